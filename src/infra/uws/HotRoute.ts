@@ -1,0 +1,46 @@
+import * as Context from "effect/Context"
+
+/** What a hot handler may know of a request. All of it is copied before the handler runs and stays valid. */
+export interface HotRequest {
+  /** upper case */
+  readonly method: string
+  /** exactly the route's path */
+  readonly path: string
+  /** what follows the `?`, undecoded; "" when there is none */
+  readonly query: string
+  /** one of the route's declared header names (lower-case); "" when absent */
+  header(name: string): string
+  /** the client's address in text, behind trusted proxies the one they forwarded */
+  readonly remoteAddress: string
+}
+
+export interface HotReply {
+  /** the client is gone: nothing can be sent any more */
+  readonly aborted: boolean
+  /**
+   * The whole answer, once, synchronously or later; a no-op after an abort. Content-Length, Date and the CORS headers
+   * are the front's. Header values that could end the line are not written.
+   */
+  send(status: number, headers: ReadonlyArray<readonly [string, string]>, body?: string | Uint8Array): void
+}
+
+/**
+ * An endpoint that is served beside the Effect pipeline: a plain function called once the body is complete. Routes are
+ * written against this interface only, so uWebSockets.js and Node's server both serve them.
+ */
+export interface HotRoute {
+  readonly method: "GET" | "POST"
+  /** matched exactly and case-sensitively; `/collect/`, `//collect`, `/Collect` and `/c%6Fllect` are other paths (404) */
+  readonly path: string
+  /** a longer body is answered 413 before the handler is called */
+  readonly maxBodyBytes: number
+  /** header names (lower-case) copied before the handler runs */
+  readonly headers: ReadonlyArray<string>
+  /** "open": any origin may read the answer; "configured": only the front's `corsOrigins`. The front answers OPTIONS */
+  readonly cors: "open" | "configured"
+  /** `body` is only valid until the handler returns: copy what must outlive it. A throw is answered 500 */
+  handle(request: HotRequest, body: Uint8Array, reply: HotReply): void
+}
+
+/** Every hot route of this process, collected by the layers and read by the front when it starts to serve. */
+export class HotRoutes extends Context.Service<HotRoutes, ReadonlyArray<HotRoute>>()("signalbox/infra/HotRoutes") {}
