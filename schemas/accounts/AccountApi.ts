@@ -1,0 +1,142 @@
+import { Schema } from "effect"
+import { Multipart } from "effect/http"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Authorization, CurrentKey, OpenToRouterKeys } from "../core/Authorization.ts"
+import { Faults } from "../core/Faults.ts"
+import { FileId, PathId, UserId } from "../core/Ids.ts"
+import { JsonBody } from "../core/JsonBody.ts"
+import { pageQuery } from "../core/Page.ts"
+import { Forbidden, NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
+import { RateLimit } from "../core/RateLimit.ts"
+import { Timestamp } from "../core/Timestamp.ts"
+import { NewUser, Role, User } from "./User.ts"
+
+/** Health, stats, users and files: what every key may ask about its account. Source: spec 1, Endpoints. */
+
+export const Health = Schema.Struct({
+  status: Schema.String,
+  timestamp: Timestamp,
+  uptime: Schema.Finite.annotate({ description: "Seconds" }),
+  version: Schema.String,
+  apiKey: Schema.String.annotate({ description: "Name of the key that asked" }),
+  userId: UserId,
+  message: Schema.String
+}).annotate({ identifier: "Health", description: "The server answers and the key is good" })
+export type Health = typeof Health.Type
+
+export const Stats = Schema.Struct({
+  user: Schema.Struct({
+    id: UserId,
+    email: Schema.String,
+    name: Schema.String,
+    role: Role,
+    createdAt: Timestamp
+  }),
+  apiStats: Schema.Struct({
+    totalApiKeys: Schema.Int,
+    requestsToday: Schema.Int.annotate({ description: "UTC day" }),
+    requestsThisWeek: Schema.Int.annotate({ description: "ISO week, from Monday" }),
+    requestsThisMonth: Schema.Int,
+    errorRate: Schema.String.annotate({ description: "Of this month", examples: ["0.25%"] }),
+    errorCount: Schema.Int.annotate({ description: "Answers of this month with a status of 400 or more" })
+  }),
+  meta: Schema.Struct({ timestamp: Timestamp, apiKey: Schema.String })
+}).annotate({ identifier: "Stats", description: "The owner's requests, over all their keys" })
+export type Stats = typeof Stats.Type
+
+export const usersLimitDefault = 10
+
+export const UserList = Schema.Struct({
+  users: Schema.Array(User),
+  meta: Schema.Struct({ limit: Schema.Int, offset: Schema.Int, total: Schema.Int, apiKey: Schema.String })
+}).annotate({ identifier: "UserList", description: "Users: the caller, or everyone for an administrator" })
+
+export const UserEcho = Schema.Struct({
+  message: Schema.String,
+  requestedData: Schema.Struct({ email: Schema.String, name: Schema.String, role: Role }),
+  apiKey: Schema.String
+}).annotate({ identifier: "UserEcho", description: "What was sent; nothing was made" })
+
+/** Source: spec 1, Account resources. */
+export const File = Schema.Struct({
+  id: FileId,
+  filename: Schema.String,
+  url: Schema.String.annotate({ description: "Path of the download" })
+}).annotate({ identifier: "File", description: "A stored file" })
+export type File = typeof File.Type
+
+export const Deleted = Schema.Struct({ deleted: Schema.Literal(true) }).annotate({
+  identifier: "Deleted",
+  description: "It is gone"
+})
+
+export class NothingDeleted extends Schema.Error<NothingDeleted>("NothingDeleted")(
+  { deleted: Schema.Literal(false) },
+  { httpApiStatus: 404, description: "Not there, or not the caller's to delete" }
+) {
+  readonly _tag = "NothingDeleted"
+}
+
+/** `limit` and `offset` are read for administrators only; for others they are ignored, whatever they say. */
+export class PagesForAdmins extends HttpApiMiddleware.Service<PagesForAdmins, { requires: CurrentKey }>()(
+  "signalbox/accounts/PagesForAdmins"
+) {}
+
+const fileDescription =
+  "The bytes with their stored Content-Type, `Content-Disposition: inline` and an ETag. HEAD, `Range` (one range: " +
+  "206, or 416) and `If-None-Match` (304) work. Any valid key may read a file whose id it knows."
+
+export class AccountApi extends HttpApiGroup.make("account")
+  .add(
+    HttpApiEndpoint.get("health", "/health", { success: Health }).annotate(
+      OpenApi.Summary,
+      "Is the key good?"
+    ),
+    HttpApiEndpoint.get("stats", "/stats", { success: Stats }).annotate(
+      OpenApi.Summary,
+      "The owner's requests"
+    ),
+    HttpApiEndpoint.get("listUsers", "/users", {
+      query: pageQuery({ limitDefault: usersLimitDefault, limitMax: 100 }),
+      success: UserList
+    })
+      .middleware(PagesForAdmins)
+      .annotate(OpenApi.Summary, "The caller's own record; all users for an administrator"),
+    HttpApiEndpoint.post("echoUser", "/users", { payload: NewUser, success: UserEcho, error: Forbidden })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Validate a user and echo it (administrators)")
+      .annotate(OpenApi.Description, "Makes nothing: users are made by `POST /api/v1/admin/users`."),
+    HttpApiEndpoint.post("uploadFile", "/files", {
+      payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
+      success: File,
+      error: [PayloadTooLarge, StorageFull]
+    })
+      .annotate(OpenApi.Summary, "Store a file")
+      .annotate(
+        OpenApi.Description,
+        "multipart/form-data with the one field `file`; at most MAX_FILE_SIZE bytes."
+      ),
+    HttpApiEndpoint.get("downloadFile", "/files/:id", {
+      params: { id: PathId },
+      success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),
+      error: NotFound
+    })
+      .annotate(OpenApi.Summary, "Read a file")
+      .annotate(OpenApi.Description, fileDescription),
+    HttpApiEndpoint.delete("deleteFile", "/files/:id", {
+      params: { id: PathId },
+      success: Deleted,
+      error: NothingDeleted
+    }).annotate(OpenApi.Summary, "Delete a file of one's own")
+  )
+  .middleware(RateLimit)
+  .middleware(Authorization)
+  .middleware(Faults)
+  .annotate(OpenToRouterKeys, true)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Account",
+      description: "Health, statistics, users and files of the key's owner."
+    })
+  )
+  .prefix("/api/v1") {}

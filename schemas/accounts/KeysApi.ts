@@ -1,0 +1,62 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NestedAuthorization } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { KeyId, PathId } from "../core/Ids.ts"
+import { NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { NestedJsonBody } from "../core/JsonBody.ts"
+import { pageQuery } from "../core/Page.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { ApiKey, ApiKeyChange, CreatedApiKey, NewApiKey } from "./ApiKey.ts"
+
+export const keysLimitDefault = 100
+
+export const ApiKeyList = Schema.Struct({
+  object: Schema.Literal("list"),
+  data: Schema.Array(ApiKey),
+  meta: Schema.Struct({ limit: Schema.Int, offset: Schema.Int, total: Schema.Int })
+}).annotate({ identifier: "ApiKeyList", description: "Keys that are not revoked, newest first" })
+
+const Revoked = Schema.Struct({ id: KeyId, deleted: Schema.Literal(true) }).annotate({
+  identifier: "RevokedApiKey",
+  description: "The key works nowhere within a second"
+})
+
+/** Keys of the caller, or of anyone for an administrator. Nested error family. Source: decisions, Accounts. */
+export class KeysApi extends HttpApiGroup.make("keys")
+  .add(
+    HttpApiEndpoint.get("listKeys", "/keys", {
+      query: {
+        ...pageQuery({ limitDefault: keysLimitDefault, limitMax: 100 }),
+        user_id: Schema.optionalKey(PathId.annotate({ description: "Whose keys (administrators only)" }))
+      },
+      success: ApiKeyList,
+      error: [NestedForbidden, NestedNotFound]
+    }).annotate(OpenApi.Summary, "List keys"),
+    HttpApiEndpoint.post("createKey", "/keys", {
+      payload: NewApiKey,
+      success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
+      error: [NestedForbidden, NestedNotFound]
+    })
+      .middleware(NestedJsonBody)
+      .annotate(OpenApi.Summary, "Make a key")
+      .annotate(OpenApi.Description, "`models`, `collections` and `spend_limit_usd` are for router keys."),
+    HttpApiEndpoint.patch("updateKey", "/keys/:id", {
+      params: { id: PathId },
+      payload: ApiKeyChange,
+      success: ApiKey,
+      error: NestedNotFound
+    })
+      .middleware(NestedJsonBody)
+      .annotate(OpenApi.Summary, "Change a key"),
+    HttpApiEndpoint.delete("revokeKey", "/keys/:id", {
+      params: { id: PathId },
+      success: Revoked,
+      error: NestedNotFound
+    }).annotate(OpenApi.Summary, "Revoke a key")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotateMerge(OpenApi.annotations({ title: "Keys", description: "API keys and their restrictions." }))
+  .prefix("/api/v1") {}

@@ -1,0 +1,56 @@
+import { Context } from "effect"
+import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import { NestedForbidden, NestedUnauthorized } from "./NestedProblem.ts"
+import { Forbidden, Unauthorized } from "./Problem.ts"
+
+/** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
+export type KeyKind = "account" | "router"
+
+/** Who is asking: the key of the request and its owner. */
+export interface Principal {
+  readonly keyId: string
+  readonly keyName: string
+  readonly kind: KeyKind
+  readonly userId: string
+  readonly role: "user" | "admin"
+  /** ids that a router key is limited to; null: no limit */
+  readonly models: ReadonlyArray<string> | null
+  readonly collections: ReadonlyArray<string> | null
+  /** the key's own rate, else null for the default one */
+  readonly rateLimitPerMinute: number | null
+}
+
+/** The principal of the request that is being served; provided by `Authorization`. */
+export class CurrentKey extends Context.Service<CurrentKey, Principal>()("signalbox/core/CurrentKey") {}
+
+/**
+ * Annotation of a group or an endpoint: whether router keys may call it. They get 403 where it is not set.
+ * Source: decisions, Common.
+ */
+export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenToRouterKeys", {
+  defaultValue: () => false
+})
+
+const security = {
+  apiKey: HttpApiSecurity.bearer.pipe(
+    HttpApiSecurity.annotateMerge(
+      OpenApi.annotations({
+        description:
+          "`Authorization: Bearer <API_KEY>`, the scheme in any case. An account key (`sk_`) does everything of its " +
+          "owner; a router key (`sk_mr_`) calls the model, agent and account endpoints and gets 403 elsewhere."
+      })
+    )
+  )
+}
+
+/** Bearer authentication of an endpoint of the flat family. */
+export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentKey }>()(
+  "signalbox/core/Authorization",
+  { security, error: [Unauthorized, Forbidden] }
+) {}
+
+/** Bearer authentication of an endpoint of the nested family. */
+export class NestedAuthorization extends HttpApiMiddleware.Service<
+  NestedAuthorization,
+  { provides: CurrentKey }
+>()("signalbox/core/NestedAuthorization", { security, error: [NestedUnauthorized, NestedForbidden] }) {}

@@ -1,0 +1,17 @@
+import { HttpApiMiddleware } from "effect/http-api"
+import { NestedBadRequest, NestedServerError, NestedServiceUnavailable } from "./NestedProblem.ts"
+import { BadRequest, ServerError, ServiceUnavailable } from "./Problem.ts"
+
+/**
+ * The outermost middleware of an endpoint: what goes wrong inside becomes an answer of the endpoint's family. A field
+ * that does not fit its schema is 400 and named, a store that is away 503, an unhandled fault 500 with the cause only
+ * in the log. Handlers may fail with these errors themselves.
+ */
+export class Faults extends HttpApiMiddleware.Service<Faults>()("signalbox/core/Faults", {
+  error: [BadRequest, ServerError, ServiceUnavailable]
+}) {}
+
+/** The same for an endpoint of the nested family. */
+export class NestedFaults extends HttpApiMiddleware.Service<NestedFaults>()("signalbox/core/NestedFaults", {
+  error: [NestedBadRequest, NestedServerError, NestedServiceUnavailable]
+}) {}

@@ -1,0 +1,20 @@
+import { Schema } from "effect"
+
+/** What identifiers look like: a prefix that names the kind, then 128 random bits as 22 base62 digits. */
+const idSchema = (prefix: string, noun: string) => {
+  const pattern = new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`)
+  return Schema.String.check(
+    Schema.isPattern(pattern, { expected: `the id of a ${noun} (${prefix}_ and 22 letters or digits)` })
+  ).annotate({ description: `Id of a ${noun}` })
+}
+
+export const UserId = idSchema("usr", "user")
+export const KeyId = idSchema("key", "key")
+export const FileId = idSchema("fil", "file")
+export const SiteId = idSchema("st", "site")
+export const CollectionId = idSchema("col", "collection")
+
+/** Longest text taken as an id in a path; whatever does not have the form of an id is simply not found. */
+export const PathId = Schema.String.check(
+  Schema.isMaxLength(64, { expected: "an id of at most 64 characters" })
+).annotate({ description: "Id, as returned when the resource was made" })

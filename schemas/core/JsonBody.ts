@@ -1,0 +1,26 @@
+import { HttpApiMiddleware } from "effect/http-api"
+import { NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType } from "./NestedProblem.ts"
+import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
+
+/**
+ * Guards the JSON body of an endpoint before its schema sees it: at most `jsonBodyBytesMax` bytes (413), valid UTF-8,
+ * no deeper than `jsonDepthMax` (400), `application/json` or no Content-Type at all (415). Of duplicate keys the last
+ * one holds.
+ */
+export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("signalbox/core/JsonBody", {
+  error: [BadRequest, PayloadTooLarge, UnsupportedMediaType]
+}) {}
+
+/** The same for an endpoint of the nested family. */
+export class NestedJsonBody extends HttpApiMiddleware.Service<NestedJsonBody>()(
+  "signalbox/core/NestedJsonBody",
+  {
+    error: [NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType]
+  }
+) {}
+
+/** Bytes of a JSON body, unless an endpoint states another limit. */
+export const jsonBodyBytesMax = 262_144
+
+/** Arrays and objects within each other. */
+export const jsonDepthMax = 64

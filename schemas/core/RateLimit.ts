@@ -1,0 +1,20 @@
+import { HttpApiMiddleware } from "effect/http-api"
+import type { CurrentKey } from "./Authorization.ts"
+import { NestedForbidden, NestedRateLimited } from "./NestedProblem.ts"
+import { Forbidden, RateLimited } from "./Problem.ts"
+
+/**
+ * The token bucket of the request's key. Answers carry `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`
+ * (seconds); a refusal is 429, or 403 in block mode, with `Retry-After` (whole seconds, at least 1) and, where the
+ * wait is over 60 s, `x-should-retry: false`. Source: decisions, Common.
+ */
+export class RateLimit extends HttpApiMiddleware.Service<RateLimit, { requires: CurrentKey }>()(
+  "signalbox/core/RateLimit",
+  { error: [RateLimited, Forbidden] }
+) {}
+
+/** The same for an endpoint of the nested family. */
+export class NestedRateLimit extends HttpApiMiddleware.Service<NestedRateLimit, { requires: CurrentKey }>()(
+  "signalbox/core/NestedRateLimit",
+  { error: [NestedRateLimited, NestedForbidden] }
+) {}
