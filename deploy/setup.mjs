@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+// Everything between a fresh clone and a running command, on Node 18 or later with npm: a Node that is new enough, the
+// dependencies, what their install scripts would have done, and the programs that tests need. Then it runs the command.
+//
+//   node deploy/setup.mjs start [arguments of the server]
+//   node deploy/setup.mjs test [arguments of vitest]
+//   node deploy/setup.mjs install
+import { spawn } from "node:child_process"
+import { dirname, join } from "node:path"
+import process from "node:process"
+import { fileURLToPath } from "node:url"
+import { installDependencies } from "./setup/dependencies.mjs"
+import { withLock } from "./setup/lock.mjs"
+import { SetupFailed, say } from "./setup/progress.mjs"
+import { ensureRuntime } from "./setup/runtime.mjs"
+import { ensureTestPrograms } from "./setup/programs.mjs"
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+// Both are read once, before any JavaScript of the server runs: libuv sizes its pool at the first file operation, and
+// uWebSockets.js its header buffer when the addon loads.
+const serverEnvironment = { UV_THREADPOOL_SIZE: "16", UWS_HTTP_MAX_HEADERS_SIZE: "16384" }
+
+const run = (node, args) =>
+  new Promise((resolve) => {
+    const env = { ...serverEnvironment, ...process.env, PATH: `${dirname(node)}:${process.env.PATH ?? ""}` }
+    const child = spawn(node, args, { cwd: root, stdio: "inherit", env })
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+      // A terminal sends SIGINT to the whole group itself; the child must not get it twice.
+      process.on(signal, () => {
+        if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)
+      })
+    }
+    child.on("exit", (code, signal) => resolve(code ?? (signal === "SIGINT" ? 130 : 1)))
+  })
+
+const main = async () => {
+  const [command = "start", ...args] = process.argv.slice(2)
+  if (!["start", "test", "install"].includes(command)) {
+    throw new SetupFailed(`unknown command "${command}"`, "use start, test or install")
+  }
+  const node = await withLock(join(root, ".runtime"), async () => {
+    const runtime = await ensureRuntime(root)
+    await installDependencies(root, runtime)
+    return runtime.node
+  })
+  if (command === "install") return 0
+  if (command === "start") return run(node, ["src/main.ts", ...args])
+  await ensureTestPrograms()
+  return run(node, ["node_modules/vitest/vitest.mjs", "run", ...args])
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  if (!(error instanceof SetupFailed)) throw error
+  say(`Set-up failed: ${error.message}`)
+  say(`What to do: ${error.advice}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,55 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import { setTimeout as sleep } from "node:timers/promises"
+import { say } from "./progress.mjs"
+
+const isAlive = (pid) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it lives and belongs to somebody else.
+    return error.code === "EPERM"
+  }
+}
+
+const take = (file) => {
+  try {
+    writeFileSync(file, String(process.pid), { flag: "wx" })
+    return true
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error
+    return false
+  }
+}
+
+const holderOf = (file) => {
+  try {
+    return Number(readFileSync(file, "utf8"))
+  } catch (error) {
+    if (error.code === "ENOENT") return undefined
+    throw error
+  }
+}
+
+/** Runs one set-up at a time in a clone: a second one waits, and takes over from one that died. */
+export const withLock = async (directory, body) => {
+  mkdirSync(directory, { recursive: true })
+  const file = join(directory, "setup.lock")
+  for (let told = false; !take(file);) {
+    const holder = holderOf(file)
+    // An empty file belongs to somebody between creating and writing it: give them the next round.
+    if (holder !== undefined && holder > 0 && !isAlive(holder)) rmSync(file, { force: true })
+    else if (!told) {
+      told = true
+      say(`Another set-up of this clone is at work (process ${holder}); waiting for it`)
+    }
+    await sleep(200)
+  }
+  try {
+    return await body()
+  } finally {
+    rmSync(file, { force: true })
+  }
+}

@@ -1,0 +1,35 @@
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
+import process from "node:process"
+import { say } from "./progress.mjs"
+
+const has = (program) =>
+  (process.env.PATH ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)))
+
+/** Programs that tests run beside the server, with Debian's package of each. */
+const programs = [{ program: "redis-server", debian: "redis-server" }]
+
+/**
+ * Installs what tests need and this system lacks, where that can be done without asking: as root on a system with apt.
+ * Elsewhere the tests concerned are reported as skipped, with the reason; `REQUIRE_ALL=1` makes that a failure.
+ */
+export const ensureTestPrograms = async () => {
+  const missing = programs.filter(({ program }) => !has(program))
+  if (missing.length === 0) return
+  const names = missing.map(({ debian }) => debian)
+  if (process.getuid?.() !== 0 || !has("apt-get")) {
+    say(`Not on this machine: ${names.join(", ")}; the tests that need them are skipped`)
+    return
+  }
+  say(`Installing for the tests: ${names.join(", ")} …`)
+  // RUNLEVEL=1 keeps Debian from starting the service: tests start their own.
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" }
+  const options = { env, encoding: "utf8" }
+  const update = spawnSync("apt-get", ["update", "-q"], options)
+  const install = spawnSync("apt-get", ["install", "-yq", "--no-install-recommends", ...names], options)
+  if (install.status !== 0) {
+    say(`apt-get could not install ${names.join(", ")}; the tests that need them are skipped`)
+    process.stderr.write(`${update.stderr}${install.stderr}`)
+  }
+}

@@ -1,0 +1,82 @@
+import { Agent, request as httpRequest } from "node:http"
+
+/** What became of one beacon: the status answered, or undefined where the connection broke before an answer. */
+export type Outcome = number | undefined
+
+/**
+ * A closed loop of beacons with unique paths against a server that may die at any instant. Every path is kept with
+ * what was answered, so that a test can hold ClickHouse against it: a 202 must be there exactly once, anything
+ * else at most once.
+ */
+export interface BeaconLoad {
+  readonly outcomes: ReadonlyMap<string, Outcome>
+  /** lets requests under way finish or fail, then returns */
+  readonly stop: () => Promise<void>
+}
+
+const userAgent =
+  "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
+
+/** Visitors in the documentation range of RFC 5737 and RFC 2544, so that the per-visitor limit is never met. */
+const addressOf = (sequence: number): string =>
+  `198.${18 + ((sequence >> 16) & 1)}.${(sequence >> 8) & 255}.${sequence & 255}`
+
+const beacon = (url: string, agent: Agent, site: string, path: string, sequence: number): Promise<Outcome> =>
+  new Promise((resolve) => {
+    const body = JSON.stringify({ s: site, k: "pageview", u: `https://example.com${path}` })
+    const request = httpRequest(`${url}/api/event`, {
+      method: "POST",
+      agent,
+      headers: {
+        "content-type": "text/plain",
+        "user-agent": userAgent,
+        "content-length": Buffer.byteLength(body),
+        "x-forwarded-for": addressOf(sequence)
+      },
+      timeout: 30_000
+    })
+    request.on("response", (response) => {
+      response.resume()
+      response.on("end", () => resolve(response.statusCode))
+      // The status line was read: the server had answered, whatever happened to the rest.
+      response.on("error", () => resolve(response.statusCode))
+    })
+    request.on("timeout", () => request.destroy())
+    request.on("error", () => resolve(undefined))
+    request.end(body)
+  })
+
+/** Starts `connections` loops against `url`; the server must run with `TRUST_PROXY=1`. */
+export const startBeacons = (options: {
+  readonly url: string
+  readonly site: string
+  readonly connections: number
+  /** makes paths unique over several loads in one test */
+  readonly label: string
+}): BeaconLoad => {
+  const outcomes = new Map<string, Outcome>()
+  const agent = new Agent({ keepAlive: true, maxSockets: options.connections })
+  let running = true
+  let sequence = 0
+
+  const loop = async (): Promise<void> => {
+    while (running) {
+      const mine = sequence++
+      const path = `/${options.label}/${mine}`
+      const outcome = await beacon(options.url, agent, options.site, path, mine)
+      outcomes.set(path, outcome)
+      // A dead server refuses at once; a busy loop would starve the one that is starting.
+      if (outcome === undefined) await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  const loops = Array.from({ length: options.connections }, loop)
+
+  return {
+    outcomes,
+    stop: async () => {
+      running = false
+      await Promise.all(loops)
+      agent.destroy()
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
+import { createServer, type AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join, normalize } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+
+/**
+ * A real Signalbox process on a private data directory: what the integration tests start, ask, kill with -9 and
+ * start again. The port stays the same over restarts, so a client can simply try again.
+ */
+export interface ServerProcess {
+  readonly url: string
+  readonly dataDir: string
+  /** the admin's account key, from DATA_DIR/admin.json */
+  readonly adminKey: () => string
+  readonly pid: () => number
+  /** everything printed since the first start */
+  readonly output: () => string
+  /** ends the process with the signal and returns when it is gone */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>
+  /** starts a stopped process again on the same data and port; returns when it is ready */
+  readonly start: () => Promise<void>
+  /** stops it for good and removes its data */
+  readonly dispose: () => Promise<void>
+}
+
+export interface ServerOptions {
+  readonly env?: Readonly<Record<string, string>>
+  /** shared with another process; the caller then removes it */
+  readonly dataDir?: string
+  readonly readyTimeoutMillis?: number
+}
+
+const root = normalize(join(import.meta.dirname, "../.."))
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on("error", reject)
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo
+      server.close(() => resolve(port))
+    })
+  })
+
+const isReady = async (url: string): Promise<boolean> => {
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })
+    await response.arrayBuffer()
+    return response.status === 200
+  } catch {
+    // Not listening yet: the caller asks again until its own deadline.
+    return false
+  }
+}
+
+/** Starts a server and returns when `/readyz` answers 200. */
+export const startServer = async (options: ServerOptions = {}): Promise<ServerProcess> => {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "signalbox-")))
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  let output = ""
+  let child: ChildProcess | undefined
+  let gone: Promise<number | null> = Promise.resolve(null)
+
+  const start = async (): Promise<void> => {
+    const env = {
+      ...process.env,
+      UV_THREADPOOL_SIZE: "16",
+      PORT: String(port),
+      DATA_DIR: dataDir,
+      ...options.env
+    }
+    const started = spawn(process.execPath, [join(root, "src/main.ts")], {
+      cwd: root,
+      env,
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    child = started
+    gone = new Promise((resolve) => started.once("exit", (code) => resolve(code)))
+    const collect = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-1_000_000)
+    }
+    started.stdout.on("data", collect)
+    started.stderr.on("data", collect)
+    const deadline = performance.now() + (options.readyTimeoutMillis ?? 60_000)
+    while (!(await isReady(url))) {
+      if (started.exitCode !== null || started.signalCode !== null) {
+        throw new Error(
+          `the server ended before it was ready (${started.exitCode ?? started.signalCode}):\n${output}`
+        )
+      }
+      if (performance.now() > deadline) throw new Error(`the server is not ready in time:\n${output}`)
+      await sleep(50)
+    }
+  }
+
+  const stop = async (signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> => {
+    child?.kill(signal)
+    return gone
+  }
+
+  const server: ServerProcess = {
+    url,
+    dataDir,
+    adminKey: () =>
+      (JSON.parse(readFileSync(join(dataDir, "admin.json"), "utf8")) as { adminKey: string }).adminKey,
+    pid: () => child?.pid ?? -1,
+    output: () => output,
+    stop,
+    start,
+    dispose: async () => {
+      await stop()
+      if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
+    }
+  }
+  try {
+    await start()
+  } catch (error) {
+    await server.dispose()
+    throw error
+  }
+  return server
+}
