@@ -1,0 +1,92 @@
+import { Cause, Effect, Metric } from "effect"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Cors from "./Cors.ts"
+import { faultText, logFault } from "./Faults.ts"
+import type { KnownPaths } from "./KnownPaths.ts"
+import { RequestId, requestIdOf } from "./RequestId.ts"
+
+/**
+ * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 and 405 in the
+ * flat family, 500 with nothing of the cause, a log line and two metrics.
+ */
+export interface EdgeOptions {
+  readonly known: KnownPaths
+  /** CORS_ORIGINS */
+  readonly corsOrigins: ReadonlyArray<string>
+}
+
+const requests = Metric.counter("signalbox_http_requests_total", {
+  description: "Answers of ordinary endpoints, by method and status",
+  incremental: true
+})
+const seconds = Metric.histogram("signalbox_http_request_seconds", {
+  description: "From the request's head to the answer's",
+  boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+})
+
+/** Methods that metrics name; anything else a caller makes up is one label. */
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** Paths mean what they say: no case folding, no forgiven slashes, as the hot routes have it. */
+export const routerConfig = { caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false }
+
+export const layer = (options: EdgeOptions) => {
+  const cors = Cors.make(options.corsOrigins)
+  return HttpRouter.middleware(
+    (httpEffect) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const startedMillis = performance.now()
+        const id = requestIdOf(request.headers["x-request-id"])
+        const preflight = cors.preflight(request)
+        const answered =
+          preflight !== undefined ? Effect.succeed(preflight) : answer(httpEffect, request, options.known)
+        const response = yield* answered.pipe(
+          Effect.provideService(RequestId, id),
+          Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
+        )
+        yield* measure(request.method, response.status, performance.now() - startedMillis)
+        return HttpServerResponse.setHeader(cors.answer(request, response), "x-request-id", id)
+      }),
+    { global: true }
+  )
+}
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+
+const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Request, known: KnownPaths) =>
+  Effect.catchCause(httpEffect, (cause): Effect.Effect<Response, E> => {
+    const failure = cause.reasons.find(Cause.isFailReason)
+    if (failure !== undefined && isRouteNotFound(failure.error))
+      return Effect.succeed(notFound(request, known))
+    // Whoever asked has gone, or the server stops: there is nobody to answer.
+    if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+    return Effect.andThen(
+      logFault(cause),
+      Effect.map(faultText, (text) => flatError(500, text))
+    )
+  })
+
+const isRouteNotFound = (error: unknown): boolean =>
+  HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
+
+const notFound = (request: Request, known: KnownPaths): Response => {
+  const allow = known.allow(pathOf(request.url))
+  return allow === undefined
+    ? flatError(404, "Not found")
+    : HttpServerResponse.setHeader(flatError(405, "Method not allowed"), "allow", allow)
+}
+
+const flatError = (status: number, error: string): Response =>
+  HttpServerResponse.jsonUnsafe({ error }, { status })
+
+const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
+
+const measure = (method: string, status: number, millis: number) => {
+  const labels = { method: methods.has(method) ? method : "other", status: String(status) }
+  return Effect.andThen(
+    Metric.update(Metric.withAttributes(requests, labels), 1),
+    Metric.update(seconds, millis / 1000)
+  )
+}

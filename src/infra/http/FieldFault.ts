@@ -1,0 +1,33 @@
+import { SchemaIssue } from "effect"
+import type { HttpApiError } from "effect/http-api"
+
+/** Which field of a request did not fit its schema, and what was expected. Never repeats what the caller sent. */
+export interface FieldFault {
+  /** `email`, `models[3]`, `limit`; `body` when the body as a whole is at fault */
+  readonly field: string
+  readonly text: string
+}
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+export const fieldFault = (error: HttpApiError.HttpApiSchemaError): FieldFault => {
+  const issue = format(error.cause.issue).issues[0]
+  const field = fieldOf(issue?.path ?? [])
+  return { field: field === "" ? "body" : field, text: wordsOf(issue?.message ?? "Expected a valid value") }
+}
+
+const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
+  path.reduce<string>((field, segment) => {
+    const key = typeof segment === "object" ? segment.key : segment
+    if (typeof key === "number") return `${field}[${key}]`
+    return field === "" ? String(key) : `${field}.${String(key)}`
+  }, "")
+
+/** Effect's wording, in ours: a missing key is a required field, and a query's number is a number. */
+const wordsOf = (message: string): string => {
+  if (message === "Missing key") return "is required"
+  const words = message
+    .replace("a string representing a finite number", "a number")
+    .replace("Expected string", "expected text")
+  return words.charAt(0).toLowerCase() + words.slice(1)
+}
