@@ -52,7 +52,9 @@ export const installDependencies = async (root, { node, version }) => {
   const stamp = join(root, "node_modules/.signalbox-installed")
   const wanted = fingerprint(root, version)
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return
-  await npm(node, ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
+  // `npm install`, not `npm ci`: the latter refuses a lockfile that lacks a package of another platform, which is what
+  // a registry mirror without those packages makes. Versions and hashes still come from the lockfile, unchanged.
+  await npm(node, ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], {
     cwd: root,
     label: "Installing dependencies"
   })
