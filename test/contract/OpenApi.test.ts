@@ -1,0 +1,45 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Validator } from "@seriousme/openapi-schema-validator"
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+
+const golden = join(import.meta.dirname, "openapi.json")
+const spec = OpenApi.fromApi(Api)
+const printed = `${JSON.stringify(spec, null, 2)}\n`
+
+describe("/openapi.json", () => {
+  it("is a valid OpenAPI 3.1 document", async () => {
+    const validator = new Validator()
+    const result = await validator.validate(structuredClone({ ...spec }))
+    assert.deepStrictEqual(result.errors ?? [], [])
+    assert.isTrue(result.valid)
+    assert.match(spec.openapi, /^3\.1\./)
+  })
+
+  it("changes only on purpose (UPDATE_GOLDEN=1 writes the copy anew)", () => {
+    if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(golden, printed)
+    assert.strictEqual(printed, readFileSync(golden, "utf8"))
+  })
+
+  it("covers every endpoint with a summary, its errors and an operation id of its own", () => {
+    const ids = new Set<string>()
+    HttpApi.reflect(Api, {
+      onGroup() {},
+      onEndpoint({ endpoint }) {
+        const path = endpoint.path.replace(/:(\w+)/g, "{$1}")
+        const operations = spec.paths[path]
+        assert.isDefined(operations, `${endpoint.method} ${path}`)
+        const operation = Object.entries(operations).find(
+          ([method]) => method === endpoint.method.toLowerCase()
+        )?.[1]
+        assert.isDefined(operation, `${endpoint.method} ${path}`)
+        assert.isString(operation.summary, `${endpoint.method} ${path} has no summary`)
+        assert.isFalse(ids.has(operation.operationId), `${operation.operationId} twice`)
+        ids.add(operation.operationId)
+      }
+    })
+    assert.isAbove(ids.size, 10)
+  })
+})
