@@ -43,4 +43,6 @@ export interface HotRoute {
 }
 
 /** Every hot route of this process, collected by the layers and read by the front when it starts to serve. */
-export class HotRoutes extends Context.Service<HotRoutes, ReadonlyArray<HotRoute>>()("signalbox/infra/HotRoutes") {}
+export class HotRoutes extends Context.Service<HotRoutes, ReadonlyArray<HotRoute>>()(
+  "signalbox/infra/HotRoutes"
+) {}

@@ -1,0 +1,264 @@
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import { ClientAbort } from "effect/http/HttpServerError"
+import type { UwsResponse } from "./Addon.ts"
+import type { FrontState, Watched } from "./FrontState.ts"
+import type { Discarded, RequestBody } from "./RequestBody.ts"
+import { type ResponseHead, writeHead } from "./ResponseHead.ts"
+
+/**
+ * Bytes handed to a chunked answer at a time. uWebSockets.js keeps what the socket does not take in a buffer without
+ * saying how much, so each time the socket becomes writable it is given less than the kernel has just taken.
+ */
+const pieceBytes = 32 * 1024
+
+/** Draining the native buffer is a side effect of uncorking. */
+const flush = (): void => undefined
+
+/** How a connection goes on after an answer: "announce" tells the client to close it, "close" also does. */
+type Ending = "keep" | "announce" | "close"
+
+/** One request and its answer on uWebSockets.js: the only code that touches the native response. */
+export class Exchange implements Watched {
+  readonly body: RequestBody | undefined
+  /** answered, aborted or upgraded: the native response is invalid */
+  isGone = false
+  isAborted = false
+  /** the head is on its way, so that no other answer can be sent */
+  isStarted = false
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+  private readonly response: UwsResponse
+  private readonly state: FrontState
+  /** within a callback of this very socket, which uWebSockets.js has corked */
+  private isCorked = true
+  private head: ResponseHead | undefined
+  private totalBytes: number | undefined
+  /** the chunk that is being written: its place in the answer, and how much of it has been handed over */
+  private pending: Uint8Array | undefined
+  private pendingStart = 0
+  private pendingOffset = 0
+  private lastByte: Uint8Array | undefined
+  private wake: (() => void) | undefined
+  private blockedSince = 0
+
+  constructor(response: UwsResponse, state: FrontState, body: RequestBody | undefined) {
+    this.response = response
+    this.state = state
+    this.body = body
+    state.inFlight++
+  }
+
+  receive(chunk: ArrayBuffer, isLast: boolean): void {
+    this.isCorked = true
+    this.body?.receive(chunk, isLast)
+    this.isCorked = false
+  }
+
+  /** The request's handler has returned to uWebSockets.js. */
+  leave(): void {
+    this.isCorked = false
+  }
+
+  /** The client went away, or it was dropped. */
+  abort(): void {
+    if (this.isGone) return
+    this.isAborted = true
+    this.finish()
+    this.fiber?.interruptUnsafe(undefined, ClientAbort.annotation)
+    this.body?.abort()
+    this.release()
+  }
+
+  /** Ends the connection without another byte, so that half an answer cannot pass for a whole one. */
+  reset(): void {
+    if (!this.isGone) this.response.close()
+  }
+
+  /** From here on the socket belongs to a WebSocket. */
+  upgrade(handshake: (response: UwsResponse) => void): void {
+    this.finish()
+    this.cork(() => handshake(this.response))
+  }
+
+  /** The WebSocket's client went away without a close frame. */
+  abandon(): void {
+    this.isAborted = true
+    this.fiber?.interruptUnsafe(undefined, ClientAbort.annotation)
+  }
+
+  /** A whole answer; `body` undefined for those that have none (HEAD, 204, 304). */
+  answer(head: ResponseHead, body: string | Uint8Array | undefined): Effect.Effect<void> {
+    if (this.isGone) return Effect.void
+    const closes = head.closes || this.state.isDraining
+    if (this.body === undefined || this.body.isComplete) {
+      this.send(head, body, closes ? "close" : "keep")
+      return Effect.void
+    }
+    return this.afterBody(this.body, (outcome) => {
+      this.send(
+        head,
+        body,
+        outcome === "TooLong" ? "announce" : outcome === "TooSlow" || closes ? "close" : "keep"
+      )
+    })
+  }
+
+  /** Begins an answer in pieces: of known length, or chunked. Nothing is sent before the first piece. */
+  start(head: ResponseHead, totalBytes: number | undefined): void {
+    this.head = head
+    this.totalBytes = totalBytes
+  }
+
+  /** The next piece; done when the client can take more. */
+  push(chunk: Uint8Array): Effect.Effect<void> {
+    if (this.isGone || chunk.length === 0) return Effect.void
+    this.pendingStart += this.pendingOffset
+    this.pendingOffset = 0
+    this.pending = this.withoutLastByte(chunk)
+    this.cork(() => this.advance())
+    return this.pending === undefined ? Effect.void : this.awaitReader()
+  }
+
+  /** The end of an answer in pieces. */
+  end(): Effect.Effect<void> {
+    if (this.isGone) return Effect.void
+    if (this.body === undefined || this.body.isComplete) return this.finishPieces()
+    return Effect.andThen(
+      this.afterBody(this.body, (outcome) => {
+        if (outcome === "TooSlow") this.reset()
+      }),
+      Effect.suspend(() => this.finishPieces())
+    )
+  }
+
+  check(nowMillis: number): void {
+    if (nowMillis - this.blockedSince >= this.state.limits.stalledReaderMillis) this.reset()
+    // Sets uWebSockets.js's own timer of 10 s back: the limit is ours.
+    else this.response.resume()
+  }
+
+  private send(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
+    this.isStarted = true
+    if (this.isCorked) this.writeWhole(head, body, ending)
+    else this.response.cork(() => this.writeWhole(head, body, ending))
+    this.finish()
+  }
+
+  private writeWhole(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
+    const response = this.response
+    writeHead(response, head)
+    if (ending === "announce") response.writeHeader("Connection", "close")
+    if (body !== undefined) {
+      response.end(body, ending === "close")
+      return
+    }
+    // endWithoutBody(length) leaves the request pending for ever, so the length is written as any other header.
+    if (head.contentLength !== undefined) response.writeHeader("Content-Length", head.contentLength)
+    if (ending === "close") response.endWithoutBody(undefined, true)
+    else response.endWithoutBody()
+  }
+
+  private finishPieces(): Effect.Effect<void> {
+    if (this.isGone) return Effect.void
+    if (this.lastByte !== undefined) {
+      const last = this.lastByte
+      this.lastByte = undefined
+      return this.push(last)
+    }
+    if (this.head !== undefined && !this.isStarted) return this.answer(this.head, "")
+    if (this.totalBytes !== undefined) {
+      this.reset()
+      return Effect.die(new Error(`Response body is shorter than its content-length of ${this.totalBytes}`))
+    }
+    this.cork(() => this.response.end())
+    this.finish()
+    return Effect.void
+  }
+
+  /** While the client still sends, the answer must not be over: what it sends next would switch the idle timer off. */
+  private withoutLastByte(chunk: Uint8Array): Uint8Array {
+    const isLast = this.totalBytes !== undefined && this.pendingStart + chunk.length >= this.totalBytes
+    if (!isLast || chunk.length < 2 || this.body === undefined || this.body.isComplete) return chunk
+    this.lastByte = chunk.subarray(chunk.length - 1)
+    return chunk.subarray(0, chunk.length - 1)
+  }
+
+  private advance(): void {
+    const chunk = this.pending
+    if (chunk === undefined) return flush()
+    if (!this.isStarted) this.begin()
+    const total = this.totalBytes
+    if (total === undefined) return this.advanceChunked(chunk)
+    const [ok, done] = this.response.tryEnd(chunk.subarray(this.pendingOffset), total)
+    if (done) this.finish()
+    if (!ok && !done) return
+    this.pendingOffset = chunk.length
+    this.pending = undefined
+  }
+
+  private advanceChunked(chunk: Uint8Array): void {
+    while (this.pendingOffset < chunk.length) {
+      const piece = chunk.subarray(this.pendingOffset, this.pendingOffset + pieceBytes)
+      this.pendingOffset += piece.length
+      // Kept by uWebSockets.js, but the socket takes no more: the rest waits for it to become writable.
+      if (!this.response.write(piece)) return
+    }
+    this.pending = undefined
+  }
+
+  private begin(): void {
+    const response = this.response
+    this.isStarted = true
+    if (this.head !== undefined) {
+      writeHead(response, this.head)
+      if (this.head.closes || this.state.isDraining) response.writeHeader("Connection", "close")
+    }
+    response.onWritable((offset) => this.writable(offset))
+  }
+
+  private writable(offset: number): boolean {
+    this.blockedSince = performance.now()
+    if (this.totalBytes !== undefined) this.pendingOffset = offset - this.pendingStart
+    this.response.cork(() => this.advance())
+    if (this.pending !== undefined) return false
+    this.release()
+    return true
+  }
+
+  private awaitReader(): Effect.Effect<void> {
+    return Effect.callback((resume) => {
+      if (this.pending === undefined || this.isGone) return resume(Effect.void)
+      this.blockedSince = performance.now()
+      this.state.watch(this)
+      this.wake = () => resume(Effect.void)
+      return Effect.sync(() => this.release())
+    })
+  }
+
+  private release(): void {
+    this.state.unwatch(this)
+    const wake = this.wake
+    this.wake = undefined
+    if (wake !== undefined) wake()
+  }
+
+  private afterBody(body: RequestBody, write: (outcome: Discarded) => void): Effect.Effect<void> {
+    return Effect.callback((resume) => {
+      body.discard((outcome) => {
+        if (!this.isGone) write(outcome)
+        resume(Effect.void)
+      })
+    })
+  }
+
+  private cork(writes: () => void): void {
+    if (this.isCorked) writes()
+    else this.response.cork(writes)
+  }
+
+  private finish(): void {
+    this.isGone = true
+    this.body?.detach()
+    this.state.finished()
+  }
+}

@@ -1,0 +1,21 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { causeResponse } from "effect/http/HttpServerError"
+import * as Response from "effect/http/HttpServerResponse"
+import { forStatus, jsonType } from "./FrontAnswer.ts"
+
+/**
+ * Failures that reach the front become empty answers in Effect; here they get the body `{"error": "..."}` that all
+ * errors have. The cause is still reported: the answer only travels beside it.
+ */
+export const flatErrors = <E, R>(
+  app: Effect.Effect<Response.HttpServerResponse, E, R>
+): Effect.Effect<Response.HttpServerResponse, E, R> =>
+  Effect.catchCause(app, (cause) =>
+    Effect.flatMap(causeResponse(cause), ([response]) => {
+      const answer = response.body._tag === "Empty" ? forStatus(response.status) : undefined
+      if (answer === undefined) return Effect.failCause(cause)
+      const flat = Response.text(answer.body, { status: answer.status, contentType: jsonType[1] })
+      return Effect.failCause(Cause.combine(cause, Cause.die(flat)))
+    })
+  )

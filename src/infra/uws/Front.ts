@@ -1,0 +1,33 @@
+import * as Effect from "effect/Effect"
+import * as HttpServer from "effect/http/HttpServer"
+import type { ServeError } from "effect/http/HttpServerError"
+import * as Layer from "effect/Layer"
+import * as Addon from "./Addon.ts"
+import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
+import type { HotContext } from "./HotAnswer.ts"
+import * as HotCors from "./HotCors.ts"
+import * as HotPaths from "./HotPaths.ts"
+import { HotRoutes } from "./HotRoute.ts"
+import * as UwsServer from "./UwsServer.ts"
+
+/**
+ * The process's HTTP server: uWebSockets.js where its addon is the pinned one and loads, Node's own server elsewhere or
+ * where the options ask for it. Both serve the same app and the same hot routes. When its scope closes it stops
+ * listening, lets requests in flight finish for `drainDeadlineMillis`, interrupts the rest, and closes.
+ */
+export const layer = (options: FrontOptions): Layer.Layer<HttpServer.HttpServer, ServeError, HotRoutes> =>
+  Layer.effect(
+    HttpServer.HttpServer,
+    Effect.gen(function* () {
+      const routes = yield* HotRoutes
+      const services = yield* Effect.context<never>()
+      const context: HotContext = {
+        paths: HotPaths.make(routes),
+        cors: HotCors.make(options.corsOrigins ?? []),
+        report: (defect) => void Effect.runForkWith(services)(Effect.logError("A hot route threw", defect))
+      }
+      const loaded = Addon.load(limitsOf(options))
+      if (loaded._tag === "NotLoaded") return yield* Effect.die(loaded.reasons)
+      return yield* UwsServer.make(loaded.addon, options, routes, context)
+    })
+  )

@@ -1,0 +1,70 @@
+/** Every number of the front. The defaults are meant for a machine that faces the internet. */
+export interface FrontLimits {
+  /** request line and headers together; above it 431. One value per process: uWebSockets.js reads it once */
+  readonly maxHeaderBytes: number
+  /** the app's `MaxBodySize` where a route sets none of its own; above it 413 */
+  readonly maxBodyBytes: number
+  /** connections beyond this are closed as they arrive */
+  readonly maxConnections: number
+  /** until a connection has sent its request's headers. uWebSockets.js has 10 s built in, in steps of 4 s */
+  readonly headerTimeoutMillis: number
+  /** an idle connection is closed after this. uWebSockets.js has 10 s built in, in steps of 4 s */
+  readonly keepAliveMillis: number
+  /** a body that arrives slower than this is dropped with its connection... */
+  readonly minUploadBytesPerSecond: number
+  /** ...as measured over windows of this length */
+  readonly slowUploadWindowMillis: number
+  /** a client that takes nothing of its answer for this long is dropped */
+  readonly stalledReaderMillis: number
+  /** bytes of a body held in memory before the client is made to wait */
+  readonly bodyHighWaterBytes: number
+  /** an answer that comes before the body has ended waits while at most this much of the body is thrown away... */
+  readonly lingerBytes: number
+  /** ...and at most this long; then the connection is closed after the answer */
+  readonly lingerMillis: number
+  /** how long requests in flight may take once the server is asked to stop */
+  readonly drainDeadlineMillis: number
+  /** a longer WebSocket message closes its socket */
+  readonly webSocketMaxPayloadBytes: number
+  /** messages received and not yet read by the handler; above it the socket is closed with 1013 */
+  readonly webSocketMaxUnreadBytes: number
+  /** bytes sent and not yet taken by the client before a write waits */
+  readonly webSocketHighWaterBytes: number
+  /** a socket that neither sends nor answers pings for this long is closed. 0 or 8 to 960 s, in steps of 4 s */
+  readonly webSocketIdleTimeoutSeconds: number
+}
+
+export const defaultLimits: FrontLimits = {
+  maxHeaderBytes: 16 * 1024,
+  maxBodyBytes: 1024 * 1024,
+  maxConnections: 10_000,
+  headerTimeoutMillis: 10_000,
+  keepAliveMillis: 10_000,
+  minUploadBytesPerSecond: 1024,
+  slowUploadWindowMillis: 10_000,
+  stalledReaderMillis: 10_000,
+  bodyHighWaterBytes: 256 * 1024,
+  lingerBytes: 16 * 1024 * 1024,
+  lingerMillis: 5_000,
+  drainDeadlineMillis: 10_000,
+  webSocketMaxPayloadBytes: 1024 * 1024,
+  webSocketMaxUnreadBytes: 4 * 1024 * 1024,
+  webSocketHighWaterBytes: 256 * 1024,
+  webSocketIdleTimeoutSeconds: 120
+}
+
+export interface FrontOptions {
+  /** 0 for any free port */
+  readonly port: number
+  /** the address to listen on; "0.0.0.0" when absent */
+  readonly host?: string | undefined
+  /** "auto" (the default) takes uWebSockets.js where its addon loads and Node's own server elsewhere */
+  readonly engine?: "auto" | "node" | undefined
+  /** origins that may read answers of hot routes whose `cors` is "configured"; "*" for any */
+  readonly corsOrigins?: ReadonlyArray<string> | undefined
+  /** proxies in front of this server: how many hops, or their networks (CIDR). Without it X-Forwarded-For counts for nothing */
+  readonly trustProxy?: number | ReadonlyArray<string> | undefined
+  readonly limits?: Partial<FrontLimits> | undefined
+}
+
+export const limitsOf = (options: FrontOptions): FrontLimits => ({ ...defaultLimits, ...options.limits })

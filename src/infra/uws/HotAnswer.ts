@@ -1,0 +1,24 @@
+import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
+import type { HotCors } from "./HotCors.ts"
+import type { HotPaths } from "./HotPaths.ts"
+
+/** What both engines need to serve hot routes. */
+export interface HotContext {
+  readonly paths: HotPaths
+  readonly cors: HotCors
+  /** a handler threw */
+  readonly report: (defect: unknown) => void
+}
+
+/** Header names that were seen to be safe; the names that handlers use are few and constant. */
+const safeNames = new Set<string>()
+
+const isSafeName = (name: string): boolean => {
+  if (safeNames.has(name)) return true
+  if (!isHeaderName(name) || isManaged(name.toLowerCase())) return false
+  if (safeNames.size < 1000) safeNames.add(name)
+  return true
+}
+
+/** A header of a hot answer is left out where it could end the line, or where the front writes it. */
+export const isWritable = (name: string, value: string): boolean => isSafeName(name) && isHeaderValue(value)

@@ -1,0 +1,45 @@
+import type { HotRoute } from "./HotRoute.ts"
+
+/** What the catch-all must know of the hot routes: uWebSockets.js hands it every request that no route matched exactly. */
+export interface HotPaths {
+  /** the route that serves this method there; HEAD is served by GET's */
+  find(method: string, path: string): HotRoute | undefined
+  /** the value of `Allow` of a hot path; undefined where no hot route has that path */
+  allow(path: string): string | undefined
+  /** any route of that path, for its CORS policy */
+  at(path: string): HotRoute | undefined
+  /** the path would be a hot one if slashes, case or percent-encoding were forgiven. They are not: 404 */
+  isVariant(path: string): boolean
+}
+
+export const make = (routes: ReadonlyArray<HotRoute>): HotPaths => {
+  const byPath = new Map<string, Array<HotRoute>>()
+  for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route])
+  const normalised = new Set(routes.map((route) => normalise(route.path)))
+  const allows = new Map(Array.from(byPath, ([path, there]) => [path, allowOf(there)]))
+  return {
+    find: (method, path) => {
+      const wanted = method === "HEAD" ? "GET" : method
+      return byPath.get(path)?.find((route) => route.method === wanted)
+    },
+    allow: (path) => allows.get(path),
+    at: (path) => byPath.get(path)?.[0],
+    isVariant: (path) => unusual.test(path) && !byPath.has(path) && normalised.has(normalise(path))
+  }
+}
+
+const allowOf = (routes: ReadonlyArray<HotRoute>): string =>
+  [...routes.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method])), "OPTIONS"].join(
+    ", "
+  )
+
+/** Only such a path can be a variant; the test spares ordinary requests the normalisation. */
+const unusual = /[A-Z%]|\/\/|.\/$/
+
+const normalise = (path: string): string => {
+  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16))
+  )
+  const collapsed = decoded.toLowerCase().replaceAll(/\/+/g, "/")
+  return collapsed.length > 1 ? collapsed.replace(/\/$/, "") : collapsed
+}

@@ -1,0 +1,212 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import type * as Pull from "effect/Pull"
+import type { UwsResponse } from "./Addon.ts"
+import type { FrontState, Watched } from "./FrontState.ts"
+
+/** Why a body could not be read. */
+export type BodyFailure = "TooLarge" | "Aborted"
+
+/** What came of throwing the rest of a body away: all of it came, it is too long to wait for, or it came too slowly. */
+export type Discarded = "Complete" | "TooLong" | "TooSlow"
+
+type Chunks = [Uint8Array, ...Array<Uint8Array>]
+
+const nothing = new Uint8Array(0)
+
+/**
+ * The body of one request on uWebSockets.js. Chunks are copied out of the socket's buffer and held until somebody
+ * reads; when more than `bodyHighWaterBytes` are held the socket is paused, so that the client waits and not the memory.
+ */
+export class RequestBody implements Watched {
+  /** Content-Length; undefined for a chunked body */
+  readonly declaredBytes: number | undefined
+  isComplete = false
+  private readonly response: UwsResponse
+  private readonly state: FrontState
+  private held: Array<Uint8Array> = []
+  private heldBytes = 0
+  private receivedBytes = 0
+  private isAborted = false
+  private isDetached = false
+  private isPaused = false
+  private isWatched = false
+  private windowStart = 0
+  private windowBytes = 0
+  /** the most that may be held; Infinity-like while somebody collects the whole body */
+  private highWaterBytes: number
+  private wake: (() => void) | undefined
+  private discarding: ((outcome: Discarded) => void) | undefined
+  private collected: Uint8Array | undefined
+
+  constructor(response: UwsResponse, declaredBytes: number | undefined, state: FrontState) {
+    this.response = response
+    this.declaredBytes = declaredBytes
+    this.state = state
+    this.highWaterBytes = state.limits.bodyHighWaterBytes
+  }
+
+  receive(chunk: ArrayBuffer, isLast: boolean): void {
+    if (this.isDetached) return
+    this.receivedBytes += chunk.byteLength
+    this.windowBytes += chunk.byteLength
+    if (this.discarding === undefined && chunk.byteLength > 0) {
+      // The chunk is detached when this returns.
+      this.held.push(Buffer.from(Buffer.from(chunk)))
+      this.heldBytes += chunk.byteLength
+    }
+    if (isLast) {
+      this.isComplete = true
+      this.stopWatching()
+    } else if (!this.isWatched) this.startWatching()
+    if (!isLast && this.discarding === undefined && this.heldBytes > this.highWaterBytes) this.pause()
+    this.notify()
+    this.continueDiscarding()
+  }
+
+  abort(): void {
+    this.isAborted = true
+    this.detach()
+    this.notify()
+    this.discarding?.("TooSlow")
+  }
+
+  /** The socket is answered or gone and must not be touched through this body any more. */
+  detach(): void {
+    this.isDetached = true
+    this.isPaused = false
+    this.stopWatching()
+  }
+
+  /** The next chunks, as many as have come. */
+  readonly pull: Pull.Pull<Readonly<Chunks>, BodyFailure> = Effect.callback((resume) => {
+    const attempt = () => {
+      if (this.held.length > 0) resume(Effect.succeed(this.take()))
+      else if (this.isComplete) resume(Cause.done())
+      else if (this.isAborted) resume(Effect.fail("Aborted" as const))
+      else return void (this.wake = attempt)
+      this.wake = undefined
+    }
+    attempt()
+    return Effect.sync(() => {
+      this.wake = undefined
+    })
+  })
+
+  /** The whole body. Refused before it is read where Content-Length already says that it is too long. */
+  collect(maxBytes: number): Effect.Effect<Uint8Array, BodyFailure> {
+    if (this.collected !== undefined) return Effect.succeed(this.collected)
+    if (this.declaredBytes !== undefined && this.declaredBytes > maxBytes) return Effect.fail("TooLarge")
+    return Effect.callback((resume) => {
+      this.highWaterBytes = Number.POSITIVE_INFINITY
+      const attempt = () => {
+        if (this.heldBytes > maxBytes) resume(Effect.fail("TooLarge" as const))
+        else if (this.isComplete) resume(Effect.succeed(this.join()))
+        else if (this.isAborted) resume(Effect.fail("Aborted" as const))
+        else return this.awaitMore(attempt)
+        this.wake = undefined
+        this.highWaterBytes = this.state.limits.bodyHighWaterBytes
+      }
+      attempt()
+      return Effect.sync(() => {
+        this.wake = undefined
+      })
+    })
+  }
+
+  /**
+   * Throws away what is left, because an answer is ready: closing a connection on which the client is still sending
+   * resets it, and the client may lose the answer.
+   */
+  discard(done: (outcome: Discarded) => void): void {
+    this.held = []
+    this.heldBytes = 0
+    if (this.isComplete) return done("Complete")
+    const { lingerBytes, lingerMillis } = this.state.limits
+    const timer = setTimeout(() => this.discarding?.("TooSlow"), lingerMillis)
+    this.discarding = (outcome) => {
+      clearTimeout(timer)
+      this.discarding = () => undefined
+      this.stopWatching()
+      done(outcome)
+    }
+    this.resume()
+    if ((this.declaredBytes ?? 0) - this.receivedBytes > lingerBytes) this.discarding("TooLong")
+  }
+
+  check(nowMillis: number): void {
+    if (this.isPaused) {
+      this.windowStart = nowMillis
+      this.windowBytes = 0
+      return
+    }
+    const { minUploadBytesPerSecond, slowUploadWindowMillis } = this.state.limits
+    const elapsed = nowMillis - this.windowStart
+    if (elapsed >= slowUploadWindowMillis) {
+      if (this.windowBytes < (minUploadBytesPerSecond * elapsed) / 1000) {
+        this.response.close()
+        return
+      }
+      this.windowStart = nowMillis
+      this.windowBytes = 0
+    }
+    // Sets uWebSockets.js's own timer back, which would drop anything slower than 16 KB/s.
+    this.response.resume()
+  }
+
+  private take(): Readonly<Chunks> {
+    const chunks = this.held as Chunks
+    this.held = []
+    this.heldBytes = 0
+    this.resume()
+    return chunks
+  }
+
+  private join(): Uint8Array {
+    const [first = nothing] = this.held
+    this.collected = this.held.length > 1 ? Buffer.concat(this.held) : first
+    this.held = []
+    this.heldBytes = 0
+    return this.collected
+  }
+
+  private awaitMore(attempt: () => void): void {
+    this.wake = attempt
+    this.resume()
+  }
+
+  private continueDiscarding(): void {
+    if (this.discarding === undefined) return
+    if (this.isComplete) this.discarding("Complete")
+    else if (this.receivedBytes > this.state.limits.lingerBytes) this.discarding("TooLong")
+  }
+
+  private notify(): void {
+    if (this.wake !== undefined) this.wake()
+  }
+
+  /** Again where it is paused already: `resume` is also how the native timer is set back. */
+  private pause(): void {
+    this.isPaused = true
+    this.response.pause()
+  }
+
+  private resume(): void {
+    if (!this.isPaused) return
+    this.isPaused = false
+    this.response.resume()
+  }
+
+  private startWatching(): void {
+    this.isWatched = true
+    this.windowStart = performance.now()
+    this.windowBytes = 0
+    this.state.watch(this)
+  }
+
+  private stopWatching(): void {
+    if (!this.isWatched) return
+    this.isWatched = false
+    this.state.unwatch(this)
+  }
+}

@@ -1,0 +1,150 @@
+import type { UwsRequest, UwsResponse } from "./Addon.ts"
+import { addressFromBytes } from "./ClientAddress.ts"
+import { bodyTooLarge, failed, type FrontAnswer, jsonType } from "./FrontAnswer.ts"
+import type { FrontState } from "./FrontState.ts"
+import { headerBytes } from "./HeaderText.ts"
+import { type HotContext, isWritable } from "./HotAnswer.ts"
+import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
+import { RequestBody } from "./RequestBody.ts"
+import { statusLine } from "./StatusLine.ts"
+
+type Headers = ReadonlyArray<readonly [string, string]>
+
+const errorHeaders: Headers = [jsonType]
+const noBytes = new Uint8Array(0)
+
+/** One request of a hot route, from its first byte to its answer: request and reply of the handler in one object. */
+export class UwsHotExchange implements HotRequest, HotReply {
+  readonly method: string
+  readonly query: string
+  aborted = false
+  private readonly response: UwsResponse
+  private readonly route: HotRoute
+  private readonly context: HotContext
+  private readonly state: FrontState
+  private readonly values: ReadonlyArray<string>
+  private readonly origin: string
+  private readonly forwardedFor: string
+  private address: string | undefined
+  private held: Array<Buffer> | undefined
+  private heldBytes = 0
+  private refused: RequestBody | undefined
+  private isAnswered = false
+  private isCorked = false
+
+  constructor(route: HotRoute, response: UwsResponse, request: UwsRequest, context: HotContext, state: FrontState) {
+    this.route = route
+    this.response = response
+    this.context = context
+    this.state = state
+    this.method = request.getCaseSensitiveMethod()
+    this.query = request.getQuery() ?? ""
+    this.values = route.headers.map((name) => request.getHeader(name))
+    this.origin = route.cors === "configured" ? request.getHeader("origin") : ""
+    this.forwardedFor = state.clientAddress === undefined ? "" : request.getHeader("x-forwarded-for")
+    state.inFlight++
+    response.onAborted(() => this.abort())
+    response.onData((chunk, isLast) => this.receive(chunk, isLast))
+    const declared = request.getHeader("content-length")
+    if (declared !== "" && Number(declared) > route.maxBodyBytes) this.refuse(Number(declared))
+  }
+
+  get path(): string {
+    return this.route.path
+  }
+
+  header(name: string): string {
+    return this.values[this.route.headers.indexOf(name)] ?? ""
+  }
+
+  get remoteAddress(): string {
+    if (this.address === undefined) {
+      const isOver = this.aborted || this.isAnswered
+      const peer = isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
+      this.address = this.state.clientAddress?.(peer, this.forwardedFor) ?? peer
+    }
+    return this.address
+  }
+
+  send(status: number, headers: Headers, body?: string | Uint8Array): void {
+    this.write(status, headers, body ?? "", false)
+  }
+
+  private receive(chunk: ArrayBuffer, isLast: boolean): void {
+    if (this.refused !== undefined) return this.refused.receive(chunk, isLast)
+    if (this.isAnswered) return
+    this.isCorked = true
+    if (isLast && this.held === undefined) {
+      if (chunk.byteLength > this.route.maxBodyBytes) this.fail(bodyTooLarge, false)
+      else this.handle(new Uint8Array(chunk))
+    } else this.hold(chunk, isLast)
+    this.isCorked = false
+  }
+
+  private hold(chunk: ArrayBuffer, isLast: boolean): void {
+    this.heldBytes += chunk.byteLength
+    if (this.heldBytes > this.route.maxBodyBytes) {
+      this.held = []
+      if (isLast) this.fail(bodyTooLarge, false)
+      else this.refuse(undefined)
+      return
+    }
+    this.held ??= []
+    // The chunk is detached when this returns.
+    if (chunk.byteLength > 0) this.held.push(Buffer.from(Buffer.from(chunk)))
+    if (isLast) this.handle(this.held.length === 0 ? noBytes : Buffer.concat(this.held))
+  }
+
+  private handle(body: Uint8Array): void {
+    try {
+      this.route.handle(this, body, this)
+    } catch (defect) {
+      this.context.report(defect)
+      this.fail(failed, false)
+    }
+  }
+
+  /** Answers 413 once the rest of the body is out of the way. */
+  private refuse(declaredBytes: number | undefined): void {
+    this.refused = new RequestBody(this.response, declaredBytes, this.state)
+    this.refused.discard((outcome) => this.fail(bodyTooLarge, outcome !== "Complete"))
+  }
+
+  private fail(answer: FrontAnswer, closes: boolean): void {
+    this.write(answer.status, errorHeaders, answer.body, closes)
+  }
+
+  private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
+    if (this.aborted || this.isAnswered) return
+    // The address can no longer be asked for afterwards, and a handler may log it.
+    this.isAnswered = true
+    if (this.isCorked) this.writeWhole(status, headers, body, closes)
+    else this.response.cork(() => this.writeWhole(status, headers, body, closes))
+    this.refused?.detach()
+    this.state.finished()
+  }
+
+  private writeWhole(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
+    const { response, context, route } = this
+    response.writeStatus(statusLine(status))
+    for (const [name, value] of headers) {
+      if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
+    }
+    for (const [name, value] of context.cors.answer(route.cors, this.origin)) response.writeHeader(name, value)
+    const isClosing = closes || this.state.isDraining
+    if (status === 204 || status === 304) response.endWithoutBody(undefined, isClosing)
+    else if (this.method === "HEAD") {
+      response.writeHeader("Content-Length", String(Buffer.byteLength(body)))
+      response.endWithoutBody(undefined, isClosing)
+    } else if (isClosing) response.end(body, true)
+    else response.end(body)
+  }
+
+  private abort(): void {
+    if (this.isAnswered) return
+    this.aborted = true
+    this.refused?.abort()
+    this.held = undefined
+    this.state.finished()
+  }
+}
