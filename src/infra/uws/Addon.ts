@@ -15,7 +15,7 @@ export interface UwsResponse {
   write(chunk: Uint8Array): boolean
   tryEnd(chunk: Uint8Array, totalBytes: number): [ok: boolean, done: boolean]
   end(body?: string | Uint8Array, closeConnection?: boolean): UwsResponse
-  endWithoutBody(reportedContentLength?: number, closeConnection?: boolean): UwsResponse
+  endWithoutBody(): UwsResponse
   close(): UwsResponse
   cork(writes: () => void): UwsResponse
   pause(): void
@@ -84,7 +84,12 @@ export interface UwsApp {
   ws(pattern: string, behavior: UwsWebSocketBehavior): UwsApp
   /** `change` is 1 when a connection arrives and -1 when it has gone, except where it became a WebSocket */
   filter(visit: (response: UwsResponse, change: number) => void): UwsApp
-  listen(host: string, port: number, options: number, listening: (socket: UwsListenSocket | false) => void): UwsApp
+  listen(
+    host: string,
+    port: number,
+    options: number,
+    listening: (socket: UwsListenSocket | false) => void
+  ): UwsApp
   close(): UwsApp
 }
 

@@ -4,7 +4,7 @@ import { ClientAbort } from "effect/http/HttpServerError"
 import type { UwsResponse } from "./Addon.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import type { Discarded, RequestBody } from "./RequestBody.ts"
-import { type ResponseHead, writeHead } from "./ResponseHead.ts"
+import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
 
 /**
  * Bytes handed to a chunked answer at a time. uWebSockets.js keeps what the socket does not take in a buffer without
@@ -95,6 +95,8 @@ export class Exchange implements Watched {
       return Effect.void
     }
     return this.afterBody(this.body, (outcome) => {
+      // An answer without a body cannot close its connection, which must not be left to idle for ever.
+      if (outcome === "TooSlow" && body === undefined) return this.reset()
       this.send(
         head,
         body,
@@ -147,15 +149,12 @@ export class Exchange implements Watched {
   private writeWhole(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
     const response = this.response
     writeHead(response, head)
-    if (ending === "announce") response.writeHeader("Connection", "close")
-    if (body !== undefined) {
-      response.end(body, ending === "close")
-      return
+    if (body !== undefined && ending !== "announce") response.end(body, ending === "close")
+    else {
+      if (ending !== "keep") response.writeHeader("Connection", "close")
+      if (body !== undefined) response.end(body)
+      else endWithoutBody(response, head.contentLength)
     }
-    // endWithoutBody(length) leaves the request pending for ever, so the length is written as any other header.
-    if (head.contentLength !== undefined) response.writeHeader("Content-Length", head.contentLength)
-    if (ending === "close") response.endWithoutBody(undefined, true)
-    else response.endWithoutBody()
   }
 
   private finishPieces(): Effect.Effect<void> {

@@ -81,11 +81,12 @@ export class RequestBody implements Watched {
   /** The next chunks, as many as have come. */
   readonly pull: Pull.Pull<Readonly<Chunks>, BodyFailure> = Effect.callback((resume) => {
     const attempt = () => {
+      // Before resuming, which may run the reader on to its next pull.
+      this.wake = undefined
       if (this.held.length > 0) resume(Effect.succeed(this.take()))
       else if (this.isComplete) resume(Cause.done())
       else if (this.isAborted) resume(Effect.fail("Aborted" as const))
-      else return void (this.wake = attempt)
-      this.wake = undefined
+      else this.wake = attempt
     }
     attempt()
     return Effect.sync(() => {
@@ -98,14 +99,13 @@ export class RequestBody implements Watched {
     if (this.collected !== undefined) return Effect.succeed(this.collected)
     if (this.declaredBytes !== undefined && this.declaredBytes > maxBytes) return Effect.fail("TooLarge")
     return Effect.callback((resume) => {
-      this.highWaterBytes = Number.POSITIVE_INFINITY
       const attempt = () => {
+        this.wake = undefined
+        this.highWaterBytes = this.state.limits.bodyHighWaterBytes
         if (this.heldBytes > maxBytes) resume(Effect.fail("TooLarge" as const))
         else if (this.isComplete) resume(Effect.succeed(this.join()))
         else if (this.isAborted) resume(Effect.fail("Aborted" as const))
-        else return this.awaitMore(attempt)
-        this.wake = undefined
-        this.highWaterBytes = this.state.limits.bodyHighWaterBytes
+        else this.awaitMore(attempt)
       }
       attempt()
       return Effect.sync(() => {
@@ -172,6 +172,7 @@ export class RequestBody implements Watched {
 
   private awaitMore(attempt: () => void): void {
     this.wake = attempt
+    this.highWaterBytes = Number.POSITIVE_INFINITY
     this.resume()
   }
 

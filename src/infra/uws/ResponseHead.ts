@@ -55,3 +55,12 @@ export const writeHead = (response: UwsResponse, head: ResponseHead): void => {
     response.writeHeader(headers[index] ?? "", headerBytes(headers[index + 1] ?? ""))
   }
 }
+
+/**
+ * The end of an answer to HEAD, or of a 204 or 304. The native call must have no argument: with one, a length that
+ * is not 0 or undefined, it leaves the request pending for ever, and so the length is written as any other header.
+ */
+export const endWithoutBody = (response: UwsResponse, contentLength: string | undefined): void => {
+  if (contentLength !== undefined) response.writeHeader("Content-Length", contentLength)
+  response.endWithoutBody()
+}

@@ -6,6 +6,7 @@ import { headerBytes } from "./HeaderText.ts"
 import { type HotContext, isWritable } from "./HotAnswer.ts"
 import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
 import { RequestBody } from "./RequestBody.ts"
+import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "./StatusLine.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
@@ -32,7 +33,13 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private isAnswered = false
   private isCorked = false
 
-  constructor(route: HotRoute, response: UwsResponse, request: UwsRequest, context: HotContext, state: FrontState) {
+  constructor(
+    route: HotRoute,
+    response: UwsResponse,
+    request: UwsRequest,
+    context: HotContext,
+    state: FrontState
+  ) {
     this.route = route
     this.response = response
     this.context = context
@@ -116,7 +123,6 @@ export class UwsHotExchange implements HotRequest, HotReply {
 
   private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
     if (this.aborted || this.isAnswered) return
-    // The address can no longer be asked for afterwards, and a handler may log it.
     this.isAnswered = true
     if (this.isCorked) this.writeWhole(status, headers, body, closes)
     else this.response.cork(() => this.writeWhole(status, headers, body, closes))
@@ -130,14 +136,14 @@ export class UwsHotExchange implements HotRequest, HotReply {
     for (const [name, value] of headers) {
       if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
     }
-    for (const [name, value] of context.cors.answer(route.cors, this.origin)) response.writeHeader(name, value)
+    for (const [name, value] of context.cors.answer(route.cors, this.origin))
+      response.writeHeader(name, value)
     const isClosing = closes || this.state.isDraining
-    if (status === 204 || status === 304) response.endWithoutBody(undefined, isClosing)
-    else if (this.method === "HEAD") {
-      response.writeHeader("Content-Length", String(Buffer.byteLength(body)))
-      response.endWithoutBody(undefined, isClosing)
-    } else if (isClosing) response.end(body, true)
-    else response.end(body)
+    if (this.method !== "HEAD" && status !== 204 && status !== 304) response.end(body, isClosing)
+    else {
+      if (isClosing) response.writeHeader("Connection", "close")
+      endWithoutBody(response, this.method === "HEAD" ? String(Buffer.byteLength(body)) : undefined)
+    }
   }
 
   private abort(): void {

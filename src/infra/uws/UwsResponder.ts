@@ -7,6 +7,7 @@ import * as Stream from "effect/Stream"
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Readable } from "node:stream"
 import type { Exchange } from "./Exchange.ts"
+import { failed, forStatus, jsonType } from "./FrontAnswer.ts"
 import { headOf, type ResponseHead } from "./ResponseHead.ts"
 import { UwsServerRequest } from "./UwsServerRequest.ts"
 
@@ -14,7 +15,6 @@ import { UwsServerRequest } from "./UwsServerRequest.ts"
 const wholeBytes = 256 * 1024
 
 const upgradedResponse = Response.empty({ status: 101 })
-const internalServerError = Response.empty({ status: 500 })
 
 /** Writes what the app answered; the second half of `HttpEffect.toHandled`. */
 export const respond = (
@@ -113,11 +113,9 @@ const fail = (exchange: Exchange, cause: Cause.Cause<never>): Effect.Effect<neve
       exchange.reset()
       return Effect.failCause(reported)
     }
-    const safe = response.status >= 200 && response.status <= 599 ? response : internalServerError
-    return Effect.andThen(
-      exchange.answer(headOf(Response.empty({ status: safe.status })), ""),
-      Effect.failCause(reported)
-    )
+    const { status, body } = forStatus(response.status) ?? failed
+    const head = headOf(Response.empty({ status, headers: [jsonType] }))
+    return Effect.andThen(exchange.answer(head, body), Effect.failCause(reported))
   })
 
 /** Files that were opened for a body that nobody reads are closed. */

@@ -4,11 +4,17 @@ import { jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
+import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "./StatusLine.ts"
 import { UwsHotExchange } from "./UwsHotExchange.ts"
 
 /** Hot routes as native handlers, which uWebSockets.js matches before any pattern. */
-export const register = (app: UwsApp, routes: ReadonlyArray<HotRoute>, context: HotContext, state: FrontState): void => {
+export const register = (
+  app: UwsApp,
+  routes: ReadonlyArray<HotRoute>,
+  context: HotContext,
+  state: FrontState
+): void => {
   for (const route of routes) {
     const serve = (response: UwsResponse, request: UwsRequest): void => {
       new UwsHotExchange(route, response, request, context, state)
@@ -47,9 +53,12 @@ export const answerHotPath = (
   if (method === "OPTIONS") {
     const wanted = request.getHeader("access-control-request-headers")
     response.writeStatus(statusLine(204))
-    for (const [name, value] of cors.preflight(there.cors, origin, wanted, allow)) response.writeHeader(name, value)
-    response.endWithoutBody(undefined, closes(request, state))
-  } else answer(response, request, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)], state)
+    for (const [name, value] of cors.preflight(there.cors, origin, wanted, allow))
+      response.writeHeader(name, value)
+    if (closes(request, state)) response.writeHeader("Connection", "close")
+    endWithoutBody(response, undefined)
+  } else
+    answer(response, request, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)], state)
   return true
 }
 
@@ -63,10 +72,12 @@ export const answer = (
 ): void => {
   response.writeStatus(statusLine(status)).writeHeader(...jsonType)
   for (const [name, value] of headers) response.writeHeader(name, value)
-  if (request.getCaseSensitiveMethod() === "HEAD") {
-    response.writeHeader("Content-Length", String(Buffer.byteLength(body)))
-    response.endWithoutBody(undefined, closes(request, state))
-  } else response.end(body, closes(request, state))
+  const isClosing = closes(request, state)
+  if (request.getCaseSensitiveMethod() !== "HEAD") response.end(body, isClosing)
+  else {
+    if (isClosing) response.writeHeader("Connection", "close")
+    endWithoutBody(response, String(Buffer.byteLength(body)))
+  }
 }
 
 /** A body that is still to come would switch the idle timer off once it has ended. */

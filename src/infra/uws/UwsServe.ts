@@ -52,11 +52,15 @@ export const makeServe = (
   })
 
 const withBodyLimit = (services: Context.Context<never>, maxBodyBytes: number): Context.Context<never> =>
-  services.mapUnsafe.has(MaxBodySize.key) ? services : Context.add(services, MaxBodySize, ByteSize.bytes(maxBodyBytes))
+  services.mapUnsafe.has(MaxBodySize.key)
+    ? services
+    : Context.add(services, MaxBodySize, ByteSize.bytes(maxBodyBytes))
 
 /** undefined where there is none, which is most requests. */
 const bodyOf = (response: UwsResponse, head: RequestHead, state: FrontState): RequestBody | undefined =>
-  head.isChunked || (head.contentLength ?? 0) > 0 ? new RequestBody(response, head.contentLength, state) : undefined
+  head.isChunked || (head.contentLength ?? 0) > 0
+    ? new RequestBody(response, head.contentLength, state)
+    : undefined
 
 const requestOf = (
   exchange: Exchange,

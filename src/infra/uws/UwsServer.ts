@@ -28,7 +28,10 @@ export const make = (
 ): Effect.Effect<HttpServer.HttpServer["Service"], ServeError, Scope.Scope> =>
   Effect.gen(function* () {
     const trusted = options.trustProxy
-    const state = new FrontState(limitsOf(options), trusted === undefined ? undefined : ClientAddress.make(trusted))
+    const state = new FrontState(
+      limitsOf(options),
+      trusted === undefined ? undefined : ClientAddress.make(trusted)
+    )
     // No "uWebSockets: 20" header on every answer.
     addon._cfg("silent")
     const app = yield* Effect.acquireRelease(

@@ -17,11 +17,15 @@ const faulty = 1011
 
 const closeError = (code: number, reason?: string): Socket.SocketError =>
   new Socket.SocketError({
-    reason: new Socket.SocketCloseError(reason === undefined || reason === "" ? { code } : { code, closeReason: reason })
+    reason: new Socket.SocketCloseError(
+      reason === undefined || reason === "" ? { code } : { code, closeReason: reason }
+    )
   })
 
 const openError = (message: string): Socket.SocketError =>
-  new Socket.SocketError({ reason: new Socket.SocketOpenError({ kind: "Unknown", cause: new Error(message) }) })
+  new Socket.SocketError({
+    reason: new Socket.SocketOpenError({ kind: "Unknown", cause: new Error(message) })
+  })
 
 /** What the handshake needs of the request, copied while it could be read. */
 export interface Handshake {
@@ -53,7 +57,10 @@ export class Upgrade {
     this.handshake = handshake
     this.limits = limits
     this.socket = Socket.make({
-      reader: Effect.andThen(this.open, Effect.succeed({ pull: this.pull, upgrade: Socket.SocketUpgradeError.unsupported })),
+      reader: Effect.andThen(
+        this.open,
+        Effect.succeed({ pull: this.pull, upgrade: Socket.SocketUpgradeError.unsupported })
+      ),
       writer: Effect.succeed({
         write: (chunk) => this.write(chunk),
         writeAll: (chunks) => Effect.forEach(chunks, (chunk) => this.write(chunk), { discard: true })
@@ -71,7 +78,8 @@ export class Upgrade {
     this.messages.push(isBinary ? new Uint8Array(message.slice(0)) : Buffer.from(message).toString("utf8"))
     this.unreadBytes += message.byteLength
     // A WebSocket cannot be paused here, so a handler that does not keep up would fill the memory.
-    if (this.unreadBytes > this.limits.webSocketMaxUnreadBytes) this.native?.end(tooMuchUnread, "Too much unread")
+    if (this.unreadBytes > this.limits.webSocketMaxUnreadBytes)
+      this.native?.end(tooMuchUnread, "Too much unread")
     this.wakeReader?.()
   }
 
@@ -91,7 +99,9 @@ export class Upgrade {
     if (this.exchange.isGone) return Effect.fail(openError("The connection closed before the upgrade"))
     this.isUpgraded = true
     const { key, protocol, extensions, context } = this.handshake
-    this.exchange.upgrade((response) => response.upgrade({ upgrade: this }, key, protocol, extensions, context))
+    this.exchange.upgrade((response) =>
+      response.upgrade({ upgrade: this }, key, protocol, extensions, context)
+    )
     return Effect.flatMap(Effect.scope, (scope) =>
       Scope.addFinalizerExit(scope, (exit) => Effect.sync(() => this.release(exit)))
     )
@@ -99,14 +109,15 @@ export class Upgrade {
 
   private readonly pull: Socket.Reader["pull"] = Effect.callback((resume) => {
     const attempt = () => {
+      // Before resuming, which may run the reader on to its next pull.
+      this.wakeReader = undefined
       const [first, ...rest] = this.messages
       if (first !== undefined) {
         this.messages = []
         this.unreadBytes = 0
         resume(Effect.succeed([first, ...rest]))
       } else if (this.error !== undefined) resume(Effect.fail(this.error))
-      else return void (this.wakeReader = attempt)
-      this.wakeReader = undefined
+      else this.wakeReader = attempt
     }
     attempt()
     return Effect.sync(() => {
