@@ -1,0 +1,173 @@
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import type { LogLevel } from "effect/LogLevel"
+import { isIP } from "node:net"
+import { resolve } from "node:path"
+import { EnvironmentReader } from "./EnvironmentReader.ts"
+import { type Limits, limits } from "./Limits.ts"
+
+/** The services that `ROOMS` can name. */
+export const rooms = ["accounts", "llm", "agents", "analytics", "notify", "files", "mail", "browse"] as const
+export type RoomName = (typeof rooms)[number]
+
+/** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
+export interface Network {
+  readonly address: string
+  readonly prefix: number
+  readonly family: "ipv4" | "ipv6"
+}
+
+/**
+ * The decoded environment. Addresses that carry a password are redacted, so that no log or error prints them.
+ * Source: decisions.md, Start-up.
+ */
+export interface Config {
+  /** `PORT`; 0 picks a free one */
+  readonly port: number
+  /** `HOST`, the address to listen on */
+  readonly host: string
+  /** `BASE_URL` without a trailing slash; unset: the address it listens on */
+  readonly baseUrl: string | undefined
+  /** `DATA_DIR`, absolute */
+  readonly dataDir: string
+  /** `DATABASE_URL`; unset: the embedded PostgreSQL */
+  readonly databaseUrl: Redacted.Redacted | undefined
+  /** `CLICKHOUSE_URL`; unset: the embedded ClickHouse */
+  readonly clickhouseUrl: Redacted.Redacted | undefined
+  /** `REDIS_URL`; unset: rate buckets are this process's own */
+  readonly redisUrl: Redacted.Redacted | undefined
+  /** `UPSTREAM_URL`; unset: the built-in sandbox */
+  readonly upstreamUrl: string | undefined
+  readonly upstreamApiKey: Redacted.Redacted | undefined
+  readonly rooms: ReadonlySet<RoomName>
+  readonly maxFileSizeBytes: number
+  readonly logLevel: LogLevel
+  /** `GEOIP_DB`, absolute path of an mmdb file */
+  readonly geoipDb: string | undefined
+  /** `TRUST_PROXY`: hops to count from the right of `X-Forwarded-For` (0: the header does not count), or networks */
+  readonly trustProxy: number | ReadonlyArray<Network>
+  readonly corsOrigins: ReadonlySet<string>
+  /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
+  readonly rateLimitMode: "429" | "block"
+  readonly otelEndpoint: string | undefined
+  readonly limits: Limits
+}
+
+/** Everything that is wrong with the environment, one line a variable. The process exits with `exitCode`. */
+export class ConfigInvalid extends Schema.TaggedError<ConfigInvalid>()("ConfigInvalid", {
+  faults: Schema.Array(Schema.Struct({ variable: Schema.String, fault: Schema.String }))
+}) {
+  /** EX_CONFIG of sysexits.h */
+  readonly exitCode = 78
+  override get message(): string {
+    return ["The configuration is not valid:", ...this.faults.map((_) => `  ${_.variable} ${_.fault}`)].join(
+      "\n"
+    )
+  }
+}
+
+const logLevels = ["All", "Trace", "Debug", "Info", "Warn", "Error", "Fatal", "None"] as const
+
+const logLevelOf = (text: string): LogLevel | undefined =>
+  logLevels.find(
+    (level) => level.toLowerCase() === (text.toLowerCase() === "warning" ? "warn" : text.toLowerCase())
+  )
+
+/** `10.0.0.0/8`, `::1`; a bare address is a network of one. */
+const networkOf = (text: string): Network | undefined => {
+  const [address = "", bits, ...more] = text.split("/")
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return undefined
+  const width = version === 4 ? 32 : 128
+  if (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > width)) return undefined
+  return {
+    address,
+    prefix: bits === undefined ? width : Number(bits),
+    family: version === 4 ? "ipv4" : "ipv6"
+  }
+}
+
+const trustProxyOf = (text: string): number | ReadonlyArray<Network> | undefined => {
+  if (/^\d+$/.test(text)) return Number(text) <= 32 ? Number(text) : undefined
+  const networks = text.split(",").map((part) => networkOf(part.trim()))
+  const known = networks.filter((network) => network !== undefined)
+  return known.length === networks.length ? known : undefined
+}
+
+/** An origin as browsers send it: scheme, host, port, and nothing else. */
+const originOf = (text: string): string | undefined => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  return url !== undefined &&
+    /^https?:$/.test(url.protocol) &&
+    url.origin === text.replace(/\/$/, "").toLowerCase()
+    ? url.origin
+    : undefined
+}
+
+/**
+ * Decodes an environment, relative paths against `directory`. A variable that is empty counts as unset.
+ * Fails with every fault at once.
+ */
+export const decode = (
+  environment: Readonly<Record<string, string | undefined>>,
+  directory: string
+): Effect.Effect<Config, ConfigInvalid> => {
+  const read = new EnvironmentReader(environment)
+  const config: Config = {
+    port: read.integer("PORT", { minimum: 0, maximum: 65_535, otherwise: 8080 }),
+    host: read.matching("HOST", /^[A-Za-z0-9.:_-]{1,253}$/, "is not a host name or address") ?? "127.0.0.1",
+    baseUrl: read.url("BASE_URL", ["http:", "https:"])?.replace(/\/+$/, ""),
+    dataDir: resolve(directory, read.text("DATA_DIR") ?? "./.data"),
+    databaseUrl: read.secretUrl("DATABASE_URL", ["postgres:", "postgresql:"]),
+    clickhouseUrl: read.secretUrl("CLICKHOUSE_URL", ["http:", "https:"]),
+    redisUrl: read.secretUrl("REDIS_URL", ["redis:", "rediss:"]),
+    upstreamUrl: read.url("UPSTREAM_URL", ["http:", "https:"])?.replace(/\/+$/, ""),
+    upstreamApiKey: read.secret("UPSTREAM_API_KEY"),
+    rooms: read.list(
+      "ROOMS",
+      (name) => rooms.find((room) => room === name),
+      `takes ${rooms.join(", ")}`,
+      rooms
+    ),
+    maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
+    logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
+    geoipDb: read.file("GEOIP_DB", directory),
+    trustProxy:
+      read.parsed(
+        "TRUST_PROXY",
+        trustProxyOf,
+        "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
+      ) ?? 0,
+    corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
+    rateLimitMode:
+      read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
+    otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
+    limits
+  }
+  return read.faults.length === 0
+    ? Effect.succeed(config)
+    : Effect.fail(new ConfigInvalid({ faults: read.faults }))
+}
+
+const modes = ["429", "block"] as const
+
+/** What a test changes: single values, and single limits. */
+export type ConfigChanges = Partial<Omit<Config, "limits">> & { readonly limits?: Partial<Limits> }
+
+export class AppConfig extends Context.Service<AppConfig, Config>()("signalbox/Config") {
+  /** From the environment of this process. */
+  static readonly layer: Layer.Layer<AppConfig, ConfigInvalid> = Layer.effect(
+    AppConfig,
+    Effect.suspend(() => decode(process.env, process.cwd()))
+  )
+
+  /** Defaults with changes, for tests and benches: nothing is read from the environment. */
+  static readonly layerOf = (changes: ConfigChanges): Layer.Layer<AppConfig> =>
+    Layer.effect(
+      AppConfig,
+      Effect.map(Effect.orDie(decode({}, process.cwd())), (defaults) => ({
+        ...defaults,
+        ...changes,
+        limits: { ...defaults.limits, ...changes.limits }
+      }))
+    )
+}

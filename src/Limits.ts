@@ -1,0 +1,118 @@
+/**
+ * Every number that bounds the system, with its unit in its name. A number that a person may want to change per
+ * installation is an environment variable (see Config.ts); these are the defaults that tests shrink.
+ */
+export const limits = {
+  // --- requests
+  /** body of a browser event, `POST /api/event`; above it 413 */
+  eventBodyBytes: 64 * 1024,
+  /** body of a server-side batch, `POST /api/v1/collect`; above it 413 */
+  collectBodyBytes: 8 * 1024 * 1024,
+  /** events in one `collect` body */
+  collectEvents: 1_000,
+  /** body of every other JSON endpoint; above it 413 */
+  jsonBodyBytes: 64 * 1024,
+  /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
+  fileBytes: 100 * 1024 * 1024,
+  /** all request headers together, handed to uWebSockets.js as UWS_HTTP_MAX_HEADERS_SIZE; above it 431 */
+  headerBytes: 16 * 1024,
+  /** a connection without a finished request or answer is closed after this long */
+  connectionIdleSeconds: 30,
+  /** answers that wait for a handler at once; above it 503 */
+  requestsInFlight: 10_000,
+
+  // --- rates
+  /** requests a key may make in a minute, unless the key carries a rate of its own */
+  ratePerMinute: 600,
+  /** requests a key may make at once before the rate counts */
+  rateBurst: 120,
+  /** browser events a minute for one site and visitor */
+  visitorEventsPerMinute: 300,
+  /** collected events a second for one site */
+  siteEventsPerSecond: 6_000,
+  /** an idle bucket is forgotten after this long; it would be full again by then */
+  rateBucketIdleMillis: 120_000,
+  /** requests' worth of tokens that one machine leases from Redis at a time */
+  rateLeaseTokens: 20,
+
+  // --- durable log
+  /** a log that its consumers leave behind grows to this size, then refuses with 429 */
+  logBytes: 4 * 1024 * 1024 * 1024,
+  /** one segment file; the unit of truncation */
+  logSegmentBytes: 64 * 1024 * 1024,
+  /** bytes that one group commit may carry */
+  logCommitBytes: 4 * 1024 * 1024,
+  /** what a 429 of a full log asks the client to wait */
+  logFullRetryAfterSeconds: 5,
+
+  // --- batches into ClickHouse
+  /** a batch is written when it has this many rows … */
+  batchRows: 50_000,
+  /** … or this many bytes … */
+  batchBytes: 16 * 1024 * 1024,
+  /** … or when its oldest row has waited this long */
+  batchAgeMillis: 500,
+  /** pause before a failed batch is tried again, doubled up to `retryMaxMillis` */
+  retryMinMillis: 100,
+  retryMaxMillis: 5_000,
+  /** a read makes its site's pending rows visible first, at most this often */
+  readFlushMillis: 250,
+
+  // --- Postgres
+  /** connections of this process */
+  postgresConnections: 10,
+  /** a connection attempt that takes longer has failed */
+  postgresConnectMillis: 5_000,
+  /** how long a start waits for a Postgres that does not answer yet */
+  postgresStartMillis: 30_000,
+  /** shared buffers of the embedded Postgres */
+  postgresSharedBufferBytes: 64 * 1024 * 1024,
+  /** how often keys, users and sites are compared with Postgres: a revocation holds everywhere within 1 s */
+  mirrorPollMillis: 400,
+  /** one poll that takes longer has failed; less than a second, so that a poll that hangs is noticed */
+  mirrorPollTimeoutMillis: 900,
+  /** rows of one mirrored table kept in memory */
+  mirrorRows: 1_000_000,
+  /** without a successful poll for this long, revocation counts as suspended and /readyz says so */
+  mirrorStaleMillis: 1_000,
+
+  // --- ClickHouse
+  /** a query that takes longer fails */
+  clickhouseQueryMillis: 30_000,
+  /** an insert that takes longer fails (and is repeated with the same token) */
+  clickhouseInsertMillis: 60_000,
+  /** connections to ClickHouse of this process */
+  clickhouseConnections: 10,
+  /** memory one query or insert in the embedded ClickHouse may take */
+  clickhouseQueryBytes: 512 * 1024 * 1024,
+  /** memory everything in the embedded ClickHouse may take together */
+  clickhouseServerBytes: 900 * 1024 * 1024,
+  /** the answer to one query of the embedded ClickHouse */
+  clickhouseResultBytes: 128 * 1024 * 1024,
+  /** statement or data of one request to the embedded ClickHouse; above it 413 */
+  clickhouseBodyBytes: 256 * 1024 * 1024,
+  /** requests that wait for one of the embedded ClickHouse's connections; above it 503 */
+  clickhouseWaiting: 1_000,
+  /** how long a start waits for a ClickHouse that does not answer yet */
+  clickhouseStartMillis: 30_000,
+
+  // --- the embedded stores' processes
+  /** pause before a store that died is started again, doubled up to `storeRestartMaxMillis` */
+  storeRestartMinMillis: 50,
+  storeRestartMaxMillis: 5_000,
+  /** a store that has not stopped by then is killed */
+  storeStopMillis: 10_000,
+
+  // --- life of the process
+  /** after SIGTERM everything in flight is given this long */
+  drainMillis: 20_000,
+  /** between /readyz turning 503 and the listener closing, so that a load balancer looks away first */
+  drainNoticeMillis: 200,
+  /** one check behind /readyz that takes longer counts as failed */
+  readinessMillis: 1_000,
+  /** the API's own request counts are written to Postgres this often */
+  requestCountFlushMillis: 1_000
+} as const
+
+/** The limits of one process; tests replace single numbers. */
+export type Limits = { readonly [K in keyof typeof limits]: number }

@@ -1,0 +1,120 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { AppConfig, ConfigInvalid, decode } from "#src/Config.ts"
+import { limits } from "#src/Limits.ts"
+
+const decoded = (environment: Record<string, string>) => Effect.runSync(decode(environment, "/srv/box"))
+
+const faultsOf = (environment: Record<string, string>): ReadonlyArray<string> => {
+  const error = Effect.runSync(Effect.flip(decode(environment, "/srv/box")))
+  assert.instanceOf(error, ConfigInvalid)
+  return error.faults.map((fault) => fault.variable)
+}
+
+/** One variable, values just inside and just outside of what it takes. */
+const takes = (variable: string, inside: ReadonlyArray<string>, outside: ReadonlyArray<string>) =>
+  it(`takes ${variable} ${inside.join(" ")} and refuses ${outside.join(" ")}`, () => {
+    for (const value of inside) decoded({ [variable]: value })
+    for (const value of outside) assert.deepStrictEqual(faultsOf({ [variable]: value }), [variable], value)
+  })
+
+describe("the environment", () => {
+  it("has a default for everything", () => {
+    const config = decoded({})
+    assert.strictEqual(config.port, 8080)
+    assert.strictEqual(config.host, "127.0.0.1")
+    assert.strictEqual(config.dataDir, "/srv/box/.data")
+    assert.strictEqual(config.databaseUrl, undefined)
+    assert.strictEqual(config.rooms.size, 8)
+    assert.strictEqual(config.maxFileSizeBytes, 100 * 1024 * 1024)
+    assert.strictEqual(config.rateLimitMode, "429")
+    assert.strictEqual(config.trustProxy, 0)
+    assert.strictEqual(config.limits, limits)
+  })
+
+  it("counts an empty variable as unset", () => {
+    assert.strictEqual(decoded({ PORT: "", DATABASE_URL: "  ", CORS_ORIGINS: "" }).port, 8080)
+  })
+
+  takes("PORT", ["0", "1", "65535"], ["-1", "65536", "80a", "1.5", "0x50"])
+  takes("HOST", ["0.0.0.0", "::1", "box.example"], ["a b", "http://box"])
+  takes("BASE_URL", ["https://box.example", "http://127.0.0.1:8080/x"], ["box.example", "ftp://box.example"])
+  takes(
+    "DATABASE_URL",
+    ["postgres://u:p@h/d", "postgresql://h:5432/d"],
+    ["mysql://h/d", "h/d", "postgres:///d"]
+  )
+  takes("CLICKHOUSE_URL", ["http://h:8123", "https://u:p@h"], ["tcp://h:9000", "h"])
+  takes("REDIS_URL", ["redis://h", "rediss://:p@h:6379/1"], ["http://h"])
+  takes("UPSTREAM_URL", ["https://openrouter.ai/api/v1"], ["openrouter.ai"])
+  takes("ROOMS", ["analytics", "analytics, accounts"], ["analytic", "analytics,,accounts", "*"])
+  takes("MAX_FILE_SIZE", ["1", "100MB", "1.5 gb", "1024GB"], ["0", "-1", "100XB", "MB", "1025GB", "1e9"])
+  takes("LOG_LEVEL", ["info", "Debug", "warning", "none"], ["loud"])
+  takes("GEOIP_DB", [import.meta.filename], ["/nowhere/at.mmdb"])
+  takes(
+    "TRUST_PROXY",
+    ["0", "1", "32", "10.0.0.0/8", "::1, fd00::/8"],
+    ["33", "-1", "10.0.0.0/33", "10.0.0/8", "::1/129", "x"]
+  )
+  takes(
+    "CORS_ORIGINS",
+    ["https://example.com", "https://a.example,http://localhost:3000"],
+    ["*", "example.com", "https://example.com/path", "ftp://example.com"]
+  )
+  takes("RATE_LIMIT_MODE", ["429", "block"], ["403", "Block"])
+  takes("OTEL_EXPORTER_OTLP_ENDPOINT", ["http://127.0.0.1:4318/"], ["127.0.0.1:4318"])
+
+  it("reads values into their types", () => {
+    const config = decoded({
+      BASE_URL: "https://box.example/",
+      DATA_DIR: "data",
+      MAX_FILE_SIZE: "2MB",
+      TRUST_PROXY: "10.0.0.0/8,::1",
+      CORS_ORIGINS: "https://A.example",
+      ROOMS: "analytics,accounts",
+      LOG_LEVEL: "debug"
+    })
+    assert.strictEqual(config.baseUrl, "https://box.example")
+    assert.strictEqual(config.dataDir, "/srv/box/data")
+    assert.strictEqual(config.maxFileSizeBytes, 2 * 1024 * 1024)
+    assert.deepStrictEqual(config.trustProxy, [
+      { address: "10.0.0.0", prefix: 8, family: "ipv4" },
+      { address: "::1", prefix: 128, family: "ipv6" }
+    ])
+    assert.deepStrictEqual([...config.corsOrigins], ["https://a.example"])
+    assert.deepStrictEqual([...config.rooms], ["analytics", "accounts"])
+    assert.strictEqual(config.logLevel, "Debug")
+  })
+
+  it("reports every fault at once, by the variable's name, with exit code 78", () => {
+    const error = Effect.runSync(Effect.flip(decode({ PORT: "x", ROOMS: "y", MAX_FILE_SIZE: "z" }, "/")))
+    assert.deepStrictEqual(
+      error.faults.map((fault) => fault.variable),
+      ["PORT", "ROOMS", "MAX_FILE_SIZE"]
+    )
+    assert.strictEqual(error.exitCode, 78)
+    for (const variable of ["PORT", "ROOMS", "MAX_FILE_SIZE"]) assert.include(error.message, variable)
+  })
+
+  it("prints no password", () => {
+    const config = decoded({ DATABASE_URL: "postgres://u:hunter2@h/d", UPSTREAM_API_KEY: "hunter2" })
+    assert.notInclude(`${JSON.stringify(config)} ${String(config.databaseUrl)}`, "hunter2")
+    assert.strictEqual(config.databaseUrl && Redacted.value(config.databaseUrl), "postgres://u:hunter2@h/d")
+  })
+
+  it("keeps a wrong secret URL out of the report", () => {
+    assert.notInclude(
+      Effect.runSync(Effect.flip(decode({ DATABASE_URL: "mysql://u:hunter2@h/d" }, "/"))).message,
+      "hunter2"
+    )
+  })
+
+  it.effect("gives tests defaults with single changes", () =>
+    Effect.gen(function* () {
+      const config = yield* AppConfig
+      assert.strictEqual(config.port, 0)
+      assert.strictEqual(config.limits.batchRows, 10)
+      assert.strictEqual(config.limits.ratePerMinute, 600)
+    }).pipe(Effect.provide(AppConfig.layerOf({ port: 0, limits: { batchRows: 10 } })))
+  )
+})
