@@ -56,11 +56,11 @@ export const startBeacons = (options: {
 }): BeaconLoad => {
   const outcomes = new Map<string, Outcome>()
   const agent = new Agent({ keepAlive: true, maxSockets: options.connections })
-  let running = true
+  const state = { isRunning: true }
   let sequence = 0
 
   const loop = async (): Promise<void> => {
-    while (running) {
+    while (state.isRunning) {
       const mine = sequence++
       const path = `/${options.label}/${mine}`
       const outcome = await beacon(options.url, agent, options.site, path, mine)
@@ -74,7 +74,7 @@ export const startBeacons = (options: {
   return {
     outcomes,
     stop: async () => {
-      running = false
+      state.isRunning = false
       await Promise.all(loops)
       agent.destroy()
     }

@@ -1,0 +1,196 @@
+import fc from "fast-check"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { OpenApi } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { type Definitions, type JsonSchema, spoiled, valuesOf } from "./Generated.ts"
+
+/**
+ * Requests made from the published document, most of them good and some of them spoiled, against a running server.
+ * GENERATED_REQUESTS sets how many per endpoint, GENERATED_SEED repeats a run.
+ */
+const perEndpoint = Number(process.env["GENERATED_REQUESTS"] ?? 200)
+const seed = Number(process.env["GENERATED_SEED"] ?? Date.now() % 2_147_483_647)
+const concurrency = 8
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly schema: JsonSchema
+}
+
+interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly parameters: ReadonlyArray<Parameter>
+  readonly bodies: ReadonlyArray<readonly [contentType: string, schema: JsonSchema]>
+  readonly secured: boolean
+}
+
+interface OperationObject {
+  readonly parameters?: ReadonlyArray<Parameter>
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> }
+  readonly security?: ReadonlyArray<unknown>
+}
+
+const document = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
+const definitions: Definitions = document.components?.schemas ?? {}
+
+const operations: ReadonlyArray<Operation> = Object.entries<Record<string, OperationObject>>(
+  document.paths
+).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    method: method.toUpperCase(),
+    path,
+    parameters: operation.parameters ?? [],
+    bodies: Object.entries(operation.requestBody?.content ?? {}).map(
+      ([contentType, content]) => [contentType, content.schema] as const
+    ),
+    secured: (operation.security ?? []).length > 0
+  }))
+)
+
+let server: ServerProcess
+let site: TestSite
+let key: string
+
+beforeAll(async () => {
+  server = await startServer()
+  // A key of its own with the highest rate there is, so that the requests meet the endpoints and not the bucket.
+  const json = { name: "generated", kind: "account", rate_limit_per_minute: 1_000_000 }
+  key = textAt(await ask(server, "POST", "/api/v1/keys", { json }), "key")
+  site = await createSite(server)
+})
+afterAll(() => server.dispose())
+
+const form = (bytes: Uint8Array<ArrayBuffer>, filename: string): FormData => {
+  const data = new FormData()
+  data.set("file", new Blob([bytes]), filename)
+  return data
+}
+
+/** Makes a resource for a path with `{id}`, so that changing and deleting find something to work on. */
+const makeResource = async (path: string): Promise<string> => {
+  const make = (target: string, body: object) => ask(server, "POST", target, { key, ...body })
+  if (path.startsWith("/api/v1/files/")) {
+    return textAt(await make("/api/v1/files", { form: form(new Uint8Array([1, 2, 3]), "a.txt") }), "id")
+  }
+  if (path.startsWith("/api/v1/keys/")) {
+    return textAt(await make("/api/v1/keys", { json: { name: "generated", kind: "router" } }), "id")
+  }
+  if (path.startsWith("/api/v1/admin/users/")) {
+    const email = `${process.pid}-${performance.now()}-${Math.random()}@example.org`
+    return textAt(await make("/api/v1/admin/users", { json: { email, name: "Generated" } }), "id")
+  }
+  assert.match(path, /\/sites\/\{id\}/)
+  return (await createSite(server, "example.net")).id
+}
+
+interface Generated {
+  /** undefined: a resource made for this request */
+  readonly id: string | undefined
+  readonly query: Readonly<Record<string, unknown>>
+  readonly body: readonly [contentType: string, value: unknown] | undefined
+}
+
+const mostly = (good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
+  fc.oneof({ weight: 3, arbitrary: good }, { weight: 1, arbitrary: spoiled(good) })
+
+const requestsOf = (operation: Operation): fc.Arbitrary<Generated> => {
+  const queries = operation.parameters.filter((parameter) => parameter.in === "query")
+  return fc.record({
+    id: fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.string() }),
+    query: fc.record(
+      Object.fromEntries(
+        queries.map(({ name, schema }) => [
+          name,
+          fc.oneof(
+            { weight: 5, arbitrary: valuesOf(schema, definitions) },
+            { weight: 1, arbitrary: fc.string() }
+          )
+        ])
+      ),
+      { requiredKeys: [], noNullPrototype: true }
+    ),
+    body:
+      operation.bodies.length === 0
+        ? fc.constant(undefined)
+        : fc.oneof(
+            ...operation.bodies.map(([contentType, schema]) =>
+              fc.tuple(fc.constant(contentType), mostly(valuesOf(schema, definitions)))
+            )
+          )
+  })
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const bodyOf = ([contentType, value]: readonly [string, unknown]): string | FormData => {
+  if (contentType === "multipart/form-data")
+    return form(new TextEncoder().encode(JSON.stringify(value)), "generated.bin")
+  // A browser event for a site that nobody has is not worth most of the tries.
+  const known = isObject(value) && typeof value["s"] === "string" ? { ...value, s: site.id } : value
+  return JSON.stringify(known)
+}
+
+const send = async (operation: Operation, generated: Generated): Promise<number> => {
+  const id = generated.id ?? (operation.path.includes("{id}") ? await makeResource(operation.path) : "")
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(generated.query)) query.set(name, String(value))
+  const path = operation.path.replace("{id}", encodeURIComponent(id))
+  const isCollect = operation.path.endsWith("/collect")
+  const headers: Record<string, string> = isCollect
+    ? { authorization: `Bearer ${site.secret}` }
+    : operation.secured
+      ? { authorization: `Bearer ${key}` }
+      : {}
+  if (generated.body !== undefined && generated.body[0] !== "multipart/form-data") {
+    headers["content-type"] = generated.body[0]
+  }
+  const body = generated.body === undefined ? null : bodyOf(generated.body)
+  const response = await fetch(`${server.url}${path}?${query}`, { method: operation.method, headers, body })
+  await response.arrayBuffer()
+  return response.status
+}
+
+describe("requests generated from the published document", () => {
+  const answered = new Map<string, Map<number, number>>()
+
+  for (const operation of operations) {
+    const name = `${operation.method} ${operation.path}`
+    it(`${name} never answers 5xx`, { timeout: 3_600_000 }, async () => {
+      const requests = fc.sample(requestsOf(operation), { numRuns: perEndpoint, seed })
+      const statuses = new Map<number, number>()
+      answered.set(name, statuses)
+      let next = 0
+      const worker = async (): Promise<void> => {
+        while (next < requests.length) {
+          const request = requests[next++]
+          if (request === undefined) return
+          const status = await send(operation, request)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
+          assert.isBelow(
+            status,
+            500,
+            `GENERATED_SEED=${seed} ${name} ${JSON.stringify(request)}\n${server.output()}`
+          )
+        }
+      }
+      await Promise.all(Array.from({ length: concurrency }, worker))
+    })
+  }
+
+  it("are answered 2xx in at least 30 % of the cases, so that they reach beyond validation", () => {
+    const counts = [...answered.values()].flatMap((statuses) => [...statuses])
+    const total = counts.reduce((sum, [, count]) => sum + count, 0)
+    const good = counts.reduce((sum, [status, count]) => sum + (status < 300 ? count : 0), 0)
+    const table = JSON.stringify(
+      [...answered].map(([name, statuses]) => [name, Object.fromEntries(statuses)]),
+      null,
+      1
+    )
+    assert.isAbove(good / total, 0.3, `GENERATED_SEED=${seed}\n${table}`)
+  })
+})
