@@ -6,7 +6,7 @@ import { forStatus, jsonType } from "./FrontAnswer.ts"
 
 /**
  * Failures that reach the front become empty answers in Effect; here they get the body `{"error": "..."}` that all
- * errors have. The cause is still reported: the answer only travels beside it.
+ * errors have. What the client did wrong is an answer like any other; what the server did wrong is still reported.
  */
 export const flatErrors = <E, R>(
   app: Effect.Effect<Response.HttpServerResponse, E, R>
@@ -16,6 +16,8 @@ export const flatErrors = <E, R>(
       const answer = response.body._tag === "Empty" ? forStatus(response.status) : undefined
       if (answer === undefined) return Effect.failCause(cause)
       const flat = Response.text(answer.body, { status: answer.status, contentType: jsonType[1] })
-      return Effect.failCause(Cause.combine(cause, Cause.die(flat)))
+      if (answer.status < 500) return Effect.succeed(flat)
+      // Not Cause.combine: it compares the reasons by structure, and some of them hold the whole request.
+      return Effect.failCause(Cause.fromReasons([...cause.reasons, Cause.makeDieReason(flat)]))
     })
   )

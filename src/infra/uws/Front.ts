@@ -8,6 +8,7 @@ import type { HotContext } from "./HotAnswer.ts"
 import * as HotCors from "./HotCors.ts"
 import * as HotPaths from "./HotPaths.ts"
 import { HotRoutes } from "./HotRoute.ts"
+import * as NodeFront from "./NodeFront.ts"
 import * as UwsServer from "./UwsServer.ts"
 
 /**
@@ -26,8 +27,10 @@ export const layer = (options: FrontOptions): Layer.Layer<HttpServer.HttpServer,
         cors: HotCors.make(options.corsOrigins ?? []),
         report: (defect) => void Effect.runForkWith(services)(Effect.logError("A hot route threw", defect))
       }
+      if (options.engine === "node") return yield* NodeFront.make(options, context)
       const loaded = Addon.load(limitsOf(options))
-      if (loaded._tag === "NotLoaded") return yield* Effect.die(loaded.reasons)
-      return yield* UwsServer.make(loaded.addon, options, routes, context)
+      if (loaded._tag === "Loaded") return yield* UwsServer.make(loaded.addon, options, routes, context)
+      yield* Effect.logWarning("uWebSockets.js is not used, Node's HTTP server is", loaded.reasons)
+      return yield* NodeFront.make(options, context)
     })
   )

@@ -26,6 +26,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private readonly values: ReadonlyArray<string>
   private readonly origin: string
   private readonly forwardedFor: string
+  private readonly declaredBytes: number
   private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
@@ -49,11 +50,15 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.values = route.headers.map((name) => request.getHeader(name))
     this.origin = route.cors === "configured" ? request.getHeader("origin") : ""
     this.forwardedFor = state.clientAddress === undefined ? "" : request.getHeader("x-forwarded-for")
-    state.inFlight++
-    response.onAborted(() => this.abort())
-    response.onData((chunk, isLast) => this.receive(chunk, isLast))
-    const declared = request.getHeader("content-length")
-    if (declared !== "" && Number(declared) > route.maxBodyBytes) this.refuse(Number(declared))
+    this.declaredBytes = Number(request.getHeader("content-length"))
+  }
+
+  /** Takes the body, then calls the handler. */
+  begin(): void {
+    this.state.inFlight++
+    this.response.onAborted(() => this.abort())
+    this.response.onData((chunk, isLast) => this.receive(chunk, isLast))
+    if (this.declaredBytes > this.route.maxBodyBytes) this.refuse(this.declaredBytes)
   }
 
   get path(): string {

@@ -16,9 +16,8 @@ export const register = (
   state: FrontState
 ): void => {
   for (const route of routes) {
-    const serve = (response: UwsResponse, request: UwsRequest): void => {
-      new UwsHotExchange(route, response, request, context, state)
-    }
+    const serve = (response: UwsResponse, request: UwsRequest): void =>
+      new UwsHotExchange(route, response, request, context, state).begin()
     if (route.method === "GET") app.get(route.path, serve)
     else app.post(route.path, serve)
   }
@@ -39,7 +38,7 @@ export const answerHotPath = (
   const { paths, cors } = context
   const route = paths.find(method, path)
   if (route !== undefined) {
-    new UwsHotExchange(route, response, request, context, state)
+    new UwsHotExchange(route, response, request, context, state).begin()
     return true
   }
   const there = paths.at(path)

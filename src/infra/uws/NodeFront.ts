@@ -1,0 +1,73 @@
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as ByteSize from "effect/ByteSize"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { MaxBodySize } from "effect/http/HttpIncomingMessage"
+import * as HttpServer from "effect/http/HttpServer"
+import type { ServeError } from "effect/http/HttpServerError"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import type { HttpServerResponse } from "effect/http/HttpServerResponse"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as ClientAddress from "./ClientAddress.ts"
+import { flatErrors } from "./FlatErrors.ts"
+import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
+import type { HotContext } from "./HotAnswer.ts"
+import { NodeFrontServer } from "./NodeFrontServer.ts"
+import type { NodeHotContext } from "./NodeHotExchange.ts"
+
+/** The front on Node's own HTTP server, for machines on which uWebSockets.js does not load. */
+export const make = (
+  options: FrontOptions,
+  context: HotContext
+): Effect.Effect<HttpServer.HttpServer["Service"], ServeError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const limits = limitsOf(options)
+    const hot: NodeHotContext = { ...context, limits, clientAddress: ClientAddress.make(options.trustProxy) }
+    const nodeServer = new NodeFrontServer(hot)
+    // Added first, so that it runs last: NodeHttpServer's own finalizer waits for connections that never end.
+    yield* Effect.addFinalizer(() => Effect.sync(() => nodeServer.closeAllConnections()))
+    const server = yield* NodeHttpServer.make(() => nodeServer, {
+      port: options.port,
+      host: options.host ?? "0.0.0.0",
+      gracefulShutdownTimeout: limits.drainDeadlineMillis,
+      websocket: { maxPayload: limits.webSocketMaxPayloadBytes }
+    })
+    return HttpServer.make({
+      address: server.address,
+      serve: (httpApp, middleware) =>
+        Effect.gen(function* () {
+          const scope = yield* Effect.scope
+          const app = withClientAddress(flatErrors(httpApp), hot)
+          const serve = middleware === undefined ? server.serve(app) : server.serve(app, middleware)
+          yield* withBodyLimit(serve, limits.maxBodyBytes)
+          // Added last, so that it runs before the server waits for its connections.
+          yield* Scope.addFinalizer(
+            scope,
+            Effect.sync(() => nodeServer.drain())
+          )
+        })
+    })
+  })
+
+const withClientAddress = <E, R>(
+  app: Effect.Effect<HttpServerResponse, E, R>,
+  { clientAddress }: NodeHotContext
+): Effect.Effect<HttpServerResponse, E, R | HttpServerRequest> =>
+  Effect.flatMap(HttpServerRequest, (request) => {
+    const raw = Option.getOrElse(request.remoteAddress, () => "")
+    const peer = ClientAddress.canonicalAddress(raw) ?? raw
+    const client = clientAddress(peer, request.headers["x-forwarded-for"] ?? "")
+    const modified = request.modify({ remoteAddress: Option.some(client), peerAddress: Option.some(peer) })
+    return Effect.provideService(app, HttpServerRequest, modified)
+  })
+
+const withBodyLimit = <A, E, R>(
+  serve: Effect.Effect<A, E, R>,
+  maxBodyBytes: number
+): Effect.Effect<A, E, R> =>
+  Effect.contextWith((services: Context.Context<R>) =>
+    services.mapUnsafe.has(MaxBodySize.key)
+      ? serve
+      : Effect.provideService(serve, MaxBodySize, ByteSize.bytes(maxBodyBytes))
+  )

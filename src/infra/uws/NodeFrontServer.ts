@@ -1,0 +1,141 @@
+import { type IncomingMessage, Server, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { type FrontAnswer, jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
+import type { FrontLimits } from "./FrontOptions.ts"
+import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
+import { statusLine } from "./StatusLine.ts"
+
+/** A request that has not been answered, and how fast its body has been coming. */
+interface InFlight {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  windowStart: number
+  windowBytes: number
+}
+
+/**
+ * Node's HTTP server with the front's policies: hot routes are taken out before the Effect app is asked, and clients
+ * that send or read too slowly are dropped.
+ */
+export class NodeFrontServer extends Server {
+  private readonly hot: NodeHotContext
+  private readonly limits: FrontLimits
+  private readonly inFlight = new Map<Socket, InFlight>()
+  private isDraining = false
+  private readonly timer: ReturnType<typeof setInterval>
+
+  constructor(context: NodeHotContext) {
+    const { limits } = context
+    super({
+      maxHeaderSize: limits.maxHeaderBytes,
+      headersTimeout: limits.headerTimeoutMillis,
+      // Slow bodies are judged by their rate, not by one deadline for every size.
+      requestTimeout: 0,
+      keepAliveTimeout: limits.keepAliveMillis,
+      connectionsCheckingInterval: Math.min(1000, limits.headerTimeoutMillis / 4)
+    })
+    this.hot = context
+    this.limits = limits
+    this.maxConnections = limits.maxConnections
+    this.setTimeout(limits.stalledReaderMillis)
+    this.on("timeout", (socket: Socket) => this.idle(socket))
+    this.timer = setInterval(() => this.sweep(), Math.min(1000, limits.slowUploadWindowMillis / 4))
+    this.once("close", () => clearInterval(this.timer))
+  }
+
+  /** From now on every answer closes its connection. */
+  drain(): void {
+    this.isDraining = true
+    for (const { response } of this.inFlight.values()) response.shouldKeepAlive = false
+  }
+
+  override emit(event: string, ...args: ReadonlyArray<unknown>): boolean {
+    const [request, response] = args
+    if ((event === "request" || event === "checkContinue") && isRequest(request) && isResponse(response)) {
+      this.track(request, response)
+      if (this.takeHot(request, response, event === "checkContinue")) return true
+    }
+    return super.emit(event, ...args)
+  }
+
+  private track(request: IncomingMessage, response: ServerResponse): void {
+    if (this.isDraining) response.shouldKeepAlive = false
+    const { socket } = request
+    this.inFlight.set(socket, {
+      request,
+      response,
+      windowStart: performance.now(),
+      windowBytes: socket.bytesRead
+    })
+    response.once("close", () => {
+      if (this.inFlight.get(socket)?.response === response) this.inFlight.delete(socket)
+    })
+  }
+
+  private takeHot(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): boolean {
+    const { paths, cors } = this.hot
+    const [path] = splitTarget(request.url ?? "")
+    const method = request.method ?? ""
+    const route = paths.find(method, path)
+    if (route !== undefined) {
+      if (expectsContinue) response.writeContinue()
+      new NodeHotExchange(route, request, response, this.hot).begin()
+      return true
+    }
+    const there = paths.at(path)
+    if (there === undefined) {
+      if (!paths.isVariant(path)) return false
+      answer(response, notFound, [])
+      return true
+    }
+    const allow = paths.allow(path) ?? ""
+    const origin = request.headers.origin ?? ""
+    if (method === "OPTIONS") {
+      const wanted = String(request.headers["access-control-request-headers"] ?? "")
+      response.writeHead(204, cors.preflight(there.cors, origin, wanted, allow).flat()).end()
+    } else answer(response, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)])
+    return true
+  }
+
+  /**
+   * A socket without activity for `stalledReaderMillis`, or for `keepAliveMillis` between requests. A quiet handler is
+   * no reason to drop a client; a client that takes nothing is.
+   */
+  private idle(socket: Socket): void {
+    if (!this.inFlight.has(socket) || socket.writableLength > 0) socket.destroy()
+  }
+
+  private sweep(): void {
+    const now = performance.now()
+    for (const [socket, flight] of this.inFlight) {
+      const { request } = flight
+      const isHeldBack = request.isPaused() || request.readableLength >= request.readableHighWaterMark
+      const elapsed = now - flight.windowStart
+      if (request.complete || (!isHeldBack && elapsed < this.limits.slowUploadWindowMillis)) continue
+      const bytes = socket.bytesRead - flight.windowBytes
+      if (!isHeldBack && bytes < (this.limits.minUploadBytesPerSecond * elapsed) / 1000) socket.destroy()
+      flight.windowStart = now
+      flight.windowBytes = socket.bytesRead
+    }
+  }
+}
+
+const isRequest = (value: unknown): value is IncomingMessage =>
+  typeof value === "object" && value !== null && "httpVersion" in value
+
+const isResponse = (value: unknown): value is ServerResponse =>
+  typeof value === "object" && value !== null && "writeHead" in value
+
+const answer = (
+  response: ServerResponse,
+  { status, body }: FrontAnswer,
+  headers: ReadonlyArray<readonly [string, string]>
+): void => {
+  const length = String(Buffer.byteLength(body))
+  response.writeHead(
+    status,
+    statusLine(status).slice(4),
+    [jsonType, ...headers, ["Content-Length", length]].flat()
+  )
+  response.end(response.req.method === "HEAD" ? undefined : body)
+}
