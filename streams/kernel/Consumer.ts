@@ -1,0 +1,117 @@
+import { join } from "node:path"
+import { Effect } from "effect"
+import * as Checkpoint from "./Checkpoint.ts"
+import { LogCorrupt, LogUnavailable, unavailable } from "./LogFailure.ts"
+import type { LogFileSystem } from "./LogFiles.ts"
+import { emptyBatch, type LogRecord } from "./LogRecord.ts"
+import type { Segments } from "./Segments.ts"
+import type { Tail } from "./Tail.ts"
+import type { Waiters } from "./Waiters.ts"
+import { readWhole, replaceWhole } from "./WholeFile.ts"
+
+/** One reader of the log, with a place that survives. Driven by one fiber: calls do not overlap. */
+export interface LogConsumer {
+  readonly name: string
+  /** everything below is in the sink */
+  readonly committed: () => number
+  /** above `committed` at open: a crash left [committed, inFlightTo) uncertain */
+  readonly inFlightTo: () => number
+  /** durable records from `from` on, up to the limits (one record always comes, however large); [] when none */
+  readonly read: (options: {
+    readonly from: number
+    readonly maxRecords: number
+    readonly maxBytes: number
+  }) => Effect.Effect<ReadonlyArray<LogRecord>, LogUnavailable>
+  /** remembers durably that the sink may hold what is below `to`; before the sink is called */
+  readonly begin: (to: number) => Effect.Effect<void, LogUnavailable>
+  /** remembers durably that the sink holds everything below `to`, and lets the log forget it */
+  readonly commit: (to: number) => Effect.Effect<void, LogUnavailable>
+  /** returns when a durable record at or above `from` exists, or the log is closed */
+  readonly await: (from: number) => Effect.Effect<void>
+  /** as `await`, for at least so many records or payload bytes at or above `from` */
+  readonly awaitMore: (options: {
+    readonly from: number
+    readonly records: number
+    readonly bytes: number
+  }) => Effect.Effect<void>
+}
+
+export interface ConsumerOptions {
+  readonly files: LogFileSystem
+  readonly directory: string
+  readonly logId: bigint
+  readonly segments: Segments
+  readonly tail: Tail
+  readonly waiters: Waiters
+  readonly durableOffset: () => number
+  readonly isClosed: () => boolean
+  /** after a commit: the log removes what no consumer needs */
+  readonly onCommit: Effect.Effect<void>
+}
+
+/** Reads the checkpoint; one that does not fit the log's ends means that records or checkpoint were lost. */
+const restore = Effect.fnUntraced(function* (name: string, options: ConsumerOptions) {
+  const path = join(options.directory, `${name}.checkpoint`)
+  const first = options.segments.firstOffset()
+  const end = options.durableOffset()
+  const bytes = yield* readWhole(options.files, path)
+  const found = Checkpoint.decode(bytes, options.logId) ?? Checkpoint.uncertain(first, end)
+  if (found.committed > end || found.inFlightTo > end) {
+    const problem = `consumer "${name}" has been given offsets up to ${found.inFlightTo}, and the log ends at ${end}`
+    return yield* new LogCorrupt({ file: path, position: 0, problem })
+  }
+  if (found.committed < first) {
+    const problem = `consumer "${name}" is at offset ${found.committed}, and the log begins at ${first}`
+    return yield* new LogCorrupt({ file: path, position: 0, problem })
+  }
+  return found
+})
+
+export const make = Effect.fnUntraced(function* (name: string, options: ConsumerOptions) {
+  const path = join(options.directory, `${name}.checkpoint`)
+  let place = yield* restore(name, options)
+
+  const persist = (next: Checkpoint.Checkpoint): Effect.Effect<void, LogUnavailable> =>
+    replaceWhole(options.files, path, Checkpoint.encode(next, options.logId)).pipe(
+      Effect.mapError(unavailable),
+      Effect.tap(() => Effect.sync(() => void (place = next))),
+      // Interrupted between rename and return, memory and disk would disagree.
+      Effect.uninterruptible
+    )
+
+  const failIfClosed = Effect.suspend(() =>
+    options.isClosed()
+      ? Effect.fail(new LogUnavailable({ reason: "closed", cause: new Error("the log has been closed") }))
+      : Effect.void
+  )
+
+  const consumer: LogConsumer = {
+    name,
+    committed: () => place.committed,
+    inFlightTo: () => place.inFlightTo,
+    read: Effect.fnUntraced(function* ({ from, maxRecords, maxBytes }) {
+      yield* failIfClosed
+      const batch = emptyBatch(maxRecords, maxBytes)
+      const found = options.tail.read(from, batch)
+      if (found !== undefined) return found.records
+      return (yield* options.segments.read(from, batch).pipe(Effect.mapError(unavailable))).records
+    }),
+    begin: (to) =>
+      Effect.andThen(
+        failIfClosed,
+        Effect.suspend(() => (to <= place.inFlightTo ? Effect.void : persist({ ...place, inFlightTo: to })))
+      ),
+    commit: (to) =>
+      Effect.andThen(
+        failIfClosed,
+        Effect.suspend(() => {
+          if (to <= place.committed) return Effect.void
+          const next = { committed: to, inFlightTo: Math.max(to, place.inFlightTo) }
+          return Effect.andThen(persist(next), options.onCommit)
+        })
+      ),
+    await: (from) => options.waiters.await({ from, records: 1, bytes: Infinity }),
+    awaitMore: options.waiters.await
+  }
+  return consumer
+})
