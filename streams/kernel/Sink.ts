@@ -22,7 +22,10 @@ export interface SinkBatch {
    * restart: the batch after a crash may hold other rows under a token that the store still remembers.
    */
   readonly token: string
-  /** true when a crash left these offsets uncertain: ask which are present, write only the missing ones */
+  /**
+   * true when a crash left these offsets uncertain: ask which are present and write only the missing ones, without
+   * the token. The crashed process's own write may still be under way in the store: rule that out first
+   */
   readonly recovering: boolean
 }
 
