@@ -1,0 +1,73 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgTypes from "@effect/sql-pg/PgTypes"
+import { Effect, Layer, Redacted, Result, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
+import { start } from "./EmbeddedPostgres.ts"
+import type { DataDirectoryInUse } from "./PostgresFailed.ts"
+import { PostgresFailed } from "./PostgresFailed.ts"
+
+/** The column `changed` of mirrored tables has a type that the client does not know: a transaction id, as a bigint. */
+const typesWithXid8 = (): PgTypes.Registry => {
+  const types = PgTypes.makeRegistry()
+  types.register<bigint>(xid8, {
+    encode: (value) => {
+      const bytes = new Uint8Array(8)
+      new DataView(bytes.buffer).setBigUint64(0, value)
+      return Result.succeed(bytes)
+    },
+    decode: (bytes) =>
+      Result.succeed(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0))
+  })
+  return types
+}
+
+/** pg_type.oid */
+const xid8 = 5069
+
+/** `postgres://user:password@host:port/database?sslmode=require`; sslmode=disable and none mean plain text. */
+const clientLayer = (
+  url: Redacted.Redacted,
+  limits: Limits
+): Layer.Layer<SqlClient | PgClient.PgClient, SqlError> =>
+  PgClient.layer({
+    url,
+    applicationName: "signalbox",
+    maxConnections: limits.postgresConnections,
+    connectTimeout: limits.postgresConnectMillis,
+    types: typesWithXid8()
+  })
+
+/** A server that is given may still be starting, beside us in a compose file: asks until it answers. */
+const awaitAnswer = (limits: Limits): Effect.Effect<void, PostgresFailed, SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    yield* Effect.retry(sql`SELECT 1`, {
+      schedule: Schedule.spaced(200),
+      times: Math.ceil(limits.postgresStartMillis / 200)
+    }).pipe(
+      Effect.timeout(limits.postgresStartMillis),
+      Effect.mapError(
+        (error) => new PostgresFailed({ problem: `Postgres does not answer: ${error.message}`, output: "" })
+      )
+    )
+  })
+
+/**
+ * Postgres as a SqlClient: the server of `DATABASE_URL`, else an embedded one that runs as long as the layer lives.
+ * Connections are opened as needed and again after a loss.
+ */
+export const layer: Layer.Layer<
+  SqlClient | PgClient.PgClient,
+  SqlError | PostgresFailed | DataDirectoryInUse,
+  AppConfig
+> = Layer.unwrap(
+  Effect.gen(function* () {
+    const { dataDir, databaseUrl, limits } = yield* AppConfig
+    const url = databaseUrl ?? (yield* start(dataDir, limits)).url
+    const client = clientLayer(url, limits)
+    return Layer.provideMerge(Layer.effectDiscard(awaitAnswer(limits)), client)
+  })
+)

@@ -1,0 +1,129 @@
+import { Effect, Exit } from "effect"
+import { spawn, type ChildProcess, type SpawnOptions } from "node:child_process"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import type { Running } from "../process/KeepRunning.ts"
+import type { PostgresAccount } from "./PostgresAccount.ts"
+import { PostgresFailed } from "./PostgresFailed.ts"
+
+interface Program {
+  readonly native: string
+  readonly account: PostgresAccount | undefined
+  readonly directory: string
+  readonly args: ReadonlyArray<string>
+}
+
+/** How many of the last lines an error shows. */
+const shownLines = 20
+
+/**
+ * PostgreSQL's account may not be able to walk to DATA_DIR (under /root, say). A process needs no permission on the
+ * directories above its working directory, so it is started there and told that its data lies in "the working
+ * directory": node changes directory while it still is root.
+ */
+const dataArgument = (program: Program): string =>
+  program.account === undefined ? program.directory : "/proc/self/cwd"
+
+const spawnOptions = (program: Program): SpawnOptions => ({
+  cwd: program.directory,
+  // A group of its own: Ctrl-C in a terminal is for the server, which then stops its stores in order.
+  detached: true,
+  ...(program.account === undefined ? {} : { uid: program.account.uid, gid: program.account.gid })
+})
+
+const environment = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
+
+const ended = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve) => {
+    child.once("error", (error) => resolve(error.message))
+    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`))
+  })
+
+/** Runs a program of PostgreSQL to its end, inside a shell script that sees it as `$0` and its arguments as `$@`. */
+export const run = (
+  program: Program & {
+    readonly script: string
+    readonly command: string
+    readonly environment: Readonly<Record<string, string>>
+  }
+): Effect.Effect<void, PostgresFailed> =>
+  Effect.callback<void, PostgresFailed>((resume) => {
+    const command = join(program.native, "bin", program.command)
+    const args = ["-c", program.script, command, "-D", dataArgument(program), ...program.args]
+    const child = spawn("sh", args, {
+      ...spawnOptions(program),
+      env: { ...environment, ...program.environment },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    const output: Array<string> = []
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on("data", (chunk) => output.push(String(chunk)))
+    child.once("error", (error) => output.push(error.message))
+    child.once("close", (code) =>
+      resume(
+        code === 0
+          ? Effect.void
+          : Effect.fail(new PostgresFailed({ problem: `${program.command} failed`, output: output.join("") }))
+      )
+    )
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/**
+ * The shell waits for PostgreSQL and, beside that, for the end of its standard input: when this process dies in any
+ * way, even by SIGKILL, the pipe closes and PostgreSQL is told to stop (SIGINT, its fast shutdown).
+ */
+const guard = `
+exec 3<&0
+"$0" "$@" </dev/null 3<&- & server=$!
+(read _ <&3; kill -INT $server) 2>/dev/null & watch=$!
+exec 3<&-
+wait $server; code=$?
+kill $watch 2>/dev/null
+exit $code`
+
+/** Starts the server; returns when it accepts connections. `exited` of the result is the end of the whole server. */
+export const startServer = (
+  program: Program & { readonly stopMillis: number }
+): Effect.Effect<Running, PostgresFailed> =>
+  Effect.gen(function* () {
+    const runFork = Effect.runForkWith(yield* Effect.context<never>())
+    const child = spawn(
+      "sh",
+      ["-c", guard, join(program.native, "bin", "postgres"), "-D", dataArgument(program), ...program.args],
+      { ...spawnOptions(program), env: environment, stdio: ["pipe", "ignore", "pipe"] }
+    )
+    // The other end may be gone first when both die together; then there is nobody left to tell.
+    child.stdin?.on("error", (error) => runFork(Effect.logDebug("PostgreSQL's guard is gone", error)))
+    const exited = ended(child)
+    const last: Array<string> = []
+    const isReady = new Promise<boolean>((resolve) => {
+      if (child.stderr === null) return resolve(false)
+      createInterface(child.stderr).on("line", (line) => {
+        if (last.push(line) > shownLines) last.shift()
+        if (line.includes("ready to accept connections")) resolve(true)
+        runFork(/ (PANIC|FATAL):/.test(line) ? Effect.logWarning(line) : Effect.logDebug(line))
+      })
+      void exited.then(() => resolve(false))
+    })
+    const stop = Effect.gen(function* () {
+      child.stdin?.end()
+      const end = yield* Effect.exit(
+        Effect.timeout(
+          Effect.promise(() => exited),
+          program.stopMillis
+        )
+      )
+      if (Exit.isFailure(end) && child.pid !== undefined) {
+        yield* Effect.logWarning("PostgreSQL did not stop in time and is killed")
+        // The group: shell and server.
+        process.kill(-child.pid, "SIGKILL")
+      }
+    })
+    if (yield* Effect.promise(() => isReady)) return { exited, stop }
+    const end = yield* Effect.promise(() => exited)
+    return yield* new PostgresFailed({
+      problem: `PostgreSQL did not start (${end})`,
+      output: last.join("\n")
+    })
+  })
