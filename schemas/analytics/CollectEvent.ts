@@ -1,0 +1,60 @@
+import { Schema } from "effect"
+import { CountryCode, EventTimestamp, Props, optional, textField } from "./EventFields.ts"
+import { eventLimits, expectations } from "./EventLimits.ts"
+
+/**
+ * One event of `POST /api/v1/collect`. Unknown keys are ignored; of duplicate keys the last one holds. `id` is the
+ * caller's own: a repeat within 24 hours is answered `duplicate`.
+ * Source: spec 2 A, Event input (server); decisions, Analytics (`id`).
+ */
+export const CollectEvent = Schema.Struct({
+  url: textField(1, eventLimits.urlLength, expectations.url).annotate({
+    description: "Absolute http(s) URL, or a path starting with /"
+  }),
+  name: optional(textField(1, eventLimits.nameLength, expectations.name), expectations.name).annotateKey({
+    description: "pageview (default) or the name of a custom event"
+  }),
+  ip: optional(
+    textField(1, eventLimits.addressLength, expectations.address),
+    expectations.address
+  ).annotateKey({
+    description: "The visitor's address; hashed, never stored"
+  }),
+  userAgent: optional(
+    textField(0, eventLimits.userAgentLength, expectations.userAgent),
+    expectations.userAgent
+  ).annotateKey({ description: "The visitor's User-Agent" }),
+  referrer: optional(
+    textField(0, eventLimits.referrerLength, expectations.referrer),
+    expectations.referrer
+  ).annotateKey({ description: "Referer of the original request; its query string is dropped" }),
+  country: optional(CountryCode, expectations.country),
+  visitor: optional(
+    textField(1, eventLimits.visitorLength, expectations.visitor),
+    expectations.visitor
+  ).annotateKey({ description: "The caller's own anonymised visitor key, instead of ip and userAgent" }),
+  props: optional(Props, expectations.props),
+  timestamp: optional(EventTimestamp, expectations.timestamp).annotateKey({
+    description: "ISO-8601 or epoch milliseconds; at most 7 days ago, never in the future"
+  }),
+  id: optional(textField(1, eventLimits.idLength, expectations.id), expectations.id).annotateKey({
+    description: "The caller's own id of the event, against counting it twice"
+  })
+}).annotate({ identifier: "CollectEvent", message: `Expected ${expectations.body}` })
+
+export type CollectEvent = typeof CollectEvent.Type
+
+/** What became of one event of a batch. `error` names the field; `reason` is why a good event was not stored. */
+export const CollectResult = Schema.Struct({
+  index: Schema.Int,
+  stored: Schema.Boolean,
+  reason: Schema.optionalKey(Schema.Literals(["bot", "duplicate"])),
+  error: Schema.optionalKey(Schema.String)
+})
+export type CollectResult = typeof CollectResult.Type
+
+export const CollectAnswer = Schema.Struct({
+  accepted: Schema.Int,
+  results: Schema.Array(CollectResult)
+}).annotate({ identifier: "CollectAnswer" })
+export type CollectAnswer = typeof CollectAnswer.Type

@@ -1,0 +1,52 @@
+import { Schema } from "effect"
+import { eventLimits, expectations } from "./EventLimits.ts"
+
+/**
+ * The parts that both event inputs are made of. Each says one sentence whatever is wrong with it (a number for text, a
+ * text too long), so that a fault reads the same from the schema and from the hand-tuned decoder.
+ */
+const says = (expected: string) => ({ message: `Expected ${expected}` })
+
+export const textField = (minLength: number, maxLength: number, expected: string) =>
+  Schema.String.annotate(says(expected)).check(Schema.isBetweenLength(minLength, maxLength, says(expected)))
+
+/** `null` and an absent key are the same; many clients write what they do not know as null. */
+export const optional = <S extends Schema.Top>(schema: S, expected: string) =>
+  Schema.optionalKey(Schema.NullOr(schema).annotate(says(expected)))
+
+export const oneOf = <const L extends ReadonlyArray<string>>(literals: L, expected: string) =>
+  Schema.Literals(literals).annotate(says(expected))
+
+export const EngagedMillis = Schema.Finite.annotate(says(expectations.engaged)).check(
+  Schema.isInt(says(expectations.engaged)),
+  Schema.isBetween({ minimum: 0, maximum: eventLimits.engagedMillis }, says(expectations.engaged))
+)
+
+const PropValue = Schema.Union([
+  Schema.String.check(Schema.isMaxLength(eventLimits.propValueLength, says(expectations.propValue))),
+  Schema.Finite,
+  Schema.Boolean
+]).annotate(says(expectations.propValue))
+
+const hasShortNames = (props: object): boolean =>
+  Object.keys(props).every((name) => name.length > 0 && name.length <= eventLimits.propKeyLength)
+
+/** A flat map; its values are kept as text. */
+export const Props = Schema.Record(Schema.String, PropValue)
+  .annotate(says(expectations.props))
+  .check(
+    Schema.isMaxProperties(eventLimits.propKeys, says(expectations.props)),
+    Schema.makeFilter(hasShortNames, says(expectations.props))
+  )
+
+export type Props = typeof Props.Type
+
+/** Text in ISO-8601, or a number of epoch milliseconds. How old it may be is the pipeline's to say: it knows the time. */
+export const EventTimestamp = Schema.Union([
+  Schema.String.check(Schema.isMaxLength(eventLimits.timestampTextLength, says(expectations.timestamp))),
+  Schema.Finite
+]).annotate(says(expectations.timestamp))
+
+export const CountryCode = Schema.String.annotate(says(expectations.country)).check(
+  Schema.isPattern(/^[A-Za-z]{2}$/, says(expectations.country))
+)
