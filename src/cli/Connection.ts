@@ -1,0 +1,133 @@
+import { readFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Context, Effect, Layer, Predicate, Runtime, Schema } from "effect"
+import { CliError } from "effect/cli"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+
+/** No server is known: EX_CONFIG of sysexits.h. */
+export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {
+  problem: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 78
+  override get [CliError.userMessage](): string {
+    return `${this.problem}\nStart a server with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_KEY.`
+  }
+}
+
+/** The server did not answer: EX_UNAVAILABLE. */
+export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>()("ServerUnreachable", {
+  url: Schema.String,
+  problem: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 69
+  override get [CliError.userMessage](): string {
+    return `No answer from ${this.url}: ${this.problem}`
+  }
+}
+
+/** The server answered with an error, which is shown in its own words. */
+export class RequestRefused extends Schema.TaggedError<RequestRefused>()("RequestRefused", {
+  text: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = 1
+  override get [CliError.userMessage](): string {
+    return this.text
+  }
+}
+
+export interface Target {
+  /** origin, without a trailing slash */
+  readonly url: string
+  readonly key: string
+}
+
+const AdminFile = Schema.fromJsonString(Schema.Struct({ url: Schema.String, adminKey: Schema.String }))
+
+const readAdminFile = (file: string): string | undefined => {
+  try {
+    return readFileSync(file, "utf8")
+  } catch (error) {
+    if (Predicate.hasProperty(error, "code") && error.code === "ENOENT") return undefined
+    throw error
+  }
+}
+
+/** SIGNALBOX_URL and SIGNALBOX_KEY, else what the server wrote into DATA_DIR/admin.json at its last start. */
+const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* () {
+  const { SIGNALBOX_URL: url, SIGNALBOX_KEY: key, DATA_DIR: dataDir } = process.env
+  const file = join(resolve(dataDir ?? join(import.meta.dirname, "../../.data")), "admin.json")
+  const content = yield* Effect.try({
+    try: () => readAdminFile(file),
+    catch: (error) => new ServerUnknown({ problem: `${file} cannot be read: ${String(error)}` })
+  })
+  const written =
+    content === undefined
+      ? undefined
+      : yield* Effect.mapError(
+          Schema.decodeEffect(AdminFile)(content),
+          () => new ServerUnknown({ problem: `${file} is not what a server writes` })
+        )
+  const target = { url: url ?? written?.url, key: key ?? written?.adminKey }
+  if (target.url === undefined || target.key === undefined) {
+    return yield* new ServerUnknown({ problem: `There is no ${file}.` })
+  }
+  return { url: target.url.replace(/\/+$/, ""), key: target.key }
+})
+
+const makeClient = (target: Target) =>
+  HttpApiClient.make(Api, {
+    baseUrl: target.url,
+    transformClient: HttpClient.mapRequest(HttpClientRequest.bearerToken(target.key))
+  })
+
+export type Client = Effect.Success<ReturnType<typeof makeClient>>
+
+/** The server's own words: the text of either error family, with the status where there are none. */
+const wordsOf = (error: unknown): string | undefined => {
+  if (!Predicate.hasProperty(error, "error")) return undefined
+  if (Predicate.isString(error.error)) return error.error
+  return Predicate.hasProperty(error.error, "message") ? String(error.error.message) : undefined
+}
+
+const explain = (target: Target, error: unknown): RequestRefused | ServerUnreachable => {
+  const words = wordsOf(error)
+  if (words !== undefined) return new RequestRefused({ text: words })
+  if (HttpClientError.isHttpClientError(error)) {
+    return error.response === undefined
+      ? new ServerUnreachable({ url: target.url, problem: String(error.cause ?? error.message) })
+      : new RequestRefused({ text: `The server answered ${error.response.status}` })
+  }
+  return new RequestRefused({ text: `The answer was not understood: ${String(error)}` })
+}
+
+type Failure = ServerUnknown | ServerUnreachable | RequestRefused
+
+/** The server that the command line talks to. It is looked for at the first request, so that help needs none. */
+export class Connection extends Context.Service<
+  Connection,
+  {
+    readonly target: Effect.Effect<Target, ServerUnknown>
+    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, Failure>
+  }
+>()("signalbox/cli/Connection") {
+  static readonly layer = Layer.effect(
+    Connection,
+    Effect.gen(function* () {
+      const target = yield* Effect.cached(findTarget)
+      const http = yield* HttpClient.HttpClient
+      return {
+        target,
+        ask: (request) =>
+          Effect.flatMap(target, (found) =>
+            makeClient(found).pipe(
+              Effect.provideService(HttpClient.HttpClient, http),
+              Effect.flatMap(request),
+              Effect.mapError((error) => explain(found, error))
+            )
+          )
+      }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
+}

@@ -1,0 +1,23 @@
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import packageJson from "../../package.json" with { type: "json" }
+import { Connection } from "./Connection.ts"
+import { keys } from "./KeysCommand.ts"
+import { status } from "./StatusCommand.ts"
+import { users } from "./UsersCommand.ts"
+
+/**
+ * `signalbox`: the HTTP API from a terminal. Exit codes: 0 done; 1 refused by the server or misused; 69 no answer;
+ * 78 no server is known.
+ */
+const signalbox = Command.make("signalbox").pipe(
+  Command.withDescription("Manage a Signalbox server"),
+  Command.withSubcommands([status, users, keys])
+)
+
+signalbox.pipe(
+  Command.run({ version: packageJson.version }),
+  Effect.provide(Layer.merge(Connection.layer, NodeServices.layer)),
+  NodeRuntime.runMain
+)
