@@ -1,0 +1,96 @@
+import { type LocalDate, isoWithOffset, localTime, nextHour, startOfDay, startOfHour } from "./LocalTime.ts"
+
+/** Source: spec 2 A, Periods; decisions, Analytics (which hours, days and months each one covers). */
+export const periods = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
+export type Period = (typeof periods)[number]
+
+export type Granularity = "hour" | "day" | "month"
+
+export interface Bucket {
+  readonly startMillis: number
+  /** the start in the site's zone, with its offset */
+  readonly label: string
+}
+
+/** A stretch of time, `[fromMillis, toMillis)`. */
+export interface Range {
+  readonly fromMillis: number
+  readonly toMillis: number
+}
+
+export interface PeriodRange extends Range {
+  readonly granularity: Granularity
+  /** in order, without gaps, from `fromMillis` to the bucket that `toMillis` is in */
+  readonly buckets: ReadonlyArray<Bucket>
+  /** as long as what has passed of the current one, at the same place one period earlier; never overlapping it */
+  readonly previous: Range
+}
+
+const days = { today: 1, "7d": 7, "30d": 30, "90d": 90 } as const
+const hours = 24
+const months = 12
+
+const bucketsFrom = (
+  timeZone: string,
+  fromMillis: number,
+  toMillis: number,
+  next: (startMillis: number, index: number) => number
+): ReadonlyArray<Bucket> => {
+  const buckets: Array<Bucket> = []
+  let startMillis = fromMillis
+  // At least one, also in the first millisecond of a period.
+  do {
+    buckets.push({ startMillis, label: isoWithOffset(timeZone, startMillis) })
+    startMillis = next(startMillis, buckets.length)
+  } while (startMillis < toMillis)
+  return buckets
+}
+
+const assemble = (
+  fromMillis: number,
+  toMillis: number,
+  previousFromMillis: number,
+  granularity: Granularity,
+  buckets: ReadonlyArray<Bucket>
+): PeriodRange => ({
+  fromMillis,
+  toMillis,
+  granularity,
+  buckets,
+  previous: {
+    fromMillis: previousFromMillis,
+    // A leap day or a clock change makes the current period longer than the one before.
+    toMillis: Math.min(previousFromMillis + (toMillis - fromMillis), fromMillis)
+  }
+})
+
+/** Which instants a period covers for a site in `timeZone`, as of now. Bounds are UTC instants and safe over DST. */
+export const rangeOf = (period: Period, timeZone: string, nowMillis: number): PeriodRange => {
+  const today: LocalDate = localTime(timeZone, nowMillis)
+  const hourly = (startMillis: number): number => nextHour(timeZone, startMillis)
+
+  if (period === "24h") {
+    const length = (hours - 1) * 3_600_000
+    const from = startOfHour(timeZone, startOfHour(timeZone, nowMillis) - length)
+    const previous = startOfHour(timeZone, from - hours * 3_600_000)
+    return assemble(from, nowMillis, previous, "hour", bucketsFrom(timeZone, from, nowMillis, hourly))
+  }
+
+  if (period === "12mo") {
+    const firstOf = (month: number): number => startOfDay(timeZone, { ...today, month, day: 1 })
+    const first = today.month - (months - 1)
+    const from = firstOf(first)
+    const buckets = bucketsFrom(timeZone, from, nowMillis, (_, index) => firstOf(first + index))
+    return assemble(from, nowMillis, firstOf(first - months), "month", buckets)
+  }
+
+  const count = days[period]
+  const dayAt = (index: number): number =>
+    startOfDay(timeZone, { ...today, day: today.day - (count - 1) + index })
+  const from = dayAt(0)
+  const buckets =
+    period === "today"
+      ? bucketsFrom(timeZone, from, nowMillis, hourly)
+      : bucketsFrom(timeZone, from, nowMillis, (_, index) => dayAt(index))
+  return assemble(from, nowMillis, dayAt(-count), period === "today" ? "hour" : "day", buckets)
+}

@@ -1,0 +1,122 @@
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { localTime, offsetMillis, startOfDay } from "#streams/analytics/LocalTime.ts"
+import { periods, rangeOf } from "#streams/analytics/Periods.ts"
+
+const at = (iso: string): number => Date.parse(iso)
+const iso = (millis: number): string => new Date(millis).toISOString()
+const labels = (...args: Parameters<typeof rangeOf>): ReadonlyArray<string> =>
+  rangeOf(...args).buckets.map(({ label }) => label)
+
+describe("rangeOf", () => {
+  it("takes today from local midnight to now, in hours", () => {
+    const range = rangeOf("today", "Europe/Berlin", at("2026-11-20T10:20:30Z"))
+    assert.strictEqual(iso(range.fromMillis), "2026-11-19T23:00:00.000Z")
+    assert.strictEqual(range.granularity, "hour")
+    assert.strictEqual(range.buckets.length, 12)
+    assert.strictEqual(range.buckets[0]?.label, "2026-11-20T00:00:00+01:00")
+    assert.strictEqual(range.buckets.at(-1)?.label, "2026-11-20T11:00:00+01:00")
+    assert.strictEqual(iso(range.previous.fromMillis), "2026-11-18T23:00:00.000Z")
+    assert.strictEqual(iso(range.previous.toMillis), "2026-11-19T10:20:30.000Z")
+  })
+
+  it("takes 24h as the last 24 clock hours, the current one included", () => {
+    const range = rangeOf("24h", "UTC", at("2026-11-20T10:20:30Z"))
+    assert.strictEqual(iso(range.fromMillis), "2026-11-19T11:00:00.000Z")
+    assert.strictEqual(range.buckets.length, 24)
+    assert.strictEqual(range.buckets.at(-1)?.label, "2026-11-20T10:00:00+00:00")
+    assert.strictEqual(iso(range.previous.fromMillis), "2026-11-18T11:00:00.000Z")
+  })
+
+  it("takes 7d, 30d and 90d as whole local days ending today", () => {
+    for (const [period, days] of [
+      ["7d", 7],
+      ["30d", 30],
+      ["90d", 90]
+    ] as const) {
+      const range = rangeOf(period, "America/New_York", at("2026-11-20T03:00:00Z"))
+      assert.strictEqual(range.buckets.length, days)
+      assert.strictEqual(range.buckets.at(-1)?.label, "2026-11-19T00:00:00-05:00")
+      assert.strictEqual(range.granularity, "day")
+    }
+  })
+
+  it("takes 12mo as whole local months ending this month", () => {
+    const found = labels("12mo", "Asia/Kolkata", at("2026-02-28T20:00:00Z"))
+    assert.strictEqual(found.length, 12)
+    assert.strictEqual(found[0], "2025-04-01T00:00:00+05:30")
+    assert.strictEqual(found.at(-1), "2026-03-01T00:00:00+05:30")
+  })
+
+  it("compares with the same elapsed length one period earlier, never with the period itself", () => {
+    const range = rangeOf("12mo", "UTC", at("2028-12-31T23:59:59Z"))
+    assert.strictEqual(iso(range.previous.fromMillis), "2027-01-01T00:00:00.000Z")
+    assert.strictEqual(range.previous.toMillis, range.fromMillis)
+  })
+
+  it("skips the hour that does not exist and repeats the one that comes twice", () => {
+    const spring = labels("today", "Europe/Berlin", at("2026-03-29T04:30:00Z"))
+    assert.deepStrictEqual(spring.slice(1, 3), ["2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"])
+    const autumn = labels("today", "Europe/Berlin", at("2026-10-25T04:30:00Z"))
+    assert.deepStrictEqual(autumn.slice(2, 4), ["2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+01:00"])
+  })
+
+  it("begins a day whose midnight is skipped at the clock change", () => {
+    // Cairo goes from 00:00 to 01:00 on the last Friday of April.
+    const found = labels("7d", "Africa/Cairo", at("2026-04-25T12:00:00Z"))
+    assert.deepStrictEqual(found.slice(-2), ["2026-04-24T01:00:00+03:00", "2026-04-25T00:00:00+03:00"])
+  })
+
+  it("keeps to wall-clock hours in zones of 30 and 45 minutes, and where the change itself is 30 minutes", () => {
+    assert.strictEqual(
+      labels("24h", "Asia/Kathmandu", at("2026-11-20T10:20:00Z")).at(-1),
+      "2026-11-20T16:00:00+05:45"
+    )
+    // Lord Howe goes back by half an hour, from +11:00 to +10:30, on the first Sunday of April at 02:00.
+    const found = labels("today", "Australia/Lord_Howe", at("2026-04-05T03:00:00Z"))
+    assert.deepStrictEqual(found.slice(0, 4), [
+      "2026-04-05T00:00:00+11:00",
+      "2026-04-05T01:00:00+11:00",
+      "2026-04-05T02:00:00+10:30",
+      "2026-04-05T03:00:00+10:30"
+    ])
+  })
+
+  it("gives one bucket in the first instant of a period", () => {
+    assert.deepStrictEqual(labels("today", "UTC", at("2026-11-20T00:00:00Z")), ["2026-11-20T00:00:00+00:00"])
+  })
+
+  const zones = fc.constantFrom(...Intl.supportedValuesOf("timeZone"))
+  const instants = fc.integer({ min: at("2020-01-01T00:00:00Z"), max: at("2037-12-31T00:00:00Z") })
+
+  it("has buckets in order, without gaps, that cover the period, for any zone and instant", () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...periods), zones, instants, (period, zone, now) => {
+        const range = rangeOf(period, zone, now)
+        const starts = range.buckets.map(({ startMillis }) => startMillis)
+        assert.strictEqual(starts[0], range.fromMillis)
+        assert.isTrue((starts.at(-1) ?? Infinity) <= now)
+        assert.isTrue(starts.every((start, index) => index === 0 || start > (starts[index - 1] ?? 0)))
+        assert.isTrue(range.previous.fromMillis < range.previous.toMillis || range.fromMillis === now)
+        assert.isTrue(range.previous.toMillis <= range.fromMillis)
+        // Labels name the instant of their bucket.
+        for (const { label, startMillis } of range.buckets) assert.strictEqual(Date.parse(label), startMillis)
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it("starts a day at its first instant: just before it is another day", () => {
+    fc.assert(
+      fc.property(zones, instants, (zone, now) => {
+        const today = localTime(zone, now)
+        const start = startOfDay(zone, today)
+        assert.strictEqual(localTime(zone, start).day, today.day)
+        assert.notStrictEqual(localTime(zone, start - 1000).day, today.day)
+        assert.isTrue(start <= now)
+        assert.strictEqual((start + offsetMillis(zone, start)) % 60_000, 0)
+      }),
+      { numRuns: 500 }
+    )
+  })
+})
