@@ -2,6 +2,9 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { AccountApi } from "./accounts/AccountApi.ts"
 import { AdminApi } from "./accounts/AdminApi.ts"
 import { KeysApi } from "./accounts/KeysApi.ts"
+import { IngestApi } from "./analytics/IngestApi.ts"
+import { SitesApi } from "./analytics/SitesApi.ts"
+import { StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
 import { SystemApi } from "./system/SystemApi.ts"
 
@@ -12,9 +15,20 @@ key was used, \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset
 \`Retry-After\`. Unknown query parameters are ignored, known and invalid ones are 400. Unknown paths are 404, wrong
 methods 405 with \`Allow\`, both with the flat error body \`{"error": "…"}\`.`
 
-const rooms = HttpApi.make("signalbox").add(AccountApi).add(AdminApi).add(KeysApi).add(SystemApi)
+const rooms = HttpApi.make("signalbox")
+  .add(AccountApi)
+  .add(AdminApi)
+  .add(KeysApi)
+  .add(SitesApi)
+  .add(StatsApi)
+  .add(SystemApi)
 
-/** The sum of all rooms: what `/openapi.json`, `/docs`, the typed client and the routes are made from. */
-export class Api extends rooms.annotateMerge(
-  OpenApi.annotations({ title: "Signalbox", version: "1", description, transform: describeQuery(rooms) })
+/** The endpoints of all rooms that pass the Effect pipeline. */
+export class Api extends rooms {}
+
+const published = rooms.add(IngestApi)
+
+/** `Api` and what is served beside the pipeline: `/openapi.json`, `/docs` and the typed client are made from it. */
+export class PublishedApi extends published.annotateMerge(
+  OpenApi.annotations({ title: "Signalbox", version: "1", description, transform: describeQuery(published) })
 ) {}

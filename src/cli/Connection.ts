@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Predicate, Runtime, Schema } from "effect"
 import { CliError } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { PublishedApi } from "#schemas/Api.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {
@@ -77,7 +77,7 @@ const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* ()
 })
 
 const makeClient = (target: Target) =>
-  HttpApiClient.make(Api, {
+  HttpApiClient.make(PublishedApi, {
     baseUrl: target.url,
     transformClient: HttpClient.mapRequest(HttpClientRequest.bearerToken(target.key))
   })

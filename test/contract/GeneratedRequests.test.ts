@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { PublishedApi } from "#schemas/Api.ts"
 import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 import { type Definitions, type JsonSchema, spoiled, valuesOf } from "./Generated.ts"
@@ -34,7 +34,7 @@ interface OperationObject {
   readonly security?: ReadonlyArray<unknown>
 }
 
-const document = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
+const document = JSON.parse(JSON.stringify(OpenApi.fromApi(PublishedApi)))
 const definitions: Definitions = document.components?.schemas ?? {}
 
 const operations: ReadonlyArray<Operation> = Object.entries<Record<string, OperationObject>>(

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Validator } from "@seriousme/openapi-schema-validator"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { PublishedApi } from "#schemas/Api.ts"
 
 const golden = join(import.meta.dirname, "openapi.json")
-const spec = OpenApi.fromApi(Api)
+const spec = OpenApi.fromApi(PublishedApi)
 const printed = `${JSON.stringify(spec, null, 2)}\n`
 
 /** What the document says of a path, by method. */
@@ -29,7 +29,7 @@ describe("/openapi.json", () => {
 
   it("covers every endpoint with a summary, its errors and an operation id of its own", () => {
     const ids = new Set<string>()
-    HttpApi.reflect(Api, {
+    HttpApi.reflect(PublishedApi, {
       onGroup() {},
       onEndpoint({ endpoint }) {
         const path = endpoint.path.replace(/:(\w+)/g, "{$1}")

@@ -1,0 +1,52 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Authorization } from "../core/Authorization.ts"
+import { Faults } from "../core/Faults.ts"
+import { PathId } from "../core/Ids.ts"
+import { JsonBody } from "../core/JsonBody.ts"
+import { NotFound } from "../core/Problem.ts"
+import { RateLimit } from "../core/RateLimit.ts"
+import { CreatedSite, NewSite, RotatedSecret, Site, SiteChange, SiteList } from "./Site.ts"
+
+const params = { id: PathId }
+
+/** Sites and their secrets, for their owner's account keys. Source: spec 2 A; decisions, Analytics (Sites). */
+export class SitesApi extends HttpApiGroup.make("sites")
+  .add(
+    HttpApiEndpoint.get("listSites", "/sites", { success: SiteList }).annotate(
+      OpenApi.Summary,
+      "List one's own sites"
+    ),
+    HttpApiEndpoint.post("createSite", "/sites", {
+      payload: NewSite,
+      success: CreatedSite.pipe(HttpApiSchema.status(201))
+    })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Make a site"),
+    HttpApiEndpoint.patch("updateSite", "/sites/:id", {
+      params,
+      payload: SiteChange,
+      success: Site,
+      error: NotFound
+    })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Change a site"),
+    HttpApiEndpoint.delete("deleteSite", "/sites/:id", {
+      params,
+      success: Schema.Struct({ deleted: Schema.Literal(true) }).annotate({
+        identifier: "DeletedSite",
+        description: "It takes and shows nothing any more"
+      }),
+      error: NotFound
+    }).annotate(OpenApi.Summary, "Delete a site"),
+    HttpApiEndpoint.post("rotateSiteSecret", "/sites/:id/secret", {
+      params,
+      success: RotatedSecret,
+      error: NotFound
+    }).annotate(OpenApi.Summary, "Replace a site's secret")
+  )
+  .middleware(RateLimit)
+  .middleware(Authorization)
+  .middleware(Faults)
+  .annotateMerge(OpenApi.annotations({ title: "Sites", description: "Sites whose visits are counted." }))
+  .prefix("/api/v1") {}
