@@ -81,6 +81,8 @@ export const limits = {
   clickhouseQueryMillis: 30_000,
   /** an insert that takes longer fails (and is repeated with the same token) */
   clickhouseInsertMillis: 60_000,
+  /** a command (schema, optimise) that takes longer fails */
+  clickhouseCommandMillis: 600_000,
   /** connections to ClickHouse of this process */
   clickhouseConnections: 10,
   /** memory one query or insert in the embedded ClickHouse may take */

@@ -102,7 +102,7 @@ export const startServer = (
       createInterface(child.stderr).on("line", (line) => {
         if (last.push(line) > shownLines) last.shift()
         if (line.includes("ready to accept connections")) resolve(true)
-        runFork(/ (PANIC|FATAL):/.test(line) ? Effect.logWarning(line) : Effect.logDebug(line))
+        runFork(/ PANIC:/.test(line) ? Effect.logWarning(line) : Effect.logDebug(line))
       })
       void exited.then(() => resolve(false))
     })

@@ -1,0 +1,44 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import { Layer } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { AppConfig } from "#src/Config.ts"
+import { clickHouseMigrations } from "#src/migrations/ClickHouseMigrations.ts"
+import { postgresMigrations } from "#src/migrations/PostgresMigrations.ts"
+import { ClickHouse } from "./clickhouse/ClickHouse.ts"
+import { ClickHouseEndpoint } from "./clickhouse/ClickHouseEndpoint.ts"
+import type {
+  ClickHouseFailed,
+  ClickHouseUnavailable,
+  EmbeddedClickHouseFailed
+} from "./clickhouse/ClickHouseFailed.ts"
+import * as ClickHouseMigrator from "./clickhouse/Migrations.ts"
+import * as PostgresMigrator from "./postgres/Migrations.ts"
+import * as Postgres from "./postgres/Postgres.ts"
+import type { DataDirectoryInUse, PostgresFailed } from "./postgres/PostgresFailed.ts"
+
+/** Why the stores could not be made ready at the start. */
+export type StoresFailed =
+  | SqlError
+  | PostgresFailed
+  | DataDirectoryInUse
+  | PostgresMigrator.SchemaIsNewer
+  | ClickHouseFailed
+  | ClickHouseUnavailable
+  | EmbeddedClickHouseFailed
+
+const postgres = Layer.effectDiscard(PostgresMigrator.migrate(postgresMigrations)).pipe(
+  Layer.provideMerge(Postgres.layer)
+)
+
+const clickHouse = Layer.effectDiscard(ClickHouseMigrator.migrate(clickHouseMigrations)).pipe(
+  Layer.provideMerge(ClickHouse.layer),
+  Layer.provideMerge(ClickHouseEndpoint.layer)
+)
+
+/** Postgres and ClickHouse, started side by side where they are embedded, with today's schema. */
+export const layer: Layer.Layer<
+  SqlClient | PgClient | ClickHouse | ClickHouseEndpoint,
+  StoresFailed,
+  AppConfig
+> = Layer.merge(postgres, clickHouse)

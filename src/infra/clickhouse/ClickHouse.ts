@@ -1,0 +1,116 @@
+import { Context, Effect, Layer, Schedule } from "effect"
+import { Readable } from "node:stream"
+import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
+import { ClickHouseClients, isLostConnection } from "./ClickHouseClients.ts"
+import { ClickHouseEndpoint } from "./ClickHouseEndpoint.ts"
+import type { ClickHouseFailed, ClickHouseUnavailable } from "./ClickHouseFailed.ts"
+
+/** Settings of one statement, by ClickHouse's names. */
+export type Settings = Readonly<Record<string, string | number>>
+
+export interface InsertOptions {
+  readonly format: "RowBinary" | "JSONEachRow"
+  /** insert_deduplication_token: the same token with the same rows is written once, within the table's window */
+  readonly token?: string
+}
+
+export interface ClickHouseService {
+  /**
+   * The rows of a SELECT. Values travel as parameters: `{name:Type}` in the text, never spliced into it.
+   * 64-bit integers arrive as JSON numbers: select `toString(x)` where 2^53 is not enough.
+   */
+  readonly query: <A>(
+    sql: string,
+    parameters?: Readonly<Record<string, unknown>>,
+    settings?: Settings
+  ) => Effect.Effect<ReadonlyArray<A>, ClickHouseUnavailable | ClickHouseFailed>
+  /** All rows of `body` or, after ClickHouseFailed, none. After ClickHouseUnavailable nothing is known. */
+  readonly insert: (
+    table: string,
+    columns: ReadonlyArray<string>,
+    body: Uint8Array | ReadonlyArray<Uint8Array>,
+    options: InsertOptions
+  ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
+  /** A statement without rows: CREATE, ALTER, OPTIMIZE … */
+  readonly command: (
+    sql: string,
+    parameters?: Readonly<Record<string, unknown>>,
+    settings?: Settings
+  ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
+  /** does it answer a statement? */
+  readonly ping: Effect.Effect<boolean>
+}
+
+/** The embedded ClickHouse is away for half a second when its process is started again: a read waits that long. */
+const awaitRestart = { schedule: Schedule.exponential(100), times: 3, while: isLostConnection }
+
+const identifier = (name: string): string => `\`${name.replace(/[\\`]/g, (sign) => `\\${sign}`)}\``
+
+const seconds = (millis: number): number => millis / 1_000
+
+const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => {
+  const query: ClickHouseService["query"] = <A>(sql: string, parameters = {}, settings: Settings = {}) =>
+    clients
+      .attempt<ReadonlyArray<A>>(limits.clickhouseQueryMillis + 1_000, async (client, signal) => {
+        const answer = await client.query({
+          query: sql,
+          format: "JSONEachRow",
+          query_params: parameters,
+          clickhouse_settings: { max_execution_time: seconds(limits.clickhouseQueryMillis), ...settings },
+          abort_signal: signal
+        })
+        return answer.json<A>()
+      })
+      .pipe(Effect.retry(awaitRestart))
+
+  const insert: ClickHouseService["insert"] = (table, columns, body, { format, token }) =>
+    clients.attempt(limits.clickhouseInsertMillis, async (client, signal) => {
+      const answer = await client.exec({
+        query: `INSERT INTO ${identifier(table)} (${columns.map(identifier).join(", ")}) FORMAT ${format}`,
+        values: Readable.from(body instanceof Uint8Array ? [body] : body, { objectMode: false }),
+        clickhouse_settings: {
+          max_execution_time: seconds(limits.clickhouseInsertMillis),
+          ...(token === undefined ? {} : { insert_deduplication_token: token })
+        },
+        abort_signal: signal
+      })
+      // An error that comes after the status line is in the answer's body, which is empty otherwise.
+      for await (const chunk of answer.stream) {
+        if (String(chunk).includes("DB::Exception")) throw new Error(String(chunk))
+      }
+    })
+
+  const command: ClickHouseService["command"] = (sql, parameters = {}, settings = {}) =>
+    clients.attempt(limits.clickhouseCommandMillis, async (client, signal) => {
+      await client.command({
+        query: sql,
+        query_params: parameters,
+        clickhouse_settings: { max_execution_time: seconds(limits.clickhouseCommandMillis), ...settings },
+        abort_signal: signal
+      })
+    })
+
+  const ping = query("SELECT 1").pipe(
+    Effect.as(true),
+    Effect.orElseSucceed(() => false)
+  )
+  return { query, insert, command, ping }
+}
+
+export class ClickHouse extends Context.Service<ClickHouse, ClickHouseService>()(
+  "signalbox/infra/ClickHouse"
+) {
+  static readonly layer: Layer.Layer<ClickHouse, never, ClickHouseEndpoint | AppConfig> = Layer.effect(
+    ClickHouse,
+    Effect.gen(function* () {
+      const { current } = yield* ClickHouseEndpoint
+      const { limits } = yield* AppConfig
+      const clients = yield* Effect.acquireRelease(
+        Effect.sync(() => new ClickHouseClients(current, limits)),
+        (open) => Effect.promise(() => open.close())
+      )
+      return make(clients, limits)
+    })
+  )
+}
