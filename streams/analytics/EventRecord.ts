@@ -20,97 +20,106 @@ const textDecoder = new TextDecoder()
 const kindNames: ReadonlyArray<EventKind | undefined> = [undefined, "pageview", "event", "engage"]
 
 let buffer = Buffer.allocUnsafeSlow(16_384)
-let position = 0
+let view = new DataView(buffer.buffer)
 
-const reserve = (bytes: number): void => {
-  if (position + bytes <= buffer.length) return
-  const larger = Buffer.allocUnsafeSlow(Math.max(buffer.length * 2, position + bytes))
-  buffer.copy(larger, 0, 0, position)
-  buffer = larger
-}
-
-const writeVarint = (value: number): void => {
+const writeVarint = (bytes: Uint8Array, at: number, value: number): number => {
   let rest = value
+  let next = at
   while (rest >= 128) {
-    buffer[position++] = (rest & 127) | 128
+    bytes[next++] = (rest & 127) | 128
     rest >>>= 7
   }
-  buffer[position++] = rest
+  bytes[next] = rest
+  return next + 1
 }
 
-const writeLongString = (text: string): void => {
-  reserve(5 + text.length * 3)
-  writeVarint(Buffer.byteLength(text))
-  position += buffer.write(text, position)
+const writeLongString = (bytes: Buffer, at: number, text: string): number => {
+  const from = writeVarint(bytes, at, Buffer.byteLength(text))
+  return from + bytes.write(text, from)
 }
 
-/** Most strings are short ASCII: copying their units in place is cheaper than a call into the runtime's encoder. */
-const writeString = (text: string): void => {
+/** Most strings are empty or short ASCII: writing their units in place is cheaper than a call into the runtime. */
+const writeString = (bytes: Buffer, at: number, text: string): number => {
   const length = text.length
-  if (length > 63) return writeLongString(text)
-  reserve(length + 1)
-  const bytes = buffer
-  let at = position
-  bytes[at++] = length
+  if (length > 63) return writeLongString(bytes, at, text)
+  bytes[at] = length
+  const from = at + 1
   for (let index = 0; index < length; index++) {
     const unit = text.charCodeAt(index)
-    if (unit > 127) return writeLongString(text)
-    bytes[at++] = unit
+    if (unit > 127) return writeLongString(bytes, at, text)
+    bytes[from + index] = unit
   }
-  position = at
+  return from + length
 }
 
-const writeStrings = (texts: ReadonlyArray<string>): void => {
-  reserve(5)
-  writeVarint(texts.length)
-  for (const text of texts) writeString(text)
+const writeStrings = (bytes: Buffer, at: number, texts: ReadonlyArray<string>): number => {
+  let next = writeVarint(bytes, at, texts.length)
+  for (const text of texts) next = writeString(bytes, next, text)
+  return next
 }
 
-const writeMillis = (millis: number): void => {
+const writeMillis = (at: number, millis: number): void => {
   const high = Math.floor(millis / 4_294_967_296)
-  buffer.writeUInt32LE(millis - high * 4_294_967_296, position)
-  buffer.writeInt32LE(high, position + 4)
-  position += 8
+  view.setUint32(at, millis - high * 4_294_967_296, true)
+  view.setInt32(at + 4, high, true)
+}
+
+/** kind, ts, received, visitor, day. */
+const fixedBytes = 27
+
+/** More than the record can take: three bytes a unit, five for a length, and the numbers. */
+const bytesAtMost = (event: StoredEvent): number => {
+  let units =
+    event.site.length + event.name.length + event.hostname.length + event.path.length + event.pv.length
+  units += event.referrer.length + event.source.length + event.channel.length + event.country.length
+  units += event.utmSource.length + event.utmMedium.length + event.utmCampaign.length + event.utmTerm.length
+  units += event.utmContent.length + event.browser.length + event.browserVersion.length
+  units += event.os.length + event.device.length
+  for (const key of event.propsKeys) units += key.length
+  for (const value of event.propsValues) units += value.length
+  return 3 * units + 5 * (20 + event.propsKeys.length + event.propsValues.length) + headerBytes + 64
 }
 
 /**
  * The event's record. The bytes are only good until the next call: the encoder writes into one buffer of its own, and
- * the log copies what it is given. `idHash` is the hash of the caller's event id (`EventIds.hashOf`), 0n for none.
+ * the log copies what it is given. `idHash` is the hash of the caller's event id, 0n for none.
  */
 export const encode = (event: StoredEvent, idHash = 0n): Uint8Array => {
-  position = headerBytes
-  buffer[0] = version
-  buffer.writeBigUInt64LE(idHash, 1)
-  writeString(event.site)
-  reserve(1 + 8 + 8 + 8 + 2)
-  buffer[position++] = kindNumbers[event.kind]
-  writeMillis(event.ts)
-  writeMillis(event.received)
-  buffer.writeBigUInt64LE(event.visitor, position)
-  buffer.writeUInt16LE(event.day, position + 8)
-  position += 10
-  writeString(event.name)
-  writeString(event.hostname)
-  writeString(event.path)
-  writeString(event.pv)
-  reserve(4)
-  position = buffer.writeUInt32LE(event.engagedMillis, position)
-  writeString(event.referrer)
-  writeString(event.source)
-  writeString(event.channel)
-  writeString(event.utmSource)
-  writeString(event.utmMedium)
-  writeString(event.utmCampaign)
-  writeString(event.utmTerm)
-  writeString(event.utmContent)
-  writeString(event.country)
-  writeString(event.browser)
-  writeString(event.browserVersion)
-  writeString(event.os)
-  writeString(event.device)
-  writeStrings(event.propsKeys)
-  writeStrings(event.propsValues)
-  return buffer.subarray(0, position)
+  const needed = bytesAtMost(event)
+  if (needed > buffer.length) {
+    buffer = Buffer.allocUnsafeSlow(needed * 2)
+    view = new DataView(buffer.buffer)
+  }
+  const bytes = buffer
+  bytes[0] = version
+  view.setBigUint64(1, idHash, true)
+  let at = writeString(bytes, headerBytes, event.site)
+  bytes[at] = kindNumbers[event.kind]
+  writeMillis(at + 1, event.ts)
+  writeMillis(at + 9, event.received)
+  view.setBigUint64(at + 17, event.visitor, true)
+  view.setUint16(at + 25, event.day, true)
+  at = writeString(bytes, at + fixedBytes, event.name)
+  at = writeString(bytes, at, event.hostname)
+  at = writeString(bytes, at, event.path)
+  at = writeString(bytes, at, event.pv)
+  view.setUint32(at, event.engagedMillis, true)
+  at = writeString(bytes, at + 4, event.referrer)
+  at = writeString(bytes, at, event.source)
+  at = writeString(bytes, at, event.channel)
+  at = writeString(bytes, at, event.utmSource)
+  at = writeString(bytes, at, event.utmMedium)
+  at = writeString(bytes, at, event.utmCampaign)
+  at = writeString(bytes, at, event.utmTerm)
+  at = writeString(bytes, at, event.utmContent)
+  at = writeString(bytes, at, event.country)
+  at = writeString(bytes, at, event.browser)
+  at = writeString(bytes, at, event.browserVersion)
+  at = writeString(bytes, at, event.os)
+  at = writeString(bytes, at, event.device)
+  at = writeStrings(bytes, at, event.propsKeys)
+  at = writeStrings(bytes, at, event.propsValues)
+  return bytes.subarray(0, at)
 }
 
 /** The RowBinary row inside a record, without copying. */

@@ -1,0 +1,31 @@
+import { parseInstant } from "#schemas/core/Timestamp.ts"
+import { expectations } from "#schemas/analytics/EventLimits.ts"
+import { FieldFault, expected } from "./FieldFault.ts"
+
+export const dayMillis = 86_400_000
+
+/** How old an event may be. Source: spec 2 A, Limits. */
+export const eventAgeMaxMillis = 7 * dayMillis
+
+/** Days since 1970-01-01, in UTC. */
+export const dayOf = (millis: number): number => Math.floor(millis / dayMillis)
+
+/** Older than `eventAgeMaxMillis`: counted apart from other faults, because its sender is only late. */
+export class TooLate extends FieldFault {
+  constructor() {
+    super("timestamp", "must be at most 7 days in the past")
+  }
+}
+
+/** The instant that a `timestamp` names, whole milliseconds; null is now. The bounds themselves are allowed. */
+export const eventTime = (
+  timestamp: string | number | null,
+  nowMillis: number,
+  ageMaxMillis: number
+): number | FieldFault => {
+  if (timestamp === null) return nowMillis
+  const millis = typeof timestamp === "number" ? Math.floor(timestamp) : parseInstant(timestamp)?.getTime()
+  if (millis === undefined) return expected("timestamp", expectations.timestamp)
+  if (millis > nowMillis) return new FieldFault("timestamp", "must not be in the future")
+  return millis < nowMillis - ageMaxMillis ? new TooLate() : millis
+}

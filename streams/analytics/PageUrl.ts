@@ -1,0 +1,37 @@
+/** What is kept of an address: nothing that a fragment or, beyond the utm fields, a query says. */
+export interface PageUrl {
+  /** lower case, punycode, without port, `www.` and final dot */
+  readonly hostname: string
+  /** starts with `/`; cut at `pathLengthMax` */
+  readonly path: string
+  /** with its `?`; '' when there is none */
+  readonly query: string
+}
+
+/** Longer paths are cut: they are somebody's state, not pages. */
+export const pathLengthMax = 2048
+
+/** An absolute http(s) URL as browsers read it (WHATWG URL); undefined for everything else. */
+export const parsePageUrl = (text: string): PageUrl | undefined => {
+  if (!/^https?:\/\//i.test(text)) return undefined
+  const url = URL.parse(text)
+  if (url === null || url.hostname === "") return undefined
+  return {
+    hostname: bareHostname(url.hostname),
+    path: url.pathname.slice(0, pathLengthMax),
+    query: url.search
+  }
+}
+
+/** `www.Example.org.` and `example.org` are one place. */
+export const bareHostname = (hostname: string): string => {
+  const end = hostname.endsWith(".") ? hostname.length - 1 : hostname.length
+  return hostname.startsWith("www.") && hostname.indexOf(".", 4) > 0 && end > 4
+    ? hostname.slice(4, end)
+    : hostname.slice(0, end)
+}
+
+/** Whether a hostname is the domain or one below it; both bare. */
+export const isWithin = (hostname: string, domain: string): boolean =>
+  hostname === domain ||
+  (hostname.endsWith(domain) && hostname.charAt(hostname.length - domain.length - 1) === ".")

@@ -1,0 +1,170 @@
+import { expectations } from "#schemas/analytics/EventLimits.ts"
+import type { Agent } from "./Agent.ts"
+import { campaignOf } from "./Campaign.ts"
+import type { Campaign } from "./Campaign.ts"
+import { channelOf } from "./Channel.ts"
+import { countryOfCode, countryOfZone } from "./Country.ts"
+import { draftOf } from "./Draft.ts"
+import type { Draft, Sent } from "./Draft.ts"
+import type { DropReason } from "./DropReason.ts"
+import { dayOf, eventTime } from "./EventTime.ts"
+import { FieldFault, expected } from "./FieldFault.ts"
+import { canonicalAddress } from "./IpAddress.ts"
+import { isWithin, parsePageUrl } from "./PageUrl.ts"
+import { referrerOf } from "./Referrer.ts"
+import type { StoredEvent } from "./StoredEvent.ts"
+import { visitorHash, visitorKeyHash } from "./VisitorHash.ts"
+import type { DaySalt } from "./VisitorHash.ts"
+
+/** What the steps may look up. Everything answers at once: an event never waits inside the pipeline. */
+export interface Lookups {
+  readonly agentOf: (userAgent: string) => Agent
+  /** alpha-2 code of a canonical address, '' when unknown */
+  readonly countryOfAddress: (address: string) => string
+  readonly saltAt: (millis: number) => DaySalt
+  readonly eventAgeMaxMillis: number
+}
+
+/** What the steps pass on to each other and is not stored. */
+interface Passing {
+  address: string
+  campaign: Campaign | undefined
+}
+
+/** undefined: the event goes on; a reason: it is dropped and counted; a fault: its sender is told. */
+export type Verdict = DropReason | FieldFault | undefined
+
+export interface Step {
+  readonly name: string
+  readonly run: (draft: Draft, sent: Sent, passing: Passing, lookups: Lookups) => Verdict
+}
+
+/** When it happened, and the UTC day of its visitor's identity. */
+const time: Step = {
+  name: "time",
+  run(draft, sent, _passing, lookups) {
+    const ts = eventTime(sent.timestamp, sent.receivedMillis, lookups.eventAgeMaxMillis)
+    if (ts instanceof FieldFault) return ts
+    draft.ts = ts
+    draft.day = dayOf(ts)
+    return undefined
+  }
+}
+
+/** Hostname and path, and the utm fields of its query. A path alone is one on the site's domain. */
+const page: Step = {
+  name: "page",
+  run(draft, sent, passing) {
+    if (sent.url === null) return undefined
+    const isPath = sent.origin === "server" && sent.url.startsWith("/")
+    const url = parsePageUrl(isPath ? `http://${sent.site.domain}${sent.url}` : sent.url)
+    if (url === undefined) {
+      return sent.origin === "server"
+        ? expected("url", "an absolute http(s) URL or a path starting with /")
+        : expected("u", "an absolute http(s) URL")
+    }
+    draft.hostname = url.hostname
+    draft.path = url.path
+    passing.campaign = campaignOf(url.query)
+    return undefined
+  }
+}
+
+/** A page that is not the site's counts nowhere. Source: spec 2 A, Browser ingest rules. */
+const hostname: Step = {
+  name: "hostname",
+  run: (draft, sent) =>
+    sent.origin === "server" || sent.url === null || isWithin(draft.hostname, sent.site.domain)
+      ? undefined
+      : "hostname"
+}
+
+const address: Step = {
+  name: "address",
+  run(_draft, sent, passing) {
+    const canonical = sent.address === null ? "" : canonicalAddress(sent.address)
+    // A browser's address is the front's word; where that is none (a Unix socket) the visitor has none.
+    if (canonical === undefined && sent.origin === "server") return expected("ip", expectations.address)
+    passing.address = canonical ?? ""
+    return undefined
+  }
+}
+
+/** Bots are dropped, unless the caller vouches for the visitor. Source: spec 2 A, Collect rule 2. */
+const agent: Step = {
+  name: "agent",
+  run(draft, sent, _passing, lookups) {
+    if (sent.userAgent === "") return undefined
+    const known = lookups.agentOf(sent.userAgent)
+    if (known.isBot && sent.visitorKey === null) return "bot"
+    draft.browser = known.browser
+    draft.browserVersion = known.version
+    draft.os = known.os
+    draft.device = known.device
+    return undefined
+  }
+}
+
+/** The CDN's or caller's word, else the address's country, else the time zone's. Source: decisions, Analytics. */
+const country: Step = {
+  name: "country",
+  run(draft, sent, passing, lookups) {
+    draft.country =
+      countryOfCode(sent.countryCode) ||
+      (passing.address === "" ? "" : lookups.countryOfAddress(passing.address)) ||
+      countryOfZone(sent.timeZone)
+    return undefined
+  }
+}
+
+/** The last step that sees the address. */
+const visitor: Step = {
+  name: "visitor",
+  run(draft, sent, passing, lookups) {
+    draft.visitor =
+      sent.visitorKey === null
+        ? visitorHash(
+            lookups.saltAt(sent.receivedMillis),
+            draft.site,
+            draft.day,
+            passing.address,
+            sent.userAgent
+          )
+        : visitorKeyHash(sent.site.visitorSecret, draft.day, sent.visitorKey)
+    return undefined
+  }
+}
+
+/** Where the visitor came from: utm_source, else the referrer's place. */
+const source: Step = {
+  name: "source",
+  run(draft, sent, { campaign }) {
+    const from = referrerOf(sent.referrer, sent.site.domain)
+    draft.referrer = from.referrer
+    draft.source = from.source
+    if (campaign !== undefined) {
+      draft.source = campaign.source || from.source
+      draft.utmSource = campaign.source
+      draft.utmMedium = campaign.medium
+      draft.utmCampaign = campaign.campaign
+      draft.utmTerm = campaign.term
+      draft.utmContent = campaign.content
+    }
+    draft.channel = channelOf(draft.utmMedium, draft.source)
+    return undefined
+  }
+}
+
+/** What every event goes through, in this order: faults before drops, what may end it before what costs. */
+export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent, country, visitor, source]
+
+/** The event to store, or why there is none. The address and the User-Agent end here. */
+export const process = (sent: Sent, lookups: Lookups): StoredEvent | DropReason | FieldFault => {
+  const draft = draftOf(sent)
+  const passing: Passing = { address: "", campaign: undefined }
+  for (const step of steps) {
+    const verdict = step.run(draft, sent, passing, lookups)
+    if (verdict !== undefined) return verdict
+  }
+  return draft
+}
