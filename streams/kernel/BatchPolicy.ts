@@ -39,4 +39,6 @@ export interface Backoff {
 
 /** Pause after the n-th failure in a row: doubling, capped, and jittered by `random` in [0, 1) down to its half. */
 export const pauseMillis = (backoff: Backoff, failures: number, random: number): number =>
-  Math.min(backoff.maxMillis, backoff.baseMillis * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2)
+  Math.ceil(
+    Math.min(backoff.maxMillis, backoff.baseMillis * 2 ** Math.min(failures - 1, 30)) * (0.5 + random / 2)
+  )

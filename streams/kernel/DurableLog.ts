@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
-import { Effect, Fiber, type Scope } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import * as Consumer from "./Consumer.ts"
 import { GroupCommit, type Acknowledge } from "./GroupCommit.ts"
 import { LogCorrupt, unavailable, type LogFull, type LogLocked, type LogUnavailable } from "./LogFailure.ts"
@@ -87,22 +87,30 @@ export const open = (
   options: LogOptions
 ): Effect.Effect<DurableLog, LogUnavailable | LogCorrupt | LogLocked, Scope.Scope> =>
   Effect.gen(function* () {
-    const files = yield* LogFiles
-    const { directory } = options
-    yield* files.makeDirectory(directory)
-    yield* files.lock(directory)
-    const found = yield* findSegments(files, directory)
-    const logId = yield* identify(files, directory, found.length > 0)
-    const scanned = yield* scanAll(files, directory, found, logId)
-    const capBytes = options.capBytes ?? 1024 * mebibyte
-    const segmentBytes = Math.min(options.segmentBytes ?? 32 * mebibyte, Math.floor(capBytes / 4))
-    const segments = yield* Effect.acquireRelease(
-      Segments.make({ files, directory, logId, segmentBytes }, scanned),
-      (opened) =>
-        opened.close.pipe(Effect.catch((error) => Effect.logWarning("closing the log failed", error)))
+    // A scope of its own: when opening fails the lock is given back at once, so that it can be tried again.
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    return yield* openIn(options).pipe(
+      Scope.provide(scope),
+      Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
     )
-    return yield* assemble(files, options, logId, segments, capBytes)
   }).pipe(Effect.catchTag("FileFailed", (error) => Effect.fail(unavailable(error))))
+
+const openIn = Effect.fnUntraced(function* (options: LogOptions) {
+  const files = yield* LogFiles
+  const { directory } = options
+  yield* files.makeDirectory(directory)
+  yield* files.lock(directory)
+  const found = yield* findSegments(files, directory)
+  const logId = yield* identify(files, directory, found.length > 0)
+  const scanned = yield* scanAll(files, directory, found, logId)
+  const capBytes = options.capBytes ?? 1024 * mebibyte
+  const segmentBytes = Math.min(options.segmentBytes ?? 32 * mebibyte, Math.floor(capBytes / 4))
+  const segments = yield* Effect.acquireRelease(
+    Segments.make({ files, directory, logId, segmentBytes }, scanned),
+    (opened) => opened.close.pipe(Effect.catch((error) => Effect.logWarning("closing the log failed", error)))
+  )
+  return yield* assemble(files, options, logId, segments, capBytes)
+})
 
 const findSegments = Effect.fnUntraced(function* (files: LogFileSystem, directory: string) {
   const names = yield* files.list(directory)

@@ -181,7 +181,7 @@ export class GroupCommit {
   private write(batch: Batch): Effect.Effect<void, FileFailed> {
     return Effect.gen({ self: this }, function* () {
       const { logId, segments, onDurable } = this.options
-      const appendedAtMillis = yield* Clock.currentTimeMillis
+      const appendedAtMillis = Math.trunc(yield* Clock.currentTimeMillis)
       const stamp = { logId, baseOffset: this.durable, count: batch.count, appendedAtMillis }
       const frame = seal(batch.bytes.subarray(0, batch.used), stamp)
       yield* segments.append(frame)
