@@ -1,0 +1,210 @@
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { pack, unpack, type VisitEvent } from "#streams/analytics/VisitEvent.ts"
+import { partEventsMax, sessionise, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
+import { midnight, visitEvent, visitEvents } from "./VisitEvents.ts"
+
+const minute = 60_000
+const at = (minutes: number): number => midnight / 1000 + minutes * 60
+const starts = (events: ReadonlyArray<VisitEvent>): ReadonlyArray<number> =>
+  sessionise(events).map(({ start }) => start)
+const ping = (minutes: number, pv: string, engagedMillis: number): VisitEvent =>
+  visitEvent(minutes, { kind: "engage", pv: pack(pv), engagedMillis })
+
+describe("a visit", () => {
+  it("goes on through a gap of exactly 30 minutes and ends with a longer one", () => {
+    assert.deepStrictEqual(starts([visitEvent(0), visitEvent(30)]), [at(0)])
+    assert.deepStrictEqual(starts([visitEvent(0), visitEvent(30 + 1 / minute)]), [at(0), at(30)])
+  })
+
+  it("takes its attributes from its first event, also when that one came last", () => {
+    const visits = sessionise([visitEvent(5, { source: "Google" }), visitEvent(0, { source: "Bing" })])
+    assert.strictEqual(visits.length, 1)
+    assert.include(visits[0]?.attributes ?? "", "Bing")
+    assert.notInclude(visits[0]?.attributes ?? "", "Google")
+  })
+
+  it("lists its pages and goals with their times, so that entry and exit are the first and the last", () => {
+    const visits = sessionise([
+      visitEvent(0, { path: pack("/a") }),
+      visitEvent(1, { kind: "event", name: pack("signup"), path: pack("/a") }),
+      visitEvent(2, { path: pack("/b") })
+    ])
+    const [visit] = visits
+    assert.deepStrictEqual(visit?.pages.map(unpack), ["/a", "/b"])
+    assert.deepStrictEqual(visit?.pageSeconds, [0, 120])
+    assert.deepStrictEqual(visit?.goals.map(unpack), ["signup"])
+    assert.deepStrictEqual(visit?.goalSeconds, [60])
+    assert.strictEqual(visit?.lengthSeconds, 120)
+  })
+
+  it("says when the visitor was last active before it, and whether it is the only one", () => {
+    const one = sessionise([visitEvent(0), visitEvent(3)])
+    assert.deepStrictEqual([one[0]?.single, one[0]?.previousLast], [true, 0])
+    const two = sessionise([visitEvent(0), visitEvent(3), visitEvent(60)])
+    assert.deepStrictEqual(
+      two.map(({ single, previousLast }) => [single, previousLast]),
+      [
+        [false, 0],
+        [false, at(3)]
+      ]
+    )
+  })
+
+  it("that is very long goes on in further parts, and loses nothing", () => {
+    const events = Array.from({ length: partEventsMax * 2 + 5 }, (_, index) => visitEvent(index / 100))
+    const visits = sessionise(events)
+    assert.deepStrictEqual(
+      visits.map(({ part, pages }) => [part, pages.length]),
+      [
+        [0, partEventsMax],
+        [1, partEventsMax],
+        [2, 5]
+      ]
+    )
+    assert.strictEqual(visits[1]?.previousLast, (visits[0]?.start ?? 0) + (visits[0]?.lengthSeconds ?? 0))
+  })
+})
+
+describe("an engage ping", () => {
+  const view = visitEvent(0, { pv: pack("a") })
+  const engaged = (...pings: ReadonlyArray<VisitEvent>): number =>
+    sessionise([view, ...pings])[0]?.engagedMillis ?? -1
+
+  it("adds its time to the visit of its page view", () => {
+    assert.strictEqual(engaged(ping(2, "a", 90_000)), 90_000)
+  })
+
+  it("is clamped to what has passed since the page view, less what is credited already", () => {
+    assert.strictEqual(engaged(ping(2, "a", 10 * minute)), 2 * minute)
+    assert.strictEqual(engaged(ping(2, "a", 90_000), ping(3, "a", 10 * minute)), 3 * minute)
+    assert.strictEqual(engaged(ping(2, "a", 2 * minute), ping(2, "a", 1)), 2 * minute)
+  })
+
+  it("of an unknown page view is ignored and opens nothing", () => {
+    assert.strictEqual(engaged(ping(1, "b", 1000)), 0)
+    assert.strictEqual(engaged(ping(1, "", 1000)), 0)
+    assert.deepStrictEqual(sessionise([ping(1, "a", 1000)]), [])
+    assert.deepStrictEqual(
+      sessionise([ping(0, "a", 1000), visitEvent(1, { pv: pack("a") })])[0]?.engagedMillis,
+      0
+    )
+  })
+
+  it("keeps a visit open, but does not reopen one that has ended", () => {
+    assert.strictEqual(starts([view, ping(25, "a", 1000), visitEvent(50)]).length, 1)
+    assert.strictEqual(starts([view, ping(31, "a", 1000), visitEvent(50)]).length, 2)
+  })
+
+  it("still credits a visit that has ended, within 24 hours", () => {
+    const [first, second] = sessionise([view, visitEvent(60), ping(120, "a", 5000)])
+    assert.deepStrictEqual([first?.engagedMillis, second?.engagedMillis], [5000, 0])
+    assert.strictEqual(engaged(ping(24 * 60, "a", 5000)), 5000)
+    assert.strictEqual(engaged(ping(24 * 60 + 1, "a", 5000)), 0)
+  })
+})
+
+/** Folds in steps as they arrive, and anew from everything so far whenever an event is late: as the sink does. */
+const asTheyArrive = (arrivals: ReadonlyArray<VisitEvent>): ReadonlyMap<string, Visit> => {
+  const rows = new Map<string, Visit>()
+  const keep = (visits: ReadonlyArray<Visit>): void => {
+    for (const visit of visits) rows.set(`${visit.start}/${visit.part}`, structuredClone(visit))
+  }
+  let day = new VisitorDay()
+  for (const [index, event] of arrivals.entries()) {
+    if (day.isLate(event)) {
+      day = new VisitorDay()
+      rows.clear()
+      const known = arrivals.slice(0, index + 1).toSorted((left, right) => left.ts - right.ts)
+      for (const earlier of known) day.push(earlier)
+    } else day.push(event)
+    keep(day.take())
+  }
+  return rows
+}
+
+/** Visits by their definition: each page view and event belongs with the one before, or opens a visit. */
+const naiveVisits = (events: ReadonlyArray<VisitEvent>) => {
+  const ordered = events.toSorted((left, right) => left.ts - right.ts)
+  const visits: Array<{ events: Array<VisitEvent>; engagedMillis: number; alive: number }> = []
+  const credited = new Map<VisitEvent, number>()
+  for (const [index, event] of ordered.entries()) {
+    const last = visits.at(-1)
+    if (event.kind !== "engage") {
+      if (last === undefined || event.ts - last.alive > 30 * minute) {
+        visits.push({ events: [event], engagedMillis: 0, alive: event.ts })
+      } else {
+        last.events.push(event)
+        last.alive = event.ts
+      }
+      continue
+    }
+    const view = ordered
+      .slice(0, index)
+      .findLast(({ kind, pv }) => kind === "pageview" && pv === event.pv && pv !== pack(""))
+    const visit = view === undefined ? undefined : visits.find(({ events }) => events.includes(view))
+    if (view === undefined || visit === undefined) continue
+    const before = credited.get(view) ?? 0
+    const credit = Math.min(event.engagedMillis, event.ts - view.ts - before)
+    credited.set(view, before + credit)
+    visit.engagedMillis += credit
+    if (visit === last && event.ts - visit.alive <= 30 * minute) visit.alive = event.ts
+  }
+  return visits
+}
+
+describe("visits of a visitor-day", () => {
+  it("are the same however the events were handed over", () => {
+    fc.assert(
+      fc.property(visitEvents, fc.infiniteStream(fc.nat()), (events, order) => {
+        // Ties keep their order of arrival, so a shuffle may only move events of different times.
+        const distinct = events.filter(
+          (event, index) => events.findIndex(({ ts }) => ts === event.ts) === index
+        )
+        const arrivals = distinct
+          .map((event) => ({ event, key: order.next().value ?? 0 }))
+          .toSorted((left, right) => left.key - right.key)
+          .map(({ event }) => event)
+        const expected = new Map(sessionise(distinct).map((visit) => [`${visit.start}/${visit.part}`, visit]))
+        assert.deepStrictEqual(asTheyArrive(arrivals), expected)
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it("are what their definition says", () => {
+    fc.assert(
+      fc.property(visitEvents, (events) => {
+        const found = sessionise(events)
+        const expected = naiveVisits(events)
+        assert.deepStrictEqual(
+          found
+            .toSorted((left, right) => left.start - right.start)
+            .map((visit): ReadonlyArray<unknown> => [
+              visit.pages,
+              visit.goals,
+              visit.engagedMillis,
+              visit.attributes
+            ]),
+          expected.map((visit): ReadonlyArray<unknown> => [
+            visit.events.filter(({ kind }) => kind === "pageview").map(({ path }) => path),
+            visit.events.filter(({ kind }) => kind === "event").map(({ name }) => name),
+            visit.engagedMillis,
+            visit.events[0]?.attributes
+          ])
+        )
+      }),
+      { numRuns: 500 }
+    )
+  })
+})
+
+describe("packed texts", () => {
+  it("come back as they were, of any length and script", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme", maxLength: 300 }), (text) => {
+        assert.strictEqual(unpack(pack(text)), text)
+      })
+    )
+  })
+})
