@@ -2,6 +2,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { AccountApi } from "./accounts/AccountApi.ts"
 import { AdminApi } from "./accounts/AdminApi.ts"
 import { KeysApi } from "./accounts/KeysApi.ts"
+import { ImportApi } from "./analytics/ImportApi.ts"
 import { IngestApi } from "./analytics/IngestApi.ts"
 import { SitesApi } from "./analytics/SitesApi.ts"
 import { StatsApi } from "./analytics/StatsApi.ts"
@@ -21,6 +22,7 @@ const rooms = HttpApi.make("signalbox")
   .add(KeysApi)
   .add(SitesApi)
   .add(StatsApi)
+  .add(ImportApi)
   .add(SystemApi)
 
 /** The endpoints of all rooms that pass the Effect pipeline. */

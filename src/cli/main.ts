@@ -3,7 +3,9 @@ import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { Connection } from "./Connection.ts"
+import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
+import { sites } from "./SitesCommand.ts"
 import { status } from "./StatusCommand.ts"
 import { users } from "./UsersCommand.ts"
 
@@ -13,7 +15,7 @@ import { users } from "./UsersCommand.ts"
  */
 const signalbox = Command.make("signalbox").pipe(
   Command.withDescription("Manage a Signalbox server"),
-  Command.withSubcommands([status, users, keys])
+  Command.withSubcommands([status, users, keys, sites, importCommand])
 )
 
 signalbox.pipe(
