@@ -8,12 +8,13 @@ import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
 
 /**
  * Bytes handed to a chunked answer at a time. uWebSockets.js keeps what the socket does not take in a buffer without
- * saying how much, so each time the socket becomes writable it is given less than the kernel has just taken.
+ * saying how much; all it says is whether a write left something there. So a socket that has become writable is given
+ * less than the kernel has just taken, and one that cannot say so is asked with single bytes.
  */
 const pieceBytes = 32 * 1024
 
-/** Draining the native buffer is a side effect of uncorking. */
-const flush = (): void => undefined
+/** How often a socket is tried that cannot say that it is writable, because it is paused for reading. */
+const deafRetryMillis = 20
 
 /** How a connection goes on after an answer: "announce" tells the client to close it, "close" also does. */
 type Ending = "keep" | "announce" | "close"
@@ -38,7 +39,10 @@ export class Exchange implements Watched {
   private pendingStart = 0
   private pendingOffset = 0
   private lastByte: Uint8Array | undefined
+  /** the last write left something in the native buffer */
+  private isBehind = false
   private wake: (() => void) | undefined
+  private retry: ReturnType<typeof setInterval> | undefined
   private blockedSince = 0
 
   constructor(response: UwsResponse, state: FrontState, body: RequestBody | undefined) {
@@ -71,7 +75,10 @@ export class Exchange implements Watched {
 
   /** Ends the connection without another byte, so that half an answer cannot pass for a whole one. */
   reset(): void {
-    if (!this.isGone) this.response.close()
+    if (this.isGone) return
+    this.response.close()
+    // uWebSockets.js has told so already, except where the abort handler was not attached yet.
+    this.abort()
   }
 
   /** From here on the socket belongs to a WebSocket. */
@@ -117,7 +124,7 @@ export class Exchange implements Watched {
     this.pendingStart += this.pendingOffset
     this.pendingOffset = 0
     this.pending = this.withoutLastByte(chunk)
-    this.cork(() => this.advance())
+    this.cork(() => this.advance(false))
     return this.pending === undefined ? Effect.void : this.awaitReader()
   }
 
@@ -135,8 +142,8 @@ export class Exchange implements Watched {
 
   check(nowMillis: number): void {
     if (nowMillis - this.blockedSince >= this.state.limits.stalledReaderMillis) this.reset()
-    // Sets uWebSockets.js's own timer of 10 s back: the limit is ours.
-    else this.response.resume()
+    // Sets uWebSockets.js's own timer of 10 s back: the limit is ours. A paused socket has no timer.
+    else if (this.body?.isDeaf !== true) this.response.resume()
   }
 
   private send(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
@@ -182,12 +189,13 @@ export class Exchange implements Watched {
     return chunk.subarray(0, chunk.length - 1)
   }
 
-  private advance(): void {
+  private advance(isWritable: boolean): void {
     const chunk = this.pending
-    if (chunk === undefined) return flush()
+    // Uncorking alone writes what the native buffer holds.
+    if (chunk === undefined) return
     if (!this.isStarted) this.begin()
     const total = this.totalBytes
-    if (total === undefined) return this.advanceChunked(chunk)
+    if (total === undefined) return this.advanceChunked(chunk, isWritable)
     const [ok, done] = this.response.tryEnd(chunk.subarray(this.pendingOffset), total)
     if (done) this.finish()
     if (!ok && !done) return
@@ -195,12 +203,14 @@ export class Exchange implements Watched {
     this.pending = undefined
   }
 
-  private advanceChunked(chunk: Uint8Array): void {
+  private advanceChunked(chunk: Uint8Array, isWritable: boolean): void {
+    let size = this.isBehind && !isWritable ? 1 : pieceBytes
     while (this.pendingOffset < chunk.length) {
-      const piece = chunk.subarray(this.pendingOffset, this.pendingOffset + pieceBytes)
+      const piece = chunk.subarray(this.pendingOffset, this.pendingOffset + size)
       this.pendingOffset += piece.length
-      // Kept by uWebSockets.js, but the socket takes no more: the rest waits for it to become writable.
-      if (!this.response.write(piece)) return
+      this.isBehind = !this.response.write(piece)
+      if (this.isBehind) return
+      size = pieceBytes
     }
     this.pending = undefined
   }
@@ -217,11 +227,20 @@ export class Exchange implements Watched {
 
   private writable(offset: number): boolean {
     this.blockedSince = performance.now()
+    return this.proceed(offset, true)
+  }
+
+  private proceed(offset: number, isWritable: boolean): boolean {
     if (this.totalBytes !== undefined) this.pendingOffset = offset - this.pendingStart
-    this.response.cork(() => this.advance())
-    if (this.pending !== undefined) return false
-    this.release()
-    return true
+    this.response.cork(() => this.advance(isWritable))
+    if (this.pending === undefined) this.release()
+    return this.pending === undefined
+  }
+
+  private tryDeaf(): void {
+    if (this.body?.isDeaf !== true) return
+    const offset = this.response.getWriteOffset()
+    if (!this.proceed(offset, false) && !this.isGone) this.body.pauseAgain()
   }
 
   private awaitReader(): Effect.Effect<void> {
@@ -229,6 +248,7 @@ export class Exchange implements Watched {
       if (this.pending === undefined || this.isGone) return resume(Effect.void)
       this.blockedSince = performance.now()
       this.state.watch(this)
+      if (this.body?.isComplete === false) this.retry = setInterval(() => this.tryDeaf(), deafRetryMillis)
       this.wake = () => resume(Effect.void)
       return Effect.sync(() => this.release())
     })
@@ -236,6 +256,7 @@ export class Exchange implements Watched {
 
   private release(): void {
     this.state.unwatch(this)
+    clearInterval(this.retry)
     const wake = this.wake
     this.wake = undefined
     if (wake !== undefined) wake()

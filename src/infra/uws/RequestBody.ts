@@ -14,6 +14,20 @@ type Chunks = [Uint8Array, ...Array<Uint8Array>]
 
 const nothing = new Uint8Array(0)
 
+let isPrimed = false
+
+/**
+ * uWebSockets.js resumes a socket with the poll events of the last one that was paused, in two variables for the whole
+ * thread: one for sockets with buffered output and one for those without. A socket that was paused with and is resumed
+ * without would stay deaf for ever if no other had set the second variable, so the first request with a body sets it.
+ */
+const primePause = (response: UwsResponse): void => {
+  if (isPrimed) return
+  isPrimed = true
+  response.pause()
+  response.resume()
+}
+
 /**
  * The body of one request on uWebSockets.js. Chunks are copied out of the socket's buffer and held until somebody
  * reads; when more than `bodyHighWaterBytes` are held the socket is paused, so that the client waits and not the memory.
@@ -30,6 +44,7 @@ export class RequestBody implements Watched {
   private isAborted = false
   private isDetached = false
   private isPaused = false
+  private isPauseDue = false
   private isWatched = false
   private windowStart = 0
   private windowBytes = 0
@@ -44,6 +59,7 @@ export class RequestBody implements Watched {
     this.declaredBytes = declaredBytes
     this.state = state
     this.highWaterBytes = state.limits.bodyHighWaterBytes
+    primePause(response)
   }
 
   receive(chunk: ArrayBuffer, isLast: boolean): void {
@@ -186,10 +202,26 @@ export class RequestBody implements Watched {
     if (this.wake !== undefined) this.wake()
   }
 
-  /** Again where it is paused already: `resume` is also how the native timer is set back. */
+  /** The socket is deaf while it is paused: it tells neither that it is writable nor that the client has left. */
+  get isDeaf(): boolean {
+    return this.isPaused
+  }
+
+  /** A write that the socket did not take whole has made it poll again. */
+  pauseAgain(): void {
+    if (this.isPaused) this.response.pause()
+  }
+
   private pause(): void {
     this.isPaused = true
     this.response.pause()
+    if (this.isPauseDue) return
+    this.isPauseDue = true
+    // What is buffered is written once more when the native callback returns, and that may end the pause.
+    setImmediate(() => {
+      this.isPauseDue = false
+      this.pauseAgain()
+    })
   }
 
   private resume(): void {
