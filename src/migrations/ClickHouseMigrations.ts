@@ -1,4 +1,5 @@
 import type { ClickHouseMigration } from "#src/infra/clickhouse/Migrations.ts"
+import { analytics } from "./clickhouse/0001_Analytics.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
-export const clickHouseMigrations: ReadonlyArray<ClickHouseMigration> = []
+export const clickHouseMigrations: ReadonlyArray<ClickHouseMigration> = [analytics]

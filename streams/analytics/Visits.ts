@@ -158,8 +158,8 @@ export class VisitorDay {
     view.creditedMillis += creditMillis
     view.visit.engagedMillis += creditMillis
     if (creditMillis > 0) this.#changed.add(view.visit)
-    // It keeps its visit open, but cannot reopen one that has ended.
-    if (view.visit === this.#current && event.ts - this.#aliveTs <= visitGapMillis) this.#aliveTs = event.ts
+    // The visitor is still there: that keeps an open visit open, but does not reopen one that has ended.
+    if (event.ts - this.#aliveTs <= visitGapMillis) this.#aliveTs = event.ts
   }
 }
 

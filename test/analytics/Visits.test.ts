@@ -148,7 +148,7 @@ const naiveVisits = (events: ReadonlyArray<VisitEvent>) => {
     const credit = Math.min(event.engagedMillis, event.ts - view.ts - before)
     credited.set(view, before + credit)
     visit.engagedMillis += credit
-    if (visit === last && event.ts - visit.alive <= 30 * minute) visit.alive = event.ts
+    if (last !== undefined && event.ts - last.alive <= 30 * minute) last.alive = event.ts
   }
   return visits
 }

@@ -1,0 +1,191 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import fc from "fast-check"
+import { encode } from "#streams/analytics/EventRecord.ts"
+import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import type { SinkBatch } from "#streams/kernel/Sink.ts"
+import * as EventSink from "#src/analytics/EventSink.ts"
+import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { TestStores } from "#test/stores/TestStores.ts"
+import { storedEvent } from "./Events.ts"
+import { visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
+
+const midnight = Date.UTC(2026, 10, 21)
+const minute = 60_000
+
+const batchOf = (
+  events: ReadonlyArray<StoredEvent>,
+  { from = 0, logId = 7n, recovering = false } = {}
+): SinkBatch => ({
+  logId,
+  from,
+  to: from + events.length,
+  records: events.map((event, index) => ({
+    offset: from + index,
+    appendedAtMillis: event.received,
+    payload: new Uint8Array(encode(event))
+  })),
+  token: `${logId}:${from}-${from + events.length}`,
+  recovering
+})
+
+const view = (minutes: number, fields: Partial<StoredEvent> = {}): StoredEvent =>
+  storedEvent({ ts: midnight + minutes * minute, received: midnight + minutes * minute, ...fields })
+
+/** How often each offset is in the store; anything but 1 is a loss or a double. */
+const storedSeqs = Effect.gen(function* () {
+  const clickhouse = yield* ClickHouse
+  const rows = yield* clickhouse.query<{ seq: number }>("SELECT seq FROM events ORDER BY seq")
+  return rows.map(({ seq }) => Number(seq))
+})
+
+/** A ClickHouse whose nth insert into a table fails, before it is done or after. */
+const failing = (table: string, nth: number, when: "before" | "after") =>
+  Layer.effect(
+    ClickHouse,
+    Effect.gen(function* () {
+      const clickhouse = yield* ClickHouse
+      let inserts = 0
+      const insert: ClickHouseService["insert"] = (into, columns, body, options) => {
+        const cut = Effect.fail(new ClickHouseUnavailable({ problem: `cut ${when}`, cause: undefined }))
+        const done = clickhouse.insert(into, columns, body, options)
+        if (into !== table || ++inserts !== nth) return done
+        return when === "before" ? cut : Effect.andThen(done, cut)
+      }
+      return { ...clickhouse, insert }
+    })
+  )
+
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
+
+describe("the event sink", () => {
+  it.effect("writes each event of a batch once, with its place in the log", () =>
+    Effect.gen(function* () {
+      const sink = yield* EventSink.make
+      yield* sink.write(batchOf([view(0), view(1), view(2, { visitor: 5n })]))
+      yield* sink.write(batchOf([view(3)], { from: 3 }))
+      assert.deepStrictEqual(yield* storedSeqs, range(0, 4))
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.strictEqual(sink.stats().recomputed, 0)
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
+  for (const table of ["events", "visits"]) {
+    for (const when of ["before", "after"] as const) {
+      it.effect(
+        `changes nothing when a batch is repeated after its insert into ${table} failed ${when} it was done`,
+        () =>
+          Effect.gen(function* () {
+            const sink = yield* EventSink.make
+            yield* sink.write(batchOf([view(0), view(1, { visitor: 5n })]))
+            const batch = batchOf([view(2), view(90), view(3, { visitor: 5n, kind: "event", name: "buy" })], {
+              from: 2
+            })
+            assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
+            yield* sink.write(batch)
+            assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
+            assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+          }).pipe(Effect.provide(failing(table, 2, when).pipe(Layer.provideMerge(TestStores.layer))))
+      )
+    }
+  }
+
+  it.effect("writes only what is missing of a batch that a crash left in flight", () =>
+    Effect.gen(function* () {
+      const events = [view(0), view(1), view(2), view(60), view(61)]
+      const before = yield* EventSink.make
+      yield* before.write(batchOf(events.slice(0, 2)))
+      const after = yield* EventSink.make
+      yield* after.write(batchOf(events, { recovering: true }))
+      yield* after.write(batchOf(events, { recovering: true }))
+      assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
+  it.effect("takes back the visit that a late event joins to another", () =>
+    Effect.gen(function* () {
+      const sink = yield* EventSink.make
+      yield* sink.write(batchOf([view(0), view(50)]))
+      assert.strictEqual((yield* visitsInStore).length, 2)
+      yield* sink.write(batchOf([view(25)], { from: 2 }))
+      assert.strictEqual((yield* visitsInStore).length, 1)
+      yield* sink.write(batchOf([view(-10 + 0.5, { ts: midnight })], { from: 3 }))
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
+  it.effect("goes on after a restart, also with a new log, from what the store has", () =>
+    Effect.gen(function* () {
+      yield* (yield* EventSink.make).write(batchOf([view(0), view(1)]))
+      const restarted = yield* EventSink.make
+      yield* restarted.write(batchOf([view(2)], { logId: 3n }))
+      assert.strictEqual(restarted.stats().recomputed, 1)
+      const [visit] = yield* visitsInStore
+      assert.strictEqual(visit?.pageviews, 3)
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+})
+
+interface Arrival extends Pick<StoredEvent, "kind" | "visitor" | "pv" | "path" | "name" | "engagedMillis"> {
+  readonly second: number
+}
+
+const arrivals = fc.array(
+  fc.record<Arrival>({
+    kind: fc.constantFrom("pageview", "pageview", "event", "engage"),
+    second: fc.oneof(fc.integer({ min: -7200, max: 7200 }), fc.integer({ min: 0, max: 3 * 3600 })),
+    visitor: fc.bigInt({ min: 1n, max: 3n }),
+    pv: fc.constantFrom("", "a", "b"),
+    path: fc.constantFrom("/", "/ä", "/c"),
+    name: fc.constantFrom("buy", "say"),
+    engagedMillis: fc.integer({ min: 0, max: 40 * minute })
+  }),
+  { minLength: 1, maxLength: 60 }
+)
+
+layer(TestStores.layer)("visits in the store", (it) => {
+  it.effect("are what a window query over the events says, whatever comes late, twice or over midnight", () =>
+    Effect.gen(function* () {
+      const cases = fc.sample(
+        fc.tuple(arrivals, fc.array(fc.integer({ min: 1, max: 10 }), { minLength: 60, maxLength: 60 })),
+        {
+          numRuns: 25,
+          seed: 20_261_121
+        }
+      )
+      const clickhouse = yield* ClickHouse
+      for (const [found, sizes] of cases) {
+        yield* clickhouse.command("TRUNCATE TABLE events")
+        yield* clickhouse.command("TRUNCATE TABLE visits")
+        let sink = yield* EventSink.make
+        const events = found.map((arrival) => {
+          const ts = midnight + arrival.second * 1000
+          return storedEvent({
+            ...arrival,
+            ts,
+            received: ts,
+            day: Math.floor(ts / 86_400_000),
+            name: arrival.kind === "event" ? arrival.name : "",
+            source: arrival.path
+          })
+        })
+        for (let from = 0, step = 0; from < events.length; step++) {
+          const size = sizes[step] ?? 1
+          const batch = batchOf(events.slice(from, from + size), { from })
+          yield* sink.write(batch)
+          // A restart now and then, which also repeats the batch before it.
+          if (size === 1) {
+            sink = yield* EventSink.make
+            yield* sink.write({ ...batch, recovering: true })
+          }
+          from += size
+        }
+        assert.deepStrictEqual(yield* storedSeqs, range(0, events.length))
+        assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      }
+    })
+  )
+})
