@@ -9,10 +9,10 @@ import { spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
-import { installDependencies } from "./setup/dependencies.mjs"
+import { installDependencies, isInstalled } from "./setup/dependencies.mjs"
 import { withLock } from "./setup/lock.mjs"
 import { SetupFailed, say } from "./setup/progress.mjs"
-import { ensureRuntime } from "./setup/runtime.mjs"
+import { ensureRuntime, findRuntime } from "./setup/runtime.mjs"
 import { ensureTestPrograms } from "./setup/programs.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -34,16 +34,23 @@ const run = (node, args) =>
     child.on("exit", (code, signal) => resolve(code ?? (signal === "SIGINT" ? 130 : 1)))
   })
 
+/** A warm start takes no lock and writes nothing. */
+const setUp = async () => {
+  const found = findRuntime(root)
+  if (found !== undefined && isInstalled(root, found)) return found.node
+  return withLock(join(root, ".runtime"), async () => {
+    const runtime = await ensureRuntime(root)
+    await installDependencies(root, runtime)
+    return runtime.node
+  })
+}
+
 const main = async () => {
   const [command = "start", ...args] = process.argv.slice(2)
   if (!["start", "test", "install"].includes(command)) {
     throw new SetupFailed(`unknown command "${command}"`, "use start, test or install")
   }
-  const node = await withLock(join(root, ".runtime"), async () => {
-    const runtime = await ensureRuntime(root)
-    await installDependencies(root, runtime)
-    return runtime.node
-  })
+  const node = await setUp()
   if (command === "install") return 0
   if (command === "start") return run(node, ["src/main.ts", ...args])
   await ensureTestPrograms()

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  rmSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
@@ -44,14 +45,26 @@ const finishPostgres = (root) => {
   }
 }
 
+const stampOf = (root) => join(root, "node_modules/.signalbox-installed")
+
+/** Is what the lockfile says installed, with this Node? */
+export const isInstalled = (root, { version }) => {
+  const stamp = stampOf(root)
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root, version)
+}
+
 /**
  * Installs exactly the lockfile with the Node given. Install scripts are never run: what they would have done that
  * matters is done here, so that the result is the same where npm refuses them. A stamp makes a warm start skip it all.
  */
 export const installDependencies = async (root, { node, version }) => {
-  const stamp = join(root, "node_modules/.signalbox-installed")
-  const wanted = fingerprint(root, version)
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return
+  if (isInstalled(root, { version })) return
+  const modules = join(root, "node_modules")
+  const unfinished = join(root, ".runtime/installing")
+  // npm takes a package that it was killed over for installed: begin anew. The stamp goes first.
+  if (existsSync(unfinished)) rmSync(modules, { recursive: true, force: true })
+  rmSync(stampOf(root), { force: true })
+  writeFileSync(unfinished, "")
   // `npm install`, not `npm ci`: the latter refuses a lockfile that lacks a package of another platform, which is what
   // a registry mirror without those packages makes. Versions and hashes still come from the lockfile, unchanged.
   await npm(node, ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], {
@@ -59,5 +72,6 @@ export const installDependencies = async (root, { node, version }) => {
     label: "Installing dependencies"
   })
   finishPostgres(root)
-  writeFileSync(stamp, wanted)
+  writeFileSync(stampOf(root), fingerprint(root, version))
+  rmSync(unfinished)
 }

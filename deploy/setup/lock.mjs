@@ -1,10 +1,12 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { setTimeout as sleep } from "node:timers/promises"
 import { say } from "./progress.mjs"
 
 const isAlive = (pid) => {
+  // A lock with our own number is of an earlier life, in a container that counts from 1 again.
+  if (pid === process.pid) return false
   try {
     process.kill(pid, 0)
     return true
@@ -33,6 +35,18 @@ const holderOf = (file) => {
   }
 }
 
+/** Removes the lock of a dead process, and not one that somebody else took over in the meantime. */
+const clear = (file, holder) => {
+  const aside = `${file}.${process.pid}`
+  try {
+    renameSync(file, aside)
+    if (holderOf(aside) !== holder) linkSync(aside, file)
+  } catch (error) {
+    if (error.code !== "ENOENT" && error.code !== "EEXIST") throw error
+  }
+  rmSync(aside, { force: true })
+}
+
 /** Runs one set-up at a time in a clone: a second one waits, and takes over from one that died. */
 export const withLock = async (directory, body) => {
   mkdirSync(directory, { recursive: true })
@@ -40,7 +54,7 @@ export const withLock = async (directory, body) => {
   for (let told = false; !take(file);) {
     const holder = holderOf(file)
     // An empty file belongs to somebody between creating and writing it: give them the next round.
-    if (holder !== undefined && holder > 0 && !isAlive(holder)) rmSync(file, { force: true })
+    if (holder !== undefined && holder > 0 && !isAlive(holder)) clear(file, holder)
     else if (!told) {
       told = true
       say(`Another set-up of this clone is at work (process ${holder}); waiting for it`)

@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs"
-import { join } from "node:path"
+import { spawnSync } from "node:child_process"
+import { existsSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import process from "node:process"
 import { npm } from "./npm.mjs"
 import { SetupFailed } from "./progress.mjs"
@@ -17,19 +18,37 @@ const isEnough = (version) => {
 
 const packaged = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"]
 
-/** The Node to run with: this one where it is new enough, else the pinned one in `.runtime/`. */
-export const ensureRuntime = async (root) => {
+const platform = `${process.platform}-${process.arch}`
+
+/** Where the pinned Node is; `complete` is there once it was seen to run: a fetch can be killed half-way. */
+const places = (root) => {
+  const home = join(root, ".runtime")
+  const node = join(home, "node_modules", `node-${platform}`, "bin", "node")
+  return { home, node, complete: join(home, `node-${platform}-${pinned}`) }
+}
+
+const runs = (node) => spawnSync(node, ["--version"], { encoding: "utf8" }).stdout?.trim() === `v${pinned}`
+
+/** The Node to run with, if it needs no fetching: this one where it is new enough, else the one in `.runtime/`. */
+export const findRuntime = (root) => {
   if (isEnough(process.versions.node)) return { node: process.execPath, version: process.versions.node }
-  const platform = `${process.platform}-${process.arch}`
+  const { complete, node } = places(root)
+  return existsSync(complete) ? { node, version: pinned } : undefined
+}
+
+/** The Node to run with, fetched where this one is too old. */
+export const ensureRuntime = async (root) => {
+  const found = findRuntime(root)
+  if (found !== undefined) return found
   if (!packaged.includes(platform)) {
     throw new SetupFailed(
       `Node ${process.versions.node} is too old and there is no packaged one for ${platform}`,
       `install Node ${needed.join(".")} or later and run the command again`
     )
   }
-  const home = join(root, ".runtime")
-  const node = join(home, "node_modules", `node-${platform}`, "bin", "node")
-  if (!existsSync(node)) {
+  const { complete, home, node } = places(root)
+  if (!runs(node)) {
+    rmSync(dirname(dirname(node)), { recursive: true, force: true })
     await npm(
       process.execPath,
       [
@@ -45,5 +64,12 @@ export const ensureRuntime = async (root) => {
       { cwd: root, label: `Fetching Node ${pinned} (this one is ${process.versions.node})` }
     )
   }
+  if (!runs(node)) {
+    throw new SetupFailed(
+      `the Node in ${node} does not run on this machine`,
+      `install Node ${needed.join(".")} or later and run the command again`
+    )
+  }
+  writeFileSync(complete, "")
   return { node, version: pinned }
 }
