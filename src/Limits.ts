@@ -9,7 +9,7 @@ export const limits = {
   /** body of a server-side batch, `POST /api/v1/collect`; above it 413 */
   collectBodyBytes: 8 * 1024 * 1024,
   /** events in one `collect` body */
-  collectEvents: 1_000,
+  collectEvents: 100,
   /** body of every other JSON endpoint; above it 413 */
   jsonBodyBytes: 64 * 1024,
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
@@ -34,6 +34,20 @@ export const limits = {
   rateBucketIdleMillis: 120_000,
   /** requests' worth of tokens that one machine leases from Redis at a time */
   rateLeaseTokens: 20,
+
+  // --- ingest of events
+  /** User-Agents whose reading is remembered */
+  userAgents: 20_000,
+  /** ids of events remembered for one site; beyond it the oldest are forgotten before their 24 hours are over */
+  eventIdsPerSite: 10_000_000,
+  /** sites whose files of event ids are open at once */
+  eventIdSitesOpen: 64,
+  /** sites with realtime figures in memory; beyond it the quietest is forgotten */
+  realtimeSites: 10_000,
+  /** visitors on pages in the last five minutes that realtime figures know by name, over all sites */
+  realtimePresences: 500_000,
+  /** counts of dropped events are written to Postgres this often; a crash loses as much of them */
+  dropFlushMillis: 1_000,
 
   // --- durable log
   /** a log that its consumers leave behind grows to this size, then refuses with 429 */

@@ -1,0 +1,63 @@
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { decodeSiteRow, type SiteRow } from "./SiteRow.ts"
+
+export interface NewSiteRow {
+  readonly id: string
+  readonly user_id: string
+  readonly name: string
+  readonly domain: string
+  readonly timezone: string
+  readonly public: boolean
+  readonly secret_prefix: string
+  readonly secret_hash: Uint8Array
+  readonly visitor_secret: Uint8Array
+}
+
+/** What may change of a row, by column. */
+export type SiteRowChange = Partial<
+  Pick<NewSiteRow, "name" | "domain" | "timezone" | "public" | "secret_prefix" | "secret_hash">
+>
+
+/** `sites` in Postgres. A site of somebody else is not found. */
+export class SitesRepository extends Context.Service<
+  SitesRepository,
+  {
+    readonly insert: (row: NewSiteRow) => Effect.Effect<SiteRow, SqlError>
+    readonly update: (
+      id: string,
+      userId: string,
+      change: SiteRowChange
+    ) => Effect.Effect<SiteRow | undefined, SqlError>
+    readonly markDeleted: (id: string, userId: string) => Effect.Effect<SiteRow | undefined, SqlError>
+  }
+>()("signalbox/analytics/SitesRepository") {
+  static readonly layer = Layer.effect(
+    SitesRepository,
+    Effect.map(SqlClient, (sql) => {
+      const first = (rows: ReadonlyArray<Record<string, unknown>>): SiteRow | undefined =>
+        rows[0] === undefined ? undefined : decodeSiteRow(rows[0])
+      return {
+        insert: (row) =>
+          Effect.map(
+            sql<Record<string, unknown>>`INSERT INTO sites ${sql.insert({ ...row })} RETURNING *`,
+            (rows) => decodeSiteRow(rows[0] ?? {})
+          ),
+        update: (id, userId, change) =>
+          Effect.map(
+            // An empty change must still say whether the site is there.
+            sql<Record<string, unknown>>`UPDATE sites SET ${sql.update({ user_id: userId, ...change })}
+              WHERE id = ${id} AND user_id = ${userId} AND deleted_at IS NULL RETURNING *`,
+            first
+          ),
+        markDeleted: (id, userId) =>
+          Effect.map(
+            sql<Record<string, unknown>>`UPDATE sites SET deleted_at = now()
+              WHERE id = ${id} AND user_id = ${userId} AND deleted_at IS NULL RETURNING *`,
+            first
+          )
+      }
+    })
+  )
+}

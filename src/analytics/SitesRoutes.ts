@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { BadRequest, NotFound } from "#schemas/core/Problem.ts"
+import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { type SiteFieldInvalid, Sites } from "./Sites.ts"
+import { siteResource } from "./SiteRow.ts"
+
+const caller = Effect.map(CurrentKey, ({ userId }) => userId)
+
+/** What a caller is told; the errors that are left are the stores', and `Faults` answers them. */
+export const siteProblems = {
+  SiteNotFound: () => Effect.fail(new NotFound({ error: "Site not found" })),
+  SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(new BadRequest({ error: invalid.message }))
+}
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "sites",
+  Effect.fnUntraced(function* (handlers) {
+    const sites = yield* Sites
+    return handlers.handleAll({
+      listSites: () => Effect.map(caller, (userId) => ({ sites: sites.list(userId).map(siteResource) })),
+      createSite: ({ payload }) =>
+        caller.pipe(
+          Effect.flatMap((userId) => sites.create(userId, payload)),
+          storeAway,
+          Effect.map(({ secret, site }) => ({ site: siteResource(site), secret })),
+          Effect.catchTag("SiteFieldInvalid", siteProblems.SiteFieldInvalid)
+        ),
+      updateSite: ({ params, payload }) =>
+        caller.pipe(
+          Effect.flatMap((userId) => sites.update(params.id, userId, payload)),
+          storeAway,
+          Effect.map(siteResource),
+          Effect.catchTags(siteProblems)
+        ),
+      deleteSite: ({ params }) =>
+        caller.pipe(
+          Effect.flatMap((userId) => sites.remove(params.id, userId)),
+          storeAway,
+          Effect.as({ deleted: true as const }),
+          Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
+        ),
+      rotateSiteSecret: ({ params }) =>
+        caller.pipe(
+          Effect.flatMap((userId) => sites.rotateSecret(params.id, userId)),
+          storeAway,
+          Effect.map((secret) => ({ secret })),
+          Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
+        )
+    })
+  })
+)
