@@ -11,11 +11,14 @@ export interface PageUrl {
 /** Longer paths are cut: they are somebody's state, not pages. */
 export const pathLengthMax = 2048
 
+/** RFC 1035, 2.3.4, less the length bytes. */
+const hostnameLengthMax = 253
+
 /** An absolute http(s) URL as browsers read it (WHATWG URL); undefined for everything else. */
 export const parsePageUrl = (text: string): PageUrl | undefined => {
   if (!/^https?:\/\//i.test(text)) return undefined
   const url = URL.parse(text)
-  if (url === null || url.hostname === "") return undefined
+  if (url === null || url.hostname === "" || url.hostname.length > hostnameLengthMax) return undefined
   return {
     hostname: bareHostname(url.hostname),
     path: url.pathname.slice(0, pathLengthMax),
