@@ -4,9 +4,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { NewSite, SiteChange } from "#schemas/analytics/Site.ts"
 import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
-import { SiteDirectory } from "./SiteDirectory.ts"
 import { normaliseDomain } from "./SiteDomain.ts"
-import type { SiteRow } from "./SiteRow.ts"
+import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
 import { SitesRepository } from "./SitesRepository.ts"
 
 /** Not there, deleted, or somebody else's. */
@@ -91,7 +90,7 @@ const make = (
         .filter((site) => site.userId === userId)
         .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || a.id.localeCompare(b.id)),
     find: (id, userId) => {
-      const site = directory.get(id)
+      const site = directory.find(id)
       return site?.userId === userId ? Effect.succeed(site) : Effect.fail(new SiteNotFound({ id }))
     },
     create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {

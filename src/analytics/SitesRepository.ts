@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { decodeSiteRow, type SiteRow } from "./SiteRow.ts"
+import { siteOfRow, type SiteRow } from "./SiteDirectory.ts"
 
 export interface NewSiteRow {
   readonly id: string
@@ -37,12 +37,12 @@ export class SitesRepository extends Context.Service<
     SitesRepository,
     Effect.map(SqlClient, (sql) => {
       const first = (rows: ReadonlyArray<Record<string, unknown>>): SiteRow | undefined =>
-        rows[0] === undefined ? undefined : decodeSiteRow(rows[0])
+        rows[0] === undefined ? undefined : siteOfRow(rows[0])
       return {
         insert: (row) =>
           Effect.map(
             sql<Record<string, unknown>>`INSERT INTO sites ${sql.insert({ ...row })} RETURNING *`,
-            (rows) => decodeSiteRow(rows[0] ?? {})
+            (rows) => siteOfRow(rows[0] ?? {})
           ),
         update: (id, userId, change) =>
           Effect.map(

@@ -5,7 +5,7 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { type SiteFieldInvalid, Sites } from "./Sites.ts"
-import { siteResource } from "./SiteRow.ts"
+import { siteResource } from "./SiteResource.ts"
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
 

@@ -1,0 +1,62 @@
+import { join } from "node:path"
+
+/** What a person sees when the server is up: where it listens, the admin key once, and three commands to paste. */
+export interface Started {
+  readonly version: string
+  /** how it is reached, without a trailing slash */
+  readonly url: string
+  readonly dataDir: string
+  /** the admin's key at the first boot; undefined later, when it is only in admin.json */
+  readonly newAdminKey: string | undefined
+  readonly elapsedMillis: number
+}
+
+/** Commands are for a POSIX shell: single quotes, with what a path may hold escaped. */
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** curl's own User-Agent is a bot's, and would not be counted. */
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+export const commandsOf = ({
+  dataDir,
+  url
+}: Started): readonly [create: string, send: string, read: string] => {
+  const script = `JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8")).adminKey`
+  const key = `KEY=$(node -p ${shellQuoted(script)} ${shellQuoted(join(dataDir, "admin.json"))})`
+  const create =
+    `SITE=$(curl -s ${url}/api/v1/sites -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' ` +
+    `-d '{"name":"Example","domain":"example.com"}' | grep -o 'st_[0-9A-Za-z]*'); echo $SITE`
+  const send =
+    `curl -si ${url}/api/event -A '${browser}' ` +
+    String.raw`-d "{\"s\":\"$SITE\",\"k\":\"pageview\",\"u\":\"https://example.com/\"}"`
+  const read = `curl -s "${url}/api/v1/sites/$SITE/stats?period=today" -H "Authorization: Bearer $KEY"`
+  return [`${key}; ${create}`, send, read]
+}
+
+export const startMessage = (started: Started): string => {
+  const { dataDir, elapsedMillis, newAdminKey, url, version } = started
+  const file = join(dataDir, "admin.json")
+  const [create, send, read] = commandsOf(started)
+  return [
+    "",
+    `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`,
+    "",
+    `  API        ${url}/api/v1`,
+    `  API docs   ${url}/docs`,
+    `  Readiness  ${url}/readyz`,
+    `  Metrics    ${url}/metrics`,
+    newAdminKey === undefined
+      ? `  Admin key  in ${file}`
+      : `  Admin key  ${newAdminKey}   (shown this once; also in ${file})`,
+    "",
+    "Count a visit, in another terminal:",
+    "",
+    "  # create a site",
+    `  ${create}`,
+    "  # send an event",
+    `  ${send}`,
+    "  # read it back",
+    `  ${read}`,
+    ""
+  ].join("\n")
+}

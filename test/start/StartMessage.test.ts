@@ -1,0 +1,25 @@
+import { assert, describe, it } from "@effect/vitest"
+import { commandsOf, startMessage, type Started } from "#src/StartMessage.ts"
+
+const started: Started = {
+  version: "1.2.3",
+  url: "http://127.0.0.1:8080",
+  dataDir: "/srv/it's here",
+  newAdminKey: "sk_secret",
+  elapsedMillis: 1234
+}
+
+describe("the start message", () => {
+  it("shows the URLs, and the admin key at the first boot only", () => {
+    const first = startMessage(started)
+    assert.include(first, "http://127.0.0.1:8080/docs")
+    assert.include(first, "sk_secret")
+    assert.notInclude(startMessage({ ...started, newAdminKey: undefined }), "sk_")
+  })
+
+  it("prints commands that survive any path and hold no key", () => {
+    const [create, send, read] = commandsOf(started)
+    assert.include(create, String.raw`'/srv/it'\''s here/admin.json'`)
+    for (const command of [create, send, read]) assert.notInclude(command, "sk_secret")
+  })
+})
