@@ -1,8 +1,58 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import * as Mirror from "#src/infra/postgres/Mirror.ts"
-import { decodeSiteRow } from "./SiteRow.ts"
-import type { SiteRow } from "./SiteRow.ts"
+import type { Site } from "#streams/analytics/Site.ts"
+
+/** A row of `sites`. */
+export interface SiteRow extends Site {
+  readonly userId: string
+  readonly name: string
+  /** IANA */
+  readonly timezone: string
+  readonly isPublic: boolean
+  readonly secretPrefix: string
+  /** SHA-256 of the site secret, in hexadecimal */
+  readonly secretHash: string
+  readonly firstEventAt: Date | null
+  readonly createdAt: Date
+  readonly deletedAt: Date | null
+}
+
+const Columns = Schema.Struct({
+  id: Schema.String,
+  user_id: Schema.String,
+  name: Schema.String,
+  domain: Schema.String,
+  timezone: Schema.String,
+  public: Schema.Boolean,
+  secret_prefix: Schema.String,
+  secret_hash: Schema.Uint8Array,
+  visitor_secret: Schema.Uint8Array,
+  first_event_at: Schema.NullOr(Schema.Date),
+  created_at: Schema.Date,
+  deleted_at: Schema.NullOr(Schema.Date)
+})
+
+const decodeColumns = Schema.decodeUnknownSync(Schema.toType(Columns))
+
+/** A site from a row as Postgres gives it. Throws where the row is not one of `sites`. */
+export const siteOfRow = (row: Readonly<Record<string, unknown>>): SiteRow => {
+  const columns = decodeColumns(row)
+  return {
+    id: columns.id,
+    userId: columns.user_id,
+    name: columns.name,
+    domain: columns.domain,
+    timezone: columns.timezone,
+    isPublic: columns.public,
+    secretPrefix: columns.secret_prefix,
+    secretHash: Buffer.from(columns.secret_hash).toString("hex"),
+    visitorSecret: columns.visitor_secret,
+    firstEventAt: columns.first_event_at,
+    createdAt: columns.created_at,
+    deletedAt: columns.deleted_at
+  }
+}
 
 /**
  * The sites of this server in memory, a poll behind Postgres at most, and served without it: ingest asks it for every
@@ -11,7 +61,7 @@ import type { SiteRow } from "./SiteRow.ts"
 export class SiteDirectory extends Context.Service<
   SiteDirectory,
   {
-    readonly get: (id: string) => SiteRow | undefined
+    readonly find: (id: string) => SiteRow | undefined
     /** by the secret that a caller sent, whatever it sent */
     readonly findBySecret: (secret: string) => SiteRow | undefined
     readonly all: () => IterableIterator<SiteRow>
@@ -25,12 +75,12 @@ export class SiteDirectory extends Context.Service<
     Effect.gen(function* () {
       const mirror = yield* Mirror.make({
         table: "sites",
-        decode: decodeSiteRow,
+        decode: siteOfRow,
         indexes: { secret: (site) => site.secretHash },
-        isGone: (site) => site.isDeleted
+        isGone: (site) => site.deletedAt !== null
       })
       return SiteDirectory.of({
-        get: mirror.get,
+        find: mirror.get,
         // The hash is the key of a map: no comparison takes longer the more of a secret is right.
         findBySecret: (secret) => mirror.by("secret", hashOf(secret).toString("hex")),
         all: mirror.all,
