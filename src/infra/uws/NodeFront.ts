@@ -25,12 +25,13 @@ export const make = (
     const limits = limitsOf(options)
     const hot: NodeHotContext = { ...context, limits, clientAddress: ClientAddress.make(options.trustProxy) }
     const nodeServer = new NodeFrontServer(hot)
-    // Added first, so that it runs last: NodeHttpServer's own finalizer waits for connections that never end.
+    // Added first, so that it runs last.
     yield* Effect.addFinalizer(() => Effect.sync(() => nodeServer.closeAllConnections()))
     const server = yield* NodeHttpServer.make(() => nodeServer, {
       port: options.port,
       host: options.host ?? "0.0.0.0",
-      gracefulShutdownTimeout: limits.drainDeadlineMillis,
+      // It would wait for WebSockets too, which end only once their handlers are interrupted.
+      disablePreemptiveShutdown: true,
       websocket: { maxPayload: limits.webSocketMaxPayloadBytes }
     })
     return HttpServer.make({
@@ -41,14 +42,16 @@ export const make = (
           const app = withClientAddress(flatErrors(httpApp), hot)
           const serve = middleware === undefined ? server.serve(app) : server.serve(app, middleware)
           yield* withBodyLimit(serve, limits.maxBodyBytes)
-          // Added last, so that it runs before the server waits for its connections.
-          yield* Scope.addFinalizer(
-            scope,
-            Effect.sync(() => nodeServer.drain())
-          )
+          // Added last, so that it runs before the requests that are left are interrupted.
+          yield* Scope.addFinalizer(scope, drain(nodeServer, limits.drainDeadlineMillis))
         })
     })
   })
+
+const drain = (server: NodeFrontServer, deadlineMillis: number): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => server.drain(() => resume(Effect.void))).pipe(
+    Effect.timeoutOrElse({ duration: deadlineMillis, orElse: () => Effect.void })
+  )
 
 const withClientAddress = <E, R>(
   app: Effect.Effect<HttpServerResponse, E, R>,

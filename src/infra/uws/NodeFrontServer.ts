@@ -22,6 +22,7 @@ export class NodeFrontServer extends Server {
   private readonly limits: FrontLimits
   private readonly inFlight = new Map<Socket, InFlight>()
   private isDraining = false
+  private drained: (() => void) | undefined
   private readonly timer: ReturnType<typeof setInterval>
 
   constructor(context: NodeHotContext) {
@@ -43,10 +44,13 @@ export class NodeFrontServer extends Server {
     this.once("close", () => clearInterval(this.timer))
   }
 
-  /** From now on every answer closes its connection. */
-  drain(): void {
+  /** No new connections, and every answer closes its own. Calls back once nothing is in flight; WebSockets are not. */
+  drain(idle: () => void): void {
     this.isDraining = true
     for (const { response } of this.inFlight.values()) response.shouldKeepAlive = false
+    this.close()
+    this.drained = idle
+    if (this.inFlight.size === 0) idle()
   }
 
   override emit(event: string, ...args: ReadonlyArray<unknown>): boolean {
@@ -69,6 +73,7 @@ export class NodeFrontServer extends Server {
     })
     response.once("close", () => {
       if (this.inFlight.get(socket)?.response === response) this.inFlight.delete(socket)
+      if (this.inFlight.size === 0) this.drained?.()
     })
   }
 

@@ -4,14 +4,16 @@ import { connect, type Socket } from "node:net"
 /** A TCP connection that says exactly what it is told to, and keeps what it hears. */
 export class RawClient {
   readonly socket: Socket
-  received = Buffer.alloc(0)
+  receivedBytes = 0
   isClosed = false
+  private chunks: Array<Buffer> = []
   private wake: () => void = () => undefined
 
   private constructor(socket: Socket) {
     this.socket = socket
     socket.on("data", (chunk) => {
-      this.received = Buffer.concat([this.received, chunk])
+      this.chunks.push(chunk)
+      this.receivedBytes += chunk.length
       this.wake()
     })
     socket.on("error", () => this.wake())
@@ -35,8 +37,18 @@ export class RawClient {
     })
   }
 
+  get received(): Buffer {
+    this.chunks = [Buffer.concat(this.chunks)]
+    return this.chunks[0] ?? Buffer.alloc(0)
+  }
+
   get text(): string {
     return this.received.toString("latin1")
+  }
+
+  async untilBytes(count: number): Promise<Buffer> {
+    while (this.receivedBytes < count) await this.change()
+    return this.received
   }
 
   /** Resolves when the condition holds; rejects with what was heard where the connection closed before. */
@@ -59,6 +71,14 @@ export class RawClient {
       })
     }
     return this.text
+  }
+
+  private async change(): Promise<void> {
+    if (this.isClosed)
+      throw new Error(`The connection closed after: ${JSON.stringify(this.text.slice(0, 500))}`)
+    await new Promise<void>((resolve) => {
+      this.wake = resolve
+    })
   }
 
   destroy(): void {

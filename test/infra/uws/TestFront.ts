@@ -4,6 +4,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import type { HttpServerError } from "effect/http/HttpServerError"
 import type { MultipartError } from "effect/http/Multipart"
+import type { SocketError } from "effect/socket/Socket"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as NetAddress from "effect/net/NetAddress"
@@ -30,9 +31,11 @@ export type App = Layer.Layer<
   | HttpRouter.HttpRouter
   | HttpRouter.Request<"Error", HttpServerError>
   | HttpRouter.Request<"Error", MultipartError>
+  | HttpRouter.Request<"Error", SocketError>
 >
 
 export interface TestFrontOptions extends Omit<FrontOptions, "port" | "engine"> {
+  readonly port?: number
   readonly engine: Engine
   readonly app?: App
   readonly hot?: ReadonlyArray<HotRoute>
@@ -48,7 +51,7 @@ export const withFront = async <A>(
   const front = Front.layer({
     host: "127.0.0.1",
     ...options,
-    port: 0,
+    port: options.port ?? 0,
     engine: engine === "node" ? "node" : "auto"
   })
   const layer = HttpRouter.serve(app ?? Layer.empty, { disableListenLog: true, disableLogger: true }).pipe(
