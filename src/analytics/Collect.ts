@@ -1,0 +1,129 @@
+import type { CollectResult } from "#schemas/analytics/CollectEvent.ts"
+import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
+import { sentByServer } from "#streams/analytics/Draft.ts"
+import type { DropReason } from "#streams/analytics/DropReason.ts"
+import * as EventRecord from "#streams/analytics/EventRecord.ts"
+import { TooLate } from "#streams/analytics/EventTime.ts"
+import { FieldFault, expected } from "#streams/analytics/FieldFault.ts"
+import { parseJson } from "#streams/analytics/JsonText.ts"
+import { process } from "#streams/analytics/Pipeline.ts"
+import type { Site } from "#streams/analytics/Site.ts"
+import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import type { PendingId } from "./EventIds.ts"
+import { hashOfId } from "./IdIndex.ts"
+import type { IngestParts } from "./Ingest.ts"
+import * as Answer from "./IngestAnswer.ts"
+import type { IngestAnswer } from "./IngestAnswer.ts"
+
+/** A batch on its way: what became of each event, and what goes to the log. */
+interface Batch {
+  readonly site: Site
+  readonly nowMillis: number
+  readonly results: Array<CollectResult>
+  readonly events: Array<StoredEvent>
+  readonly records: Array<Uint8Array>
+  /** ids of the events in `records`, of those that have one */
+  readonly idHashes: Set<bigint>
+  /** repeats of events that are on their way to the disk themselves */
+  readonly awaited: Array<{ readonly index: number; readonly original: PendingId }>
+}
+
+/** `POST /api/v1/collect`. Source: spec 2 A, Collect rules; decisions, Analytics. */
+export class Collect {
+  readonly #parts: IngestParts
+  readonly #eventsMax: number
+
+  constructor(parts: IngestParts, eventsMax: number) {
+    this.#parts = parts
+    this.#eventsMax = eventsMax
+  }
+
+  take(body: Uint8Array, authorization: string, answer: (answer: IngestAnswer) => void): void {
+    const secret = /^bearer +(ssk_\S+) *$/i.exec(authorization)?.[1]
+    const site = secret === undefined ? undefined : this.#parts.sites.findBySecret(secret)
+    if (site === undefined) return answer(Answer.badSecret)
+    const json = parseJson(body)
+    if (json instanceof FieldFault) return answer(Answer.invalid(json))
+    const inputs: ReadonlyArray<unknown> = Array.isArray(json) ? json : [json]
+    if (inputs.length > this.#eventsMax) return answer(Answer.tooManyEvents(this.#eventsMax))
+    if (inputs.length === 0) return answer(Answer.invalid(expected("body", `1 to ${this.#eventsMax} events`)))
+    const nowMillis = this.#parts.nowMillis()
+    const rate = this.#parts.rates.takeCollect(site.id, inputs.length)
+    if (!rate.allowed) {
+      for (let lost = 0; lost < inputs.length; lost++) this.#parts.drops.count(site.id, "rate", nowMillis)
+      return answer(Answer.rateLimited(rate.retryAfterSeconds))
+    }
+    const batch: Batch = {
+      site,
+      nowMillis,
+      results: [],
+      events: [],
+      records: [],
+      idHashes: new Set(),
+      awaited: []
+    }
+    inputs.forEach((input, index) => batch.results.push(this.#look(batch, input, index)))
+    this.#append(batch, answer)
+  }
+
+  /** What becomes of one event if the log takes the batch. */
+  #look(batch: Batch, input: unknown, index: number): CollectResult {
+    const event = decodeCollectEvent(input)
+    if (event instanceof FieldFault) return this.#refuse(batch, index, event)
+    const stored = process(sentByServer(batch.site, event, batch.nowMillis), this.#parts.lookups)
+    if (stored instanceof FieldFault) return this.#refuse(batch, index, stored)
+    if (stored === "bot") return this.#drop(batch, index, stored)
+    if (typeof stored === "string") throw new Error(`a collected event was dropped as ${stored}`)
+    const idHash = event.id === null ? 0n : hashOfId(event.id)
+    if (idHash !== 0n) {
+      if (batch.idHashes.has(idHash)) return this.#drop(batch, index, "duplicate")
+      const seen = this.#parts.ids.look(batch.site.id, idHash, batch.nowMillis)
+      if (typeof seen !== "string") batch.awaited.push({ index, original: seen })
+      if (seen !== "new") return this.#drop(batch, index, "duplicate")
+      batch.idHashes.add(idHash)
+    }
+    batch.events.push(stored)
+    batch.records.push(EventRecord.encode(stored, idHash).slice())
+    return { index, stored: true }
+  }
+
+  #refuse(batch: Batch, index: number, fault: FieldFault): CollectResult {
+    this.#parts.drops.count(batch.site.id, fault instanceof TooLate ? "late" : "invalid", batch.nowMillis)
+    return { index, stored: false, error: fault.message }
+  }
+
+  #drop(batch: Batch, index: number, reason: DropReason & ("bot" | "duplicate")): CollectResult {
+    this.#parts.drops.count(batch.site.id, reason, batch.nowMillis)
+    return { index, stored: false, reason }
+  }
+
+  /** All of the batch's events or none; the answer waits until they, and those that they repeat, are on disk. */
+  #append(batch: Batch, answer: (answer: IngestAnswer) => void): void {
+    let failure: IngestAnswer | undefined
+    let outstanding = 1
+    const settle = (): void => {
+      if (--outstanding === 0) answer(failure ?? Answer.collected(batch.results))
+    }
+    for (const { index, original } of batch.awaited) {
+      outstanding++
+      original.whenSettled((isStored) => {
+        if (!isStored) batch.results[index] = { index, stored: false, error: notStored }
+        settle()
+      })
+    }
+    if (batch.records.length === 0) return settle()
+    const claim = this.#parts.ids.begin(batch.site.id, [...batch.idHashes], batch.nowMillis)
+    const appended = this.#parts.log.appendAll(batch.records, (refusal) => {
+      claim.settle(refusal === undefined)
+      if (refusal !== undefined) failure = Answer.refused(refusal)
+      else for (const event of batch.events) this.#parts.realtime.add(event, batch.nowMillis)
+      settle()
+    })
+    if (typeof appended === "number") return claim.at(appended)
+    claim.settle(false)
+    failure = Answer.refused(appended)
+    settle()
+  }
+}
+
+const notStored = "id: the event that this one repeats could not be stored; send it again"

@@ -1,0 +1,148 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { AppConfig } from "#src/Config.ts"
+import { makeAgents } from "#streams/analytics/Agent.ts"
+import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
+import { type BrowserRequest, sentByBrowser } from "#streams/analytics/Draft.ts"
+import * as EventRecord from "#streams/analytics/EventRecord.ts"
+import { eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
+import { FieldFault } from "#streams/analytics/FieldFault.ts"
+import { isJsonObject } from "#streams/analytics/FieldReader.ts"
+import { parseJson } from "#streams/analytics/JsonText.ts"
+import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
+import type { Site } from "#streams/analytics/Site.ts"
+import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import { Collect } from "./Collect.ts"
+import { DropCounts } from "./DropCounts.ts"
+import { EventIds } from "./EventIds.ts"
+import { EventLog } from "./EventLog.ts"
+import { EventRates } from "./EventRates.ts"
+import { GeoIp } from "./GeoIp.ts"
+import * as Answer from "./IngestAnswer.ts"
+import type { IngestAnswer } from "./IngestAnswer.ts"
+import { Realtime } from "./Realtime.ts"
+import { Salts } from "./Salts.ts"
+import { SiteDirectory } from "./SiteDirectory.ts"
+
+/** What the two endpoints share: where events come from, go to, and what is asked in between. */
+export interface IngestParts {
+  readonly sites: SiteDirectory["Service"]
+  readonly log: EventLog["Service"]
+  readonly ids: EventIds["Service"]
+  readonly rates: EventRates["Service"]
+  readonly drops: DropCounts["Service"]
+  readonly realtime: Realtime["Service"]
+  readonly lookups: Lookups
+  readonly nowMillis: () => number
+}
+
+/**
+ * Takes events in. Everything up to the log is synchronous, without a fiber per event; `answer` is called exactly once,
+ * after the event is on disk or as soon as it is clear that it will not be.
+ */
+export class Ingest extends Context.Service<
+  Ingest,
+  {
+    /** `POST /api/event` */
+    readonly event: (
+      body: Uint8Array,
+      request: Omit<BrowserRequest, "receivedMillis">,
+      answer: (answer: IngestAnswer) => void
+    ) => void
+    /** `POST /api/v1/collect`; `authorization` as it came */
+    readonly collect: (
+      body: Uint8Array,
+      authorization: string,
+      answer: (answer: IngestAnswer) => void
+    ) => void
+    /** for imports, which go through the same steps with another salt and without the limit of age */
+    readonly lookups: Lookups
+  }
+>()("signalbox/analytics/Ingest") {
+  static readonly layer = Layer.effect(
+    Ingest,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const clock = yield* Clock.Clock
+      const agents = makeAgents(limits.userAgents)
+      const geoIp = yield* GeoIp
+      const salts = yield* Salts
+      const lookups: Lookups = {
+        agentOf: (userAgent) => agents.get(userAgent),
+        countryOfAddress: geoIp.countryOf,
+        saltAt: salts.at,
+        eventAgeMaxMillis
+      }
+      const parts: IngestParts = {
+        sites: yield* SiteDirectory,
+        log: yield* EventLog,
+        ids: yield* EventIds,
+        rates: yield* EventRates,
+        drops: yield* DropCounts,
+        realtime: yield* Realtime,
+        lookups,
+        nowMillis: () => clock.currentTimeMillisUnsafe()
+      }
+      const collect = new Collect(parts, limits.collectEvents)
+      return Ingest.of({
+        event: (body, request, answer) => takeEvent(parts, body, request, answer),
+        collect: (body, authorization, answer) => collect.take(body, authorization, answer),
+        lookups
+      })
+    })
+  )
+}
+
+const takeEvent = (
+  parts: IngestParts,
+  body: Uint8Array,
+  request: Omit<BrowserRequest, "receivedMillis">,
+  answer: (answer: IngestAnswer) => void
+): void => {
+  const json = parseJson(body)
+  if (json instanceof FieldFault) return answer(Answer.invalid(json))
+  const event = decodeBrowserEvent(json)
+  if (event instanceof FieldFault) {
+    const claimed = isJsonObject(json) && typeof json.s === "string" ? parts.sites.find(json.s) : undefined
+    if (claimed !== undefined) parts.drops.count(claimed.id, "invalid", parts.nowMillis())
+    return answer(Answer.invalid(event))
+  }
+  const site = parts.sites.find(event.s)
+  if (site === undefined) return answer(Answer.unknownSite)
+  const receivedMillis = parts.nowMillis()
+  const sent = sentByBrowser(site, event, {
+    address: request.address,
+    userAgent: request.userAgent,
+    countryCode: request.countryCode,
+    receivedMillis
+  })
+  const stored = sent instanceof FieldFault ? sent : process(sent, parts.lookups)
+  if (stored instanceof FieldFault) {
+    parts.drops.count(site.id, "invalid", receivedMillis)
+    return answer(Answer.invalid(stored))
+  }
+  if (typeof stored === "string") {
+    parts.drops.count(site.id, stored, receivedMillis)
+    return answer(Answer.taken)
+  }
+  append(parts, site, stored, answer)
+}
+
+/** The last gate, and then the log, which answers for the event once it is on disk. */
+const append = (
+  parts: IngestParts,
+  site: Site,
+  event: StoredEvent,
+  answer: (answer: IngestAnswer) => void
+): void => {
+  const rate = parts.rates.takeVisitor(site.id, event.visitor)
+  if (!rate.allowed) {
+    parts.drops.count(site.id, "rate", event.received)
+    return answer(Answer.rateLimited(rate.retryAfterSeconds))
+  }
+  const appended = parts.log.append(EventRecord.encode(event), (failure) => {
+    if (failure !== undefined) return answer(Answer.refused(failure))
+    parts.realtime.add(event, event.received)
+    answer(Answer.taken)
+  })
+  if (typeof appended !== "number") answer(Answer.refused(appended))
+}
