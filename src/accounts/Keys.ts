@@ -1,0 +1,172 @@
+import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ApiKeyChange, NewApiKey } from "#schemas/accounts/ApiKey.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { Page } from "#schemas/core/Page.ts"
+import { parseInstant } from "#schemas/core/Timestamp.ts"
+import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
+import { KeyDirectory, type KeyRow } from "./KeyDirectory.ts"
+import { KeysRepository, type KeyRowChange } from "./KeysRepository.ts"
+import { UserDirectory } from "./UserDirectory.ts"
+
+export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {}
+
+/** A field that fits its schema and makes no sense here. */
+export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyFieldInvalid", {
+  field: Schema.String,
+  problem: Schema.String
+}) {}
+
+/** Keys: what a secret stands for, and how keys come and go. */
+export class Keys extends Context.Service<
+  Keys,
+  {
+    /** who a secret stands for; undefined: nobody (unknown, expired, revoked, its owner deleted) */
+    readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
+    readonly list: (
+      userId: string,
+      page: Page
+    ) => Effect.Effect<{ readonly keys: ReadonlyArray<KeyRow>; readonly total: number }, SqlError>
+    readonly create: (
+      userId: string,
+      key: NewApiKey
+    ) => Effect.Effect<{ readonly row: KeyRow; readonly secret: string }, KeyFieldInvalid | SqlError>
+    /** `owner` undefined: an administrator, who may change anybody's */
+    readonly update: (
+      id: string,
+      owner: string | undefined,
+      change: ApiKeyChange
+    ) => Effect.Effect<KeyRow, KeyNotFound | KeyFieldInvalid | SqlError>
+    readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<void, KeyNotFound | SqlError>
+    /** keys of a user that are not revoked */
+    readonly countOf: (userId: string) => number
+  }
+>()("signalbox/accounts/Keys") {
+  static readonly layerNoDeps = Layer.effect(
+    Keys,
+    Effect.gen(function* () {
+      const directory = yield* KeyDirectory
+      const users = yield* UserDirectory
+      const repository = yield* KeysRepository
+      return Keys.of({
+        ...management(directory, repository),
+        authenticate: yield* authentication(directory, users, repository),
+        countOf: (userId) => [...directory.all()].filter((key) => key.userId === userId).length
+      })
+    })
+  )
+
+  static readonly layer = this.layerNoDeps.pipe(Layer.provide(KeysRepository.layer))
+}
+
+const form = /^sk_(mr_)?[0-9A-Za-z]{40}$/
+
+/** Look-ups under way at once for keys that memory does not know: guesses must not take Postgres's connections. */
+const lookupsAtOnce = 2
+
+const authentication = Effect.fnUntraced(function* (
+  directory: KeyDirectory["Service"],
+  users: UserDirectory["Service"],
+  repository: KeysRepository["Service"]
+) {
+  const lookups = yield* Semaphore.make(lookupsAtOnce)
+  /** A key that another process has just made is not here yet. */
+  const ask = (hash: Uint8Array) =>
+    Effect.map(lookups.withPermits(1)(repository.findByHash(hash)), (key) => {
+      if (key !== undefined) directory.applyLocal(key)
+      return key
+    })
+  return (secret: string): Effect.Effect<Principal | undefined, SqlError> =>
+    Effect.gen(function* () {
+      if (!form.test(secret)) return undefined
+      const hash = hashOf(secret)
+      // The hash is the key of a map: no comparison takes longer the more of a secret is right.
+      const key = directory.by("hash", hash.toString("hex")) ?? (yield* ask(hash))
+      const user = key === undefined ? undefined : users.get(key.userId)
+      const now = yield* Clock.currentTimeMillis
+      if (key === undefined || user === undefined) return undefined
+      return key.expiresAt !== null && key.expiresAt.getTime() <= now
+        ? undefined
+        : principalOf(key, user.role)
+    })
+})
+
+const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
+  keyId: key.id,
+  keyName: key.name,
+  kind: key.kind,
+  userId: key.userId,
+  role,
+  models: key.models,
+  collections: key.collections,
+  rateLimitPerMinute: key.rateLimitPerMinute
+})
+
+const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, KeyFieldInvalid> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const instant = typeof text === "string" ? parseInstant(text) : null
+    return instant === undefined || (instant !== null && instant.getTime() <= now)
+      ? Effect.fail(
+          new KeyFieldInvalid({ field: "expires_at", problem: "expected an instant in the future" })
+        )
+      : Effect.succeed(instant)
+  })
+
+/** Account keys have no restrictions of these kinds. Source: spec 1, Key kinds. */
+const routerFields = ["models", "collections", "spend_limit_usd"] as const
+
+const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, KeyFieldInvalid> => {
+  const field = routerFields.find((name) => fields[name] !== undefined && fields[name] !== null)
+  return kind === "account" && field !== undefined
+    ? Effect.fail(new KeyFieldInvalid({ field, problem: "only router keys take it" }))
+    : Effect.void
+}
+
+const management = (directory: KeyDirectory["Service"], repository: KeysRepository["Service"]) => {
+  const written = <E>(id: string, write: Effect.Effect<KeyRow | undefined, E>) =>
+    Effect.flatMap(write, (row) => {
+      if (row === undefined) return Effect.fail(new KeyNotFound({ id }))
+      directory.applyLocal(row)
+      return Effect.succeed(row)
+    })
+
+  const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey) {
+    yield* routerOnly(key.kind, key)
+    const secret = newSecret(key.kind === "router" ? "sk_mr_" : "sk_")
+    const row = yield* repository.insert({
+      id: newId("key"),
+      user_id: userId,
+      name: key.name,
+      kind: key.kind,
+      prefix: prefixOf(secret),
+      hash: hashOf(secret),
+      models: key.models ?? null,
+      collections: key.collections ?? null,
+      expires_at: yield* expiryOf(key.expires_at),
+      spend_limit_usd: key.spend_limit_usd ?? null,
+      rate_limit_per_minute: key.rate_limit_per_minute ?? null
+    })
+    directory.applyLocal(row)
+    return { row, secret }
+  })
+
+  const update = Effect.fn("Keys.update")(function* (
+    id: string,
+    owner: string | undefined,
+    change: ApiKeyChange
+  ) {
+    const known = directory.get(id)
+    if (known !== undefined && (owner === undefined || known.userId === owner))
+      yield* routerOnly(known.kind, change)
+    const { expires_at, ...rest } = change
+    const columns: KeyRowChange =
+      expires_at === undefined ? rest : { ...rest, expires_at: yield* expiryOf(expires_at) }
+    return yield* written(id, repository.update(id, owner, columns))
+  })
+
+  const revoke = Effect.fn("Keys.revoke")(function* (id: string, owner: string | undefined) {
+    yield* written(id, repository.revoke(id, owner))
+  })
+
+  return { list: repository.list, create, update, revoke }
+}

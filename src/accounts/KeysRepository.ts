@@ -1,0 +1,88 @@
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Page } from "#schemas/core/Page.ts"
+import { keyOfRow, type KeyRow } from "./KeyDirectory.ts"
+
+export interface NewKeyRow {
+  readonly id: string
+  readonly user_id: string
+  readonly name: string
+  readonly kind: "account" | "router"
+  readonly prefix: string
+  readonly hash: Uint8Array
+  readonly models: ReadonlyArray<string> | null
+  readonly collections: ReadonlyArray<string> | null
+  readonly expires_at: Date | null
+  readonly spend_limit_usd: number | null
+  readonly rate_limit_per_minute: number | null
+}
+
+/** What may change of a row, by column. */
+export type KeyRowChange = Partial<
+  Pick<
+    NewKeyRow,
+    "name" | "models" | "collections" | "expires_at" | "spend_limit_usd" | "rate_limit_per_minute"
+  >
+>
+
+type Row = Record<string, unknown>
+
+/** `keys` in Postgres. `owner` undefined: whosever the key is. */
+export class KeysRepository extends Context.Service<
+  KeysRepository,
+  {
+    readonly insert: (row: NewKeyRow) => Effect.Effect<KeyRow, SqlError>
+    readonly findByHash: (hash: Uint8Array) => Effect.Effect<KeyRow | undefined, SqlError>
+    readonly list: (
+      userId: string,
+      page: Page
+    ) => Effect.Effect<{ readonly keys: ReadonlyArray<KeyRow>; readonly total: number }, SqlError>
+    readonly update: (
+      id: string,
+      owner: string | undefined,
+      change: KeyRowChange
+    ) => Effect.Effect<KeyRow | undefined, SqlError>
+    readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<KeyRow | undefined, SqlError>
+  }
+>()("signalbox/accounts/KeysRepository") {
+  static readonly layer = Layer.effect(
+    KeysRepository,
+    Effect.map(SqlClient, (sql) => make(sql))
+  )
+}
+
+const first = (rows: ReadonlyArray<Row>): KeyRow | undefined =>
+  rows[0] === undefined ? undefined : keyOfRow(rows[0])
+
+const make = (sql: SqlClient): KeysRepository["Service"] => {
+  const isOf = (id: string, owner: string | undefined) =>
+    owner === undefined
+      ? sql`id = ${id} AND revoked_at IS NULL`
+      : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
+  return {
+    insert: (row) =>
+      Effect.map(sql<Row>`INSERT INTO keys ${sql.insert({ ...row })} RETURNING *`, (rows) =>
+        keyOfRow(rows[0] ?? {})
+      ),
+    findByHash: (hash) =>
+      Effect.map(sql<Row>`SELECT * FROM keys WHERE hash = ${hash} AND revoked_at IS NULL`, first),
+    list: (userId, { limit, offset }) =>
+      Effect.gen(function* () {
+        const rows = yield* sql<Row>`SELECT * FROM keys WHERE user_id = ${userId} AND revoked_at IS NULL
+          ORDER BY created_at DESC, id LIMIT ${limit} OFFSET ${offset}`
+        const counted = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM keys
+          WHERE user_id = ${userId} AND revoked_at IS NULL`
+        return { keys: rows.map(keyOfRow), total: counted[0]?.total ?? 0 }
+      }),
+    update: (id, owner, change) =>
+      Object.keys(change).length === 0
+        ? Effect.map(sql<Row>`SELECT * FROM keys WHERE ${isOf(id, owner)}`, first)
+        : Effect.map(
+            sql<Row>`UPDATE keys SET ${sql.update({ ...change })} WHERE ${isOf(id, owner)} RETURNING *`,
+            first
+          ),
+    revoke: (id, owner) =>
+      Effect.map(sql<Row>`UPDATE keys SET revoked_at = now() WHERE ${isOf(id, owner)} RETURNING *`, first)
+  }
+}
