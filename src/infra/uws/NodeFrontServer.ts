@@ -114,7 +114,7 @@ export class NodeFrontServer extends Server {
     const now = performance.now()
     for (const [socket, flight] of this.inFlight) {
       const { request } = flight
-      const isHeldBack = request.isPaused() || request.readableLength >= request.readableHighWaterMark
+      const isHeldBack = request.readableLength >= request.readableHighWaterMark
       const elapsed = now - flight.windowStart
       if (request.complete || (!isHeldBack && elapsed < this.limits.slowUploadWindowMillis)) continue
       const bytes = socket.bytesRead - flight.windowBytes

@@ -2,7 +2,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import type { UwsResponse } from "./Addon.ts"
-import type { FrontState, Watched } from "./FrontState.ts"
+import type { FrontState } from "./FrontState.ts"
+import { UploadRate } from "./UploadRate.ts"
 
 /** Why a body could not be read. */
 export type BodyFailure = "TooLarge" | "Aborted"
@@ -32,7 +33,7 @@ const primePause = (response: UwsResponse): void => {
  * The body of one request on uWebSockets.js. Chunks are copied out of the socket's buffer and held until somebody
  * reads; when more than `bodyHighWaterBytes` are held the socket is paused, so that the client waits and not the memory.
  */
-export class RequestBody implements Watched {
+export class RequestBody {
   /** Content-Length; undefined for a chunked body */
   readonly declaredBytes: number | undefined
   isComplete = false
@@ -45,9 +46,8 @@ export class RequestBody implements Watched {
   private isDetached = false
   private isPaused = false
   private isPauseDue = false
-  private isWatched = false
-  private windowStart = 0
-  private windowBytes = 0
+  /** once a body takes more than one chunk */
+  private rate: UploadRate | undefined
   /** the most that may be held; Infinity-like while somebody collects the whole body */
   private highWaterBytes: number
   private wake: (() => void) | undefined
@@ -65,7 +65,6 @@ export class RequestBody implements Watched {
   receive(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.isDetached) return
     this.receivedBytes += chunk.byteLength
-    this.windowBytes += chunk.byteLength
     if (this.discarding === undefined && chunk.byteLength > 0) {
       // The chunk is detached when this returns.
       this.held.push(Buffer.from(Buffer.from(chunk)))
@@ -74,7 +73,10 @@ export class RequestBody implements Watched {
     if (isLast) {
       this.isComplete = true
       this.stopWatching()
-    } else if (!this.isWatched) this.startWatching()
+    } else {
+      this.rate ??= new UploadRate(this.response, this.state)
+      this.rate.count(chunk.byteLength)
+    }
     if (!isLast && this.discarding === undefined && this.heldBytes > this.highWaterBytes) this.pause()
     this.notify()
     this.continueDiscarding()
@@ -150,26 +152,6 @@ export class RequestBody implements Watched {
     if ((this.declaredBytes ?? 0) - this.receivedBytes > lingerBytes) this.discarding("TooLong")
   }
 
-  check(nowMillis: number): void {
-    if (this.isPaused) {
-      this.windowStart = nowMillis
-      this.windowBytes = 0
-      return
-    }
-    const { minUploadBytesPerSecond, slowUploadWindowMillis } = this.state.limits
-    const elapsed = nowMillis - this.windowStart
-    if (elapsed >= slowUploadWindowMillis) {
-      if (this.windowBytes < (minUploadBytesPerSecond * elapsed) / 1000) {
-        this.response.close()
-        return
-      }
-      this.windowStart = nowMillis
-      this.windowBytes = 0
-    }
-    // Sets uWebSockets.js's own timer back, which would drop anything slower than 16 KB/s.
-    this.response.resume()
-  }
-
   private take(): Readonly<Chunks> {
     const chunks = this.held as Chunks
     this.held = []
@@ -214,6 +196,7 @@ export class RequestBody implements Watched {
 
   private pause(): void {
     this.isPaused = true
+    this.rate?.holdBack(true)
     this.response.pause()
     if (this.isPauseDue) return
     this.isPauseDue = true
@@ -227,19 +210,11 @@ export class RequestBody implements Watched {
   private resume(): void {
     if (!this.isPaused) return
     this.isPaused = false
+    this.rate?.holdBack(false)
     this.response.resume()
   }
 
-  private startWatching(): void {
-    this.isWatched = true
-    this.windowStart = performance.now()
-    this.windowBytes = 0
-    this.state.watch(this)
-  }
-
   private stopWatching(): void {
-    if (!this.isWatched) return
-    this.isWatched = false
-    this.state.unwatch(this)
+    this.rate?.stop()
   }
 }

@@ -6,6 +6,7 @@ import { headerBytes } from "./HeaderText.ts"
 import { type HotContext, isWritable } from "./HotAnswer.ts"
 import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
 import { RequestBody } from "./RequestBody.ts"
+import { UploadRate } from "./UploadRate.ts"
 import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "./StatusLine.ts"
 
@@ -30,6 +31,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
+  private rate: UploadRate | undefined
   private refused: RequestBody | undefined
   private isAnswered = false
   private isCorked = false
@@ -97,11 +99,17 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.heldBytes += chunk.byteLength
     if (this.heldBytes > this.route.maxBodyBytes) {
       this.held = []
+      this.rate?.stop()
       if (isLast) this.fail(bodyTooLarge, false)
       else this.refuse(undefined)
       return
     }
     this.held ??= []
+    if (isLast) this.rate?.stop()
+    else {
+      this.rate ??= new UploadRate(this.response, this.state)
+      this.rate.count(chunk.byteLength)
+    }
     // The chunk is detached when this returns.
     if (chunk.byteLength > 0) this.held.push(Buffer.from(Buffer.from(chunk)))
     if (isLast) this.handle(this.held.length === 0 ? noBytes : Buffer.concat(this.held))
@@ -154,6 +162,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private abort(): void {
     if (this.isAnswered) return
     this.aborted = true
+    this.rate?.stop()
     this.refused?.abort()
     this.held = undefined
     this.state.finished()
