@@ -1,4 +1,4 @@
-import { Effect, Exit, Schema, type Scope, Semaphore } from "effect"
+import { Cause, Effect, Exit, Schema, type Scope, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
@@ -158,9 +158,9 @@ export const make = Effect.fnUntraced(function* <Row extends MirrorRow, Index ex
       yield* Effect.sleep(limits.mirrorPollMillis)
       const result = yield* Effect.exit(pollOnce)
       if (Exit.isFailure(result) && !isAway) {
+        const problem = Cause.squash(result.cause)
         yield* Effect.logWarning(
-          `${options.table} is served from memory: Postgres does not answer`,
-          result.cause
+          `${options.table} is served from memory: ${problem instanceof Error ? problem.message : String(problem)}`
         )
       }
       if (Exit.isSuccess(result) && isAway) yield* Effect.logInfo(`${options.table} is up to date again`)
