@@ -2,7 +2,7 @@ import { getAllTimezones } from "countries-and-timezones"
 
 /** ISO-3166 alpha-2 by IANA time zone, aliases included; zones of no country (UTC, Etc/…) are not in it. */
 const countriesByZone: ReadonlyMap<string, string> = new Map(
-  Object.values(getAllTimezones()).flatMap((zone) =>
+  Object.values(getAllTimezones({ deprecated: true })).flatMap((zone) =>
     zone.countries[0] === undefined ? [] : [[zone.name, zone.countries[0]] as const]
   )
 )
