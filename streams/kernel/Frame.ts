@@ -93,3 +93,13 @@ export const hasFrameAfter = (bytes: Uint8Array, start: number, logId: bigint): 
 /** Payload bytes of the frame, record headers not counted. */
 export const payloadBytes = (frame: Frame): number =>
   frame.bytes.length - headerBytes - frame.count * recordHeaderBytes
+
+/** Payload bytes of the frame's records at and above `offset`. */
+export const payloadBytesFrom = (frame: Frame, offset: number): number => {
+  if (offset <= frame.baseOffset) return payloadBytes(frame)
+  const view = viewOf(frame.bytes)
+  let at = headerBytes
+  for (let skip = offset - frame.baseOffset; skip > 0; skip--)
+    at += recordHeaderBytes + view.getUint32(at, true)
+  return frame.bytes.length - at - (frame.baseOffset + frame.count - offset) * recordHeaderBytes
+}

@@ -61,6 +61,7 @@ export const scan = (
   while (segment.endOffset !== nextBaseOffset) {
     const frame = frameAt(content, segment.bytes, logId)
     if (frame === undefined || frame.baseOffset !== segment.endOffset) break
+    if (nextBaseOffset !== undefined && frame.baseOffset + frame.count > nextBaseOffset) break
     extend(segment, frame)
   }
   if (nextBaseOffset !== undefined) {

@@ -1,4 +1,4 @@
-import { payloadBytes, type Frame } from "./Frame.ts"
+import { payloadBytesFrom, type Frame } from "./Frame.ts"
 import { collect, type RecordBatch } from "./LogRecord.ts"
 
 /** The newest frames in memory, oldest forgotten first: a consumer that keeps up never reads from disk. */
@@ -6,7 +6,7 @@ export interface Tail {
   readonly push: (frame: Frame) => void
   /** undefined when the tail does not reach back to `from` */
   readonly read: (from: number, into: RecordBatch) => RecordBatch | undefined
-  /** payload bytes at and above `from`, counted by whole frames; Infinity when the tail does not reach back */
+  /** payload bytes at and above `from`; Infinity when the tail does not reach back */
   readonly bytesFrom: (from: number) => number
   readonly bytes: () => number
 }
@@ -36,7 +36,7 @@ export const make = (maxBytes: number, startOffset: number): Tail => {
       let sum = 0
       for (let i = find(state, from); i < frames.length; i++) {
         const frame = frames[i]
-        if (frame !== undefined) sum += payloadBytes(frame)
+        if (frame !== undefined) sum += payloadBytesFrom(frame, from)
       }
       return sum
     },

@@ -1,0 +1,250 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Random, Result, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import * as Batcher from "#streams/kernel/Batcher.ts"
+import * as DurableLog from "#streams/kernel/DurableLog.ts"
+import { FileFailed } from "#streams/kernel/LogFailure.ts"
+import { LogFiles } from "#streams/kernel/LogFiles.ts"
+import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
+import { SimulatedDisk, noFaults, type Faults } from "./SimulatedDisk.ts"
+import { SinkModel } from "./SinkModel.ts"
+
+/** What clients have been told, against what the log and the sink hold. */
+class Model {
+  /** offset -> record: acknowledged, or found after a restart, and never to change again */
+  readonly kept = new Map<number, string>()
+  /** every record ever handed to the log */
+  readonly offered = new Set<string>()
+  /** what must never happen, in words: an acknowledgement that throws would take the log's side down with it */
+  readonly violations: Array<string> = []
+  acknowledged = 0
+  failed = 0
+  private count = 0
+
+  offer(random: SeededRandom): string {
+    const record = `${this.count++}:`.padEnd(random.below(random.chance(0.05) ? 900 : 90), "x")
+    this.offered.add(record)
+    return record
+  }
+
+  acknowledge(offset: number, record: string): void {
+    this.acknowledged++
+    const before = this.kept.get(offset)
+    assert.isTrue(
+      before === undefined || before === record,
+      `offset ${offset} was acknowledged for two records`
+    )
+    this.kept.set(offset, record)
+  }
+}
+
+const bytesOf = (record: string): Uint8Array => Buffer.from(record, "latin1")
+const textOf = (payload: Uint8Array): string => Buffer.from(payload).toString("latin1")
+
+const append = (log: DurableLog.DurableLog, model: Model, random: SeededRandom): void => {
+  const records = Array.from({ length: random.chance(0.7) ? 1 : 1 + random.below(4) }, () =>
+    model.offer(random)
+  )
+  let called = 0
+  const done = (error: DurableLog.LogUnavailable | undefined): void => {
+    if (++called > 1) model.violations.push("an acknowledgement was called twice")
+    if (error?.cause instanceof FileFailed && error.cause.code === "DEFECT")
+      model.violations.push(String(error.cause.cause))
+    if (error !== undefined) model.failed++
+    else if (typeof first !== "number") model.violations.push("a refused record was acknowledged")
+    else records.forEach((record, index) => model.acknowledge(first + index, record))
+  }
+  const first =
+    records.length === 1
+      ? log.append(bytesOf(records[0] ?? ""), done)
+      : log.appendAll(records.map(bytesOf), done)
+}
+
+/** Reads the whole log as a new process finds it. */
+const verify = Effect.fnUntraced(function* (log: DurableLog.DurableLog, model: Model, random: SeededRandom) {
+  const consumer = log.consumer("sink")
+  const first = log.stats().firstOffset
+  assert.isAtMost(first, consumer.committed(), "records that the sink has not got were removed")
+  const seen = new Set(Array.from(model.kept, ([offset, record]) => (offset < first ? record : "")))
+  let offset = first
+  while (offset < log.durableOffset()) {
+    const records = yield* consumer.read({
+      from: offset,
+      maxRecords: 1 + random.below(20),
+      maxBytes: random.below(2000)
+    })
+    assert.isNotEmpty(records)
+    for (const record of records) {
+      const text = textOf(record.payload)
+      assert.strictEqual(record.offset, offset, "a gap")
+      assert.isTrue(model.offered.has(text), `a record that nobody appended: ${text}`)
+      assert.isFalse(seen.has(text), `a record came twice: ${text}`)
+      assert.strictEqual(text, model.kept.get(offset) ?? text, "an acknowledged record has changed")
+      model.kept.set(offset, text)
+      seen.add(text)
+      offset++
+    }
+  }
+  for (const kept of model.kept.keys()) assert.isBelow(kept, offset, "an acknowledged record is gone")
+})
+
+const options: DurableLog.LogOptions = {
+  directory: "log",
+  consumers: ["sink"],
+  segmentBytes: 700,
+  capBytes: 6000,
+  maxBatchBytes: 4500,
+  tailBytes: 900
+}
+
+/** Opens however often it takes; only what a retry can cure may stand in the way. */
+const openLog = Effect.gen(function* () {
+  for (;;) {
+    const opened = yield* Effect.result(DurableLog.open(options))
+    if (Result.isSuccess(opened)) return opened.success
+    if (opened.failure._tag !== "LogUnavailable") return yield* opened.failure
+  }
+})
+
+const startBatcher = (log: DurableLog.DurableLog, sink: SinkModel, random: SeededRandom) =>
+  Batcher.run({
+    log,
+    consumer: log.consumer("sink"),
+    sink: sink.connect(),
+    policy: {
+      maxRecords: 1 + random.below(12),
+      maxBytes: 50 + random.below(600),
+      maxAgeMillis: random.below(50)
+    },
+    backoff: { baseMillis: 1, maxMillis: 20 },
+    writeTimeoutMillis: 15
+  })
+
+const faultsFrom = (random: SeededRandom): Faults => {
+  const rate = (most: number): number => (random.chance(0.5) ? 0 : random.next() * most)
+  return {
+    shortWrite: rate(0.3),
+    writeError: rate(0.05),
+    syncError: rate(0.1),
+    readError: rate(0.05),
+    directoryError: rate(0.05),
+    becomesFull: rate(0.05),
+    becomesFree: 0.1
+  }
+}
+
+const drive = Effect.fnUntraced(function* (
+  log: DurableLog.DurableLog,
+  model: Model,
+  random: SeededRandom,
+  isOver: () => boolean
+) {
+  const steps = random.below(random.chance(0.3) ? 3 : 25)
+  for (let step = 0; step < steps; step++) {
+    const burst = 1 + random.below(4)
+    for (let i = 0; i < burst; i++) append(log, model, random)
+    const turns = random.below(12)
+    for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+    // A crashed process does nothing more, and nobody waits for it.
+    if (isOver()) return yield* Effect.never
+    if (random.chance(0.5)) yield* TestClock.adjust(random.below(60))
+  }
+})
+
+/** One life of the server: it opens, checks, works, and ends by a crash or in order. */
+const live = Effect.fnUntraced(function* (
+  disk: SimulatedDisk,
+  model: Model,
+  sink: SinkModel,
+  random: SeededRandom
+) {
+  sink.faultChance = random.chance(0.5) ? 0.4 : 0
+  // Beyond the batcher's patience at times.
+  sink.maxMillis = 20
+  disk.faults = faultsFrom(random)
+  const scope = yield* Scope.make()
+  const ended = yield* Deferred.make<"crashed" | "in order", unknown>()
+  const life = { isOver: false }
+  if (random.chance(0.8)) {
+    // Often early: between opening and the first fdatasync the log rests on what an earlier process left.
+    disk.crashAfter(1 + random.below(random.chance(0.4) ? 30 : 250), () => {
+      life.isOver = true
+      Deferred.doneUnsafe(ended, Exit.succeed("crashed"))
+    })
+  }
+  const work = Effect.gen(function* () {
+    const log = yield* openLog
+    yield* verify(log, model, random).pipe(
+      Effect.retry({ while: (error) => error._tag === "LogUnavailable" })
+    )
+    yield* startBatcher(log, sink, random)
+    yield* drive(log, model, random, () => life.isOver)
+    return "in order" as const
+  }).pipe(Scope.provide(scope), Effect.provideService(LogFiles, disk.mount()))
+  // Detached: a crash ends it without a chance to clean up.
+  yield* Effect.forkDetach(Deferred.into(work, ended))
+  const end = yield* Deferred.await(ended)
+  if (end === "in order" && random.chance(0.5)) {
+    const closed = yield* Deferred.make<void>()
+    yield* Effect.forkDetach(Deferred.into(Scope.close(scope, Exit.void), closed))
+    while (!Deferred.isDoneUnsafe(closed) && !life.isOver) yield* TestClock.adjust(100)
+  }
+  life.isOver = true
+  assert.deepStrictEqual(model.violations, [])
+  if (end === "crashed") totals.crashes++
+  if (random.chance(0.5)) disk.restartProcess()
+  else disk.restartMachine()
+  if (random.chance(0.05)) disk.damage("log/sink.checkpoint")
+})
+
+/** A last life without faults, in which everything must arrive. */
+const settle = Effect.fnUntraced(function* (
+  disk: SimulatedDisk,
+  model: Model,
+  sink: SinkModel,
+  random: SeededRandom
+) {
+  sink.faultChance = 0
+  sink.maxMillis = 0
+  disk.faults = noFaults
+  const log = yield* openLog
+  yield* verify(log, model, random)
+  const batcher = yield* startBatcher(log, sink, random)
+  const end = log.durableOffset()
+  yield* Effect.raceFirst(batcher.flushTo(end), Effect.forever(TestClock.adjust(20)))
+  assert.deepStrictEqual([...model.violations, ...sink.violations], [])
+  assert.strictEqual(sink.rows.size, end, "the sink must hold every record")
+  for (const [offset, row] of sink.rows) assert.strictEqual(row, model.kept.get(offset), `row ${offset}`)
+})
+
+const totals = { offered: 0, acknowledged: 0, failed: 0, crashes: 0, rows: 0 }
+
+const simulate = (random: SeededRandom, seed: number): Effect.Effect<void, unknown> =>
+  Effect.gen(function* () {
+    const disk = new SimulatedDisk(random)
+    const model = new Model()
+    const sink = new SinkModel(random)
+    const lives = 1 + random.below(5)
+    for (let life = 0; life < lives; life++) yield* live(disk, model, sink, random)
+    const last = Effect.scoped(settle(disk, model, sink, random))
+    yield* Effect.provideService(last, LogFiles, disk.mount())
+    totals.offered += model.offered.size
+    totals.acknowledged += model.acknowledged
+    totals.failed += model.failed
+    totals.rows += sink.rows.size
+  }).pipe(Random.withSeed(seed))
+
+describe("the durable log under seeded faults", () => {
+  it.effect(
+    "keeps every acknowledged record once and in order, and brings each into the sink exactly once",
+    () =>
+      Effect.gen(function* () {
+        yield* forSeeds(1000, simulate)
+        // A simulation in which hardly anything succeeds, fails or crashes proves nothing.
+        assert.isAbove(totals.acknowledged, totals.offered / 4, JSON.stringify(totals))
+        assert.isAbove(totals.rows, totals.acknowledged / 2, JSON.stringify(totals))
+        assert.isAbove(totals.failed, totals.offered / 100, JSON.stringify(totals))
+        assert.isAbove(totals.crashes, 0, JSON.stringify(totals))
+      })
+  )
+})
