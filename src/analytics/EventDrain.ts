@@ -1,0 +1,49 @@
+import { Context, Effect, Layer } from "effect"
+import * as Batcher from "#streams/kernel/Batcher.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { AppConfig } from "#src/Config.ts"
+import { EventLog, eventLogConsumers } from "./EventLog.ts"
+import * as EventSink from "./EventSink.ts"
+import * as SharedFlush from "./SharedFlush.ts"
+
+export interface EventDrainStats {
+  readonly batcher: Batcher.BatcherStats
+  readonly sink: EventSink.EventSinkStats
+}
+
+/** Carries the log of events into ClickHouse for as long as the layer lives. */
+export class EventDrain extends Context.Service<
+  EventDrain,
+  {
+    /** Afterwards ClickHouse has every event that this process had answered 202 before. */
+    readonly flush: Effect.Effect<void, SinkUnavailable>
+    readonly stats: () => EventDrainStats
+  }
+>()("signalbox/analytics/EventDrain") {
+  static readonly layer = Layer.effect(
+    EventDrain,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const { limits } = yield* AppConfig
+      const sink = yield* EventSink.make
+      const batcher = yield* Batcher.run({
+        log,
+        consumer: log.consumer(eventLogConsumers.clickHouse),
+        sink,
+        policy: {
+          maxRecords: limits.batchRows,
+          maxBytes: limits.batchBytes,
+          maxAgeMillis: limits.batchAgeMillis
+        },
+        backoff: { baseMillis: limits.retryMinMillis, maxMillis: limits.retryMaxMillis },
+        writeTimeoutMillis: limits.clickhouseInsertMillis
+      })
+      const flush = yield* SharedFlush.make({
+        flush: Effect.suspend(() => batcher.flushTo(log.durableOffset())),
+        isPending: () => batcher.stats().behind > 0,
+        everyMillis: limits.readFlushMillis
+      })
+      return EventDrain.of({ flush, stats: () => ({ batcher: batcher.stats(), sink: sink.stats() }) })
+    })
+  )
+}
