@@ -1,9 +1,28 @@
 import { Schema } from "effect"
 import { SiteId } from "../core/Ids.ts"
+import { line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
 /** Source: spec 2 A, Periods. */
 export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo"])
+
+const filter = (description: string) => Schema.optionalKey(line(1, 2048).annotate({ description }))
+
+const filterOf = (what: string) => filter(`${what}, or \`(none)\` where it is unknown`)
+
+/** Source: spec 2 A, Filters; decisions, Analytics. */
+export const filterQuery = {
+  page: filter("Path without query string; `*` stands for any text"),
+  source: filterOf("Name of the source, as the breakdown shows it"),
+  country: filterOf("ISO-3166 alpha-2 code"),
+  browser: filterOf("Browser"),
+  os: filterOf("Operating system"),
+  device: Schema.optionalKey(Schema.Literals(["desktop", "mobile", "tablet", "(none)"])),
+  campaign: filterOf("`utm_campaign`"),
+  event: filter(
+    "Visits in which this event fired; `*` stands for any text, `(none)` for visits without events"
+  )
+}
 
 const count = Schema.Int
 

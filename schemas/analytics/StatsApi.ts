@@ -5,7 +5,7 @@ import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { NotFound } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
-import { PeriodName, Realtime, SiteStats } from "./Stats.ts"
+import { filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
 
 const params = { id: PathId }
 
@@ -14,14 +14,15 @@ export class StatsApi extends HttpApiGroup.make("stats")
   .add(
     HttpApiEndpoint.get("siteStats", "/sites/:id/stats", {
       params,
-      query: { period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })) },
+      query: { period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })), ...filterQuery },
       success: SiteStats,
       error: NotFound
     })
       .annotate(OpenApi.Summary, "Summary and time series of a period")
       .annotate(
         OpenApi.Description,
-        "Evaluated in the site's time zone. What was accepted before the request is in the answer."
+        "Evaluated in the site's time zone. What was accepted before the request is in the answer. Filters hold " +
+          "together; with `page`, visitors, page views and events are that page's, all else the whole visits that saw it."
       ),
     HttpApiEndpoint.get("siteRealtime", "/sites/:id/realtime", {
       params,

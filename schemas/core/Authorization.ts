@@ -1,7 +1,7 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { NestedForbidden, NestedUnauthorized } from "./NestedProblem.ts"
-import { Forbidden, Unauthorized } from "./Problem.ts"
+import { NestedForbidden, NestedServiceUnavailable, NestedUnauthorized } from "./NestedProblem.ts"
+import { Forbidden, ServiceUnavailable, Unauthorized } from "./Problem.ts"
 
 /** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
 export type KeyKind = "account" | "router"
@@ -46,11 +46,14 @@ const security = {
 /** Bearer authentication of an endpoint of the flat family. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentKey }>()(
   "signalbox/core/Authorization",
-  { security, error: [Unauthorized, Forbidden] }
+  { security, error: [Unauthorized, Forbidden, ServiceUnavailable] }
 ) {}
 
 /** Bearer authentication of an endpoint of the nested family. */
 export class NestedAuthorization extends HttpApiMiddleware.Service<
   NestedAuthorization,
   { provides: CurrentKey }
->()("signalbox/core/NestedAuthorization", { security, error: [NestedUnauthorized, NestedForbidden] }) {}
+>()("signalbox/core/NestedAuthorization", {
+  security,
+  error: [NestedUnauthorized, NestedForbidden, NestedServiceUnavailable]
+}) {}

@@ -1,0 +1,92 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import type { ApiKey } from "#schemas/accounts/ApiKey.ts"
+import { keysLimitDefault } from "#schemas/accounts/KeysApi.ts"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
+import { NestedBadRequest, NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import type { KeyRow } from "./KeyDirectory.ts"
+import { type KeyFieldInvalid, Keys } from "./Keys.ts"
+import { Users } from "./Users.ts"
+
+const keyResource = (row: KeyRow): ApiKey => ({
+  id: row.id,
+  name: row.name,
+  kind: row.kind,
+  prefix: row.prefix,
+  user_id: row.userId,
+  models: row.models,
+  collections: row.collections,
+  expires_at: row.expiresAt?.toISOString() ?? null,
+  spend_limit_usd: row.spendLimitUsd,
+  rate_limit_per_minute: row.rateLimitPerMinute,
+  created_at: row.createdAt.toISOString()
+})
+
+const problems = {
+  KeyNotFound: () => Effect.fail(NestedNotFound.of("Key not found", "key_not_found", "id")),
+  KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
+    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field))
+}
+
+/** Administrators reach everybody's keys. */
+const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "keys",
+  Effect.fnUntraced(function* (handlers) {
+    const keys = yield* Keys
+    const users = yield* Users
+
+    /** Whose keys are meant: the caller's own, or for an administrator anybody's. */
+    const userOf = (userId: string | undefined) =>
+      Effect.gen(function* () {
+        const caller = yield* CurrentKey
+        if (userId === undefined || userId === caller.userId) return caller.userId
+        if (caller.role !== "admin") {
+          return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
+        }
+        yield* Effect.mapError(users.find(userId), () =>
+          NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+        )
+        return userId
+      })
+
+    return handlers.handleAll({
+      listKeys: ({ query }) =>
+        Effect.gen(function* () {
+          const page = pageOf(query, keysLimitDefault)
+          const listed = yield* nestedStoreAway(keys.list(yield* userOf(query.user_id), page))
+          return {
+            object: "list" as const,
+            data: listed.keys.map(keyResource),
+            meta: { ...page, total: listed.total }
+          }
+        }),
+      createKey: ({ payload }) =>
+        userOf(payload.user_id).pipe(
+          Effect.flatMap((userId) => keys.create(userId, payload)),
+          nestedStoreAway,
+          Effect.map(({ row, secret }) => ({ ...keyResource(row), key: secret })),
+          Effect.catchTag("KeyFieldInvalid", problems.KeyFieldInvalid)
+        ),
+      updateKey: ({ params, payload }) =>
+        CurrentKey.pipe(
+          Effect.flatMap((caller) => keys.update(params.id, reachOf(caller), payload)),
+          nestedStoreAway,
+          Effect.map(keyResource),
+          Effect.catchTags(problems)
+        ),
+      revokeKey: ({ params }) =>
+        CurrentKey.pipe(
+          Effect.flatMap((caller) => keys.revoke(params.id, reachOf(caller))),
+          nestedStoreAway,
+          Effect.as({ id: params.id, deleted: true as const }),
+          Effect.catchTag("KeyNotFound", problems.KeyNotFound)
+        )
+    })
+  })
+)

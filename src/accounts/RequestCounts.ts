@@ -1,0 +1,99 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
+export interface RequestFigures {
+  readonly today: number
+  /** ISO week, from Monday */
+  readonly week: number
+  readonly month: number
+  readonly errorsThisMonth: number
+}
+
+/**
+ * Counts the requests of each user's keys per UTC day. Counted in memory and added to Postgres every `flushMillis`: a
+ * crash loses that much. While Postgres is away the counts wait; there is one entry a user and day.
+ */
+export class RequestCounts extends Context.Service<
+  RequestCounts,
+  {
+    readonly record: (userId: string, isError: boolean, nowMillis: number) => void
+    readonly ofUser: (userId: string) => Effect.Effect<RequestFigures, SqlError>
+  }
+>()("signalbox/accounts/RequestCounts") {
+  static readonly layer = Layer.effect(
+    RequestCounts,
+    Effect.suspend(() => make)
+  )
+}
+
+const flushMillis = 2_000
+const dayMillis = 86_400_000
+
+interface Count {
+  readonly userId: string
+  /** days since 1970-01-01 */
+  readonly day: number
+  requests: number
+  errors: number
+}
+
+type Counts = Map<string, Count>
+
+const add = (counts: Counts, { day, errors, requests, userId }: Count): void => {
+  const key = `${userId} ${day}`
+  const known = counts.get(key)
+  if (known === undefined) counts.set(key, { userId, day, requests, errors })
+  else {
+    known.requests += requests
+    known.errors += errors
+  }
+}
+
+const isoDay = (day: number): string => new Date(day * dayMillis).toISOString().slice(0, 10)
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  let waiting: Counts = new Map()
+
+  const write = (rows: ReadonlyArray<Count>) => sql`
+    INSERT INTO request_counts (user_id, day, requests, errors)
+    SELECT * FROM unnest(${rows.map((row) => row.userId)}::text[], ${rows.map((row) => isoDay(row.day))}::date[],
+                         ${rows.map((row) => row.requests)}::bigint[], ${rows.map((row) => row.errors)}::bigint[])
+    ON CONFLICT (user_id, day) DO UPDATE SET requests = request_counts.requests + excluded.requests,
+                                             errors = request_counts.errors + excluded.errors`
+
+  const flush = Effect.gen(function* () {
+    if (waiting.size === 0) return
+    const counts = waiting
+    waiting = new Map()
+    yield* write([...counts.values()]).pipe(
+      Effect.onError(() => Effect.sync(() => counts.forEach((count) => add(waiting, count))))
+    )
+  })
+  // What could not be written waits: the next round tries again, and the loss of Postgres is told elsewhere.
+  const flushOrWait = Effect.catch(flush, (error) =>
+    Effect.logDebug("Request counts wait for Postgres", error)
+  )
+  yield* Effect.addFinalizer(() => flushOrWait)
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushMillis), flushOrWait)))
+
+  return RequestCounts.of({
+    record: (userId, isError, nowMillis) =>
+      add(waiting, { userId, day: Math.floor(nowMillis / dayMillis), requests: 1, errors: isError ? 1 : 0 }),
+    ofUser: (userId) =>
+      Effect.gen(function* () {
+        yield* flush
+        const today = isoDay(Math.floor((yield* Clock.currentTimeMillis) / dayMillis))
+        const rows = yield* sql<RequestFigures>`
+          SELECT coalesce(sum(requests) FILTER (WHERE day = ${today}::date), 0)::float8 AS today,
+                 coalesce(sum(requests) FILTER (WHERE day >= date_trunc('week', ${today}::date)), 0)::float8 AS week,
+                 coalesce(sum(requests) FILTER (WHERE day >= date_trunc('month', ${today}::date)), 0)::float8 AS month,
+                 coalesce(sum(errors) FILTER (WHERE day >= date_trunc('month', ${today}::date)), 0)::float8
+                   AS "errorsThisMonth"
+          FROM request_counts WHERE user_id = ${userId} AND day >= ${today}::date - 40`
+        return rows[0] ?? { today: 0, week: 0, month: 0, errorsThisMonth: 0 }
+      })
+  })
+})
