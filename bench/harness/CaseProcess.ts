@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { BenchCase, Measurement } from "./Suite.ts"
+import { loadSuite } from "./Suites.ts"
+
+/** A measurement with what the harness adds to it. */
+export interface MeasuredRun extends Measurement {
+  readonly cpuMillis: number
+  readonly maxRssMiB: number
+}
+
+export interface RunRequest {
+  readonly suite: string
+  readonly case: string
+  readonly quick: boolean
+  readonly round: number
+}
+
+/** Runs one case once, here, in a directory of its own. */
+export const measure = async (benchCase: BenchCase, request: RunRequest): Promise<MeasuredRun> => {
+  const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
+  try {
+    const before = process.cpuUsage()
+    const measurement = await benchCase.run({ quick: request.quick, directory, round: request.round })
+    const used = process.cpuUsage(before)
+    return {
+      cpuMillis: (used.user + used.system) / 1000,
+      ...measurement,
+      maxRssMiB: Math.round(process.resourceUsage().maxRSS / 1024)
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** The entry point of a fresh process: one request comes in, one measurement goes out. */
+const serve = (): void => {
+  process.once("message", (request: RunRequest) => {
+    const answer = async (): Promise<void> => {
+      const suite = await loadSuite(request.suite)
+      const benchCase = suite.cases.find((one) => one.name === request.case)
+      if (benchCase === undefined) throw new Error(`no case "${request.case}" in ${request.suite}`)
+      const run = await measure(benchCase, request)
+      process.send?.(run, () => process.exit(0))
+    }
+    answer().catch((error: unknown) => {
+      console.error(error)
+      process.exit(1)
+    })
+  })
+}
+
+if (process.argv[1] === import.meta.filename) serve()

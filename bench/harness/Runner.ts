@@ -1,0 +1,68 @@
+import { fork } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { measure, type MeasuredRun, type RunRequest } from "./CaseProcess.ts"
+import type { BenchCase, BenchSuite } from "./Suite.ts"
+
+export interface SuiteRun {
+  readonly suite: BenchSuite
+  readonly quick: boolean
+  /** in the order they ran: rounds interleave the cases, every other round backwards */
+  readonly runs: ReadonlyArray<{ readonly case: string; readonly round: number; readonly run: MeasuredRun }>
+  readonly unavailable: ReadonlyArray<{ readonly case: string; readonly reason: string }>
+}
+
+export interface RunOptions {
+  readonly quick: boolean
+  readonly rounds?: number
+  /** only cases whose name contains it */
+  readonly only?: string
+  /** a fresh process for every run: what one case heats up or leaves behind does not help or hurt the next */
+  readonly freshProcesses: boolean
+  readonly onRun?: (name: string, round: number, run: MeasuredRun) => void
+}
+
+/** Measures in a process of its own, which must answer and end well. */
+const measureApart = async (request: RunRequest): Promise<MeasuredRun> => {
+  const child = fork(join(import.meta.dirname, "CaseProcess.ts"), {
+    stdio: ["ignore", "inherit", "inherit", "ipc"]
+  })
+  let answer: MeasuredRun | undefined
+  child.on("message", (run: MeasuredRun) => (answer = run))
+  child.send(request)
+  const [code, signal] = await once(child, "exit")
+  if (answer === undefined)
+    throw new Error(`${request.suite}/${request.case} ended with ${code ?? signal}, without a figure`)
+  return answer
+}
+
+const check = (suite: BenchSuite): void => {
+  const names = new Set(suite.cases.map((one) => one.name))
+  if (names.size !== suite.cases.length) throw new Error(`${suite.name}: two cases have one name`)
+  const baselines = suite.cases.filter((one) => one.baseline === true).map((one) => one.group ?? "")
+  if (new Set(baselines).size !== baselines.length)
+    throw new Error(`${suite.name}: a group has two baselines`)
+}
+
+export const runSuite = async (suite: BenchSuite, options: RunOptions): Promise<SuiteRun> => {
+  check(suite)
+  const chosen = suite.cases.filter((one) => one.name.includes(options.only ?? ""))
+  const unavailable: Array<{ case: string; reason: string }> = []
+  const cases: Array<BenchCase> = []
+  for (const one of chosen) {
+    const reason = await one.unavailable?.()
+    if (reason === undefined) cases.push(one)
+    else unavailable.push({ case: one.name, reason })
+  }
+  const runs: Array<{ case: string; round: number; run: MeasuredRun }> = []
+  const rounds = options.rounds ?? (options.quick ? 1 : (suite.rounds ?? 5))
+  for (let round = 0; round < rounds; round++) {
+    for (const one of round % 2 === 0 ? cases : cases.toReversed()) {
+      const request = { suite: suite.name, case: one.name, quick: options.quick, round }
+      const run = await (options.freshProcesses ? measureApart(request) : measure(one, request))
+      runs.push({ case: one.name, round, run })
+      options.onRun?.(one.name, round, run)
+    }
+  }
+  return { suite, quick: options.quick, runs, unavailable }
+}
