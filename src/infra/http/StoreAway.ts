@@ -15,21 +15,32 @@ const isBusy = (cause: unknown): boolean =>
 const isAway = (error: SqlError): boolean =>
   error.isRetryable || error.reason._tag === "AuthenticationError" || isBusy(error.reason.cause)
 
-/**
- * Turns a Postgres that is away (no connection, starting, shutting down, hanging) into `away`; any other SQL error is
- * this server's own fault.
- */
+const classified =
+  <B>(away: () => B) =>
+  <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
+    Effect.catch(self, (error): Effect.Effect<never, Exclude<E, SqlError> | B> => {
+      if (!isSqlError(error)) return Effect.fail(error as Exclude<E, SqlError>)
+      return isAway(error) ? Effect.fail(away()) : Effect.die(error)
+    })
+
 const answering =
   <B>(away: () => B) =>
   <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
-    self.pipe(
-      Effect.timeoutOrElse({ duration: statementTimeoutMillis, orElse: () => Effect.fail(away()) }),
-      Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError> | B> => {
-        if (!isSqlError(error)) return Effect.fail(error as Exclude<E, SqlError> | B)
-        return isAway(error) ? Effect.fail(away()) : Effect.die(error)
-      })
-    )
+    Effect.timeoutOrElse(classified(away)(self), {
+      duration: statementTimeoutMillis,
+      orElse: () => Effect.fail(away())
+    })
 
-export const storeAway = answering(() => new ServiceUnavailable({ error: text }))
+const flatAway = () => new ServiceUnavailable({ error: text })
 
+/**
+ * Turns a Postgres that is away (no connection, starting, shutting down, hanging) into 503; any other SQL error is this
+ * server's own fault.
+ */
+export const storeAway = answering(flatAway)
+
+/** The same for what may take long beside Postgres, such as an upload: it waits. */
+export const storeAwayUntimed = classified(flatAway)
+
+/** `storeAway` of the nested family. */
 export const nestedStoreAway = answering(() => NestedServiceUnavailable.of(text))

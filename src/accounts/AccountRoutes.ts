@@ -1,0 +1,132 @@
+import { Clock, Effect, Layer } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { NotFound } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { storeAway, storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
+import packageJson from "../../package.json" with { type: "json" }
+import { administrator } from "./AdminRoutes.ts"
+import { answerFile } from "./FileAnswers.ts"
+import { Files } from "./Files.ts"
+import { receiveFile } from "./FileUpload.ts"
+import { Keys } from "./Keys.ts"
+import { RequestCounts } from "./RequestCounts.ts"
+import { userResource, Users } from "./Users.ts"
+
+const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
+
+const health = Effect.gen(function* () {
+  const { keyName, userId } = yield* CurrentKey
+  const timestamp = yield* now
+  return {
+    status: "ok",
+    timestamp,
+    uptime: Math.round(process.uptime() * 1000) / 1000,
+    version: packageJson.version,
+    apiKey: keyName,
+    userId,
+    message: "OK"
+  }
+})
+
+/** `0.00%` when nothing was asked. Source: decisions, Accounts. */
+const percentage = (part: number, whole: number): string =>
+  `${(whole === 0 ? 0 : (part / whole) * 100).toFixed(2)}%`
+
+const stats = Effect.gen(function* () {
+  const { keyName, userId } = yield* CurrentKey
+  const figures = yield* storeAway(Effect.flatMap(RequestCounts, (counts) => counts.ofUser(userId)))
+  // The key's owner was there a moment ago, when the key was looked up.
+  const user = yield* Effect.flatMap(Users, (users) => Effect.orDie(users.find(userId)))
+  const { createdAt, email, id, name, role } = userResource(user)
+  return {
+    user: { id, email, name, role, createdAt },
+    apiStats: {
+      totalApiKeys: (yield* Keys).countOf(userId),
+      requestsToday: figures.today,
+      requestsThisWeek: figures.week,
+      requestsThisMonth: figures.month,
+      errorRate: percentage(figures.errorsThisMonth, figures.month),
+      errorCount: figures.errorsThisMonth
+    },
+    meta: { timestamp: yield* now, apiKey: keyName }
+  }
+})
+
+/** Administrators get everybody, page by page; others their own record. Source: spec 1, Endpoints. */
+const listUsers = (query: { readonly limit?: number; readonly offset?: number }) =>
+  Effect.gen(function* () {
+    const { keyName, role, userId } = yield* CurrentKey
+    const users = yield* Users
+    const page = pageOf(query, usersLimitDefault)
+    if (role !== "admin") {
+      const own = yield* Effect.orDie(users.find(userId))
+      return { users: [userResource(own)], meta: { ...page, total: 1, apiKey: keyName } }
+    }
+    const listed = yield* storeAway(users.list(page))
+    return { users: listed.users.map(userResource), meta: { ...page, total: listed.total, apiKey: keyName } }
+  })
+
+const fileNotFound = () => Effect.fail(new NotFound({ error: "File not found" }))
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "account",
+  Effect.fnUntraced(function* (handlers) {
+    const files = yield* Files
+    const { maxFileSizeBytes } = yield* AppConfig
+    const deps = yield* Effect.context<Keys | Users | RequestCounts>()
+    return handlers
+      .handleAll({
+        health: () => health,
+        stats: () => Effect.provideContext(stats, deps),
+        listUsers: ({ query }) => Effect.provideContext(listUsers(query), deps),
+        echoUser: ({ payload: { email, name, role } }) =>
+          Effect.gen(function* () {
+            yield* administrator
+            const { keyName } = yield* CurrentKey
+            return {
+              message: "Valid; nothing was made (users are made by POST /api/v1/admin/users)",
+              requestedData: { email, name, role: role ?? ("user" as const) },
+              apiKey: keyName
+            }
+          }),
+        deleteFile: ({ params }) =>
+          CurrentKey.pipe(
+            Effect.flatMap(({ userId }) => files.remove(params.id, userId)),
+            storeAway,
+            Effect.as({ deleted: true as const }),
+            Effect.catchTag("FileNotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
+          )
+      })
+      .handleRaw("uploadFile", ({ request }) =>
+        CurrentKey.pipe(
+          Effect.flatMap(({ userId }) => receiveFile(files, userId, request, maxFileSizeBytes)),
+          storeAwayUntimed,
+          Effect.map(({ filename, id }) => ({ id, filename, url: `/api/v1/files/${id}` }))
+        )
+      )
+      .handleRaw("downloadFile", ({ params, request }) =>
+        storeAway(files.find(params.id)).pipe(
+          Effect.flatMap((file) => answerFile(files, request, file)),
+          Effect.catchTag("FileNotFound", fileNotFound)
+        )
+      )
+  })
+)
+
+const withoutPage = (params: Readonly<Record<string, string | Array<string>>>) =>
+  Object.fromEntries(Object.entries(params).filter(([name]) => name !== "limit" && name !== "offset"))
+
+/** Without an administrator's key `limit` and `offset` are not even looked at. */
+export const pagesForAdmins = Layer.succeed(PagesForAdmins, (httpEffect) =>
+  Effect.flatMap(CurrentKey, ({ role }) =>
+    role === "admin"
+      ? httpEffect
+      : Effect.updateService(httpEffect, HttpServerRequest.ParsedSearchParams, withoutPage)
+  )
+)
