@@ -1,13 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AppConfig } from "#src/Config.ts"
 import * as EmbeddedPostgres from "#src/infra/postgres/EmbeddedPostgres.ts"
 import { migrate } from "#src/infra/postgres/Migrations.ts"
 import * as Mirror from "#src/infra/postgres/Mirror.ts"
+import { isReachableByOthers } from "#src/infra/postgres/PostgresBinaries.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { limits } from "#src/Limits.ts"
 import { postgresMigrations } from "#src/migrations/PostgresMigrations.ts"
@@ -134,6 +135,18 @@ describe("the embedded PostgreSQL", () => {
       assert.include(second.said, `is in use by process ${process.pid}`)
     }).pipe(Effect.scoped)
   )
+
+  it("knows which directories another account can reach", () => {
+    const open = mkdtempSync(join(tmpdir(), "signalbox-reach-"))
+    assert.isFalse(isReachableByOthers(open))
+    chmodSync(open, 0o711)
+    assert.isTrue(isReachableByOthers(open))
+    mkdirSync(join(open, "closed", "deep"), { recursive: true, mode: 0o755 })
+    assert.isTrue(isReachableByOthers(join(open, "closed", "deep")))
+    chmodSync(join(open, "closed"), 0o700)
+    assert.isFalse(isReachableByOthers(join(open, "closed", "deep")))
+    rmSync(open, { recursive: true })
+  })
 
   it.live("begins anew where making the cluster was killed half-way", () =>
     Effect.gen(function* () {
