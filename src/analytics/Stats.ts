@@ -31,8 +31,8 @@ export class Stats extends Context.Service<
           const { parameters, sql } = statsStatement(site.id, range, filters)
           const rows = yield* clickhouse.query<StatsRow>(sql, parameters)
           const inCell = new Map(rows.filter(isCurrentCell).map((row) => [row.cell, row]))
-          const total = (name: StatsRow["period"]) =>
-            rows.find((row) => row.period === name && row.is_total === 1)
+          const total = (isCurrent: 0 | 1) =>
+            rows.find((row) => row.is_current === isCurrent && row.is_total === 1)
           return {
             site: { id: site.id, name: site.name, domain: site.domain, timezone: site.timezone },
             period,
@@ -40,8 +40,8 @@ export class Stats extends Context.Service<
             to: new Date(range.toMillis).toISOString(),
             granularity: range.granularity,
             filters: { ...filters },
-            summary: summaryOf(total("current")),
-            previous: summaryOf(total("previous")),
+            summary: summaryOf(total(1)),
+            previous: summaryOf(total(0)),
             timeseries: range.buckets.map(({ label, startMillis }) =>
               seriesEntry(label, inCell.get(startMillis / 1000))
             )
@@ -52,7 +52,7 @@ export class Stats extends Context.Service<
   )
 }
 
-const isCurrentCell = (row: StatsRow): boolean => row.period === "current" && row.is_total === 0
+const isCurrentCell = (row: StatsRow): boolean => row.is_current === 1 && row.is_total === 0
 
 const seriesEntry = (bucket: string, row: StatsRow | undefined): SeriesEntry => ({
   bucket,

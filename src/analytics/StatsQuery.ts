@@ -20,7 +20,8 @@ const none = "(none)"
  * a period; of visitors that is not the sum of its cells.
  */
 export interface StatsRow {
-  readonly period: "current" | "previous"
+  /** 0: of the previous period */
+  readonly is_current: 0 | 1
   readonly is_total: 0 | 1
   /** epoch seconds at which the cell begins */
   readonly cell: number
@@ -152,7 +153,7 @@ export const statsStatement = (site: string, range: PeriodRange, filters: Filter
   const visitors = isFiltered ? identities : `if(grouping(cell) = 1, sum(is_new_in_period), sum(is_new))`
   const sql = `
   WITH [${cells.bounds.join(", ")}]::Array(UInt32) AS cells
-  SELECT if(period = 1, 'current', 'previous') AS period, grouping(cell) AS is_total, cell, ${visitors} AS visitors,
+  SELECT period = 1 AS is_current, grouping(cell) AS is_total, cell, ${visitors} AS visitors,
     countIf(is_start AND part = 0) AS visits, sum(p) AS pageviews, sum(e) AS events,
     countIf(is_start AND part = 0 AND is_bounce) AS bounces, sumIf(engaged_ms, is_start) AS engaged_ms
   FROM (${ofPage === undefined ? `${whole} UNION ALL ${split}` : split})

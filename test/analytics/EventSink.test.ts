@@ -1,34 +1,17 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
-import { encode } from "#streams/analytics/EventRecord.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
-import type { SinkBatch } from "#streams/kernel/Sink.ts"
 import * as EventSink from "#src/analytics/EventSink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
+import { sinkBatch } from "./SinkBatches.ts"
 import { visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
 
 const midnight = Date.UTC(2026, 10, 21)
 const minute = 60_000
-
-const batchOf = (
-  events: ReadonlyArray<StoredEvent>,
-  { from = 0, logId = 7n, recovering = false } = {}
-): SinkBatch => ({
-  logId,
-  from,
-  to: from + events.length,
-  records: events.map((event, index) => ({
-    offset: from + index,
-    appendedAtMillis: event.received,
-    payload: new Uint8Array(encode(event))
-  })),
-  token: `${logId}:${from}-${from + events.length}`,
-  recovering
-})
 
 const view = (minutes: number, fields: Partial<StoredEvent> = {}): StoredEvent =>
   storedEvent({ ts: midnight + minutes * minute, received: midnight + minutes * minute, ...fields })
@@ -63,8 +46,8 @@ describe("the event sink", () => {
   it.effect("writes each event of a batch once, with its place in the log", () =>
     Effect.gen(function* () {
       const sink = yield* EventSink.make
-      yield* sink.write(batchOf([view(0), view(1), view(2, { visitor: 5n })]))
-      yield* sink.write(batchOf([view(3)], { from: 3 }))
+      yield* sink.write(sinkBatch([view(0), view(1), view(2, { visitor: 5n })]))
+      yield* sink.write(sinkBatch([view(3)], { from: 3 }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 4))
       assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
       assert.strictEqual(sink.stats().recomputed, 0)
@@ -78,10 +61,13 @@ describe("the event sink", () => {
         () =>
           Effect.gen(function* () {
             const sink = yield* EventSink.make
-            yield* sink.write(batchOf([view(0), view(1, { visitor: 5n })]))
-            const batch = batchOf([view(2), view(90), view(3, { visitor: 5n, kind: "event", name: "buy" })], {
-              from: 2
-            })
+            yield* sink.write(sinkBatch([view(0), view(1, { visitor: 5n })]))
+            const batch = sinkBatch(
+              [view(2), view(90), view(3, { visitor: 5n, kind: "event", name: "buy" })],
+              {
+                from: 2
+              }
+            )
             assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
             yield* sink.write(batch)
             assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
@@ -95,10 +81,10 @@ describe("the event sink", () => {
     Effect.gen(function* () {
       const events = [view(0), view(1), view(2), view(60), view(61)]
       const before = yield* EventSink.make
-      yield* before.write(batchOf(events.slice(0, 2)))
+      yield* before.write(sinkBatch(events.slice(0, 2)))
       const after = yield* EventSink.make
-      yield* after.write(batchOf(events, { recovering: true }))
-      yield* after.write(batchOf(events, { recovering: true }))
+      yield* after.write(sinkBatch(events, { recovering: true }))
+      yield* after.write(sinkBatch(events, { recovering: true }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
       assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
     }).pipe(Effect.provide(TestStores.layer))
@@ -107,20 +93,20 @@ describe("the event sink", () => {
   it.effect("takes back the visit that a late event joins to another", () =>
     Effect.gen(function* () {
       const sink = yield* EventSink.make
-      yield* sink.write(batchOf([view(0), view(50)]))
+      yield* sink.write(sinkBatch([view(0), view(50)]))
       assert.strictEqual((yield* visitsInStore).length, 2)
-      yield* sink.write(batchOf([view(25)], { from: 2 }))
+      yield* sink.write(sinkBatch([view(25)], { from: 2 }))
       assert.strictEqual((yield* visitsInStore).length, 1)
-      yield* sink.write(batchOf([view(-10 + 0.5, { ts: midnight })], { from: 3 }))
+      yield* sink.write(sinkBatch([view(-10 + 0.5, { ts: midnight })], { from: 3 }))
       assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
     }).pipe(Effect.provide(TestStores.layer))
   )
 
   it.effect("goes on after a restart, also with a new log, from what the store has", () =>
     Effect.gen(function* () {
-      yield* (yield* EventSink.make).write(batchOf([view(0), view(1)]))
+      yield* (yield* EventSink.make).write(sinkBatch([view(0), view(1)]))
       const restarted = yield* EventSink.make
-      yield* restarted.write(batchOf([view(2)], { logId: 3n }))
+      yield* restarted.write(sinkBatch([view(2)], { logId: 3n }))
       assert.strictEqual(restarted.stats().recomputed, 1)
       const [visit] = yield* visitsInStore
       assert.strictEqual(visit?.pageviews, 3)
@@ -174,7 +160,7 @@ layer(TestStores.layer)("visits in the store", (it) => {
         })
         for (let from = 0, step = 0; from < events.length; step++) {
           const size = sizes[step] ?? 1
-          const batch = batchOf(events.slice(from, from + size), { from })
+          const batch = sinkBatch(events.slice(from, from + size), { from })
           yield* sink.write(batch)
           // A restart now and then, which also repeats the batch before it.
           if (size === 1) {

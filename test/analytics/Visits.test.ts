@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { pack, unpack, type VisitEvent } from "#streams/analytics/VisitEvent.ts"
 import { partEventsMax, sessionise, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
+import { naiveVisits } from "./NaiveVisits.ts"
 import { midnight, visitEvent, visitEvents } from "./VisitEvents.ts"
 
 const minute = 60_000
@@ -123,36 +124,6 @@ const asTheyArrive = (arrivals: ReadonlyArray<VisitEvent>): ReadonlyMap<string, 
   return rows
 }
 
-/** Visits by their definition: each page view and event belongs with the one before, or opens a visit. */
-const naiveVisits = (events: ReadonlyArray<VisitEvent>) => {
-  const ordered = events.toSorted((left, right) => left.ts - right.ts)
-  const visits: Array<{ events: Array<VisitEvent>; engagedMillis: number; alive: number }> = []
-  const credited = new Map<VisitEvent, number>()
-  for (const [index, event] of ordered.entries()) {
-    const last = visits.at(-1)
-    if (event.kind !== "engage") {
-      if (last === undefined || event.ts - last.alive > 30 * minute) {
-        visits.push({ events: [event], engagedMillis: 0, alive: event.ts })
-      } else {
-        last.events.push(event)
-        last.alive = event.ts
-      }
-      continue
-    }
-    const view = ordered
-      .slice(0, index)
-      .findLast(({ kind, pv }) => kind === "pageview" && pv === event.pv && pv !== pack(""))
-    const visit = view === undefined ? undefined : visits.find(({ events }) => events.includes(view))
-    if (view === undefined || visit === undefined) continue
-    const before = credited.get(view) ?? 0
-    const credit = Math.min(event.engagedMillis, event.ts - view.ts - before)
-    credited.set(view, before + credit)
-    visit.engagedMillis += credit
-    if (last !== undefined && event.ts - last.alive <= 30 * minute) last.alive = event.ts
-  }
-  return visits
-}
-
 describe("visits of a visitor-day", () => {
   it("are the same however the events were handed over", () => {
     fc.assert(
@@ -176,7 +147,7 @@ describe("visits of a visitor-day", () => {
     fc.assert(
       fc.property(visitEvents, (events) => {
         const found = sessionise(events)
-        const expected = naiveVisits(events)
+        const expected = naiveVisits(events, pack(""))
         assert.deepStrictEqual(
           found
             .toSorted((left, right) => left.start - right.start)
