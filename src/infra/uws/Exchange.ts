@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import { ClientAbort } from "effect/http/HttpServerError"
 import type { UwsResponse } from "./Addon.ts"
+import { addressFromBytes } from "./ClientAddress.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import type { Discarded, RequestBody } from "./RequestBody.ts"
 import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
@@ -32,6 +33,7 @@ export class Exchange implements Watched {
   private readonly state: FrontState
   /** within a callback of this very socket, which uWebSockets.js has corked */
   private isCorked = true
+  private peer: string | undefined
   private head: ResponseHead | undefined
   private totalBytes: number | undefined
   /** the chunk that is being written: its place in the answer, and how much of it has been handed over */
@@ -50,6 +52,15 @@ export class Exchange implements Watched {
     this.state = state
     this.body = body
     state.inFlight++
+  }
+
+  /**
+   * The address of the socket's other end. Asking costs a system call, as much as the rest of reading a small request,
+   * so it is asked when somebody wants to know: "" for who asks for the first time after the answer.
+   */
+  get peerAddress(): string {
+    this.peer ??= this.isGone ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
+    return this.peer
   }
 
   receive(chunk: ArrayBuffer, isLast: boolean): void {

@@ -7,10 +7,8 @@ import { MaxBodySize } from "effect/http/HttpIncomingMessage"
 import type { HttpMiddleware } from "effect/http/HttpMiddleware"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { UwsRequest, UwsResponse, UwsSocketContext } from "./Addon.ts"
-import { addressFromBytes } from "./ClientAddress.ts"
 import { Exchange } from "./Exchange.ts"
 import { flatErrors } from "./FlatErrors.ts"
 import { badRequest } from "./FrontAnswer.ts"
@@ -40,7 +38,7 @@ export const makeServe = (
       if (head.isAmbiguous) return answer(response, request, badRequest, [], state)
       const body = bodyOf(response, head, state)
       const exchange = new Exchange(response, state, body)
-      const serverRequest = requestOf(exchange, response, request, head, socket, state)
+      const serverRequest = requestOf(exchange, request, head, socket, state)
       const fiber = Effect.runForkWith(Context.add(limited, HttpServerRequest, serverRequest))(handled)
       exchange.leave()
       if (fiber.pollUnsafe() === undefined) exchange.fiber = Fiber.runIn(fiber, scope)
@@ -64,7 +62,6 @@ const bodyOf = (response: UwsResponse, head: RequestHead, state: FrontState): Re
 
 const requestOf = (
   exchange: Exchange,
-  response: UwsResponse,
   request: UwsRequest,
   head: RequestHead,
   socket: UwsSocketContext | undefined,
@@ -74,28 +71,15 @@ const requestOf = (
   const path = request.getUrl()
   const url = query === undefined || query === "" ? path : `${path}?${query}`
   const { headers } = head
-  const peer = addressFromBytes(new Uint8Array(response.getRemoteAddress()))
-  const client = state.clientAddress?.(peer, headers["x-forwarded-for"] ?? "") ?? peer
   const handshake = socket && {
     key: headers["sec-websocket-key"] ?? "",
     protocol: headers["sec-websocket-protocol"] ?? "",
     extensions: headers["sec-websocket-extensions"] ?? "",
     context: socket
   }
-  const peerAddress = Option.some(peer)
+  const upgrade = handshake && new Upgrade(exchange, handshake, state.limits)
   return new UwsServerRequest(
-    {
-      exchange,
-      method: request.getCaseSensitiveMethod(),
-      url,
-      upgrade: handshake && new Upgrade(exchange, handshake, state.limits)
-    },
-    {
-      url,
-      headers,
-      remoteAddress: client === peer ? peerAddress : Option.some(client),
-      peerAddress,
-      protocol: undefined
-    }
+    { exchange, method: request.getCaseSensitiveMethod(), url, upgrade, clientAddress: state.clientAddress },
+    { url, headers }
   )
 }

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import type * as Socket from "effect/socket/Socket"
 import * as Stream from "effect/Stream"
+import type { ClientAddress } from "./ClientAddress.ts"
 import type { Exchange } from "./Exchange.ts"
 import type { BodyFailure } from "./RequestBody.ts"
 import type { Upgrade } from "./UwsSocket.ts"
@@ -21,14 +22,17 @@ export interface Origin {
   readonly method: string
   readonly url: string
   readonly upgrade: Upgrade | undefined
+  /** undefined where no proxy is trusted */
+  readonly clientAddress: ClientAddress | undefined
 }
 
+/** What `modify` may replace; absent where the request is as it came. */
 interface View {
   readonly url: string
   readonly headers: Headers.Headers
-  readonly remoteAddress: Option.Option<string>
-  readonly peerAddress: Option.Option<string>
-  readonly protocol: "http" | "https" | undefined
+  readonly remoteAddress?: Option.Option<string> | undefined
+  readonly peerAddress?: Option.Option<string> | undefined
+  readonly protocol?: "http" | "https" | undefined
 }
 
 const noBytes = new Uint8Array(0)
@@ -72,11 +76,16 @@ export class UwsServerRequest extends Inspectable.Class implements HttpServerReq
   }
 
   get remoteAddress(): Option.Option<string> {
-    return this.view.remoteAddress
+    if (this.view.remoteAddress !== undefined) return this.view.remoteAddress
+    const { exchange, clientAddress } = this.source
+    const peer = exchange.peerAddress
+    if (clientAddress === undefined || peer === "") return this.peerAddress
+    return Option.some(clientAddress(peer, this.headers["x-forwarded-for"] ?? ""))
   }
 
   get peerAddress(): Option.Option<string> {
-    return this.view.peerAddress
+    const peer = this.source.exchange.peerAddress
+    return this.view.peerAddress ?? (peer === "" ? Option.none() : Option.some(peer))
   }
 
   get protocol(): "http" | "https" | undefined {
