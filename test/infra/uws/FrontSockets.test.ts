@@ -36,7 +36,11 @@ const echo = Effect.gen(function* () {
 
 const refuse = Response.text("no sockets here", { status: 403 })
 
-const app = Layer.mergeAll(HttpRouter.add("GET", "/echo", echo), HttpRouter.add("GET", "/refuse", refuse))
+const app = Layer.mergeAll(
+  HttpRouter.add("GET", "/echo", echo),
+  HttpRouter.add("GET", "/late", Effect.delay(echo, "10 millis")),
+  HttpRouter.add("GET", "/refuse", refuse)
+)
 
 const open = async (url: string): Promise<WebSocket> => {
   const socket = new WebSocket(url.replace("http", "ws"))
@@ -79,6 +83,15 @@ describe.each(engines)("WebSockets on %s", (engine) => {
       socket.send(Uint8Array.of(0, 1, 255))
       const bytes = await nextMessage(socket)
       assert.deepStrictEqual(bytes instanceof ArrayBuffer && Array.from(new Uint8Array(bytes)), [0, 1, 255])
+      socket.close()
+      await closeOf(socket)
+    }))
+
+  it("may be opened by a handler that had to look something up first", () =>
+    withFront({ engine, app }, async ({ url }) => {
+      const socket = await open(`${url}/late`)
+      socket.send("hello")
+      assert.strictEqual(await nextMessage(socket), "hello")
       socket.close()
       await closeOf(socket)
     }))
