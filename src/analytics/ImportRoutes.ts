@@ -1,0 +1,79 @@
+import { ByteSize, Effect } from "effect"
+import { HttpEffect, HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import {
+  BadRequest,
+  PayloadTooLarge,
+  RateLimited,
+  ServiceUnavailable,
+  StorageFull
+} from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { storeAway } from "#src/infra/http/StoreAway.ts"
+import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
+import { type ImportGap, Imports } from "./Imports.ts"
+import { siteProblems } from "./SitesRoutes.ts"
+import { Sites } from "./Sites.ts"
+
+const newline = 0x0a
+
+/** Lines of NDJSON that are not empty, as views into the body. */
+const linesOf = (body: Uint8Array): ReadonlyArray<Uint8Array> => {
+  const lines: Array<Uint8Array> = []
+  for (let from = 0; from < body.length;) {
+    const found = body.indexOf(newline, from)
+    const to = found < 0 ? body.length : found
+    if (to > from) lines.push(body.subarray(from, to))
+    from = to + 1
+  }
+  return lines
+}
+
+const bodyOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
+  request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
+    Effect.map((buffer) => new Uint8Array(buffer)),
+    Effect.catchTag("HttpServerError", (error): Effect.Effect<never, PayloadTooLarge | BadRequest> =>
+      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+        ? Effect.fail(new PayloadTooLarge({ error: `body: at most ${maxBytes} bytes` }))
+        : Effect.fail(new BadRequest({ error: "body: it was cut off" }))
+    )
+  )
+
+const problems = {
+  ImportGap: ({ next }: ImportGap) =>
+    Effect.fail(new BadRequest({ error: `offset: the import is at ${next}; send what follows there` })),
+  LogFull: ({ retryAfterSeconds }: LogFull) =>
+    HttpEffect.appendPreResponseHandler((_, response) =>
+      Effect.succeed(HttpServerResponse.setHeader(response, "retry-after", String(retryAfterSeconds)))
+    ).pipe(Effect.andThen(Effect.fail(new RateLimited({ error: "The event log is full; try again later" })))),
+  LogUnavailable: ({ reason }: LogUnavailable): Effect.Effect<never, StorageFull | ServiceUnavailable> =>
+    reason === "disk_full"
+      ? Effect.fail(new StorageFull({ error: "The disk is full; go on with this part later" }))
+      : Effect.fail(new ServiceUnavailable({ error: "The event log is away; try again later" }))
+}
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "import",
+  Effect.fnUntraced(function* (handlers) {
+    const sites = yield* Sites
+    const imports = yield* Imports
+    const { limits } = yield* AppConfig
+    return handlers.handleRaw("importEvents", ({ params, query, request }) =>
+      Effect.gen(function* () {
+        const { userId } = yield* CurrentKey
+        const site = yield* sites.find(params.id, userId)
+        const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
+        if (lines.length > importLinesMax) {
+          return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
+        }
+        const part = { name: query.import, offset: query.offset, isLast: query.last === "true", lines }
+        return yield* storeAway(imports.take(site, part))
+      }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))
+    )
+  })
+)
