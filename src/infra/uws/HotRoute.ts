@@ -36,7 +36,7 @@ export interface HotRoute {
   readonly maxBodyBytes: number
   /** header names (lower-case) copied before the handler runs */
   readonly headers: ReadonlyArray<string>
-  /** "open": any origin may read the answer; "configured": only the front's `corsOrigins`. The front answers OPTIONS */
+  /** "open" lets every origin read the answer, "configured" only the front's `corsOrigins`. The front answers OPTIONS */
   readonly cors: "open" | "configured"
   /** `body` is only valid until the handler returns: copy what must outlive it. A throw is answered 500 */
   handle(request: HotRequest, body: Uint8Array, reply: HotReply): void

@@ -58,7 +58,7 @@ export const writeHead = (response: UwsResponse, head: ResponseHead): void => {
 
 /**
  * The end of an answer to HEAD, or of a 204 or 304. The native call must have no argument: with one, a length that
- * is not 0 or undefined, it leaves the request pending for ever, and so the length is written as any other header.
+ * is not 0 or undefined, it leaves the request pending for ever, and so the length is written like every other header.
  */
 export const endWithoutBody = (response: UwsResponse, contentLength: string | undefined): void => {
   if (contentLength !== undefined) response.writeHeader("Content-Length", contentLength)
