@@ -1,6 +1,6 @@
 import type { UwsApp, UwsRequest, UwsResponse } from "./Addon.ts"
 import type { FrontAnswer } from "./FrontAnswer.ts"
-import { jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
+import { badRequest, jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
@@ -16,8 +16,13 @@ export const register = (
   state: FrontState
 ): void => {
   for (const route of routes) {
-    const serve = (response: UwsResponse, request: UwsRequest): void =>
-      new UwsHotExchange(route, response, request, context, state).begin()
+    const serve = (response: UwsResponse, request: UwsRequest): void => {
+      const coding = request.getHeader("transfer-encoding")
+      // Taken for chunked by uWebSockets.js, whatever it says (RFC 9112 6.3).
+      if (coding !== "" && coding.toLowerCase() !== "chunked")
+        answer(response, request, badRequest, [], state)
+      else new UwsHotExchange(route, response, request, context, state).begin()
+    }
     if (route.method === "GET") app.get(route.path, serve)
     else app.post(route.path, serve)
   }

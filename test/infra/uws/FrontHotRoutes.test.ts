@@ -109,6 +109,12 @@ describe.each(engines)("hot routes on %s", (engine) => {
       assert.strictEqual(statusOf(above), 413)
     }))
 
+  it("refuse a transfer coding other than chunked, whose end is a matter of opinion", () =>
+    served(async (_, port) => {
+      const request = "POST /collect HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n"
+      assert.strictEqual(statusOf(await exchange(port, request, (heard) => heard.includes("\r\n\r\n"))), 400)
+    }))
+
   it("answer a handler that throws with 500 and say nothing of it", async () => {
     const { status, text } = await ask("/throw", { method: "POST", body: "x" })
     assert.strictEqual(status, 500)
