@@ -119,7 +119,8 @@ export const encode = (event: StoredEvent, idHash = 0n): Uint8Array => {
   at = writeString(bytes, at, event.device)
   at = writeStrings(bytes, at, event.propsKeys)
   at = writeStrings(bytes, at, event.propsValues)
-  return bytes.subarray(0, at)
+  // No Buffer: its `slice` would not copy.
+  return new Uint8Array(bytes.buffer, 0, at)
 }
 
 /** The RowBinary row inside a record, without copying. */

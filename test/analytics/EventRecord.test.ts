@@ -130,6 +130,12 @@ describe("EventRecord", () => {
     assert.throws(() => EventRecord.decode(Buffer.from(record).fill(9, kindAt, kindAt + 1)), /kind 9/)
   })
 
+  it("is copied by slice, as callers expect of bytes", () => {
+    const first = EventRecord.encode(storedEvent({ path: "/first" })).slice()
+    EventRecord.encode(storedEvent({ path: "/other" }))
+    assert.strictEqual(EventRecord.decode(first).path, "/first")
+  })
+
   it("reuses its buffer: a record is good until the next one", () => {
     const first = EventRecord.encode(storedEvent({ path: "/first" }))
     EventRecord.encode(storedEvent({ path: "/other" }))

@@ -1,0 +1,181 @@
+import { Clock, Effect, Layer } from "effect"
+import { RealtimeRing } from "#actors/analytics/RealtimeRing.ts"
+import { DropCounts } from "#src/analytics/DropCounts.ts"
+import * as EventIds from "#src/analytics/EventIds.ts"
+import { EventLog, eventLogConsumers } from "#src/analytics/EventLog.ts"
+import { EventRates } from "#src/analytics/EventRates.ts"
+import { GeoIp } from "#src/analytics/GeoIp.ts"
+import { Ingest } from "#src/analytics/Ingest.ts"
+import { ingestRoutes } from "#src/analytics/IngestRoutes.ts"
+import { Realtime } from "#src/analytics/Realtime.ts"
+import { Salts } from "#src/analytics/Salts.ts"
+import { SiteDirectory, type SiteRow } from "#src/analytics/SiteDirectory.ts"
+import { AppConfig } from "#src/Config.ts"
+import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import * as EventRecord from "#streams/analytics/EventRecord.ts"
+import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import * as DurableLog from "#streams/kernel/DurableLog.ts"
+import { temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"
+import { chrome, lookups, noon, site } from "./Senders.ts"
+
+export const secret = `ssk_${"a".repeat(40)}`
+
+/** The one site of a probe: `site` of Senders.ts, owned by nobody in particular. */
+export const siteRow: SiteRow = {
+  ...site,
+  userId: "usr_0000000000000000000001",
+  name: "Example",
+  timezone: "UTC",
+  isPublic: false,
+  secretPrefix: secret.slice(0, 12),
+  secretHash: "",
+  firstEventAt: null,
+  createdAt: new Date(noon),
+  deletedAt: null
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  /** the answer as JSON, undefined when it has no body */
+  readonly json: { readonly [key: string]: unknown } | undefined
+}
+
+export interface IngestProbe {
+  readonly routes: ReadonlyArray<HotRoute>
+  readonly realtime: RealtimeRing
+  readonly log: DurableLog.DurableLog
+  /** what the next appends are refused with; undefined: the log takes them */
+  refusal: DurableLog.LogFull | DurableLog.LogUnavailable | undefined
+  /** what the next appends fail with after the log has taken them */
+  failure: DurableLog.LogUnavailable | undefined
+  /** seconds that a refused sender is told to wait; 0: within the rate */
+  waitSeconds: number
+  readonly rateAsked: Array<string | number | bigint>
+  /** counts by reason */
+  readonly dropped: Record<string, number>
+  now: number
+  /** `POST /api/event` */
+  readonly event: (
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+    address?: string
+  ) => Effect.Effect<Answered>
+  /** `POST /api/v1/collect` */
+  readonly collect: (body: unknown, headers?: Readonly<Record<string, string>>) => Effect.Effect<Answered>
+  /** every event in the log */
+  readonly stored: Effect.Effect<ReadonlyArray<StoredEvent>, DurableLog.LogUnavailable>
+}
+
+const bytesOf = (body: unknown): Uint8Array =>
+  body instanceof Uint8Array ? body : Buffer.from(typeof body === "string" ? body : JSON.stringify(body))
+
+/** Sends one request to a hot route, as the front would, and answers what the route answers. */
+const request = (
+  route: HotRoute | undefined,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+  remoteAddress: string
+): Effect.Effect<Answered> =>
+  Effect.callback<Answered>((resume) => {
+    const bytes = Uint8Array.from(bytesOf(body))
+    let isAnswered = false
+    route?.handle(
+      {
+        method: "POST",
+        path: route.path,
+        query: "",
+        header: (name) => (route.headers.includes(name) ? (headers[name] ?? "") : ""),
+        remoteAddress
+      },
+      bytes,
+      {
+        aborted: false,
+        send: (status, sent, answer = "") => {
+          const text = typeof answer === "string" ? answer : Buffer.from(answer).toString()
+          if (isAnswered) throw new Error("answered twice")
+          isAnswered = true
+          const json = text === "" ? undefined : JSON.parse(text)
+          resume(Effect.succeed({ status, headers: Object.fromEntries(sent), text, json }))
+        }
+      }
+    )
+    // The body is the front's again once the handler has returned.
+    bytes.fill(0x7b)
+  })
+
+/** The real ingest on a real log in a directory of its own; sites, rates and counts are the test's. */
+export const startIngest = Effect.gen(function* () {
+  const root = yield* temporaryDirectory
+  const log = yield* DurableLog.open({
+    directory: `${root}/log`,
+    consumers: Object.values(eventLogConsumers),
+    maxBatchBytes: 4 * 1024 * 1024
+  })
+  const ids = yield* EventIds.make(log, { directory: `${root}/ids`, idsMax: 10_000, openSitesMax: 4 })
+  const realtime = new RealtimeRing({ sitesMax: 10, presencesMax: 1000 })
+  const state: Pick<IngestProbe, "refusal" | "failure" | "waitSeconds" | "rateAsked" | "dropped" | "now"> = {
+    refusal: undefined,
+    failure: undefined,
+    waitSeconds: 0,
+    rateAsked: [],
+    dropped: {},
+    now: noon
+  }
+  const rate = (...asked: ReadonlyArray<string | number | bigint>) => {
+    state.rateAsked.push(...asked)
+    return { allowed: state.waitSeconds === 0, retryAfterSeconds: state.waitSeconds }
+  }
+  const breakable: DurableLog.DurableLog = {
+    ...log,
+    append: (record, done) => {
+      const { failure } = state
+      return state.refusal ?? log.append(record, (error) => done(failure ?? error))
+    },
+    appendAll: (records, done) => {
+      const { failure } = state
+      return state.refusal ?? log.appendAll(records, (error) => done(failure ?? error))
+    }
+  }
+  const clock = yield* Clock.Clock
+  const parts = Layer.mergeAll(
+    Layer.succeed(EventLog, breakable),
+    Layer.succeed(EventIds.EventIds, ids),
+    Layer.succeed(Realtime, realtime),
+    Layer.succeed(GeoIp, { countryOf: lookups.countryOfAddress }),
+    Layer.succeed(Salts, { at: lookups.saltAt }),
+    Layer.succeed(EventRates, { takeVisitor: rate, takeCollect: rate }),
+    Layer.succeed(DropCounts, {
+      count: (_, reason) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
+      ofSite: () => Effect.succeed([])
+    }),
+    Layer.succeed(SiteDirectory, {
+      find: (id) => (id === site.id ? siteRow : undefined),
+      findBySecret: (sent) => (sent === secret ? siteRow : undefined),
+      all: () => [siteRow].values(),
+      applyLocal: () => undefined,
+      status: () => ({ rows: 1, suspended: false, staleMillis: 0 })
+    }),
+    Layer.succeed(Clock.Clock, { ...clock, currentTimeMillisUnsafe: () => state.now }),
+    AppConfig.layerOf({ dataDir: root })
+  )
+  const routes = yield* ingestRoutes.pipe(Effect.provide(Ingest.layer.pipe(Layer.provideMerge(parts))))
+  const [eventRoute, collectRoute] = routes
+  const probe: IngestProbe = Object.assign(state, {
+    routes,
+    realtime,
+    log,
+    event: (body: unknown, headers: Readonly<Record<string, string>> = {}, address = "192.0.2.1") =>
+      request(eventRoute, body, { "user-agent": chrome, ...headers }, address),
+    collect: (
+      body: unknown,
+      headers: Readonly<Record<string, string>> = { authorization: `Bearer ${secret}` }
+    ) => request(collectRoute, body, headers, "198.51.100.1"),
+    stored: log
+      .consumer(eventLogConsumers.clickHouse)
+      .read({ from: 0, maxRecords: Infinity, maxBytes: Infinity })
+      .pipe(Effect.map((records) => records.map(({ payload }) => EventRecord.decode(payload))))
+  })
+  return probe
+})
