@@ -32,7 +32,7 @@ export interface DurableLog {
    * after a failure offsets are given out again. Throws a RangeError for a record over `maxBatchBytes`.
    */
   readonly append: (record: Uint8Array, done: Acknowledge) => number | LogFull | LogUnavailable
-  /** All or none, one acknowledgement, contiguous offsets; answers the first one. At least one record. */
+  /** All or none, one acknowledgement, contiguous offsets; answers the first one. */
   readonly appendAll: (
     records: ReadonlyArray<Uint8Array>,
     done: Acknowledge

@@ -75,10 +75,14 @@ export class GroupCommit {
   private spare: Batch
   private writingBytes = 0
   private isClosing = false
+  // Made once: refusals come by the thousand when they come, and an error with a stack is dear.
+  private readonly atCap: LogFull
+  private readonly diskBehind = new LogFull({ retryAfterSeconds: 1 })
   private wake: (() => void) | undefined = undefined
 
   constructor(options: GroupCommitOptions) {
     this.options = options
+    this.atCap = new LogFull({ retryAfterSeconds: options.fullRetryAfterSeconds })
     this.durable = options.segments.endOffset()
     this.next = this.durable
     this.gathering = newBatch(options.maxBatchBytes)
@@ -142,7 +146,7 @@ export class GroupCommit {
 
   private refuse(needed: number): LogFull | LogUnavailable | undefined {
     if (this.refusal !== undefined) return this.refusal
-    const { capBytes, maxBatchBytes, segments, fullRetryAfterSeconds } = this.options
+    const { capBytes, maxBatchBytes, segments } = this.options
     const batch = this.gathering
     if (needed > maxBatchBytes - headerBytes) {
       throw new RangeError(
@@ -150,11 +154,11 @@ export class GroupCommit {
       )
     }
     if (segments.bytes() + this.writingBytes + batch.used + needed > capBytes) {
-      return new LogFull({ retryAfterSeconds: fullRetryAfterSeconds })
+      return this.atCap
     }
     // More than a whole batch waits for the disk: records come in faster than it takes them.
     if (batch.used + needed > batch.bytes.length && !hasRoom(batch, needed, maxBatchBytes)) {
-      return new LogFull({ retryAfterSeconds: 1 })
+      return this.diskBehind
     }
     return undefined
   }
@@ -180,6 +184,8 @@ export class GroupCommit {
 
   private write(batch: Batch): Effect.Effect<void, FileFailed> {
     return Effect.gen({ self: this }, function* () {
+      // An empty `appendAll` waits for what came before it, and is no frame.
+      if (batch.count === 0) return
       const { logId, segments, onDurable } = this.options
       const appendedAtMillis = Math.trunc(yield* Clock.currentTimeMillis)
       const stamp = { logId, baseOffset: this.durable, count: batch.count, appendedAtMillis }

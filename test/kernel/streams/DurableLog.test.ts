@@ -84,6 +84,26 @@ describe("a durable log", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("acknowledges an empty group, which leaves no trace", () =>
+    Effect.gen(function* () {
+      const options = { directory: yield* temporaryDirectory, consumers: ["sink"] }
+      const appendNothing = (log: DurableLog.DurableLog) =>
+        Effect.callback<number>((resume) => {
+          const offset = log.appendAll([], () => resume(Effect.succeed(Number(offset))))
+        })
+      yield* session(options, (log) =>
+        Effect.gen(function* () {
+          assert.strictEqual(yield* appendNothing(log), 0)
+          yield* appendTexts(log, ["a"])
+          assert.strictEqual(yield* appendNothing(log), 1)
+        })
+      )
+      yield* session(options, (log) =>
+        Effect.map(readAll(log, "sink"), (found) => assert.deepStrictEqual(texts(found), ["a"]))
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("reads the same from disk as from memory, whatever the limits, over many segments", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory

@@ -37,12 +37,14 @@ const startAppending = (
         for (const line of lines) if (line !== "open") acknowledged.push(Number(line))
         waiting?.()
       })
+      const ended = once(child, "exit").then(() => {
+        throw new Error("the appending process ended by itself")
+      })
+      // Ends with the kill, when nobody listens any more.
+      ended.catch(() => waiting?.())
       const until = async (count: number): Promise<void> => {
         while (acknowledged.length < count) {
-          await new Promise<void>((resolve, reject) => {
-            waiting = resolve
-            child.once("exit", () => reject(new Error("the appending process ended by itself")))
-          })
+          await Promise.race([ended, new Promise<void>((resolve) => (waiting = resolve))])
         }
       }
       const killed = async (): Promise<void> => {
@@ -136,13 +138,13 @@ const mountProblem = (directory: string): string | undefined => {
 }
 
 describe("a full disk", () => {
-  it.live("refuses records, keeps those acknowledged, and goes on by itself when there is room", (test) =>
+  it.live("refuses records, keeps those acknowledged, and goes on by itself when there is room", (context) =>
     Effect.gen(function* () {
       const mountPoint = yield* temporaryDirectory
       const problem = mountProblem(mountPoint)
       if (problem !== undefined) {
         assert.notStrictEqual(process.env["REQUIRE_ALL"], "1", problem)
-        return test.skip(`mounting a tmpfs takes root: ${problem}`)
+        return context.skip(`mounting a tmpfs takes root: ${problem}`)
       }
       yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("umount", ["-l", mountPoint])))
       const ballast = join(mountPoint, "ballast")
