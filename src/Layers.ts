@@ -1,0 +1,169 @@
+import { NodeServices } from "@effect/platform-node"
+import { Effect, Layer, Redacted } from "effect"
+import { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { join } from "node:path"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import { Api } from "#schemas/Api.ts"
+import * as AccountRoutes from "./accounts/AccountRoutes.ts"
+import * as AdminRoutes from "./accounts/AdminRoutes.ts"
+import * as Authentication from "./accounts/Authentication.ts"
+import { Files } from "./accounts/Files.ts"
+import { FirstBoot } from "./accounts/FirstBoot.ts"
+import { KeyDirectory } from "./accounts/KeyDirectory.ts"
+import { Keys } from "./accounts/Keys.ts"
+import * as KeysRoutes from "./accounts/KeysRoutes.ts"
+import * as RateLimiting from "./accounts/RateLimiting.ts"
+import { RequestCounts } from "./accounts/RequestCounts.ts"
+import { UserDirectory } from "./accounts/UserDirectory.ts"
+import { Users } from "./accounts/Users.ts"
+import { DropCounts } from "./analytics/DropCounts.ts"
+import { EventDrain } from "./analytics/EventDrain.ts"
+import { EventIds } from "./analytics/EventIds.ts"
+import { EventLog } from "./analytics/EventLog.ts"
+import { EventRates } from "./analytics/EventRates.ts"
+import { GeoIp } from "./analytics/GeoIp.ts"
+import * as ImportRoutes from "./analytics/ImportRoutes.ts"
+import { Imports } from "./analytics/Imports.ts"
+import { Ingest } from "./analytics/Ingest.ts"
+import { ingestRoutes } from "./analytics/IngestRoutes.ts"
+import { Realtime } from "./analytics/Realtime.ts"
+import { Salts } from "./analytics/Salts.ts"
+import { SaltStore } from "./analytics/SaltStore.ts"
+import { SiteDirectory } from "./analytics/SiteDirectory.ts"
+import { Sites } from "./analytics/Sites.ts"
+import * as SitesRoutes from "./analytics/SitesRoutes.ts"
+import { Stats } from "./analytics/Stats.ts"
+import * as StatsRoutes from "./analytics/StatsRoutes.ts"
+import { AppConfig, type Network } from "./Config.ts"
+import { Blobs } from "./infra/blobs/Blobs.ts"
+import * as Edge from "./infra/http/Edge.ts"
+import * as Faults from "./infra/http/Faults.ts"
+import * as JsonBody from "./infra/http/JsonBody.ts"
+import * as KnownPaths from "./infra/http/KnownPaths.ts"
+import * as Redis from "./infra/redis/Redis.ts"
+import * as RedisTokenLease from "./infra/redis/RedisTokenLease.ts"
+import * as Stores from "./infra/Stores.ts"
+import { Readiness } from "./infra/telemetry/Readiness.ts"
+import * as Front from "./infra/uws/Front.ts"
+import { HotRoutes } from "./infra/uws/HotRoute.ts"
+import * as DocsRoutes from "./system/DocsRoutes.ts"
+import * as ReadinessChecks from "./system/ReadinessChecks.ts"
+import * as SystemRoutes from "./system/SystemRoutes.ts"
+
+/** The only place that wires: each layer is given what it needs, from the stores up to the routes. */
+
+const rateBuckets = Layer.unwrap(
+  Effect.map(AppConfig, ({ limits, redisUrl }) => {
+    const options = {
+      rateBurst: limits.rateBurst,
+      idleMillis: limits.rateBucketIdleMillis,
+      leaseTokens: limits.rateLeaseTokens
+    }
+    if (redisUrl === undefined) return RateBuckets.layer(options)
+    return RateBuckets.layerShared(options).pipe(
+      Layer.provide(RedisTokenLease.layer),
+      Layer.provide(Redis.layer({ url: Redacted.make(Redacted.value(redisUrl)) }))
+    )
+  })
+)
+
+const blobs = Layer.unwrap(
+  Effect.map(AppConfig, ({ dataDir }) => Blobs.layer({ directory: join(dataDir, "files") }))
+)
+
+/** Users, keys and files, over Postgres and the disk. The first boot comes before the directories read the tables. */
+const accounts = Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rateBuckets).pipe(
+  Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
+  Layer.provide(blobs),
+  Layer.provideMerge(FirstBoot.layer)
+)
+
+/** From the log upwards: ids and realtime figures are read from it, the drain carries it into ClickHouse. */
+const analytics = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer).pipe(
+  Layer.provideMerge(Ingest.layer),
+  Layer.provideMerge(
+    Layer.mergeAll(
+      EventDrain.layer,
+      EventIds.layer,
+      Realtime.layer,
+      DropCounts.layer,
+      EventRates.layer,
+      GeoIp.layer,
+      Salts.layer.pipe(Layer.provide(SaltStore.layer))
+    )
+  ),
+  Layer.provideMerge(Layer.merge(EventLog.layer, SiteDirectory.layer))
+)
+
+const middleware = Layer.mergeAll(
+  Authentication.layer,
+  RateLimiting.layer,
+  Faults.layer,
+  JsonBody.layer,
+  AccountRoutes.pagesForAdmins
+)
+
+const groups = Layer.mergeAll(
+  AccountRoutes.layer,
+  AdminRoutes.layer,
+  KeysRoutes.layer,
+  SitesRoutes.layer,
+  StatsRoutes.layer,
+  ImportRoutes.layer,
+  SystemRoutes.layer
+).pipe(Layer.provide(middleware))
+
+const routes = Layer.unwrap(
+  Effect.map(AppConfig, ({ corsOrigins }) =>
+    Layer.mergeAll(HttpApiBuilder.layer(Api), DocsRoutes.layer).pipe(
+      Layer.provide(
+        Edge.layer({ known: KnownPaths.make(Api, DocsRoutes.paths), corsOrigins: [...corsOrigins] })
+      )
+    )
+  )
+).pipe(
+  Layer.provide(groups),
+  Layer.provide([Etag.layer, HttpPlatform.layer]),
+  Layer.provide(NodeServices.layer)
+)
+
+const cidrOf = ({ address, prefix }: Network): string => `${address}/${prefix}`
+
+const front = Layer.unwrap(
+  Effect.map(AppConfig, ({ corsOrigins, host, limits, port, trustProxy }) =>
+    Front.layer({
+      host,
+      port,
+      corsOrigins: [...corsOrigins],
+      trustProxy: typeof trustProxy === "number" ? trustProxy : trustProxy.map(cidrOf),
+      limits: { maxHeaderBytes: limits.headerBytes, drainDeadlineMillis: limits.drainMillis }
+    })
+  )
+).pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))
+
+/** Built after the front, and so closed before it: `/readyz` says 503 while the listener still answers. */
+const drainNotice = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const readiness = yield* Readiness
+    const { limits } = yield* AppConfig
+    yield* HttpServer.HttpServer
+    yield* Effect.addFinalizer(() => Effect.andThen(readiness.drain, Effect.sleep(limits.drainNoticeMillis)))
+  })
+)
+
+/** The whole server. What is left for the caller is the configuration. */
+export const layer = Layer.merge(
+  HttpRouter.serve(routes, {
+    routerConfig: Edge.routerConfig,
+    disableLogger: true,
+    disableListenLog: true
+  }),
+  drainNotice
+).pipe(
+  Layer.provideMerge(front),
+  Layer.provide(ReadinessChecks.layer),
+  Layer.provideMerge(Layer.merge(accounts, analytics)),
+  Layer.provideMerge(Readiness.layer),
+  Layer.provideMerge(Stores.layer)
+)

@@ -1,0 +1,172 @@
+import { createHash, randomUUID } from "node:crypto"
+import * as fs from "node:fs/promises"
+import { join } from "node:path"
+import { Context, Effect, Layer, Predicate, Schedule, Schema, Stream } from "effect"
+
+/** More bytes came than the caller allows. */
+export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
+  maxBytes: Schema.Number
+}) {}
+
+/** No room on the disk (ENOSPC, EDQUOT); what had been written is removed. */
+export class DiskFull extends Schema.TaggedError<DiskFull>()("DiskFull", { cause: Schema.Defect() }) {}
+
+export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
+
+export interface WrittenBlob {
+  readonly sizeBytes: number
+  readonly sha256: Uint8Array
+}
+
+export interface ByteRange {
+  /** first byte, from 0 */
+  readonly from: number
+  /** one past the last byte */
+  readonly to: number
+}
+
+/**
+ * Files on disk under `<directory>/<two characters>/<id>`. A blob is there whole or not at all: bytes go to a temporary
+ * file, which is synced, renamed, and its directory synced. A crash before the rename leaves a temporary file, which is
+ * swept; a crash between the rename and the row that names the blob leaves a file that nothing refers to.
+ */
+export class Blobs extends Context.Service<
+  Blobs,
+  {
+    /** `id` must be one of ours: it becomes a file name. The source's own failures pass through. */
+    write<E, R>(
+      id: string,
+      source: Stream.Stream<Uint8Array, E, R>,
+      options: { readonly maxBytes: number }
+    ): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull, R>
+    /** the bytes of a range; fails only before the first byte */
+    read(id: string, range: ByteRange): Effect.Effect<Stream.Stream<Uint8Array>, BlobNotFound>
+    /** a blob that is not there is fine */
+    remove(id: string): Effect.Effect<void>
+  }
+>()("signalbox/infra/Blobs") {
+  static readonly layer = (options: BlobOptions) => Layer.effect(Blobs, make(options))
+}
+
+export interface BlobOptions {
+  readonly directory: string
+  /** where the disk's faults come from in tests; the file system by default */
+  readonly open?: (path: string) => Promise<WritableFile>
+}
+
+/** What writing needs of a `FileHandle`. */
+export interface WritableFile {
+  writeFile(chunk: Uint8Array): Promise<void>
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+/** A temporary file that nobody has written to for this long belongs to an upload that died with its process. */
+const staleMillis = 3_600_000
+
+/** `wx`: a temporary name is never reused, so an existing file is a fault. */
+const openNew = (path: string): Promise<WritableFile> => fs.open(path, "wx", 0o600)
+
+const make = Effect.fnUntraced(function* ({ directory, open = openNew }: BlobOptions) {
+  const temporary = join(directory, "tmp")
+  yield* Effect.promise(() => fs.mkdir(temporary, { recursive: true, mode: 0o700 }))
+  yield* sweep(temporary).pipe(Effect.repeat(Schedule.spaced(staleMillis)), Effect.forkScoped)
+  const folderOf = (id: string) => join(directory, id.slice(-2))
+  const pathOf = (id: string) => join(folderOf(id), id)
+
+  const write: Blobs["Service"]["write"] = (id, source, { maxBytes }) =>
+    Effect.gen(function* () {
+      const path = join(temporary, randomUUID())
+      const written = yield* writeTemporary(open, path, source, maxBytes).pipe(
+        Effect.onError(() => Effect.promise(() => fs.rm(path, { force: true })))
+      )
+      yield* disk(() => publish(path, folderOf(id), pathOf(id)))
+      return written
+    })
+
+  return Blobs.of({
+    write,
+    read: (id, range) =>
+      Effect.map(
+        Effect.tryPromise({ try: () => fs.access(pathOf(id)), catch: () => new BlobNotFound({ id }) }),
+        () => streamOf(pathOf(id), range)
+      ),
+    remove: (id) => Effect.promise(() => fs.rm(pathOf(id), { force: true }))
+  })
+})
+
+const writeTemporary = <E, R>(
+  open: (path: string) => Promise<WritableFile>,
+  path: string,
+  source: Stream.Stream<Uint8Array, E, R>,
+  maxBytes: number
+): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull, R> =>
+  Effect.acquireUseRelease(
+    disk(() => open(path)),
+    (file) =>
+      Effect.gen(function* () {
+        const hash = createHash("sha256")
+        let sizeBytes = 0
+        yield* Stream.runForEach(source, (chunk): Effect.Effect<void, BlobTooLarge | DiskFull> => {
+          sizeBytes += chunk.length
+          if (sizeBytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
+          hash.update(chunk)
+          return disk(() => file.writeFile(chunk))
+        })
+        yield* disk(() => file.sync())
+        return { sizeBytes, sha256: hash.digest() }
+      }),
+    (file) => Effect.promise(() => file.close())
+  )
+
+/** The rename makes the blob visible, the sync of its folder makes that last. */
+const publish = async (from: string, folder: string, to: string): Promise<void> => {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  await fs.rename(from, to)
+  const handle = await fs.open(folder, "r")
+  await handle.sync().finally(() => handle.close())
+}
+
+const streamOf = (path: string, { from, to }: ByteRange): Stream.Stream<Uint8Array> =>
+  from >= to
+    ? Stream.empty
+    : Stream.unwrap(
+        Effect.map(
+          Effect.acquireRelease(
+            Effect.promise(() => fs.open(path, "r")),
+            (handle) => Effect.promise(() => handle.close())
+          ),
+          (handle) =>
+            Stream.fromAsyncIterable(
+              handle.createReadStream({ start: from, end: to - 1, autoClose: false, highWaterMark: 65_536 }),
+              (cause) => cause
+            ).pipe(Stream.orDie)
+        )
+      )
+
+const disk = <A>(run: () => Promise<A>): Effect.Effect<A, DiskFull> =>
+  Effect.tryPromise({ try: run, catch: (cause) => cause }).pipe(
+    Effect.catch((cause) => (isFull(cause) ? Effect.fail(new DiskFull({ cause })) : Effect.die(cause)))
+  )
+
+const isFull = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && (cause.code === "ENOSPC" || cause.code === "EDQUOT")
+
+const sweep = (temporary: string) =>
+  Effect.promise(async () => {
+    let swept = 0
+    for (const name of await fs.readdir(temporary)) {
+      const path = join(temporary, name)
+      const isStale = await fs.stat(path).then(
+        ({ mtimeMs }) => Date.now() - mtimeMs > staleMillis,
+        () => false
+      )
+      if (isStale) await fs.rm(path, { force: true })
+      if (isStale) swept++
+    }
+    return swept
+  }).pipe(
+    Effect.flatMap((swept) =>
+      swept > 0 ? Effect.logInfo(`Removed ${swept} uploads that were never finished`) : Effect.void
+    )
+  )

@@ -1,0 +1,30 @@
+import type { ByteRange } from "#src/infra/blobs/Blobs.ts"
+
+/** What a `Range` header asks of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
+export type RangeWish =
+  /** none, several, or not understood: the whole body, 200 */
+  | { readonly _tag: "Whole" }
+  | { readonly _tag: "Part"; readonly range: ByteRange }
+  /** nothing of the body is in it: 416 */
+  | { readonly _tag: "Unsatisfiable" }
+
+const whole: RangeWish = { _tag: "Whole" }
+const unsatisfiable: RangeWish = { _tag: "Unsatisfiable" }
+
+export const rangeWish = (header: string | undefined, sizeBytes: number): RangeWish => {
+  const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(header?.trim() ?? "") ?? []
+  if (first === undefined || last === undefined || (first === "" && last === "")) return whole
+  if (first === "") {
+    const length = Math.min(Number(last), sizeBytes)
+    return length === 0 ? unsatisfiable : { _tag: "Part", range: { from: sizeBytes - length, to: sizeBytes } }
+  }
+  const from = Number(first)
+  const to = last === "" ? sizeBytes : Math.min(Number(last) + 1, sizeBytes)
+  if (last !== "" && Number(last) < from) return whole
+  return from >= sizeBytes ? unsatisfiable : { _tag: "Part", range: { from, to } }
+}
+
+/** Whether `If-None-Match` names this entity tag, weakly compared. Source: RFC 9110, 13.1.2. */
+export const isNoneMatch = (header: string | undefined, etag: string): boolean =>
+  header !== undefined &&
+  (header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag))

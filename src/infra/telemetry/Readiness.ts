@@ -1,0 +1,69 @@
+import { Context, Effect, Layer, type Scope } from "effect"
+
+/** How one component is. `degraded`: it lacks something that `detail` names, and traffic is still served. */
+export interface ComponentState {
+  readonly status: "up" | "degraded" | "down"
+  readonly detail?: string
+}
+
+export interface ReadinessReport {
+  readonly status: "ready" | "unready" | "draining"
+  readonly components: Readonly<Record<string, ComponentState>>
+}
+
+/**
+ * What `/readyz` says. Each part of the server registers a check of its own; a part that is `down` makes the server
+ * unready (503), so a part whose absence others survive (Postgres: keys are served from memory) reports `degraded`.
+ */
+export class Readiness extends Context.Service<
+  Readiness,
+  {
+    /** the check is asked at every report, for at most `checkTimeoutMillis`, until the scope closes */
+    register(name: string, check: Effect.Effect<ComponentState>): Effect.Effect<void, never, Scope.Scope>
+    /** from now on the server is not ready: the first step of a shutdown */
+    readonly drain: Effect.Effect<void>
+    readonly report: Effect.Effect<ReadinessReport>
+  }
+>()("signalbox/infra/Readiness") {
+  static readonly layer = Layer.sync(Readiness, () => make())
+}
+
+/** A component that does not answer within this is down. */
+const checkTimeoutMillis = 2000
+
+const make = (): Readiness["Service"] => {
+  const checks = new Map<string, Effect.Effect<ComponentState>>()
+  let isDraining = false
+  return {
+    register: (name, check) =>
+      Effect.acquireRelease(
+        Effect.sync(() => checks.set(name, check)),
+        () => Effect.sync(() => checks.delete(name))
+      ).pipe(Effect.asVoid),
+    drain: Effect.sync(() => {
+      isDraining = true
+    }),
+    report: Effect.gen(function* () {
+      const states = yield* Effect.forEach(
+        checks,
+        ([name, check]) => Effect.map(bounded(check), (state) => [name, state] as const),
+        { concurrency: "unbounded" }
+      )
+      const isDown = states.some(([, state]) => state.status === "down")
+      return {
+        status: isDraining ? ("draining" as const) : isDown ? ("unready" as const) : ("ready" as const),
+        components: Object.fromEntries(states)
+      }
+    })
+  }
+}
+
+const bounded = (check: Effect.Effect<ComponentState>): Effect.Effect<ComponentState> =>
+  check.pipe(
+    Effect.timeoutOrElse({
+      duration: checkTimeoutMillis,
+      orElse: () =>
+        Effect.succeed<ComponentState>({ status: "down", detail: `no answer in ${checkTimeoutMillis} ms` })
+    }),
+    Effect.catchDefect(() => Effect.succeed<ComponentState>({ status: "down", detail: "the check failed" }))
+  )

@@ -1,0 +1,21 @@
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { AppConfig } from "./Config.ts"
+import * as Log from "./infra/telemetry/Log.ts"
+import * as Otlp from "./infra/telemetry/Otlp.ts"
+import * as Layers from "./Layers.ts"
+import packageJson from "../package.json" with { type: "json" }
+import { announce, explainFailure } from "./Start.ts"
+
+const telemetry = Layer.unwrap(
+  Effect.map(AppConfig, ({ logLevel, otelEndpoint }) =>
+    Layer.merge(Log.layer(logLevel), Otlp.layer({ endpoint: otelEndpoint, version: packageJson.version }))
+  )
+)
+
+const server = Layer.launch(Layer.provide(announce, Layers.layer)).pipe(
+  Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)),
+  explainFailure
+)
+
+NodeRuntime.runMain(server, { disableErrorReporting: true })

@@ -1,0 +1,19 @@
+import { Layer } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpApiScalar, OpenApi } from "effect/http-api"
+import { PublishedApi } from "#schemas/Api.ts"
+
+const openapiPath = "/openapi.json"
+const docsPath = "/docs"
+
+/** What these routes add to the known paths of the API. */
+export const paths = [
+  ["GET", openapiPath],
+  ["GET", docsPath]
+] as const
+
+/** The contract, for programs and for people. The page's script is part of the answer: no CDN is asked. */
+export const layer = Layer.mergeAll(
+  HttpRouter.add("GET", openapiPath, HttpServerResponse.jsonUnsafe(OpenApi.fromApi(PublishedApi))),
+  HttpApiScalar.layer(PublishedApi, { path: docsPath, scalar: { withDefaultFonts: false } })
+)
