@@ -1,0 +1,90 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { TestClock } from "effect/testing"
+import { DropCounts } from "#src/analytics/DropCounts.ts"
+import { TestStores } from "#test/stores/TestStores.ts"
+import { noon } from "./Senders.ts"
+
+const siteIds = ["st_0000000000000000000001", "st_0000000000000000000002"]
+const [one = "", two = ""] = siteIds
+
+const withSites = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const user = "usr_0000000000000000000001"
+  yield* sql`INSERT INTO users ${sql.insert({ id: user, email: "a@b.example", name: "A", role: "user" })} ON CONFLICT DO NOTHING`
+  for (const id of siteIds) {
+    yield* sql`INSERT INTO sites (id, user_id, name, domain, secret_prefix, secret_hash, visitor_secret)
+      VALUES (${id}, ${user}, 'S', 'example.org', 'ssk_', sha256(${id}::text::bytea), 'x') ON CONFLICT DO NOTHING`
+  }
+  return sql
+})
+
+/** Counts as a process has them, for as long as the scope. */
+const start = Effect.map(Layer.build(Layer.fresh(DropCounts.layer)), (context) =>
+  Effect.runSync(Effect.provide(DropCounts, context))
+)
+
+const total = (site: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const [row] = yield* sql<{
+      sum: number
+    }>`SELECT coalesce(sum(count), 0)::float8 AS sum FROM drops WHERE site = ${site}`
+    return row?.sum
+  })
+
+layer(TestStores.layer)("counts of dropped events", (it) => {
+  it.effect("are kept per site, UTC day and reason, and added up over processes", () =>
+    Effect.gen(function* () {
+      yield* withSites
+      const [first, second] = [yield* start, yield* start]
+      for (let n = 0; n < 3; n++) first.count(one, "bot", noon)
+      first.count(one, "hostname", noon + 86_400_000)
+      first.count(two, "bot", noon)
+      assert.deepStrictEqual(yield* first.ofSite(one, "2026-11-21"), [
+        { site: one, day: "2026-11-21", reason: "bot", count: 3 },
+        { site: one, day: "2026-11-22", reason: "hostname", count: 1 }
+      ])
+      second.count(one, "bot", noon)
+      assert.deepStrictEqual(yield* second.ofSite(one, "2026-11-21"), [
+        { site: one, day: "2026-11-21", reason: "bot", count: 4 },
+        { site: one, day: "2026-11-22", reason: "hostname", count: 1 }
+      ])
+      assert.strictEqual((yield* second.ofSite(one, "2026-11-22")).length, 1)
+    })
+  )
+
+  it.effect("are written by themselves every second, and when the process ends", () =>
+    Effect.gen(function* () {
+      yield* withSites
+      const before = (yield* total(two)) ?? 0
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const drops = yield* start
+          drops.count(two, "rate", noon)
+          yield* TestClock.adjust(1_000)
+          // The write is real I/O behind a test clock: wait for it, not for time.
+          while ((yield* total(two)) !== before + 1) yield* Effect.promise(() => new Promise(setImmediate))
+          drops.count(two, "rate", noon)
+        })
+      )
+      assert.strictEqual(yield* total(two), before + 2)
+    })
+  )
+
+  it.effect("wait while Postgres does not take them", () =>
+    Effect.gen(function* () {
+      const sql = yield* withSites
+      const drops = yield* start
+      const before = (yield* total(two)) ?? 0
+      yield* sql`ALTER TABLE drops RENAME TO away`
+      drops.count(two, "late", noon)
+      assert.isTrue(yield* Effect.isFailure(drops.ofSite(two, "2026-11-21")))
+      yield* sql`ALTER TABLE away RENAME TO drops`
+      drops.count(two, "late", noon)
+      yield* drops.ofSite(two, "2026-11-21")
+      assert.strictEqual(yield* total(two), before + 2)
+    })
+  )
+})
