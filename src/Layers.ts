@@ -22,6 +22,7 @@ import { EventDrain } from "./analytics/EventDrain.ts"
 import { EventIds } from "./analytics/EventIds.ts"
 import { EventLog } from "./analytics/EventLog.ts"
 import { EventRates } from "./analytics/EventRates.ts"
+import { FirstEvents } from "./analytics/FirstEvents.ts"
 import { GeoIp } from "./analytics/GeoIp.ts"
 import * as ImportRoutes from "./analytics/ImportRoutes.ts"
 import { Imports } from "./analytics/Imports.ts"
@@ -84,7 +85,7 @@ const analytics = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer).pipe(
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(
-      EventDrain.layer,
+      EventDrain.layer.pipe(Layer.provide(FirstEvents.layer)),
       EventIds.layer,
       Realtime.layer,
       DropCounts.layer,

@@ -30,6 +30,10 @@ export const limits = {
   visitorEventsPerMinute: 300,
   /** collected events a second for one site */
   siteEventsPerSecond: 6_000,
+  /** visitors a minute whose events are counted; beyond it the older half is forgotten */
+  limitedVisitors: 1_000_000,
+  /** sites whose collected events are counted; beyond it the oldest is forgotten */
+  limitedSites: 100_000,
   /** an idle bucket is forgotten after this long; it would be full again by then */
   rateBucketIdleMillis: 120_000,
   /** requests' worth of tokens that one machine leases from Redis at a time */

@@ -54,7 +54,7 @@ export const layer = Layer.effectDiscard(
     yield* register(
       "rate-limits",
       Effect.sync(() =>
-        buckets.sharing() === "away" ? degraded("Redis is away: every process limits on its own") : up
+        buckets.stats().sharing === "away" ? degraded("Redis is away: every process limits on its own") : up
       )
     )
   })
