@@ -4,6 +4,7 @@ import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { EventLog, eventLogConsumers } from "./EventLog.ts"
 import * as EventSink from "./EventSink.ts"
+import { FirstEvents } from "./FirstEvents.ts"
 import * as SharedFlush from "./SharedFlush.ts"
 
 export interface EventDrainStats {
@@ -25,7 +26,8 @@ export class EventDrain extends Context.Service<
     Effect.gen(function* () {
       const log = yield* EventLog
       const { limits } = yield* AppConfig
-      const sink = yield* EventSink.make
+      const firstEvents = yield* FirstEvents
+      const sink = yield* EventSink.make(firstEvents.note)
       const batcher = yield* Batcher.run({
         log,
         consumer: log.consumer(eventLogConsumers.clickHouse),

@@ -32,9 +32,11 @@ export interface EventSink extends Sink {
 /**
  * Drains the event log into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
  * repeated with the batch's token, or after a crash compared with what is there; visits are absolute rows and may be
- * written twice.
+ * written twice. `onStored` hears the site of every event that has got there.
  */
-export const make: Effect.Effect<EventSink, never, ClickHouse> = Effect.gen(function* () {
+export const make = Effect.fnUntraced(function* (
+  onStored: (site: string) => void = () => undefined
+): Effect.fn.Return<EventSink, never, ClickHouse> {
   const clickhouse = yield* ClickHouse
   const visits = new VisitUpdate(clickhouse, yield* monotonicMillis)
   const nextVersion = versions(clickhouse)
@@ -55,6 +57,7 @@ export const make: Effect.Effect<EventSink, never, ClickHouse> = Effect.gen(func
       const ver = yield* nextVersion
       yield* visits.apply(events, batch, ver, yield* monotonicMillis, insertVisits)
       counted.events += events.length
+      for (const { site } of events) onStored(site)
     })
 
   return {

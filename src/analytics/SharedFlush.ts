@@ -37,6 +37,10 @@ export const make = Effect.fnUntraced(function* <E>({
     if (!isPending()) return Effect.void
     const shared = Deferred.makeUnsafe<void, E>()
     waiting = shared
-    return Effect.andThen(Effect.forkIn(start(shared), scope), Deferred.await(shared))
+    // It starts at once: a fiber that is interrupted before it runs would leave its readers waiting.
+    return Effect.andThen(
+      Effect.forkIn(start(shared), scope, { startImmediately: true }),
+      Deferred.await(shared)
+    )
   })
 })

@@ -45,7 +45,7 @@ const range = (from: number, to: number) => Array.from({ length: to - from }, (_
 describe("the event sink", () => {
   it.effect("writes each event of a batch once, with its place in the log", () =>
     Effect.gen(function* () {
-      const sink = yield* EventSink.make
+      const sink = yield* EventSink.make()
       yield* sink.write(sinkBatch([view(0), view(1), view(2, { visitor: 5n })]))
       yield* sink.write(sinkBatch([view(3)], { from: 3 }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 4))
@@ -60,7 +60,7 @@ describe("the event sink", () => {
         `changes nothing when a batch is repeated after its insert into ${table} failed ${when} it was done`,
         () =>
           Effect.gen(function* () {
-            const sink = yield* EventSink.make
+            const sink = yield* EventSink.make()
             yield* sink.write(sinkBatch([view(0), view(1, { visitor: 5n })]))
             const batch = sinkBatch(
               [view(2), view(90), view(3, { visitor: 5n, kind: "event", name: "buy" })],
@@ -80,9 +80,9 @@ describe("the event sink", () => {
   it.effect("writes only what is missing of a batch that a crash left in flight", () =>
     Effect.gen(function* () {
       const events = [view(0), view(1), view(2), view(60), view(61)]
-      const before = yield* EventSink.make
+      const before = yield* EventSink.make()
       yield* before.write(sinkBatch(events.slice(0, 2)))
-      const after = yield* EventSink.make
+      const after = yield* EventSink.make()
       yield* after.write(sinkBatch(events, { recovering: true }))
       yield* after.write(sinkBatch(events, { recovering: true }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
@@ -92,7 +92,7 @@ describe("the event sink", () => {
 
   it.effect("takes back the visit that a late event joins to another", () =>
     Effect.gen(function* () {
-      const sink = yield* EventSink.make
+      const sink = yield* EventSink.make()
       yield* sink.write(sinkBatch([view(0), view(50)]))
       assert.strictEqual((yield* visitsInStore).length, 2)
       yield* sink.write(sinkBatch([view(25)], { from: 2 }))
@@ -104,8 +104,8 @@ describe("the event sink", () => {
 
   it.effect("goes on after a restart, also with a new log, from what the store has", () =>
     Effect.gen(function* () {
-      yield* (yield* EventSink.make).write(sinkBatch([view(0), view(1)]))
-      const restarted = yield* EventSink.make
+      yield* (yield* EventSink.make()).write(sinkBatch([view(0), view(1)]))
+      const restarted = yield* EventSink.make()
       yield* restarted.write(sinkBatch([view(2)], { logId: 3n }))
       assert.strictEqual(restarted.stats().recomputed, 1)
       const [visit] = yield* visitsInStore
@@ -146,7 +146,7 @@ layer(TestStores.layer)("visits in the store", (it) => {
       for (const [found, sizes] of cases) {
         yield* clickhouse.command("TRUNCATE TABLE events")
         yield* clickhouse.command("TRUNCATE TABLE visits")
-        let sink = yield* EventSink.make
+        let sink = yield* EventSink.make()
         const events = found.map((arrival) => {
           const ts = midnight + arrival.second * 1000
           return storedEvent({
@@ -164,7 +164,7 @@ layer(TestStores.layer)("visits in the store", (it) => {
           yield* sink.write(batch)
           // A restart now and then, which also repeats the batch before it.
           if (size === 1) {
-            sink = yield* EventSink.make
+            sink = yield* EventSink.make()
             yield* sink.write({ ...batch, recovering: true })
           }
           from += size

@@ -165,7 +165,7 @@ const fill = Effect.fnUntraced(function* (events: ReadonlyArray<StoredEvent>) {
   const clickhouse = yield* ClickHouse
   yield* clickhouse.command("TRUNCATE TABLE events")
   yield* clickhouse.command("TRUNCATE TABLE visits")
-  const sink = yield* EventSink.make
+  const sink = yield* EventSink.make()
   const half = Math.floor(events.length / 2)
   yield* sink.write(sinkBatch(events.slice(0, half)))
   yield* sink.write(sinkBatch(events.slice(half), { from: half }))

@@ -1,0 +1,44 @@
+import { Clock, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { Realtime } from "./Realtime.ts"
+import { Sites } from "./Sites.ts"
+import { siteProblems } from "./SitesRoutes.ts"
+import { Stats } from "./Stats.ts"
+
+const away = () =>
+  Effect.fail(
+    new ServiceUnavailable({ error: "The statistics store is away; nothing is lost, try again later" })
+  )
+
+/** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
+const storeAway = <A>(read: Effect.Effect<A, SinkUnavailable | ClickHouseUnavailable | ClickHouseFailed>) =>
+  read.pipe(
+    Effect.catchTags({ SinkUnavailable: away, ClickHouseUnavailable: away, ClickHouseFailed: Effect.die })
+  )
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "stats",
+  Effect.fnUntraced(function* (handlers) {
+    const sites = yield* Sites
+    const stats = yield* Stats
+    const realtime = yield* Realtime
+    const ownSite = (id: string) =>
+      Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
+        Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
+      )
+    return handlers.handleAll({
+      siteStats: ({ params, query: { period, ...filters } }) =>
+        Effect.flatMap(ownSite(params.id), (site) => storeAway(stats.ofSite(site, period ?? "30d", filters))),
+      siteRealtime: ({ params }) =>
+        Effect.flatMap(ownSite(params.id), (site) =>
+          Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis))
+        )
+    })
+  })
+)

@@ -1,0 +1,118 @@
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { encode } from "#streams/analytics/EventRecord.ts"
+import { EventDrain } from "#src/analytics/EventDrain.ts"
+import { EventLog } from "#src/analytics/EventLog.ts"
+import { FirstEvents } from "#src/analytics/FirstEvents.ts"
+import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
+import { Sites } from "#src/analytics/Sites.ts"
+import { Stats } from "#src/analytics/Stats.ts"
+import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { TestStores } from "#test/stores/TestStores.ts"
+import { storedEvent } from "./Events.ts"
+
+/** Switches ClickHouse off for inserts and queries. */
+const outage = { isAway: false }
+
+const switched = Layer.effect(
+  ClickHouse,
+  Effect.map(ClickHouse, (clickhouse) => {
+    const unlessAway = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | ClickHouseUnavailable> =>
+      Effect.suspend((): Effect.Effect<A, E | ClickHouseUnavailable> =>
+        outage.isAway
+          ? Effect.fail(new ClickHouseUnavailable({ problem: "switched off", cause: undefined }))
+          : effect
+      )
+    const service: ClickHouseService = {
+      ...clickhouse,
+      query: (sql, parameters, settings) => unlessAway(clickhouse.query(sql, parameters, settings)),
+      insert: (table, columns, body, options) => unlessAway(clickhouse.insert(table, columns, body, options))
+    }
+    return service
+  })
+)
+
+const stores = SiteDirectory.layer.pipe(Layer.provideMerge(switched), Layer.provideMerge(TestStores.layer))
+
+const room = Layer.mergeAll(Stats.layer, Sites.layer).pipe(
+  Layer.provideMerge(EventDrain.layer),
+  Layer.provideMerge(FirstEvents.layer),
+  Layer.provideMerge(EventLog.layer),
+  Layer.provideMerge(stores)
+)
+
+const owner = "usr_0000000000000000000001"
+
+const makeSite = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  yield* sql`INSERT INTO users ${sql.insert({ id: owner, email: "a@b.example", name: "A", role: "user" })}
+    ON CONFLICT DO NOTHING`
+  const { site } = yield* (yield* Sites).create(owner, { name: "Blog", domain: "example.org" })
+  return site
+})
+
+const accept = Effect.fnUntraced(function* (site: string, visitors: number) {
+  const log = yield* EventLog
+  const now = Date.now()
+  for (let visitor = 0; visitor < visitors; visitor++) {
+    const day = Math.floor(now / 86_400_000)
+    yield* log.appendEffect(
+      encode(storedEvent({ site, ts: now, received: now, day, visitor: BigInt(visitor) }))
+    )
+  }
+})
+
+describe("the drain", () => {
+  layer(room, { excludeTestServices: true })((it) => {
+    it.effect("shows a reader what was accepted before, without waiting for a batch to fill", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite
+        const stats = yield* Stats
+        for (const total of [3, 6, 9]) {
+          yield* accept(site.id, 3)
+          const found = yield* stats.ofSite(site, "today", {})
+          assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [total, 3])
+        }
+      })
+    )
+
+    it.effect("notes when the site's first event was", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite
+        const sites = yield* Sites
+        const before = Date.now()
+        yield* accept(site.id, 1)
+        yield* (yield* EventDrain).flush
+        const noted = yield* Effect.suspend(() => sites.find(site.id, owner)).pipe(
+          Effect.repeat({
+            until: ({ firstEventAt }) => firstEventAt !== null,
+            schedule: Schedule.spaced(20)
+          })
+        )
+        assert.isAtLeast(noted.firstEventAt?.getTime() ?? 0, before)
+      })
+    )
+
+    it.effect("fails its readers while ClickHouse is away, and has everything once when it is back", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite
+        const stats = yield* Stats
+        yield* accept(site.id, 2)
+        yield* stats.ofSite(site, "today", {})
+        outage.isAway = true
+        yield* accept(site.id, 5)
+        assert.strictEqual((yield* Effect.flip(stats.ofSite(site, "today", {})))._tag, "SinkUnavailable")
+        yield* accept(site.id, 4)
+        outage.isAway = false
+        const found = yield* stats
+          .ofSite(site, "today", {})
+          .pipe(
+            Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
+          )
+        assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [11, 5])
+      })
+    )
+  })
+})
