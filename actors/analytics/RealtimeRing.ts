@@ -62,7 +62,7 @@ export type RealtimeEvent = Pick<StoredEvent, "site" | "kind" | "ts" | "visitor"
 export interface RealtimeLimits {
   /** sites with a ring of their own, 8 KB each */
   readonly sitesMax: number
-  /** pairs of visitor and page in the last five minutes, about 150 bytes each */
+  /** visitors, and pages of a visitor, in the last five minutes; about 100 bytes each */
   readonly presencesMax: number
 }
 
@@ -83,14 +83,21 @@ const historyMillis = historySeconds * 1000
 const activeSeconds = 300
 const topPages = 5
 
+/** Of one visitor in five minutes; more than a person reads. */
+const pagesMax = 100
+
 interface PresenceBudget {
   used: number
   readonly max: number
 }
 
-/** A visitor seen on a page; one object moves to the end of its map whenever it is seen again. */
+/** A visitor, and the pages that it has seen; moves to the end of its map whenever it is seen again. */
 interface Presence {
-  readonly visitor: bigint
+  second: number
+  readonly pages: Array<PageSeen>
+}
+
+interface PageSeen {
   readonly path: string
   second: number
 }
@@ -100,8 +107,8 @@ class SiteRing {
   readonly #budget: PresenceBudget
   /** page views of second s at s modulo its length; only the last `historySeconds` of them hold */
   readonly #pageviews = new Uint32Array(historySeconds)
-  /** by visitor and page, about in the order in which they were last seen */
-  readonly #presences = new Map<string, Presence>()
+  /** by visitor, about in the order in which they were last seen */
+  readonly #presences = new Map<bigint, Presence>()
 
   constructor(budget: PresenceBudget) {
     this.#budget = budget
@@ -112,7 +119,9 @@ class SiteRing {
     this.#advance(Math.max(second, Math.floor(nowMillis / 1000)))
     if (second <= this.newestSecond - historySeconds) return
     if (event.kind === "pageview") this.#pageviews[second % historySeconds]!++
-    if (second > this.newestSecond - activeSeconds) this.#see(event, second)
+    if (second <= this.newestSecond - activeSeconds) return
+    const presence = this.#see(event.visitor, second)
+    if (presence !== undefined && event.kind === "pageview") this.#seePage(event, presence, second)
   }
 
   snapshot(nowMillis: number): RealtimeSnapshot {
@@ -122,8 +131,10 @@ class SiteRing {
       const minute = minutes - 1 - index
       return { minute, pageviews: this.#pageviewsBetween(now - 60 * (minute + 1), now - 60 * minute) }
     })
+    let visitors = 0
+    for (const presence of this.#presences.values()) if (this.#isActive(presence.second)) visitors++
     return {
-      visitors: this.#visitors(),
+      visitors,
       pageviews: this.#pageviewsBetween(now - activeSeconds, this.newestSecond),
       pages: this.#busiestPages(),
       perMinute
@@ -131,8 +142,7 @@ class SiteRing {
   }
 
   clear(): void {
-    this.#budget.used -= this.#presences.size
-    this.#presences.clear()
+    for (const visitor of this.#presences.keys()) this.#forget(visitor)
   }
 
   /** Forgets the seconds and presences that a later second pushes out. Clocks that jump back change nothing. */
@@ -141,57 +151,72 @@ class SiteRing {
     const from = Math.max(this.newestSecond + 1, second - historySeconds + 1)
     for (let passed = from; passed <= second; passed++) this.#pageviews[passed % historySeconds] = 0
     this.newestSecond = second
-    for (const [key, presence] of this.#presences) {
-      if (presence.second > second - activeSeconds) break
-      this.#forget(key)
+    for (const [visitor, presence] of this.#presences) {
+      if (this.#isActive(presence.second)) break
+      this.#forget(visitor)
     }
   }
 
-  #see(event: RealtimeEvent, second: number): void {
-    const key = `${event.visitor} ${event.kind === "pageview" ? event.path : ""}`
-    const presence = this.#presences.get(key)
-    if (presence !== undefined) {
-      if (second <= presence.second) return
-      presence.second = second
-      this.#presences.delete(key)
-      this.#presences.set(key, presence)
+  #isActive(second: number): boolean {
+    return second > this.newestSecond - activeSeconds
+  }
+
+  /** Undefined where there is no room for another visitor. */
+  #see(visitor: bigint, second: number): Presence | undefined {
+    const known = this.#presences.get(visitor)
+    if (known === undefined) {
+      if (!this.#makeRoom()) return undefined
+      const presence = { second, pages: [] }
+      this.#presences.set(visitor, presence)
+      return presence
+    }
+    if (second > known.second) {
+      known.second = second
+      this.#presences.delete(visitor)
+      this.#presences.set(visitor, known)
+    }
+    return known
+  }
+
+  #seePage({ path, visitor }: RealtimeEvent, presence: Presence, second: number): void {
+    for (const page of presence.pages) {
+      if (page.path !== path) continue
+      page.second = Math.max(page.second, second)
       return
     }
+    const stale = presence.pages.findIndex((page) => !this.#isActive(page.second))
+    if (stale >= 0) presence.pages[stale] = { path, second }
+    else if (presence.pages.length < pagesMax && this.#makeRoom()) {
+      // Making room may have cost this very visitor its place.
+      if (this.#presences.has(visitor)) presence.pages.push({ path, second })
+      else this.#budget.used--
+    }
+  }
+
+  /** One more presence; this site's own oldest goes where there are too many. False: it has none to give up. */
+  #makeRoom(): boolean {
     if (this.#budget.used >= this.#budget.max) {
-      // This site's own oldest makes room; a site that has none is then too small to be shown who is on it.
       const oldest = this.#presences.keys().next()
-      if (oldest.done === true) return
+      if (oldest.done === true) return false
       this.#forget(oldest.value)
     }
     this.#budget.used++
-    this.#presences.set(key, {
-      visitor: event.visitor,
-      path: event.kind === "pageview" ? event.path : "",
-      second
-    })
+    return true
   }
 
-  #forget(key: string): void {
-    if (this.#presences.delete(key)) this.#budget.used--
-  }
-
-  /** Presences out of order (events that came late) may still be there; they do not count. */
-  *#present(): Generator<Presence> {
-    for (const presence of this.#presences.values()) {
-      if (presence.second > this.newestSecond - activeSeconds) yield presence
-    }
-  }
-
-  #visitors(): number {
-    const visitors = new Set<bigint>()
-    for (const presence of this.#present()) visitors.add(presence.visitor)
-    return visitors.size
+  #forget(visitor: bigint): void {
+    const presence = this.#presences.get(visitor)
+    if (presence === undefined) return
+    this.#budget.used -= 1 + presence.pages.length
+    this.#presences.delete(visitor)
   }
 
   #busiestPages(): RealtimeSnapshot["pages"] {
     const visitorsByPath = new Map<string, number>()
-    for (const { path } of this.#present()) {
-      if (path !== "") visitorsByPath.set(path, (visitorsByPath.get(path) ?? 0) + 1)
+    for (const { pages } of this.#presences.values()) {
+      for (const { path, second } of pages) {
+        if (this.#isActive(second)) visitorsByPath.set(path, (visitorsByPath.get(path) ?? 0) + 1)
+      }
     }
     return Array.from(visitorsByPath, ([path, visitors]) => ({ path, visitors }))
       .sort((a, b) => b.visitors - a.visitors || (a.path < b.path ? -1 : 1))

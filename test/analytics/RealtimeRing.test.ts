@@ -118,15 +118,20 @@ describe("realtime figures", () => {
     assert.strictEqual(ring.snapshot("st_1", noon).pageviews, 1)
   })
 
-  it("hold no more presences than their limit: the oldest go, page views are still counted", () => {
+  it("hold no more visitors and pages than their limit: the oldest go, page views are still counted", () => {
     const ring = new RealtimeRing({ sitesMax: 100, presencesMax: 10 })
     for (let visitor = 0; visitor < 50; visitor++) {
       ring.add(view({ visitor: BigInt(visitor), ts: noon + visitor * 1000 }), noon + visitor * 1000)
       assert.isAtMost(ring.stats().presences, 10)
     }
     ring.add(view({ site: "st_2" }), noon + 50_000)
-    assert.deepInclude(ring.snapshot("st_1", noon + 50_000), { visitors: 10, pageviews: 50 })
+    assert.deepInclude(ring.snapshot("st_1", noon + 50_000), { visitors: 5, pageviews: 50 })
     assert.deepInclude(ring.snapshot("st_2", noon + 50_000), { visitors: 0, pageviews: 1 })
+    for (let page = 0; page < 50; page++)
+      ring.add(view({ path: `/${page}`, ts: noon + 51_000 }), noon + 51_000)
+    assert.isAtMost(ring.stats().presences, 10)
+    ring.snapshot("st_1", noon + 3_600_000)
+    assert.strictEqual(ring.stats().presences, 0)
   })
 
   it("hold no more sites than their limit: the quietest goes, its presences with it", () => {
@@ -134,7 +139,7 @@ describe("realtime figures", () => {
     for (let site = 1; site <= 5; site++) {
       ring.add(view({ site: `st_${site}`, ts: noon + site * 1000 }), noon + site * 1000)
     }
-    assert.deepStrictEqual(ring.stats(), { sites: 2, presences: 2 })
+    assert.deepStrictEqual(ring.stats(), { sites: 2, presences: 4 })
     assert.strictEqual(ring.snapshot("st_5", noon + 5000).visitors, 1)
     assert.strictEqual(ring.snapshot("st_1", noon + 5000).visitors, 0)
   })
