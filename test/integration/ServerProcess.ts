@@ -6,6 +6,8 @@ import { tmpdir } from "node:os"
 import { join, normalize } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
+import { makePrivateDatabase } from "#test/stores/PrivateDatabase.ts"
+
 /**
  * A real Signalbox process on a private data directory: what the integration tests start, ask, kill with -9 and
  * start again. The port stays the same over restarts, so a client can simply try again.
@@ -18,6 +20,8 @@ export interface ServerProcess {
   readonly pid: () => number
   /** everything printed since the first start */
   readonly output: () => string
+  /** how it ended: its exit code, or null after a signal */
+  readonly ended: () => Promise<number | null>
   /** ends the process with the signal and returns when it is gone */
   readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>
   /** starts a stopped process again on the same data and port; returns when it is ready */
@@ -33,9 +37,20 @@ export interface ServerOptions {
   readonly readyTimeoutMillis?: number
 }
 
-const root = normalize(join(import.meta.dirname, "../.."))
+export const root = normalize(join(import.meta.dirname, "../.."))
 
-const freePort = (): Promise<number> =>
+/** Nothing of the test runner's own environment (vitest sets BASE_URL) reaches the server. */
+const inherited = ["PATH", "HOME", "TMPDIR", "LANG"]
+
+export const serverEnvironment = (
+  changes: Readonly<Record<string, string>> = {}
+): Readonly<Record<string, string>> => ({
+  ...Object.fromEntries(inherited.map((name) => [name, process.env[name] ?? ""])),
+  UV_THREADPOOL_SIZE: "16",
+  ...changes
+})
+
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer()
     server.on("error", reject)
@@ -65,14 +80,20 @@ export const startServer = async (options: ServerOptions = {}): Promise<ServerPr
   let child: ChildProcess | undefined
   let gone: Promise<number | null> = Promise.resolve(null)
 
+  // A suite that runs on a given PostgreSQL gives every server process a database of its own there.
+  const serverUrl = process.env["DATABASE_URL"]
+  const database =
+    serverUrl === undefined || options.env?.["DATABASE_URL"] !== undefined
+      ? undefined
+      : await makePrivateDatabase(serverUrl)
+
   const start = async (): Promise<void> => {
-    const env = {
-      ...process.env,
-      UV_THREADPOOL_SIZE: "16",
+    const env = serverEnvironment({
       PORT: String(port),
       DATA_DIR: dataDir,
+      ...(database === undefined ? {} : { DATABASE_URL: database.url }),
       ...options.env
-    }
+    })
     const started = spawn(process.execPath, [join(root, "src/main.ts")], {
       cwd: root,
       env,
@@ -109,10 +130,12 @@ export const startServer = async (options: ServerOptions = {}): Promise<ServerPr
       (JSON.parse(readFileSync(join(dataDir, "admin.json"), "utf8")) as { adminKey: string }).adminKey,
     pid: () => child?.pid ?? -1,
     output: () => output,
+    ended: () => gone,
     stop,
     start,
     dispose: async () => {
       await stop()
+      await database?.drop()
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true, maxRetries: 5 })
     }
   }
