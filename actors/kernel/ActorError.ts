@@ -34,8 +34,11 @@ export class ActorsStopped extends Schema.TaggedError<ActorsStopped>()("ActorsSt
   actor: Schema.String
 }) {}
 
+/** Why there is no living actor to be had. */
+export type ActorUnavailable = RestartIntensityExceeded | TooManyActors | ActorsStopped
+
 /** Why a message was not taken. */
-export type ActorRefusal = MailboxFull | RestartIntensityExceeded | TooManyActors | ActorsStopped
+export type ActorRefusal = ActorUnavailable | MailboxFull
 
 /** Why a message that may have been taken has no reply. */
 export type ActorError = ActorRefusal | ActorCrashed

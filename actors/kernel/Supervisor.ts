@@ -8,13 +8,7 @@ import * as Schedule from "effect/Schedule"
 import { Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import type { ActorDefinition, ActorHandle, ActorKey, ActorOptions, Handlers } from "./Actor.ts"
-import type {
-  ActorError,
-  ActorRefusal,
-  ActorsStopped,
-  RestartIntensityExceeded,
-  TooManyActors
-} from "./ActorError.ts"
+import type { ActorError, ActorRefusal, ActorUnavailable, RestartIntensityExceeded } from "./ActorError.ts"
 import * as ActorMetrics from "./ActorMetrics.ts"
 import { Envelope } from "./Mailbox.ts"
 import { monotonicMillis } from "./Monotonic.ts"
@@ -47,9 +41,7 @@ export interface Supervisor<K extends ActorKey, State, H extends Handlers, E> {
     ...args: Parameters<H[Tag]>
   ) => Effect.Effect<void, ActorRefusal>
   /** A handle for synchronous calls, as soon as the actor lives. */
-  readonly acquire: (
-    key: K
-  ) => Effect.Effect<ActorHandle<State>, E | RestartIntensityExceeded | TooManyActors | ActorsStopped>
+  readonly acquire: (key: K) => Effect.Effect<ActorHandle<State>, E | ActorUnavailable>
   /** The handle of the actor if it lives right now. */
   readonly peek: (key: K) => ActorHandle<State> | undefined
   /**

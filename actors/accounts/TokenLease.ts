@@ -1,0 +1,29 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { LeaseGrant, LeaseWanted } from "./RateBucket.ts"
+
+/** The shared buckets cannot be asked. */
+export class LeaseUnavailable extends Schema.TaggedError<LeaseUnavailable>()("LeaseUnavailable", {
+  cause: Schema.Defect()
+}) {}
+
+/**
+ * State: none here; a bucket per key that all machines share, kept by whoever provides this port (Redis).
+ * Messages: `acquire` for one key, one at a time per process; `ping`. Limits: a lease ends after `leaseMillis`, and
+ * tokens in hand count against the burst, so over all machines and any time: admitted <= burst + rate * elapsed.
+ * Restart policy: none; a failure makes the buckets process-local until `ping` succeeds.
+ * In a crash of a process what it held is given up: nobody gets it, and after `leaseMillis` nobody waits for it.
+ */
+export class TokenLease extends Context.Service<
+  TokenLease,
+  {
+    /** Replaces this process's lease of the key by `held + granted` tokens, good for `leaseMillis` from now. */
+    acquire(
+      keyId: string,
+      wanted: LeaseWanted,
+      leaseMillis: number
+    ): Effect.Effect<LeaseGrant, LeaseUnavailable>
+    readonly ping: Effect.Effect<void, LeaseUnavailable>
+  }
+>()("signalbox/accounts/TokenLease") {}
