@@ -84,7 +84,7 @@ const makeResource = async (path: string): Promise<string> => {
     return textAt(await make("/api/v1/admin/users", { json: { email, name: "Generated" } }), "id")
   }
   assert.match(path, /\/sites\/\{id\}/)
-  return (await createSite(server, "example.net")).id
+  return (await createSite(server, "example.net", key)).id
 }
 
 interface Generated {

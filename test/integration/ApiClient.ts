@@ -49,7 +49,11 @@ export interface TestSite {
   readonly secret: string
 }
 
-export const createSite = async (server: ServerProcess, domain = "example.com"): Promise<TestSite> => {
-  const answer = await ask(server, "POST", "/api/v1/sites", { json: { name: "Test", domain } })
+export const createSite = async (
+  server: ServerProcess,
+  domain = "example.com",
+  key = server.adminKey()
+): Promise<TestSite> => {
+  const answer = await ask(server, "POST", "/api/v1/sites", { key, json: { name: "Test", domain } })
   return { id: textAt(answer, "site", "id"), secret: textAt(answer, "secret") }
 }
