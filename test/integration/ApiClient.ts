@@ -1,5 +1,8 @@
 import type { ServerProcess } from "./ServerProcess.ts"
 
+/** What asking takes of a server, whether it is a process of its own or serves inside the test's. */
+export type Reachable = Pick<ServerProcess, "url" | "adminKey">
+
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -11,11 +14,14 @@ export interface Asked {
   readonly key?: string
   readonly json?: unknown
   readonly form?: FormData
+  /** a body as it is, with headers as they are */
+  readonly body?: string | Uint8Array<ArrayBuffer>
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** One request to a running server, with the admin's key unless another (or "") is given. */
 export const ask = async (
-  server: ServerProcess,
+  server: Reachable,
   method: string,
   path: string,
   asked: Asked = {}
@@ -25,9 +31,10 @@ export const ask = async (
     method,
     headers: {
       ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
-      ...(asked.json === undefined ? {} : { "content-type": "application/json" })
+      ...(asked.json === undefined ? {} : { "content-type": "application/json" }),
+      ...asked.headers
     },
-    body: asked.json === undefined ? (asked.form ?? null) : JSON.stringify(asked.json)
+    body: asked.json === undefined ? (asked.body ?? asked.form ?? null) : JSON.stringify(asked.json)
   })
   const text = await response.text()
   const isJson = response.headers.get("content-type")?.startsWith("application/json") === true

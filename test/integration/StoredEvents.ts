@@ -6,18 +6,20 @@ import { ask, type TestSite } from "./ApiClient.ts"
 import type { Outcome } from "./BeaconLoad.ts"
 import type { ServerProcess } from "./ServerProcess.ts"
 
+/** The address, with credentials, of the server's embedded ClickHouse. */
+export const embeddedClickHouse = (server: ServerProcess): { readonly url: string; readonly pid: number } =>
+  JSON.parse(readFileSync(join(server.dataDir, "clickhouse.json"), "utf8"))
+
 /**
- * How often each path of a site is stored, asked of the server's own ClickHouse with the stock client and past all of
- * the server's code.
+ * How often each path of a site is stored, asked of ClickHouse with the stock client and past all of the server's code.
+ * `clickhouseUrl` is where the server's is not embedded.
  */
 export const storedPaths = async (
   server: ServerProcess,
-  site: TestSite
+  site: TestSite,
+  clickhouseUrl = embeddedClickHouse(server).url
 ): Promise<ReadonlyMap<string, number>> => {
-  const { url, username, password, database } = JSON.parse(
-    readFileSync(join(server.dataDir, "clickhouse.json"), "utf8")
-  ) as Record<"url" | "username" | "password" | "database", string>
-  const client = createClient({ url, username, password, database })
+  const client = createClient({ url: clickhouseUrl })
   try {
     const result = await client.query({
       query: "SELECT path, count() AS n FROM events WHERE site = {site:String} GROUP BY path",
@@ -61,3 +63,5 @@ export const discrepancies = (
   doubled: [...stored].filter(([, count]) => count > 1).map(([path]) => path),
   unknown: [...stored.keys()].filter((path) => !outcomes.has(path))
 })
+
+export const none: Discrepancies = { lost: [], doubled: [], unknown: [] }
