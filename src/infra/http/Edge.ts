@@ -46,7 +46,11 @@ export const layer = (options: EdgeOptions) => {
           Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
         )
         yield* measure(request.method, response.status, performance.now() - startedMillis)
-        return HttpServerResponse.setHeader(cors.answer(request, response), "x-request-id", id)
+        return HttpServerResponse.setHeaders(cors.answer(request, response), {
+          "x-request-id": id,
+          // RFC 9110, 15.5.2: a 401 says how to authenticate.
+          ...(response.status === 401 ? { "www-authenticate": "Bearer" } : {})
+        })
       }),
     { global: true }
   )

@@ -1,0 +1,167 @@
+import { assert, layer } from "@effect/vitest"
+import { createHash } from "node:crypto"
+import { Effect, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
+
+const flat401 = { error: "Invalid or missing API key" }
+const nested401 = {
+  error: {
+    message: "Invalid or missing API key",
+    type: "authentication_error",
+    code: "invalid_api_key",
+    param: null
+  }
+}
+
+layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("authentication", (it) => {
+  it.effect(
+    "answers 401, flat or nested by the endpoint's family, to a missing, malformed or unknown key",
+    () =>
+      Effect.gen(function* () {
+        const { ask } = yield* AccountsServer
+        const unknown = `sk_${"0".repeat(40)}`
+        for (const key of [
+          "",
+          unknown,
+          `sk_mr_${"0".repeat(40)}`,
+          "sk_",
+          "x",
+          `${unknown}1`,
+          `ssk_${"0".repeat(40)}`
+        ]) {
+          const flat = yield* ask("GET", "/api/v1/health", { key })
+          assert.deepStrictEqual([flat.status, flat.json], [401, flat401], key)
+          const nested = yield* ask("GET", "/api/v1/keys", { key })
+          assert.deepStrictEqual([nested.status, nested.json], [401, nested401], key)
+          assert.strictEqual(flat.headers.get("www-authenticate"), "Bearer")
+        }
+      })
+  )
+
+  it.effect("takes the scheme in any case, and no other scheme", () =>
+    Effect.gen(function* () {
+      const { adminKey, ask } = yield* AccountsServer
+      for (const [authorization, status] of [
+        [`bearer ${adminKey}`, 200],
+        [`BEARER ${adminKey}`, 200],
+        [`Bearer  ${adminKey}`, 200],
+        [`Basic ${adminKey}`, 401],
+        [adminKey, 401],
+        [`Bearer${adminKey}`, 401]
+      ] as const) {
+        const answer = yield* ask("GET", "/api/v1/health", { key: "", headers: { authorization } })
+        assert.strictEqual(answer.status, status, authorization.replace(adminKey, "<key>"))
+      }
+    })
+  )
+
+  it.effect("lets router keys call the account endpoints and answers 403 to management and sites", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey } = yield* AccountsServer
+      const { key } = yield* makeKey({ kind: "router" })
+      assert.match(key, /^sk_mr_[0-9A-Za-z]{40}$/)
+      for (const path of ["/api/v1/health", "/api/v1/stats", "/api/v1/users"]) {
+        assert.strictEqual((yield* ask("GET", path, { key })).status, 200, path)
+      }
+      assert.strictEqual((yield* ask("GET", "/api/v1/files/fil_x", { key })).status, 404)
+      for (const [method, path] of [
+        ["GET", "/api/v1/sites"],
+        ["GET", "/api/v1/admin/users/usr_x"],
+        ["DELETE", "/api/v1/admin/users/usr_x"]
+      ] as const) {
+        const answer = yield* ask(method, path, { key })
+        assert.deepStrictEqual(
+          [answer.status, answer.json],
+          [403, { error: "A router key may not do this; use an account key" }]
+        )
+      }
+      const nested = yield* ask("GET", "/api/v1/keys", { key })
+      assert.deepStrictEqual(
+        [nested.status, nested.json],
+        [
+          403,
+          {
+            error: {
+              message: "A router key may not do this; use an account key",
+              type: "permission_error",
+              code: null,
+              param: null
+            }
+          }
+        ]
+      )
+    })
+  )
+
+  it.effect("answers 401 to a site secret everywhere but at collect", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const site = yield* ask("POST", "/api/v1/sites", { json: { name: "Blog", domain: "example.com" } })
+      const secret = textOf(site, "secret")
+      for (const path of ["/api/v1/health", "/api/v1/sites", "/api/v1/stats", "/api/v1/keys"]) {
+        assert.strictEqual((yield* ask("GET", path, { key: secret })).status, 401, path)
+      }
+      const event = { name: "pageview", url: "https://example.com/", visitor: "v1" }
+      assert.strictEqual((yield* ask("POST", "/api/v1/collect", { key: secret, json: event })).status, 202)
+    })
+  )
+
+  it.effect("ends with the key's expiry, and not before", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey } = yield* AccountsServer
+      const sql = yield* SqlClient
+      const { id, key } = yield* makeKey({ expires_at: new Date(Date.now() + 3_600_000).toISOString() })
+      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key })).status, 200)
+      yield* sql`UPDATE keys SET expires_at = now() - interval '1 second' WHERE id = ${id}`
+      yield* statusBecomes(401, ask("GET", "/api/v1/health", { key }))
+    })
+  )
+
+  it.effect("ends at once where a key is revoked", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey } = yield* AccountsServer
+      const { id, key } = yield* makeKey()
+      assert.deepStrictEqual((yield* ask("DELETE", `/api/v1/keys/${id}`)).json, { id, deleted: true })
+      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key })).status, 401)
+      assert.strictEqual((yield* ask("DELETE", `/api/v1/keys/${id}`)).status, 404)
+    })
+  )
+
+  it.effect("ends with the key's owner, and their sites with them", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* AccountsServer
+      const person = yield* makeUser()
+      const site = yield* ask("POST", "/api/v1/sites", {
+        key: person.key,
+        json: { name: "S", domain: "a.example" }
+      })
+      assert.deepStrictEqual((yield* ask("DELETE", `/api/v1/admin/users/${person.id}`)).json, {
+        deleted: true
+      })
+      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key: person.key })).status, 401)
+      const secret = textOf(site, "secret")
+      yield* statusBecomes(401, ask("POST", "/api/v1/collect", { key: secret, json: {} }))
+    })
+  )
+
+  it.effect("keeps the hash of a key and its first 12 characters, never the key", () =>
+    Effect.gen(function* () {
+      const { makeKey } = yield* AccountsServer
+      const sql = yield* SqlClient
+      const { id, key } = yield* makeKey()
+      const [row] = yield* sql<{ prefix: string; hash: Uint8Array; text: string }>`
+        SELECT prefix, hash, keys::text AS text FROM keys WHERE id = ${id}`
+      assert.strictEqual(row?.prefix, key.slice(0, 12))
+      assert.deepStrictEqual(Buffer.from(row?.hash ?? []), createHash("sha256").update(key).digest())
+      assert.notInclude(row?.text ?? key, key.slice(12))
+    })
+  )
+})
+
+/** Another process's change is read from Postgres within a second. */
+const statusBecomes = (status: number, ask: Effect.Effect<Answer>) =>
+  ask.pipe(
+    Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis") }),
+    Effect.timeout("1 second")
+  )
