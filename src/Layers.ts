@@ -48,6 +48,7 @@ import * as Stores from "./infra/Stores.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
 import * as Front from "./infra/uws/Front.ts"
 import { HotRoutes } from "./infra/uws/HotRoute.ts"
+import { sayStoresReady } from "./Start.ts"
 import * as DocsRoutes from "./system/DocsRoutes.ts"
 import * as ReadinessChecks from "./system/ReadinessChecks.ts"
 import * as SystemRoutes from "./system/SystemRoutes.ts"
@@ -166,5 +167,5 @@ export const layer = Layer.merge(
   Layer.provide(ReadinessChecks.layer),
   Layer.provideMerge(Layer.merge(accounts, analytics)),
   Layer.provideMerge(Readiness.layer),
-  Layer.provideMerge(Stores.layer)
+  Layer.provideMerge(Layer.tap(Stores.layer, () => sayStoresReady))
 )

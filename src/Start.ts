@@ -5,6 +5,22 @@ import { AppConfig } from "./Config.ts"
 import { startMessage } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
+const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+
+const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
+
+/** The first sign of life: what is being started, and where its data is. */
+export const sayStarting = Effect.flatMap(AppConfig, ({ clickhouseUrl, dataDir, databaseUrl }) => {
+  const postgres = databaseUrl === undefined ? "its own PostgreSQL" : "the PostgreSQL of DATABASE_URL"
+  const clickhouse = clickhouseUrl === undefined ? "its own ClickHouse" : "the ClickHouse of CLICKHOUSE_URL"
+  return say(`Signalbox ${packageJson.version} starts with ${postgres} and ${clickhouse}; data in ${dataDir}`)
+})
+
+/** Second sign of life: the stores answer and have today's schema. */
+export const sayStoresReady = Effect.suspend(() =>
+  say(`  stores ready after ${seconds(process.uptime() * 1000)}`)
+)
+
 /** Once the server listens: writes where into admin.json, and shows a person how to begin. */
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -17,7 +33,7 @@ export const announce = Layer.effectDiscard(
     yield* announce(url)
     const elapsedMillis = process.uptime() * 1000
     const message = startMessage({ version: packageJson.version, url, dataDir, newAdminKey, elapsedMillis })
-    yield* Effect.sync(() => process.stdout.write(`${message}\n`))
+    yield* say(message)
   })
 )
 

@@ -5,7 +5,7 @@ import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
 import * as Layers from "./Layers.ts"
 import packageJson from "../package.json" with { type: "json" }
-import { announce, explainFailure } from "./Start.ts"
+import { announce, explainFailure, sayStarting } from "./Start.ts"
 
 const telemetry = Layer.unwrap(
   Effect.map(AppConfig, ({ logLevel, otelEndpoint }) =>
@@ -13,7 +13,7 @@ const telemetry = Layer.unwrap(
   )
 )
 
-const server = Layer.launch(Layer.provide(announce, Layers.layer)).pipe(
+const server = Effect.andThen(sayStarting, Layer.launch(Layer.provide(announce, Layers.layer))).pipe(
   Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)),
   explainFailure
 )
