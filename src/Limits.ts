@@ -42,6 +42,8 @@ export const limits = {
   // --- ingest of events
   /** User-Agents whose reading is remembered */
   userAgents: 20_000,
+  /** addresses of pages and referrers whose reading is remembered, of up to 1,024 characters */
+  pageUrls: 8_192,
   /** ids of events remembered for one site; beyond it the oldest are forgotten before their 24 hours are over */
   eventIdsPerSite: 10_000_000,
   /** sites whose files of event ids are open at once */

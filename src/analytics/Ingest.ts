@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import { makeAgents } from "#streams/analytics/Agent.ts"
+import { BoundedCache } from "#streams/analytics/BoundedCache.ts"
 import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
 import { type BrowserRequest, sentByBrowser } from "#streams/analytics/Draft.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
@@ -8,6 +9,7 @@ import { eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { isJsonObject } from "#streams/analytics/FieldReader.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
+import { parsePageUrl } from "#streams/analytics/PageUrl.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
@@ -64,10 +66,13 @@ export class Ingest extends Context.Service<
       const { limits } = yield* AppConfig
       const clock = yield* Clock.Clock
       const agents = makeAgents(limits.userAgents)
+      const pages = new BoundedCache(limits.pageUrls, parsePageUrl)
       const geoIp = yield* GeoIp
       const salts = yield* Salts
       const lookups: Lookups = {
         agentOf: (userAgent) => agents.get(userAgent),
+        // A long address is rarely seen twice, and would make the cache large.
+        pageOf: (url) => (url.length <= rememberedUrlLength ? pages.get(url) : parsePageUrl(url)),
         countryOfAddress: geoIp.countryOf,
         saltAt: salts.at,
         eventAgeMaxMillis
@@ -91,6 +96,8 @@ export class Ingest extends Context.Service<
     })
   )
 }
+
+const rememberedUrlLength = 1024
 
 const takeEvent = (
   parts: IngestParts,

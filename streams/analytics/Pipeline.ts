@@ -10,7 +10,7 @@ import type { DropReason } from "./DropReason.ts"
 import { dayOf, eventTime } from "./EventTime.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
 import { canonicalAddress } from "./IpAddress.ts"
-import { isWithin, parsePageUrl } from "./PageUrl.ts"
+import { isWithin, type PageUrl } from "./PageUrl.ts"
 import { referrerOf } from "./Referrer.ts"
 import type { StoredEvent } from "./StoredEvent.ts"
 import { visitorHash, visitorKeyHash } from "./VisitorHash.ts"
@@ -19,6 +19,8 @@ import type { DaySalt } from "./VisitorHash.ts"
 /** What the steps may look up. Everything answers at once: an event never waits inside the pipeline. */
 export interface Lookups {
   readonly agentOf: (userAgent: string) => Agent
+  /** `parsePageUrl`, remembered or not: a site has few pages and few referrers, and URLs are dear to read */
+  readonly pageOf: (url: string) => PageUrl | undefined
   /** alpha-2 code of a canonical address, '' when unknown */
   readonly countryOfAddress: (address: string) => string
   readonly saltAt: (millis: number) => DaySalt
@@ -54,10 +56,10 @@ const time: Step = {
 /** Hostname and path, and the utm fields of its query. A path alone is one on the site's domain. */
 const page: Step = {
   name: "page",
-  run(draft, sent, passing) {
+  run(draft, sent, passing, lookups) {
     if (sent.url === null) return undefined
     const isPath = sent.origin === "server" && sent.url.startsWith("/")
-    const url = parsePageUrl(isPath ? `http://${sent.site.domain}${sent.url}` : sent.url)
+    const url = lookups.pageOf(isPath ? `http://${sent.site.domain}${sent.url}` : sent.url)
     if (url === undefined) {
       return sent.origin === "server"
         ? expected("url", "an absolute http(s) URL or a path starting with /")
@@ -138,8 +140,8 @@ const visitor: Step = {
 /** Where the visitor came from: utm_source, else the referrer's place. */
 const source: Step = {
   name: "source",
-  run(draft, sent, { campaign }) {
-    const from = referrerOf(sent.referrer, sent.site.domain)
+  run(draft, sent, { campaign }, lookups) {
+    const from = referrerOf(sent.referrer, sent.site.domain, lookups.pageOf)
     draft.referrer = from.referrer
     draft.source = from.source
     if (campaign !== undefined) {

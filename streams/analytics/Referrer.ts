@@ -1,4 +1,4 @@
-import { isWithin, parsePageUrl } from "./PageUrl.ts"
+import { isWithin, type PageUrl } from "./PageUrl.ts"
 import { sourceNames } from "./SourceNames.ts"
 
 export interface Referrer {
@@ -11,9 +11,13 @@ export interface Referrer {
 const none: Referrer = { referrer: "", source: "" }
 
 /** What the referrer of a page on `domain` says about where the visitor came from. */
-export const referrerOf = (text: string | null, domain: string): Referrer => {
+export const referrerOf = (
+  text: string | null,
+  domain: string,
+  pageOf: (url: string) => PageUrl | undefined
+): Referrer => {
   if (text === null || text === "") return none
-  const page = parsePageUrl(text)
+  const page = pageOf(text)
   if (page === undefined || isWithin(page.hostname, domain)) return none
   const scheme = text.charAt(4) === ":" ? "http" : "https"
   return { referrer: `${scheme}://${page.hostname}${page.path}`, source: sourceOf(page.hostname) }

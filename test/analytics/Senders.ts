@@ -4,6 +4,7 @@ import { type Sent, sentByBrowser, sentByServer } from "#streams/analytics/Draft
 import { dayOf, eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { parseAgent } from "#streams/analytics/Agent.ts"
+import { parsePageUrl } from "#streams/analytics/PageUrl.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
@@ -23,6 +24,7 @@ export const site: Site = {
 
 export const lookups: Lookups = {
   agentOf: parseAgent,
+  pageOf: parsePageUrl,
   countryOfAddress: (address) => (address === "192.0.2.44" ? "NL" : ""),
   saltAt: (millis) => ({ day: dayOf(millis), text: `salt of ${dayOf(millis)}` }),
   eventAgeMaxMillis
