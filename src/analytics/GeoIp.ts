@@ -33,6 +33,8 @@ export class GeoIp extends Context.Service<
       })
       return GeoIp.of({
         countryOf: (address) => {
+          // The reader would take the first bits of an IPv6 address for an IPv4 one.
+          if (reader.metadata.ipVersion === 4 && address.includes(":")) return ""
           const found = reader.get(address)
           return found?.country?.iso_code ?? found?.registered_country?.iso_code ?? ""
         }
