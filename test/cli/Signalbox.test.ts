@@ -1,0 +1,116 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { mkdtemp, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { signalbox } from "./Signalbox.ts"
+
+const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
+  Effect.flatMap(AccountsServer, ({ adminKey, url }) =>
+    Effect.promise(() => signalbox(args, env ?? { SIGNALBOX_URL: url, SIGNALBOX_KEY: adminKey }))
+  )
+
+const emptyDirectory = Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-cli-")))
+
+layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
+  it.effect("tells a person or a program how the server and its components are", () =>
+    Effect.gen(function* () {
+      const { url } = yield* AccountsServer
+      const words = yield* run(["status"])
+      assert.deepStrictEqual([words.code, words.err], [0, ""])
+      assert.include(words.out, `${url}  ready, version `)
+      assert.match(words.out, /^ {2}postgres: up$/m)
+      const { health, readiness } = JSON.parse((yield* run(["status", "--json"])).out)
+      assert.strictEqual(health.message, "OK")
+      assert.deepStrictEqual(readiness.components.postgres, { status: "up" })
+    })
+  )
+
+  it.effect("makes, lists and deletes users", () =>
+    Effect.gen(function* () {
+      const made = yield* run(["users", "create", "ada@example.org", "--name", "Ada", "--json"])
+      const user = JSON.parse(made.out)
+      assert.deepInclude(user, { email: "ada@example.org", name: "Ada", role: "user" })
+      const listed = yield* run(["users", "list"])
+      assert.match(listed.out, /^ID +EMAIL +NAME +ROLE +CREATEDAT$/m)
+      assert.include(listed.out, user.id)
+      const taken = yield* run(["users", "create", "ADA@example.org"])
+      assert.deepStrictEqual([taken.code, taken.out], [1, ""])
+      assert.include(taken.err, "email: already taken")
+      assert.strictEqual((yield* run(["users", "delete", user.id])).code, 0)
+      const gone = yield* run(["users", "delete", user.id])
+      assert.deepStrictEqual([gone.code, gone.err.includes("User not found")], [1, true])
+    })
+  )
+
+  it.effect("makes a key, shows it once, lists its prefix only, and revokes it", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const made = yield* run(["keys", "create", "laptop", "--kind", "router", "--rate", "5", "--json"])
+      const { id, key } = JSON.parse(made.out)
+      const health = yield* ask("GET", "/api/v1/health", { key })
+      assert.strictEqual(health.headers.get("ratelimit-limit"), "5")
+      const listed = yield* run(["keys", "list"])
+      assert.include(listed.out, key.slice(0, 12))
+      assert.notInclude(listed.out, key)
+      assert.strictEqual((yield* run(["keys", "revoke", id])).code, 0)
+      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key })).status, 401)
+    })
+  )
+
+  it.effect("makes a site and shows its secret", () =>
+    Effect.gen(function* () {
+      const made = yield* run(["sites", "create", "example.net", "--json"])
+      assert.strictEqual(made.code, 0, made.err)
+      const { secret, site } = JSON.parse(made.out)
+      assert.match(secret, /^ssk_/)
+      assert.include((yield* run(["sites", "list"])).out, site.id)
+    })
+  )
+
+  it.effect("finds server and key in DATA_DIR/admin.json, and takes SIGNALBOX_KEY before it", () =>
+    Effect.gen(function* () {
+      const { adminKey, url } = yield* AccountsServer
+      const dataDir = yield* emptyDirectory
+      yield* Effect.promise(() => writeFile(join(dataDir, "admin.json"), JSON.stringify({ url, adminKey })))
+      assert.strictEqual((yield* run(["status"], { DATA_DIR: dataDir })).code, 0)
+      const refused = yield* run(["status"], { DATA_DIR: dataDir, SIGNALBOX_KEY: "sk_wrong" })
+      assert.deepStrictEqual([refused.code, refused.out], [1, ""])
+      assert.include(refused.err, "Invalid or missing API key")
+    })
+  )
+
+  it.effect("exits 78 and says what to do where no server is known", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* emptyDirectory
+      const unknown = yield* run(["users", "list"], { DATA_DIR: dataDir })
+      assert.strictEqual(unknown.code, 78)
+      assert.include(unknown.err, `There is no ${join(dataDir, "admin.json")}`)
+      assert.include(unknown.err, "npm start")
+      yield* Effect.promise(() => writeFile(join(dataDir, "admin.json"), "{"))
+      const broken = yield* run(["users", "list"], { DATA_DIR: dataDir })
+      assert.deepStrictEqual([broken.code, broken.err.includes("is not what a server writes")], [78, true])
+    })
+  )
+
+  it.effect("exits 69 and names the address where nobody answers", () =>
+    Effect.gen(function* () {
+      const away = yield* run(["status"], { SIGNALBOX_URL: "http://127.0.0.1:1", SIGNALBOX_KEY: "sk_x" })
+      assert.strictEqual(away.code, 69)
+      assert.include(away.err, "No answer from http://127.0.0.1:1")
+      assert.notInclude(away.err, "sk_x")
+    })
+  )
+
+  it.effect("exits 1 and names what was misused", () =>
+    Effect.gen(function* () {
+      const kind = yield* run(["keys", "create", "a", "--kind", "site"])
+      assert.deepStrictEqual([kind.code, /kind/.test(kind.err)], [1, true])
+      const missing = yield* run(["users", "create"])
+      assert.deepStrictEqual([missing.code, /email/.test(missing.err)], [1, true])
+      const invalid = yield* run(["users", "create", "no-address"])
+      assert.deepStrictEqual([invalid.code, /email/.test(invalid.err)], [1, true])
+    })
+  )
+})
