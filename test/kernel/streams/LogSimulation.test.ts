@@ -232,7 +232,11 @@ const simulate = (random: SeededRandom, seed: number): Effect.Effect<void, unkno
     totals.acknowledged += model.acknowledged
     totals.failed += model.failed
     totals.rows += sink.rows.size
-  }).pipe(Random.withSeed(seed))
+  }).pipe(
+    Random.withSeed(seed),
+    // A clock of its own: what crashed processes left asleep must not go on in the next seed.
+    Effect.provide(TestClock.layer())
+  )
 
 describe("the durable log under seeded faults", () => {
   it.effect(
@@ -245,6 +249,8 @@ describe("the durable log under seeded faults", () => {
         assert.isAbove(totals.rows, totals.acknowledged / 2, JSON.stringify(totals))
         assert.isAbove(totals.failed, totals.offered / 100, JSON.stringify(totals))
         assert.isAbove(totals.crashes, 0, JSON.stringify(totals))
-      })
+      }),
+    // Minutes when SIMULATION_RUNS asks for thousands.
+    600_000
   )
 })
