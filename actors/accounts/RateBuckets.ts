@@ -1,3 +1,10 @@
+/**
+ * State: the table of all keys' buckets (one actor), and no more than a place in line per key that needs a lease.
+ * Messages: `fetch` of a key's lease, one at a time per key, so that one request serves all who wait for it.
+ * Limits: see `RateOptions`; a refusal for want of room in a mailbox is decided from what this process knows.
+ * Restart policy: the kernel's; a failing or slow lease is no crash, it makes the buckets process-local.
+ * In a crash of the table every key's bucket is full again (shared: as Redis says); of a lease's actor, nothing is lost.
+ */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,13 +17,7 @@ import * as Supervisor from "../kernel/Supervisor.ts"
 import { type RateAsk, RateBucketTable, type RateDecision, type RateStats } from "./RateBucket.ts"
 import { TokenLease } from "./TokenLease.ts"
 
-/**
- * State: the table of all keys' buckets (one actor), and no more than a place in line per key that needs a lease.
- * Messages: `fetch` of a key's lease, one at a time per key, so that one request serves all who wait for it.
- * Limits: see `RateOptions`; a refusal for want of room in a mailbox is decided from what this process knows.
- * Restart policy: the kernel's; a failing or slow lease is no crash, it makes the buckets process-local.
- * In a crash of the table every key's bucket is full again (shared: as Redis says); of a lease's actor, nothing is lost.
- */
+/** How fast each key may ask. */
 export class RateBuckets extends Context.Service<
   RateBuckets,
   {
