@@ -1,6 +1,7 @@
 import { fork } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { clientCore, nodeOn } from "./Cores.ts"
 import type { Latency } from "./Suite.ts"
 
 /**
@@ -13,13 +14,26 @@ export interface LoadOptions {
   readonly host?: string
   readonly connections: number
   readonly durationMillis: number
-  /** whole requests, head and body, sent in turn */
-  readonly requests: ReadonlyArray<Uint8Array>
+  /** whole requests, head and body, sent in turn; or the module that makes them in the load's own process */
+  readonly requests: ReadonlyArray<Uint8Array> | RequestModule
+  /** ends the load once so many requests are answered, if that is before `durationMillis` */
+  readonly count?: number
   /**
    * arrivals per second, whether or not earlier requests were answered; latency then counts from when a request was
    * due. When absent every connection sends its next request as soon as it has its answer.
    */
   readonly ratePerSecond?: number
+}
+
+/** A module with `source: (options) => RequestSource`: its file, and what it is called with. */
+export interface RequestModule {
+  readonly file: string
+  readonly options: object
+}
+
+export interface RequestSource {
+  /** the next request; its bytes have to stay as they are until it is sent */
+  readonly next: () => Uint8Array
 }
 
 export interface LoadResult {
@@ -35,7 +49,10 @@ export interface LoadResult {
 
 /** Runs the load and resolves with what came of it; rejects when the load process fails. */
 export const load = async (options: LoadOptions): Promise<LoadResult> => {
-  const worker = fork(join(import.meta.dirname, "HttpLoadWorker.ts"), { serialization: "advanced" })
+  const worker = fork(join(import.meta.dirname, "HttpLoadWorker.ts"), {
+    ...nodeOn(clientCore),
+    serialization: "advanced"
+  })
   const exited = once(worker, "exit")
   worker.send(options)
   const outcome: ReadonlyArray<LoadResult> | "exited" = await Promise.race([

@@ -1,5 +1,6 @@
 import { connect, type Socket } from "node:net"
-import type { LoadOptions, LoadResult } from "./HttpLoad.ts"
+import { pathToFileURL } from "node:url"
+import type { LoadOptions, LoadResult, RequestSource } from "./HttpLoad.ts"
 
 /** The process behind `HttpLoad.load`: one message in, one message out. */
 
@@ -35,61 +36,77 @@ class Histogram {
 }
 
 class Load {
-  private readonly options: LoadOptions
+  readonly options: LoadOptions
+  private readonly source: RequestSource
   private readonly histogram = new Histogram()
-  private readonly statuses: Record<string, number> = {}
+  private readonly statuses = new Map<number, number>()
   private readonly idle: Array<Connection> = []
-  /** when requests that found no idle connection were due */
-  private readonly overdue: Array<number> = []
+  /** when requests that found no idle connection were due, from `overdueFrom` on */
+  private overdue: Array<number> = []
+  private overdueFrom = 0
   private readonly start = performance.now()
+  private readonly countMax: number
   private sent = 0
   private answered = 0
   private arrivals = 0
   private errors = 0
   private isOver = false
+  private finish: () => void = () => undefined
 
-  constructor(options: LoadOptions) {
+  constructor(options: LoadOptions, source: RequestSource) {
     this.options = options
+    this.source = source
+    this.countMax = options.count ?? Infinity
   }
 
   run(): Promise<LoadResult> {
     const { connections, durationMillis, ratePerSecond } = this.options
-    for (let index = 0; index < connections; index++) new Connection(this, this.options).open()
+    for (let index = 0; index < connections; index++) new Connection(this).open()
     const arrivals =
       ratePerSecond === undefined ? undefined : setInterval(() => this.arrive(ratePerSecond), 1)
     return new Promise((resolve) => {
-      setTimeout(() => {
+      this.finish = () => {
         clearInterval(arrivals)
         this.isOver = true
         resolve(this.result())
-      }, durationMillis)
+      }
+      setTimeout(() => this.finish(), durationMillis)
     })
   }
 
-  /** The next request in turn, or undefined when the load is over. */
+  /** The next request in turn, or undefined when all have been sent or the load is over. */
   next(): Uint8Array | undefined {
-    if (this.isOver) return undefined
-    return this.options.requests[this.sent++ % this.options.requests.length]
+    if (this.isOver || this.sent >= this.countMax) return undefined
+    this.sent++
+    return this.source.next()
   }
 
-  answer(status: string, dueAt: number): void {
+  answer(status: number, dueAt: number): void {
     if (this.isOver) return
     this.answered++
-    this.statuses[status] = (this.statuses[status] ?? 0) + 1
+    this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
     this.histogram.add((performance.now() - dueAt) * 1000)
+    if (this.answered >= this.countMax) this.finish()
   }
 
-  broken(): void {
+  broken(): boolean {
     if (!this.isOver) this.errors++
+    return !this.isOver
   }
 
   /** A connection has nothing to do: it takes the oldest overdue request, or the next where the loop is closed. */
   release(connection: Connection): void {
     if (this.isOver) return
     if (this.options.ratePerSecond === undefined) return connection.send(performance.now())
-    const dueAt = this.overdue.shift()
-    if (dueAt === undefined) this.idle.push(connection)
-    else connection.send(dueAt)
+    const dueAt = this.overdue[this.overdueFrom]
+    if (dueAt === undefined) {
+      this.overdue = []
+      this.overdueFrom = 0
+      this.idle.push(connection)
+    } else {
+      this.overdueFrom++
+      connection.send(dueAt)
+    }
   }
 
   private arrive(ratePerSecond: number): void {
@@ -109,7 +126,7 @@ class Load {
       requests: this.answered,
       elapsedMillis,
       requestsPerSecond: (this.answered * 1000) / elapsedMillis,
-      statuses: this.statuses,
+      statuses: Object.fromEntries(this.statuses),
       errors: this.errors,
       latency: {
         p50Millis: histogram.millisAt(0.5),
@@ -122,32 +139,46 @@ class Load {
   }
 }
 
+/** All sockets read into it: what is not used up in the callback is copied out. */
+const received = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** Length of the last whole answer that came in one piece, and its status: most answers are like the one before. */
+let usualLength = 0
+let usualStatus = 0
+
+const statusOf = (bytes: Buffer): number =>
+  ((bytes[9] ?? 0) - 48) * 100 + ((bytes[10] ?? 0) - 48) * 10 + (bytes[11] ?? 0) - 48
+
 /** One keep-alive connection with at most one request in flight; opened again when the server closes it. */
 class Connection {
   private readonly load: Load
-  private readonly options: LoadOptions
   private socket: Socket | undefined
   private dueAt = 0
   private isBusy = false
   /** bytes of an answer that has not come whole */
   private rest: Buffer = Buffer.alloc(0)
 
-  constructor(load: Load, options: LoadOptions) {
+  constructor(load: Load) {
     this.load = load
-    this.options = options
   }
 
   open(): void {
-    const { port, host = "127.0.0.1" } = this.options
-    const socket = connect({ port, host, noDelay: true }, () => this.load.release(this))
+    const { port, host = "127.0.0.1" } = this.load.options
+    const onread = {
+      buffer: received,
+      callback: (length: number): boolean => {
+        this.receive(length)
+        return true
+      }
+    }
+    const socket = connect({ port, host, noDelay: true, onread }, () => this.load.release(this))
     this.socket = socket
-    socket.on("data", (chunk) => this.receive(chunk))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
-      if (this.isBusy) this.load.broken()
+      const isWanted = this.isBusy ? this.load.broken() : true
       this.isBusy = false
       this.rest = Buffer.alloc(0)
-      if (this.load.next() !== undefined) this.open()
+      if (isWanted) this.open()
     })
   }
 
@@ -159,14 +190,23 @@ class Connection {
     this.socket?.write(request)
   }
 
-  private receive(chunk: Buffer): void {
-    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk])
-    const length = answerLength(bytes)
+  private receive(length: number): void {
+    if (this.rest.length === 0 && length === usualLength && statusOf(received) === usualStatus) {
+      return this.finish(usualStatus)
+    }
+    const bytes = Buffer.concat([this.rest, received.subarray(0, length)])
+    const answer = answerLength(bytes)
     this.rest = bytes
-    if (length === undefined || bytes.length < length) return
+    if (answer === undefined || bytes.length < answer) return
     this.rest = Buffer.alloc(0)
+    usualLength = answer
+    usualStatus = statusOf(bytes)
+    this.finish(usualStatus)
+  }
+
+  private finish(status: number): void {
     this.isBusy = false
-    this.load.answer(bytes.toString("latin1", 9, 12), this.dueAt)
+    this.load.answer(status, this.dueAt)
     this.load.release(this)
   }
 }
@@ -182,6 +222,24 @@ const answerLength = (bytes: Buffer): number | undefined => {
   return end < 0 ? undefined : end + chunksEnd.length
 }
 
+const sourceOf = async ({ requests }: LoadOptions): Promise<RequestSource> => {
+  if ("file" in requests) {
+    const module: { readonly source: (options: object) => RequestSource } = await import(
+      pathToFileURL(requests.file).href
+    )
+    return module.source(requests.options)
+  }
+  let sent = 0
+  return { next: () => requests[sent++ % requests.length] ?? new Uint8Array(0) }
+}
+
 process.once("message", (options: LoadOptions) => {
-  void new Load(options).run().then((result) => process.send?.(result, () => process.exit(0)))
+  const run = async (): Promise<void> => {
+    const result = await new Load(options, await sourceOf(options)).run()
+    process.send?.(result, () => process.exit(0))
+  }
+  run().catch((error: unknown) => {
+    console.error(error)
+    process.exit(1)
+  })
 })

@@ -1,0 +1,23 @@
+import type { BenchSuite } from "#bench/harness/Suite.ts"
+import { durableAccepts, rawAccepts } from "./AcceptRate.ts"
+import { acceptAndDrain } from "./Drain.ts"
+import { freshness } from "./Freshness.ts"
+import { unavailable } from "./RawServer.ts"
+
+export const suite: BenchSuite = {
+  name: "ingest",
+  about:
+    "beacons of 100,000 visitors: uWebSockets.js alone against the server that has them on disk before its 202 " +
+    "(latency at 80 % of each one's rate); a million of them until ClickHouse has them; how soon it shows them " +
+    "(latency from 202 to visible)",
+  unit: "events",
+  rounds: 3,
+  cases: [
+    { name: "raw uWS, 202", group: "accept", baseline: true, unavailable, run: rawAccepts },
+    { name: "durable", group: "accept", run: durableAccepts({ drains: false }) },
+    { name: "durable, ClickHouse draining", group: "accept", run: durableAccepts({ drains: true }) },
+    { name: "to ClickHouse", group: "drain", run: acceptAndDrain },
+    { name: "idle", group: "freshness", run: freshness(50) },
+    { name: "at 5,000 events/s", group: "freshness", run: freshness(5_000) }
+  ]
+}
