@@ -27,5 +27,7 @@ export const eventTime = (
   const millis = typeof timestamp === "number" ? Math.floor(timestamp) : parseInstant(timestamp)?.getTime()
   if (millis === undefined) return expected("timestamp", expectations.timestamp)
   if (millis > nowMillis) return new FieldFault("timestamp", "must not be in the future")
+  // Days are stored as days since 1970; an import is free of the limit on age, not of this one.
+  if (millis < 0) return new FieldFault("timestamp", "must not be before 1970")
   return millis < nowMillis - ageMaxMillis ? new TooLate() : millis
 }

@@ -102,6 +102,19 @@ describe("the event sink", () => {
     }).pipe(Effect.provide(TestStores.layer))
   )
 
+  it.effect("takes a batch that reaches back to 1970", () =>
+    Effect.gen(function* () {
+      const sink = yield* EventSink.make()
+      const past = Array.from({ length: 112 }, (_, index) => {
+        const ts = Date.UTC(1970, index * 6, 1, 12)
+        return storedEvent({ ts, day: Math.floor(ts / 86_400_000) })
+      })
+      yield* sink.write(sinkBatch(past))
+      assert.deepStrictEqual(yield* storedSeqs, range(0, past.length))
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
   it.effect("goes on after a restart, also with a new log, from what the store has", () =>
     Effect.gen(function* () {
       yield* (yield* EventSink.make()).write(sinkBatch([view(0), view(1)]))
