@@ -59,11 +59,20 @@ const make = (
     Effect.gen(function* () {
       const id = newId("fil")
       const filename = safeFilename(upload.filename)
-      const { sha256, sizeBytes } = yield* blobs.write(id, upload.content, { maxBytes })
-      yield* repository
-        .insert({ id, userId, filename, contentType: safeContentType(upload.contentType), sizeBytes, sha256 })
+      yield* blobs.write(id, upload.content, { maxBytes }).pipe(
+        Effect.flatMap(({ sha256, sizeBytes }) =>
+          repository.insert({
+            id,
+            userId,
+            filename,
+            contentType: safeContentType(upload.contentType),
+            sizeBytes,
+            sha256
+          })
+        ),
         // Without its row nobody would find the blob, nor remove it.
-        .pipe(Effect.onError(() => blobs.remove(id)))
+        Effect.onError(() => blobs.remove(id))
+      )
       return { id, filename }
     }),
   find: (id) =>

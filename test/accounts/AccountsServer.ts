@@ -1,7 +1,9 @@
-import { Context, Effect, Layer, Predicate, References } from "effect"
+import { Clock, Context, Effect, Layer, Predicate, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
-import type { ConfigChanges } from "#src/Config.ts"
+import { AppConfig, type ConfigChanges } from "#src/Config.ts"
+import { type OpenBlobFile, OpenFile } from "#src/infra/blobs/Blobs.ts"
+import * as Log from "#src/infra/telemetry/Log.ts"
 import * as Layers from "#src/Layers.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 
@@ -32,6 +34,7 @@ export class AccountsServer extends Context.Service<
   AccountsServer,
   {
     readonly url: string
+    readonly port: number
     readonly adminKey: string
     readonly ask: (method: string, path: string, asked?: Asked) => Effect.Effect<Answer>
     /** a key made by the API: its secret and its id */
@@ -40,20 +43,71 @@ export class AccountsServer extends Context.Service<
       by?: string
     ) => Effect.Effect<{ readonly id: string; readonly key: string }>
     readonly makeUser: (role?: "user" | "admin") => Effect.Effect<Person>
+    /** the log so far, one JSON object a line */
+    readonly logged: () => ReadonlyArray<string>
+    /** stops the server's wall clock at an instant, or lets it go on; timers go on in any case */
+    readonly stopClockAt: (millis: number | undefined) => void
   }
 >()("signalbox/test/AccountsServer") {
-  static readonly layer = (changes: ConfigChanges = {}) =>
-    Layer.effect(AccountsServer, make).pipe(
+  static readonly layer = (changes: ConfigChanges = {}, outside: Outside = {}) => {
+    const lines: Array<string> = []
+    const clock = new StoppableClock()
+    return Layer.effect(AccountsServer, make(lines, clock)).pipe(
       Layer.provideMerge(Layers.layer),
-      Layer.provideMerge(TestStores.layerWith(changes)),
-      Layer.provide(Layer.succeed(References.MinimumLogLevel, "None"))
+      Layer.provideMerge(outside.wire === undefined ? Layer.empty : rewired(outside.wire)),
+      Layer.provideMerge(
+        TestStores.layerWith({ ...changes, limits: { ...withoutRateLimit, ...changes.limits } })
+      ),
+      Layer.provideMerge(Log.layer(changes.logLevel ?? "Info", (line) => void lines.push(line))),
+      Layer.provideMerge(outside.open === undefined ? Layer.empty : Layer.succeed(OpenFile, outside.open)),
+      Layer.provideMerge(clock.layer)
     )
+  }
 }
 
-const make = Effect.gen(function* () {
+/** What a test may put between the server and the machine. */
+export interface Outside {
+  /** the disk, for account files */
+  readonly open?: OpenBlobFile
+  /** the wire to Postgres: the URL that the server is to have, from the real one */
+  readonly wire?: (databaseUrl: string) => string
+}
+
+/** A test that means no rate limit meets none. */
+const withoutRateLimit = { ratePerMinute: 1_000_000, rateBurst: 1_000_000 }
+
+class StoppableClock {
+  private stoppedAt: number | undefined
+  stopAt(millis: number | undefined): void {
+    this.stoppedAt = millis
+  }
+  readonly layer = Layer.effect(
+    Clock.Clock,
+    Effect.clockWith((real) => {
+      const now = (): number => this.stoppedAt ?? real.currentTimeMillisUnsafe()
+      const clock: Clock.Clock = Object.assign(Object.create(real), {
+        currentTimeMillis: Effect.sync(now),
+        currentTimeMillisUnsafe: now
+      })
+      return Effect.succeed(clock)
+    })
+  )
+}
+
+const rewired = (wire: (databaseUrl: string) => string) =>
+  Layer.effect(
+    AppConfig,
+    Effect.gen(function* () {
+      const { databaseUrl } = yield* TestStores
+      return { ...(yield* AppConfig), databaseUrl: Redacted.make(wire(databaseUrl)) }
+    })
+  )
+
+const make = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, clock: StoppableClock) {
   const { address } = yield* HttpServer.HttpServer
   const { newAdminKey: adminKey = "" } = yield* FirstBoot
-  const url = `http://127.0.0.1:${Predicate.hasProperty(address, "port") ? String(address.port) : ""}`
+  const port = Predicate.hasProperty(address, "port") ? Number(address.port) : 0
+  const url = `http://127.0.0.1:${port}`
 
   const ask = (method: string, path: string, asked: Asked = {}): Effect.Effect<Answer> =>
     Effect.promise(async () => {
@@ -81,7 +135,10 @@ const make = Effect.gen(function* () {
     )
   return {
     url,
+    port,
     adminKey,
+    logged: () => lines,
+    stopClockAt: (millis: number | undefined) => clock.stopAt(millis),
     ask,
     makeKey,
     makeUser: (role: "user" | "admin" = "user") =>

@@ -50,8 +50,6 @@ export class Blobs extends Context.Service<
 
 export interface BlobOptions {
   readonly directory: string
-  /** where the disk's faults come from in tests; the file system by default */
-  readonly open?: (path: string) => Promise<WritableFile>
 }
 
 /** What writing needs of a `FileHandle`. */
@@ -64,10 +62,18 @@ export interface WritableFile {
 /** A temporary file that nobody has written to for this long belongs to an upload that died with its process. */
 const staleMillis = 3_600_000
 
-/** `wx`: a temporary name is never reused, so an existing file is a fault. */
-const openNew = (path: string): Promise<WritableFile> => fs.open(path, "wx", 0o600)
+export type OpenBlobFile = (path: string) => Promise<WritableFile>
 
-const make = Effect.fnUntraced(function* ({ directory, open = openNew }: BlobOptions) {
+/** `wx`: a temporary name is never reused, so an existing file is a fault. */
+export const openNew: OpenBlobFile = (path) => fs.open(path, "wx", 0o600)
+
+/** How temporary files are opened: the file system's way, unless a test brings a disk with faults. */
+export const OpenFile = Context.Reference<OpenBlobFile>("signalbox/infra/blobs/OpenFile", {
+  defaultValue: () => openNew
+})
+
+const make = Effect.fnUntraced(function* ({ directory }: BlobOptions) {
+  const open = yield* OpenFile
   const temporary = join(directory, "tmp")
   yield* Effect.promise(() => fs.mkdir(temporary, { recursive: true, mode: 0o700 }))
   yield* sweep(temporary).pipe(Effect.repeat(Schedule.spaced(staleMillis)), Effect.forkScoped)
@@ -77,11 +83,11 @@ const make = Effect.fnUntraced(function* ({ directory, open = openNew }: BlobOpt
   const write: Blobs["Service"]["write"] = (id, source, { maxBytes }) =>
     Effect.gen(function* () {
       const path = join(temporary, randomUUID())
-      const written = yield* writeTemporary(open, path, source, maxBytes).pipe(
+      return yield* writeTemporary(open, path, source, maxBytes).pipe(
+        // Not to be given up half-way: a promise goes on, and would publish what nobody knows of.
+        Effect.tap(Effect.uninterruptible(disk(() => publish(path, folderOf(id), pathOf(id))))),
         Effect.onError(() => Effect.promise(() => fs.rm(path, { force: true })))
       )
-      yield* disk(() => publish(path, folderOf(id), pathOf(id)))
-      return written
     })
 
   return Blobs.of({
@@ -96,7 +102,7 @@ const make = Effect.fnUntraced(function* ({ directory, open = openNew }: BlobOpt
 })
 
 const writeTemporary = <E, R>(
-  open: (path: string) => Promise<WritableFile>,
+  open: OpenBlobFile,
   path: string,
   source: Stream.Stream<Uint8Array, E, R>,
   maxBytes: number
