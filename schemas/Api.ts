@@ -16,19 +16,19 @@ key was used, \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset
 \`Retry-After\`. Unknown query parameters are ignored, known and invalid ones are 400. Unknown paths are 404, wrong
 methods 405 with \`Allow\`, both with the flat error body \`{"error": "…"}\`.`
 
-const rooms = HttpApi.make("signalbox")
+/** What every server has: accounts, and how it is. */
+export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(AccountApi)
   .add(AdminApi)
   .add(KeysApi)
-  .add(SitesApi)
-  .add(StatsApi)
-  .add(ImportApi)
-  .add(SystemApi)
+  .add(SystemApi) {}
+
+export class AnalyticsRoomApi extends HttpApi.make("signalbox").add(SitesApi).add(StatsApi).add(ImportApi) {}
 
 /** The endpoints of all rooms that pass the Effect pipeline. */
-export class Api extends rooms {}
+export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi) {}
 
-const published = rooms.add(IngestApi)
+const published = Api.add(IngestApi)
 
 /** `Api` and what is served beside the pipeline: `/openapi.json`, `/docs` and the typed client are made from it. */
 export class PublishedApi extends published.annotateMerge(

@@ -5,8 +5,8 @@ import { resolve } from "node:path"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
 
-/** The services that `ROOMS` can name. */
-export const rooms = ["accounts", "llm", "agents", "analytics", "notify", "files", "mail", "browse"] as const
+/** The rooms that `ROOMS` can name. Accounts are served in any case: the others need them. */
+export const rooms = ["accounts", "analytics"] as const
 export type RoomName = (typeof rooms)[number]
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */

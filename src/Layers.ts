@@ -2,9 +2,10 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import type { SqlClient } from "effect/sql/SqlClient"
 import { join } from "node:path"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi, AnalyticsRoomApi, Api } from "#schemas/Api.ts"
 import * as AccountRoutes from "./accounts/AccountRoutes.ts"
 import * as AdminRoutes from "./accounts/AdminRoutes.ts"
 import * as Authentication from "./accounts/Authentication.ts"
@@ -106,29 +107,32 @@ const middleware = Layer.mergeAll(
   AccountRoutes.pagesForAdmins
 )
 
-const groups = Layer.mergeAll(
-  AccountRoutes.layer,
-  AdminRoutes.layer,
-  KeysRoutes.layer,
-  SitesRoutes.layer,
-  StatsRoutes.layer,
-  ImportRoutes.layer,
-  SystemRoutes.layer
-).pipe(Layer.provide(middleware))
-
-const routes = Layer.unwrap(
-  Effect.map(AppConfig, ({ corsOrigins }) =>
-    Layer.mergeAll(HttpApiBuilder.layer(Api), DocsRoutes.layer).pipe(
-      Layer.provide(
-        Edge.layer({ known: KnownPaths.make(Api, DocsRoutes.paths), corsOrigins: [...corsOrigins] })
-      )
-    )
-  )
-).pipe(
-  Layer.provide(groups),
-  Layer.provide([Etag.layer, HttpPlatform.layer]),
-  Layer.provide(NodeServices.layer)
+const accountsRoutes = HttpApiBuilder.layer(AccountsRoomApi).pipe(
+  Layer.provide([AccountRoutes.layer, AdminRoutes.layer, KeysRoutes.layer, SystemRoutes.layer])
 )
+
+const analyticsRoutes = HttpApiBuilder.layer(AnalyticsRoomApi).pipe(
+  Layer.provide([SitesRoutes.layer, StatsRoutes.layer, ImportRoutes.layer])
+)
+
+const serve = <E, R>(
+  routes: Layer.Layer<never, E, R>,
+  known: (others: typeof DocsRoutes.paths) => KnownPaths.KnownPaths
+) =>
+  HttpRouter.serve(
+    Layer.unwrap(
+      Effect.map(AppConfig, ({ corsOrigins }) =>
+        Layer.merge(routes, DocsRoutes.layer).pipe(
+          Layer.provide(Edge.layer({ known: known(DocsRoutes.paths), corsOrigins: [...corsOrigins] }))
+        )
+      )
+    ).pipe(
+      Layer.provide(middleware),
+      Layer.provide([Etag.layer, HttpPlatform.layer]),
+      Layer.provide(NodeServices.layer)
+    ),
+    { routerConfig: Edge.routerConfig, disableLogger: true, disableListenLog: true }
+  )
 
 const cidrOf = ({ address, prefix }: Network): string => `${address}/${prefix}`
 
@@ -142,7 +146,7 @@ const front = Layer.unwrap(
       limits: { maxHeaderBytes: limits.headerBytes, drainDeadlineMillis: limits.drainMillis }
     })
   )
-).pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))
+)
 
 /** Built after the front, and so closed before it: `/readyz` says 503 while the listener still answers. */
 const drainNotice = Layer.effectDiscard(
@@ -154,18 +158,34 @@ const drainNotice = Layer.effectDiscard(
   })
 )
 
-/** The whole server. What is left for the caller is the configuration. */
-export const layer = Layer.merge(
-  HttpRouter.serve(routes, {
-    routerConfig: Edge.routerConfig,
-    disableLogger: true,
-    disableListenLog: true
-  }),
+const whole = Layer.merge(
+  serve(Layer.merge(accountsRoutes, analyticsRoutes), (others) => KnownPaths.make(Api, others)),
   drainNotice
 ).pipe(
-  Layer.provideMerge(front),
-  Layer.provide(ReadinessChecks.layer),
+  Layer.provideMerge(front.pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))),
+  Layer.provide([ReadinessChecks.accounts, ReadinessChecks.analytics]),
   Layer.provideMerge(Layer.merge(accounts, analytics)),
   Layer.provideMerge(Readiness.layer),
   Layer.provideMerge(Layer.tap(Stores.layer, () => sayStoresReady))
 )
+
+const accountsAlone = Layer.merge(
+  serve(accountsRoutes, (others) => KnownPaths.make(AccountsRoomApi, others)),
+  drainNotice
+).pipe(
+  Layer.provideMerge(front.pipe(Layer.provide(Layer.succeed(HotRoutes, [])))),
+  Layer.provide(ReadinessChecks.accounts),
+  Layer.provideMerge(accounts),
+  Layer.provideMerge(Readiness.layer),
+  Layer.provideMerge(Layer.tap(Stores.postgres, () => sayStoresReady))
+)
+
+/** The server with the rooms of `ROOMS`. What is left for the caller is the configuration. */
+export const layer = Layer.unwrap(
+  Effect.map(AppConfig, ({ rooms }): Layer.Layer<Served, Layer.Error<typeof whole>, AppConfig> =>
+    rooms.has("analytics") ? whole : accountsAlone
+  )
+)
+
+/** What the start, and tests, ask of a server whatever its rooms. */
+type Served = HttpServer.HttpServer | FirstBoot | SqlClient

@@ -12,7 +12,7 @@ import type {
   ClickHouseUnavailable,
   EmbeddedClickHouseFailed
 } from "./clickhouse/ClickHouseFailed.ts"
-import * as ClickHouseMigrator from "./clickhouse/Migrations.ts"
+import * as ReadyClickHouse from "./clickhouse/ReadyClickHouse.ts"
 import * as PostgresMigrator from "./postgres/Migrations.ts"
 import * as Postgres from "./postgres/Postgres.ts"
 import type { DataDirectoryInUse, PostgresFailed } from "./postgres/PostgresFailed.ts"
@@ -27,12 +27,13 @@ export type StoresFailed =
   | ClickHouseUnavailable
   | EmbeddedClickHouseFailed
 
-const postgres = Layer.effectDiscard(PostgresMigrator.migrate(postgresMigrations)).pipe(
+/** Postgres alone, for a server without a room that counts. */
+export const postgres = Layer.effectDiscard(PostgresMigrator.migrate(postgresMigrations)).pipe(
   Layer.provideMerge(Postgres.layer)
 )
 
-const clickHouse = Layer.effectDiscard(ClickHouseMigrator.migrate(clickHouseMigrations)).pipe(
-  Layer.provideMerge(ClickHouse.layer),
+const clickHouse = ReadyClickHouse.layer(clickHouseMigrations).pipe(
+  Layer.provide(ClickHouse.layer),
   Layer.provideMerge(ClickHouseEndpoint.layer)
 )
 
