@@ -5,6 +5,7 @@ import { CliError } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { PublishedApi } from "#schemas/Api.ts"
+import { fieldFault } from "#src/infra/http/FieldFault.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {
@@ -73,6 +74,9 @@ const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* ()
   if (target.url === undefined || target.key === undefined) {
     return yield* new ServerUnknown({ problem: `There is no ${file}.` })
   }
+  if (!/^https?:$/.test(URL.parse(target.url)?.protocol ?? "")) {
+    return yield* new ServerUnknown({ problem: `${target.url} is not the address of a server.` })
+  }
   return { url: target.url.replace(/\/+$/, ""), key: target.key }
 })
 
@@ -98,6 +102,10 @@ const explain = (target: Target, error: unknown): RequestRefused | ServerUnreach
     return error.response === undefined
       ? new ServerUnreachable({ url: target.url, problem: String(error.cause ?? error.message) })
       : new RequestRefused({ text: `The server answered ${error.response.status}` })
+  }
+  if (Schema.isSchemaError(error)) {
+    const { field, text } = fieldFault({ cause: error })
+    return new RequestRefused({ text: `${field}: ${text}` })
   }
   return new RequestRefused({ text: `The answer was not understood: ${String(error)}` })
 }

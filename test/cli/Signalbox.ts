@@ -9,15 +9,15 @@ export interface CommandResult {
   readonly err: string
 }
 
-/** Runs `signalbox` as a person does: the launcher, in a process of its own, with nothing of this one's settings. */
+/** Runs `signalbox` in a process of its own, with nothing of this one's settings; Launcher.test.ts holds the launcher. */
 export const signalbox = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
-  launcher = join(root, "src/cli/signalbox.mjs"),
+  entry = join(root, "src/cli/main.ts"),
   nodeOptions: ReadonlyArray<string> = []
 ): Promise<CommandResult> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...nodeOptions, launcher, ...args], {
+    const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
       env: { PATH: process.env["PATH"] ?? "", ...env },
       stdio: ["ignore", "pipe", "pipe"]
     })

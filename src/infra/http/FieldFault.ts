@@ -10,7 +10,7 @@ export interface FieldFault {
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-export const fieldFault = (error: HttpApiError.HttpApiSchemaError): FieldFault => {
+export const fieldFault = (error: Pick<HttpApiError.HttpApiSchemaError, "cause">): FieldFault => {
   const issue = format(error.cause.issue).issues[0]
   const field = fieldOf(issue?.path ?? [])
   return { field: field === "" ? "body" : field, text: wordsOf(issue?.message ?? "Expected a valid value") }
