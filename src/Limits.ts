@@ -10,16 +10,10 @@ export const limits = {
   collectBodyBytes: 8 * 1024 * 1024,
   /** events in one `collect` body */
   collectEvents: 100,
-  /** body of every other JSON endpoint; above it 413 */
-  jsonBodyBytes: 64 * 1024,
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
   fileBytes: 100 * 1024 * 1024,
   /** all request headers together, handed to uWebSockets.js as UWS_HTTP_MAX_HEADERS_SIZE; above it 431 */
   headerBytes: 16 * 1024,
-  /** a connection without a finished request or answer is closed after this long */
-  connectionIdleSeconds: 30,
-  /** answers that wait for a handler at once; above it 503 */
-  requestsInFlight: 10_000,
 
   // --- rates
   /** requests a key may make in a minute, unless the key carries a rate of its own */
@@ -115,8 +109,12 @@ export const limits = {
   clickhouseBodyBytes: 256 * 1024 * 1024,
   /** requests that wait for one of the embedded ClickHouse's connections; above it 503 */
   clickhouseWaiting: 1_000,
-  /** how long a start waits for a ClickHouse that does not answer yet */
+  /** how long a start waits for the embedded ClickHouse's process */
   clickhouseStartMillis: 30_000,
+  /** how long a start waits for the ClickHouse of CLICKHOUSE_URL; then it goes on without, and events wait in the log */
+  clickhouseWaitMillis: 3_000,
+  /** a statement without an answer for this long asks ClickHouse for a sign of life, and fails where there is none */
+  clickhouseSilenceMillis: 2_000,
 
   // --- the embedded stores' processes
   /** pause before a store that died is started again, doubled up to `storeRestartMaxMillis` */

@@ -49,9 +49,9 @@ describe("kill -9 under load", () => {
       assert.deepStrictEqual(found, none, `CRASH_SEED=${seed}`)
       startMillis.sort((a, b) => a - b)
       const median = startMillis[startMillis.length >> 1]
-      console.info(
+      process.stdout.write(
         `${kills} kills: ${accepted} events answered 202, ${outcomes.size} sent; ` +
-          `ready again after ${median?.toFixed(0)} ms (median), ${startMillis.at(-1)?.toFixed(0)} ms (longest)`
+          `ready again after ${median?.toFixed(0)} ms (median), ${startMillis.at(-1)?.toFixed(0)} ms (longest)\n`
       )
     }
   )

@@ -2,9 +2,9 @@ import { Context, Effect, Layer, Schedule } from "effect"
 import { Readable } from "node:stream"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import { ClickHouseClients, isLostConnection } from "./ClickHouseClients.ts"
+import { ClickHouseClients } from "./ClickHouseClients.ts"
 import { ClickHouseEndpoint } from "./ClickHouseEndpoint.ts"
-import type { ClickHouseFailed, ClickHouseUnavailable } from "./ClickHouseFailed.ts"
+import { type ClickHouseFailed, type ClickHouseUnavailable, isLostConnection } from "./ClickHouseFailed.ts"
 
 /** Settings of one statement, by ClickHouse's names. */
 export type Settings = Readonly<Record<string, string | number>>
@@ -38,7 +38,7 @@ export interface ClickHouseService {
     parameters?: Readonly<Record<string, unknown>>,
     settings?: Settings
   ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
-  /** does it answer a statement? */
+  /** does it answer a statement, within `readinessMillis`? */
   readonly ping: Effect.Effect<boolean>
 }
 
@@ -93,10 +93,15 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
       })
     })
 
-  const ping = query("SELECT 1").pipe(
-    Effect.as(true),
-    Effect.orElseSucceed(() => false)
-  )
+  const ping = clients
+    .attempt(limits.readinessMillis, async (client, signal) => {
+      const answer = await client.query({ query: "SELECT 1", format: "JSONEachRow", abort_signal: signal })
+      await answer.json()
+    })
+    .pipe(
+      Effect.as(true),
+      Effect.orElseSucceed(() => false)
+    )
   return { query, insert, command, ping }
 }
 

@@ -1,26 +1,8 @@
-import { ClickHouseError, type ClickHouseClient, createClient } from "@clickhouse/client"
+import { type ClickHouseClient, createClient } from "@clickhouse/client"
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
 import type { Endpoint } from "./ClickHouseEndpoint.ts"
-import { ClickHouseFailed, ClickHouseUnavailable } from "./ClickHouseFailed.ts"
-
-/** Codes of system.errors that speak of now (memory, disk, load, time), not of the statement. */
-const passing = new Set([
-  74, 75, 76, 159, 160, 164, 198, 202, 203, 209, 210, 236, 241, 242, 243, 252, 279, 394, 425, 999, 1001
-])
-
-const failure = (error: unknown): ClickHouseUnavailable | ClickHouseFailed => {
-  const problem = error instanceof Error ? error.message : String(error)
-  if (!(error instanceof ClickHouseError)) return new ClickHouseUnavailable({ problem, cause: error })
-  const code = Number(error.code)
-  return passing.has(code)
-    ? new ClickHouseUnavailable({ problem: `${problem} (${code} ${error.type ?? ""})`, cause: error })
-    : new ClickHouseFailed({ code, name: error.type ?? "", problem })
-}
-
-/** Was the connection lost, rather than the statement answered with an error? */
-export const isLostConnection = (error: ClickHouseUnavailable | ClickHouseFailed): boolean =>
-  error._tag === "ClickHouseUnavailable" && !(error.cause instanceof ClickHouseError)
+import { type ClickHouseFailed, ClickHouseUnavailable, failureOf } from "./ClickHouseFailed.ts"
 
 const isLoopback = (url: string): boolean => /^(127\.0\.0\.1|localhost|\[::1\])$/.test(new URL(url).hostname)
 
@@ -36,12 +18,13 @@ export class ClickHouseClients {
     this.limits = limits
   }
 
-  /** Runs a request, at most so long; interruption aborts it. */
+  /** Runs a request, at most so long, and no longer than ClickHouse gives signs of life; interruption aborts it. */
   attempt<A>(
     millis: number,
     run: (client: ClickHouseClient, signal: AbortSignal) => Promise<A>
   ): Effect.Effect<A, ClickHouseUnavailable | ClickHouseFailed> {
-    return Effect.tryPromise({ try: (signal) => run(this.get(), signal), catch: failure }).pipe(
+    return Effect.tryPromise({ try: (signal) => run(this.get(), signal), catch: failureOf }).pipe(
+      Effect.raceFirst(this.silence),
       Effect.timeoutOrElse({
         duration: millis,
         orElse: () =>
@@ -49,6 +32,24 @@ export class ClickHouseClients {
       })
     )
   }
+
+  /**
+   * Fails when ClickHouse no longer answers anything: behind a dead connection nobody waits for a whole query's time.
+   * Asked over connections of its own, as the client's may all be waiting.
+   */
+  private readonly silence: Effect.Effect<never, ClickHouseUnavailable> = Effect.suspend(() => {
+    const millis = this.limits.clickhouseSilenceMillis
+    const askForLife = Effect.tryPromise({
+      try: async () => {
+        const answer = await fetch(new URL("/ping", this.endpoint().url), {
+          signal: AbortSignal.timeout(millis)
+        })
+        await answer.arrayBuffer()
+      },
+      catch: (cause) => new ClickHouseUnavailable({ problem: "it gives no sign of life", cause })
+    })
+    return Effect.forever(Effect.andThen(Effect.sleep(millis), askForLife))
+  })
 
   close(): Promise<void> {
     const { client } = this

@@ -1,8 +1,12 @@
 import { createClient } from "@clickhouse/client"
-import { Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { AppConfig } from "#src/Config.ts"
-import type { Limits } from "#src/Limits.ts"
-import { ClickHouseUnavailable, type EmbeddedClickHouseFailed } from "./ClickHouseFailed.ts"
+import {
+  type ClickHouseFailed,
+  type ClickHouseUnavailable,
+  type EmbeddedClickHouseFailed,
+  failureOf
+} from "./ClickHouseFailed.ts"
 import { start } from "./EmbeddedClickHouse.ts"
 
 export interface Endpoint {
@@ -24,27 +28,32 @@ export const parseEndpoint = (text: string): Endpoint => {
   }
 }
 
-/** A server that is given may still be starting, and may not have the database yet. */
-const prepare = (endpoint: Endpoint, limits: Limits): Effect.Effect<void, ClickHouseUnavailable> =>
-  Effect.tryPromise({
-    try: async () => {
-      const { database, ...server } = endpoint
-      const client = createClient({ ...server, log: { level: 127 } })
-      const name = { name: database }
-      try {
-        const query = "SELECT name FROM system.databases WHERE name = {name:String}"
-        const found = await client.query({ query, query_params: name, format: "JSONEachRow" })
-        if ((await found.json()).length > 0) return
-        await client.command({ query: "CREATE DATABASE IF NOT EXISTS {name:Identifier}", query_params: name })
-      } finally {
-        await client.close()
-      }
-    },
-    catch: (cause) =>
-      new ClickHouseUnavailable({ problem: cause instanceof Error ? cause.message : "", cause })
-  }).pipe(
-    Effect.retry({ schedule: Schedule.spaced(200), times: Math.ceil(limits.clickhouseStartMillis / 200) })
+/** A server that is given may not have the database yet. */
+const makeDatabaseOf = ({
+  database,
+  ...server
+}: Endpoint): Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => createClient({ ...server, request_timeout: connectMillis, log: { level: 127 } })),
+    (client) =>
+      Effect.tryPromise({
+        try: async () => {
+          const name = { name: database }
+          const query = "SELECT name FROM system.databases WHERE name = {name:String}"
+          const found = await client.query({ query, query_params: name, format: "JSONEachRow" })
+          if ((await found.json()).length > 0) return
+          await client.command({
+            query: "CREATE DATABASE IF NOT EXISTS {name:Identifier}",
+            query_params: name
+          })
+        },
+        catch: failureOf
+      }),
+    (client) => Effect.promise(() => client.close())
   )
+
+/** A server that has not answered by then is away. */
+const connectMillis = 5_000
 
 /** Where ClickHouse is. The embedded one may move to another port when it is started again. */
 export class ClickHouseEndpoint extends Context.Service<
@@ -55,21 +64,25 @@ export class ClickHouseEndpoint extends Context.Service<
     readonly restarts: () => number
     /** of the embedded ClickHouse; undefined while it is down, and for a server */
     readonly pid: () => number | undefined
+    /** makes the database of the endpoint where it is missing */
+    readonly makeDatabase: Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
   }
 >()("signalbox/infra/ClickHouseEndpoint") {
   /** The server of `CLICKHOUSE_URL`, else an embedded one that runs as long as the layer lives. */
-  static readonly layer: Layer.Layer<
-    ClickHouseEndpoint,
-    EmbeddedClickHouseFailed | ClickHouseUnavailable,
-    AppConfig
-  > = Layer.effect(
+  static readonly layer: Layer.Layer<ClickHouseEndpoint, EmbeddedClickHouseFailed, AppConfig> = Layer.effect(
     ClickHouseEndpoint,
     Effect.gen(function* () {
       const { clickhouseUrl, dataDir, limits } = yield* AppConfig
-      if (clickhouseUrl === undefined) return yield* start(dataDir, limits)
+      // The embedded one makes its database itself.
+      if (clickhouseUrl === undefined)
+        return { ...(yield* start(dataDir, limits)), makeDatabase: Effect.void }
       const endpoint = parseEndpoint(Redacted.value(clickhouseUrl))
-      yield* prepare(endpoint, limits)
-      return { current: () => endpoint, restarts: () => 0, pid: () => undefined }
+      return {
+        current: () => endpoint,
+        restarts: () => 0,
+        pid: () => undefined,
+        makeDatabase: makeDatabaseOf(endpoint)
+      }
     })
   )
 }

@@ -1,3 +1,4 @@
+import { ClickHouseError } from "@clickhouse/client"
 import { Schema } from "effect"
 
 /** ClickHouse did not answer, or cannot now: asking again later may succeed. Of an insert nothing is known. */
@@ -34,3 +35,25 @@ export class EmbeddedClickHouseFailed extends Schema.TaggedError<EmbeddedClickHo
     return this.output === "" ? this.problem : `${this.problem}\n${this.output}`
   }
 }
+
+/** Codes of system.errors that speak of now (memory, disk, load, time), not of the statement. */
+const passing = new Set([
+  74, 75, 76, 159, 160, 164, 198, 202, 203, 209, 210, 236, 241, 242, 243, 252, 279, 394, 425, 999, 1001
+])
+
+/** What an error of the client means. */
+export const failureOf = (error: unknown): ClickHouseUnavailable | ClickHouseFailed => {
+  const problem = error instanceof Error ? error.message : String(error)
+  if (!(error instanceof ClickHouseError)) return new ClickHouseUnavailable({ problem, cause: error })
+  const code = Number(error.code)
+  return passing.has(code)
+    ? new ClickHouseUnavailable({ problem: `${problem} (${code} ${error.type ?? ""})`, cause: error })
+    : new ClickHouseFailed({ code, name: error.type ?? "", problem })
+}
+
+/** Was the connection refused or cut, rather than the statement answered with an error, or never? */
+export const isLostConnection = (error: ClickHouseUnavailable | ClickHouseFailed): boolean =>
+  error._tag === "ClickHouseUnavailable" &&
+  error.cause instanceof Error &&
+  "code" in error.cause &&
+  /^E[A-Z]+$/.test(String(error.cause.code))
