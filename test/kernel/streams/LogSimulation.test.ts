@@ -253,4 +253,30 @@ describe("the durable log under seeded faults", () => {
     // Minutes when SIMULATION_RUNS asks for thousands.
     600_000
   )
+
+  it.effect("removes what has been read so that no power cut leaves a gap", () =>
+    forSeeds(300, (random) =>
+      Effect.gen(function* () {
+        const disk = new SimulatedDisk(random)
+        const model = new Model()
+        const scope = yield* Scope.make()
+        yield* Effect.gen(function* () {
+          const log = yield* DurableLog.open({ ...options, segmentBytes: 150 })
+          for (let i = 0; i < 12; i++) {
+            const record = model.offer(random)
+            model.acknowledge(yield* log.appendEffect(bytesOf(record)), record)
+          }
+          const crashed = yield* Deferred.make<void>()
+          disk.crashAfter(1 + random.below(20), () => Deferred.doneUnsafe(crashed, Exit.void))
+          const committing = log.consumer("sink").commit(12)
+          yield* Effect.forkDetach(Deferred.into(Effect.asVoid(Effect.result(committing)), crashed))
+          yield* Deferred.await(crashed)
+        }).pipe(Scope.provide(scope), Effect.provideService(LogFiles, disk.mount()))
+        disk.restartMachine()
+        yield* Effect.scoped(Effect.flatMap(openLog, (log) => verify(log, model, random))).pipe(
+          Effect.provideService(LogFiles, disk.mount())
+        )
+      })
+    )
+  )
 })
