@@ -3,7 +3,7 @@ import { NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType } f
 import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
 
 /**
- * Guards the JSON body of an endpoint before its schema sees it: at most `jsonBodyBytesMax` bytes (413), valid UTF-8,
+ * Guards the JSON body of an endpoint before its schema sees it: at most `limits.jsonBodyBytes` (413), valid UTF-8,
  * no deeper than `jsonDepthMax` (400), `application/json` or no Content-Type at all (415). Of duplicate keys the last
  * one holds.
  */
@@ -21,6 +21,3 @@ export class NestedJsonBody extends HttpApiMiddleware.Service<NestedJsonBody>()(
 
 /** Bytes of a JSON body, unless an endpoint states another limit. */
 export const jsonBodyBytesMax = 262_144
-
-/** Arrays and objects within each other. */
-export const jsonDepthMax = 64

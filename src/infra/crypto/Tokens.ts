@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { secretPrefixLength } from "#schemas/core/Secrets.ts"
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -19,7 +19,7 @@ export const newId = (prefix: string): string => {
   return `${prefix}_${text}`
 }
 
-/** The prefix and 40 uniform base62 digits. Form: schemas/core/Secrets.ts. */
+/** The prefix and 40 uniform base62 digits. Source: decisions, Common (Ids). */
 export const newSecret = (prefix: string): string => {
   let text = ""
   while (text.length < secretDigits) {
@@ -33,10 +33,6 @@ export const newSecret = (prefix: string): string => {
 
 /** What is stored of a secret. 238 random bits need no salt and no slow hash. */
 export const hashOf = (secret: string): Buffer => createHash("sha256").update(secret).digest()
-
-/** Compares hashes in constant time. */
-export const isSameHash = (left: Uint8Array, right: Uint8Array): boolean =>
-  left.length === right.length && timingSafeEqual(left, right)
 
 /** The readable beginning by which an owner tells keys apart. */
 export const prefixOf = (secret: string): string => secret.slice(0, secretPrefixLength)
