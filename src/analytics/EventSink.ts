@@ -3,11 +3,12 @@ import { Clock, Effect } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { rowOf } from "#streams/analytics/EventRecord.ts"
 import { visitColumns } from "#streams/analytics/VisitColumns.ts"
-import { visitEventOf } from "#streams/analytics/VisitEvent.ts"
+import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import type { VisitRecords } from "#streams/analytics/VisitRecord.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { highestVersion, insertsUnderWay, presentSeqs, type StoreError } from "./EventStore.ts"
+import { highestVersion, insertsUnderWay, presentEvents, type StoreError } from "./EventStore.ts"
+import { pageViewOwners } from "./PageViewOwners.ts"
 import { VisitUpdate } from "./VisitUpdate.ts"
 
 const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
@@ -49,13 +50,28 @@ export const make = Effect.fnUntraced(function* (
           counted.visitRows += rows.rows
         })
 
+  /** The last batch, for when it is repeated: the same rows under the same token, whatever was learnt in between. */
+  let last: Prepared | undefined
+
+  const prepare = Effect.fnUntraced(function* (batch: SinkBatch) {
+    if (last?.token === batch.token && !batch.recovering) return last.events
+    const events = batch.records.map(({ payload }) => visitEventOf(rowOf(payload)))
+    yield* visits.meet(events)
+    const owners = yield* pageViewOwners(clickhouse, visits.strangers(events), events)
+    const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
+    last = { token: batch.token, events: owned }
+    return owned
+  })
+
   const write = (batch: SinkBatch): Effect.Effect<void, StoreError> =>
     Effect.gen(function* () {
-      const events = batch.records.map(({ payload }) => visitEventOf(rowOf(payload)))
-      yield* visits.meet(events)
-      yield* batch.recovering ? insertMissing(clickhouse, batch) : insertEvents(clickhouse, batch)
+      const prepared = yield* prepare(batch)
+      const events = yield* batch.recovering
+        ? insertMissing(clickhouse, batch, prepared)
+        : insertAll(clickhouse, batch, prepared)
       const ver = yield* nextVersion
       yield* visits.apply(events, batch, ver, yield* monotonicMillis, insertVisits)
+      last = undefined
       counted.events += events.length
       for (const { site } of events) onStored(site)
     })
@@ -69,33 +85,52 @@ export const make = Effect.fnUntraced(function* (
 
 const monotonicMillis = Effect.sync(() => performance.now())
 
-const insertEvents = (clickhouse: ClickHouseService, batch: SinkBatch) =>
-  clickhouse.insert(
-    "events",
-    eventNames,
-    rowsOf(batch, () => true),
-    { format: "RowBinary", token: batch.token }
-  )
+interface Prepared {
+  readonly token: string
+  readonly events: ReadonlyArray<OwnedVisitEvent>
+}
 
-const insertMissing = Effect.fnUntraced(function* (clickhouse: ClickHouseService, batch: SinkBatch) {
+const insertAll = Effect.fnUntraced(function* (
+  clickhouse: ClickHouseService,
+  batch: SinkBatch,
+  events: ReadonlyArray<OwnedVisitEvent>
+) {
+  const rows = rowsOf(batch, events, () => true)
+  yield* clickhouse.insert("events", eventNames, rows, { format: "RowBinary", token: batch.token })
+  return events
+})
+
+/** Answers the events as they are in the store: what was there before keeps the identity that it has there. */
+const insertMissing = Effect.fnUntraced(function* (
+  clickhouse: ClickHouseService,
+  batch: SinkBatch,
+  events: ReadonlyArray<OwnedVisitEvent>
+) {
   while ((yield* insertsUnderWay(clickhouse, batch.logId)) > 0) yield* Effect.sleep(100)
-  const present = yield* presentSeqs(clickhouse, batch.logId, batch.from, batch.to)
-  const rows = rowsOf(batch, (seq) => !present.has(seq))
+  const present = yield* presentEvents(clickhouse, batch.logId, batch.from, batch.to)
+  const rows = rowsOf(batch, events, (seq) => !present.has(seq))
   // A token of its own: it finds this insert among those under way, and never equals one with other rows.
   const token = `${batch.token}:${randomUUID()}`
   if (rows.length > 0) yield* clickhouse.insert("events", eventNames, rows, { format: "RowBinary", token })
+  return events.map((event, index) => ({ ...event, ...present.get(batch.from + index) }))
 })
 
-/** The batch's rows, each behind its place in the log. */
-const rowsOf = (batch: SinkBatch, isWanted: (seq: number) => boolean): Uint8Array => {
-  const wanted = batch.records.filter(({ offset }) => isWanted(offset))
-  const rows = wanted.map(({ payload }) => rowOf(payload))
-  const bytes = Buffer.allocUnsafe(rows.reduce((sum, row) => sum + placeBytes + row.length, 0))
+/** The batch's rows, each behind its place in the log and under the identity that its event has by now. */
+const rowsOf = (
+  batch: SinkBatch,
+  events: ReadonlyArray<OwnedVisitEvent>,
+  isWanted: (seq: number) => boolean
+): Uint8Array => {
+  const wanted = batch.records.map(({ offset, payload }, index) => ({ offset, row: rowOf(payload), index }))
+  const rows = wanted.filter(({ offset }) => isWanted(offset))
+  const bytes = Buffer.allocUnsafe(rows.reduce((sum, { row }) => sum + placeBytes + row.length, 0))
   let at = 0
-  for (const [index, row] of rows.entries()) {
+  for (const { index, offset, row } of rows) {
     bytes.writeBigUInt64LE(batch.logId, at)
-    at = bytes.writeBigUInt64LE(BigInt(wanted[index]?.offset ?? 0), at + 8)
+    at = bytes.writeBigUInt64LE(BigInt(offset), at + 8)
     bytes.set(row, at)
+    const event = events[index]
+    if (event?.kind === "engage") writeOwner(bytes, at, event)
     at += row.length
   }
   return bytes

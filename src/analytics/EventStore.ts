@@ -13,6 +13,9 @@ export interface PlacedVisitEvent extends OwnedVisitEvent {
   readonly seq: number
 }
 
+/** An identity within a site. */
+export type Owner = Pick<VisitorKey, "day" | "visitor">
+
 /** Site ids, days and visitors are spliced into statements as literals: as parameters they would not fit into a URL. */
 const quote = (text: string): string => `'${text.replace(/[\\']/g, (sign) => `\\${sign}`)}'`
 
@@ -22,14 +25,22 @@ const keysPerStatement = 2_000
 /** Events in one answer, about 8 MB of JSON. */
 const pageRows = 20_000
 
-/** Which of the offsets [from, to) of a log are in `events`. */
-export const presentSeqs = (clickhouse: ClickHouseService, logId: bigint, from: number, to: number) =>
+/** The offsets [from, to) of a log that are in `events`, with the identity that each was stored under. */
+export const presentEvents = (clickhouse: ClickHouseService, logId: bigint, from: number, to: number) =>
   clickhouse
-    .query<{ readonly seq: number }>(
-      `SELECT seq FROM events WHERE log_id = {log:UInt64} AND seq >= {from:UInt64} AND seq < {to:UInt64}`,
+    .query<{ readonly seq: number; readonly day: number; readonly visitor: string }>(
+      `SELECT seq, toUInt16(day) AS day, toString(visitor) AS visitor FROM events
+      WHERE log_id = {log:UInt64} AND seq >= {from:UInt64} AND seq < {to:UInt64}`,
       { log: String(logId), from, to }
     )
-    .pipe(Effect.map((rows): ReadonlySet<number> => new Set(rows.map(({ seq }) => Number(seq)))))
+    .pipe(
+      Effect.map(
+        (rows): ReadonlyMap<number, Owner> =>
+          new Map(
+            rows.map(({ day, seq, visitor }) => [Number(seq), { day: Number(day), visitor: BigInt(visitor) }])
+          )
+      )
+    )
 
 /** How many inserts of this log's batches, of a process that is gone, ClickHouse still works on. */
 export const insertsUnderWay = (clickhouse: ClickHouseService, logId: bigint) =>

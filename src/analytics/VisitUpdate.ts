@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { ResidentDays, siteDayOf, type VisitorKey } from "#streams/analytics/ResidentDays.ts"
 import { SeenVisitors } from "#streams/analytics/SeenVisitors.ts"
-import type { OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
+import { packedEmpty, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
 import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
 import { inOrder, type Visit, VisitorDay } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -58,6 +58,22 @@ export class VisitUpdate {
         for (const [siteDay, event] of unmet) this.#seen.meet(event, !known.has(siteDay))
       })
     )
+  }
+
+  /**
+   * Engage pings whose page view is not their sender's, as far as that is known here: after midnight, or from another
+   * address, the same person has another identity. To be called before the events are applied.
+   */
+  strangers(events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<OwnedVisitEvent> {
+    const pings = events.filter(({ kind, pv }) => kind === "engage" && pv !== packedEmpty)
+    if (pings.length === 0) return pings
+    const placeOfView = (event: OwnedVisitEvent): string => `${siteDayOf(event)}/${event.visitor}/${event.pv}`
+    const views = new Set(events.filter(({ kind }) => kind === "pageview").map(placeOfView))
+    return pings.filter((ping) => {
+      if (views.has(placeOfView(ping))) return false
+      const day = this.#resident.get(ping)
+      return day === undefined ? this.#seen.isNew(ping) : !day.hasView(ping.pv)
+    })
   }
 
   /**

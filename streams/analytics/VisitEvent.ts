@@ -82,13 +82,28 @@ const endOfText = (row: Buffer, at: number): number => {
   }
 }
 
+/** Where visitor and day are in a row, after the end of its site: kind, ts and received come between. */
+const visitorAt = 17
+const dayAt = visitorAt + 8
+
+/** Writes another identity into the RowBinary row of an event that begins at `at`. */
+export const writeOwner = (
+  row: Buffer,
+  at: number,
+  owner: { readonly day: number; readonly visitor: bigint }
+): void => {
+  const siteEnd = endOfText(row, at)
+  row.writeBigUInt64LE(owner.visitor, siteEnd + visitorAt)
+  row.writeUInt16LE(owner.day, siteEnd + dayAt)
+}
+
 /** Reads what visits need from the RowBinary row of an event. */
 export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
   const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const siteEnd = endOfText(row, 0)
   const kind = kinds[row.readUInt8(siteEnd)]
   if (kind === undefined) throw new EventRecordInvalid("event of an unknown kind")
-  const nameStart = siteEnd + 27
+  const nameStart = siteEnd + dayAt + 2
   const hostnameStart = endOfText(row, nameStart)
   const pathStart = endOfText(row, hostnameStart)
   const pvStart = endOfText(row, pathStart)
@@ -99,8 +114,8 @@ export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
     site: unpack(row.toString("latin1", 0, siteEnd)),
     kind,
     ts: row.readUInt32LE(siteEnd + 1) + row.readInt32LE(siteEnd + 5) * 4_294_967_296,
-    visitor: row.readBigUInt64LE(siteEnd + 17),
-    day: row.readUInt16LE(siteEnd + 25),
+    visitor: row.readBigUInt64LE(siteEnd + visitorAt),
+    day: row.readUInt16LE(siteEnd + dayAt),
     name: row.toString("latin1", nameStart, hostnameStart),
     hostname: row.toString("latin1", hostnameStart, pathStart),
     path: row.toString("latin1", pathStart, pvStart),

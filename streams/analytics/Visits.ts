@@ -66,6 +66,11 @@ export class VisitorDay {
     return event.ts < this.#lastTs
   }
 
+  /** Whether an engage ping with this id would find its page view. */
+  hasView(pv: string): boolean {
+    return this.#views.has(pv)
+  }
+
   push(event: VisitEvent): void {
     this.#lastTs = event.ts
     if (event.kind === "engage") this.#engage(event)

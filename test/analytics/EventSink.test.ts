@@ -102,6 +102,41 @@ describe("the event sink", () => {
     }).pipe(Effect.provide(TestStores.layer))
   )
 
+  for (const { name, restart, outage } of [
+    { name: "in the next batch", restart: false, outage: false },
+    { name: "when its batch is repeated after a failure", restart: false, outage: true },
+    { name: "when its batch is repeated after a crash", restart: true, outage: true }
+  ]) {
+    const visits = outage ? failing("visits", 2, "before") : Layer.empty
+    it.effect(`credits a ping from after midnight, or another address, to its page view: ${name}`, () =>
+      Effect.gen(function* () {
+        const sink = yield* EventSink.make()
+        yield* sink.write(sinkBatch([view(23 * 60 + 50, { pv: "a" }), view(600, { pv: "b", visitor: 5n })]))
+        const ping = (minutes: number, pv: string, visitor: bigint): StoredEvent =>
+          view(minutes, {
+            kind: "engage",
+            pv,
+            visitor,
+            engagedMillis: 60_000,
+            day: storedEvent().day + Math.floor(minutes / 1440)
+          })
+        const batch = sinkBatch([ping(24 * 60 + 5, "a", 9n), ping(601, "b", 6n), ping(602, "z", 5n)], {
+          from: 2
+        })
+        if (outage) yield* Effect.flip(sink.write(batch))
+        const next = restart ? yield* EventSink.make() : sink
+        yield* next.write({ ...batch, recovering: restart })
+        assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
+        const found = yield* visitsInStore
+        assert.deepStrictEqual(
+          found.map(({ engaged_ms }) => engaged_ms),
+          [60_000, 60_000]
+        )
+        assert.deepStrictEqual(found, yield* visitsByDefinition)
+      }).pipe(Effect.provide(visits.pipe(Layer.provideMerge(TestStores.layer))))
+    )
+  }
+
   it.effect("takes a batch that reaches back to 1970", () =>
     Effect.gen(function* () {
       const sink = yield* EventSink.make()
