@@ -10,6 +10,8 @@ export const limits = {
   collectBodyBytes: 8 * 1024 * 1024,
   /** events in one `collect` body */
   collectEvents: 100,
+  /** body of every other JSON endpoint; above it 413 */
+  jsonBodyBytes: 256 * 1024,
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
   fileBytes: 100 * 1024 * 1024,
   /** all request headers together, handed to uWebSockets.js as UWS_HTTP_MAX_HEADERS_SIZE; above it 431 */

@@ -1,8 +1,9 @@
 import { ByteSize, Cause, Effect, Layer, Result } from "effect"
 import type { Types } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { JsonBody, NestedJsonBody, jsonBodyBytesMax } from "#schemas/core/JsonBody.ts"
+import { JsonBody, NestedJsonBody } from "#schemas/core/JsonBody.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { AppConfig } from "#src/Config.ts"
 import { flat, nested } from "./Family.ts"
 
 /** Why a body was refused before its schema saw it. Thrown through the decoder, which knows no failures of ours. */
