@@ -23,6 +23,7 @@ import { EventDrain } from "./analytics/EventDrain.ts"
 import { EventIds } from "./analytics/EventIds.ts"
 import { EventLog } from "./analytics/EventLog.ts"
 import { EventRates } from "./analytics/EventRates.ts"
+import * as EventMetrics from "./analytics/EventMetrics.ts"
 import { FirstEvents } from "./analytics/FirstEvents.ts"
 import { GeoIp } from "./analytics/GeoIp.ts"
 import * as ImportRoutes from "./analytics/ImportRoutes.ts"
@@ -163,7 +164,7 @@ const whole = Layer.merge(
   drainNotice
 ).pipe(
   Layer.provideMerge(front.pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))),
-  Layer.provide([ReadinessChecks.accounts, ReadinessChecks.analytics]),
+  Layer.provide([ReadinessChecks.accounts, ReadinessChecks.analytics, EventMetrics.layer]),
   Layer.provideMerge(Layer.merge(accounts, analytics)),
   Layer.provideMerge(Readiness.layer),
   Layer.provideMerge(Layer.tap(Stores.layer, () => sayStoresReady))

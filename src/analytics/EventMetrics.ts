@@ -1,0 +1,55 @@
+import { Effect, Layer } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
+import { EventDrain } from "./EventDrain.ts"
+import { EventLog } from "./EventLog.ts"
+import { Realtime } from "./Realtime.ts"
+
+/** What `/metrics` says of the way of an event: the log, its drain into ClickHouse, the realtime ring. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const drain = yield* EventDrain
+    const realtime = yield* Realtime
+    const gauge = (name: string, description: string, read: () => number): SampledMetrics.Sample => ({
+      name: `signalbox_events_${name}`,
+      kind: "gauge",
+      description,
+      read
+    })
+    const counter = (name: string, description: string, read: () => number): SampledMetrics.Sample => ({
+      name: `signalbox_events_${name}_total`,
+      kind: "counter",
+      description,
+      read
+    })
+    yield* SampledMetrics.register([
+      gauge("log_bytes", "Bytes of the event log on disk", () => log.stats().bytes),
+      gauge(
+        "behind",
+        "Events in the log that ClickHouse does not have yet",
+        () => drain.stats().batcher.behind
+      ),
+      gauge(
+        "realtime_presences",
+        "Visitors and pages in the realtime ring",
+        () => realtime.stats().presences
+      ),
+      counter("logged", "Events made durable since the start", () => log.stats().appended),
+      counter("log_commits", "Group commits, and so fdatasyncs", () => log.stats().fsyncs),
+      counter("drained", "Events written into ClickHouse", () => drain.stats().batcher.records),
+      counter(
+        "drain_failures",
+        "Attempts to write a batch that failed",
+        () => drain.stats().batcher.failures
+      ),
+      counter("visit_rows", "Rows of visits written", () => drain.stats().sink.visitRows)
+    ])
+    for (const cause of Object.keys(drain.stats().batcher.causes)) {
+      const read = () =>
+        Object.entries(drain.stats().batcher.causes).find(([name]) => name === cause)?.[1] ?? 0
+      yield* SampledMetrics.register([counter("batches", "Batches written, by why they went out", read)], {
+        cause
+      })
+    }
+  })
+)
