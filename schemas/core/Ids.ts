@@ -14,7 +14,11 @@ export const FileId = idSchema("fil", "file")
 export const SiteId = idSchema("st", "site")
 export const CollectionId = idSchema("col", "collection")
 
-/** Longest text taken as an id in a path; whatever does not have the form of an id is simply not found. */
+const pathId = "an id of at most 64 characters"
+
+/** What is taken as an id in a path; whatever does not have the form of an id is simply not found. */
 export const PathId = Schema.String.check(
-  Schema.isMaxLength(64, { expected: "an id of at most 64 characters" })
+  Schema.isMaxLength(64, { expected: pathIdExpected }),
+  // oxlint-disable-next-line no-control-regex
+  Schema.isPattern(/^[^\u0000-\u001f\u007f]*$/, { expected: pathIdExpected })
 ).annotate({ description: "Id, as returned when the resource was made" })

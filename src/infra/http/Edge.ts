@@ -77,7 +77,8 @@ const isRouteNotFound = (error: unknown): boolean =>
 
 const notFound = (request: Request, known: KnownPaths): Response => {
   const allow = known.allow(pathOf(request.url))
-  return allow === undefined
+  // The path may be known and the method right, and still no route took it: a parameter was too long or not UTF-8.
+  return allow === undefined || allow.split(", ").includes(request.method)
     ? flatError(404, "Not found")
     : HttpServerResponse.setHeader(flatError(405, "Method not allowed"), "allow", allow)
 }

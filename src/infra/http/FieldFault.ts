@@ -23,11 +23,12 @@ const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }
     return field === "" ? String(key) : `${field}.${String(key)}`
   }, "")
 
-/** Effect's wording, in ours: a missing key is a required field, and a query's number is a number. */
+/** Effect's wording, in ours: a missing key is a required field, a named schema an object, a query's number a number. */
 const wordsOf = (message: string): string => {
   if (message === "Missing key") return "is required"
   const words = message
     .replace("a string representing a finite number", "a number")
     .replace("Expected string", "expected text")
+    .replace(/^Expected [A-Z]\w*$/, "expected object")
   return words.charAt(0).toLowerCase() + words.slice(1)
 }
