@@ -50,7 +50,9 @@ describe("the tree", () => {
         const from = levels.indexOf(file.split("/")[0] ?? "")
         const top = target?.split("/")[0] ?? ""
         if (from < 0 || target === undefined) return []
-        return levels.indexOf(top) > from || top === "test" || top === "bench" ? [`${file} imports ${target}`] : []
+        return levels.indexOf(top) > from || top === "test" || top === "bench"
+          ? [`${file} imports ${target}`]
+          : []
       })
     )
   })
@@ -102,10 +104,18 @@ describe("names", () => {
   it("has no utils, helpers, common or barrels", () => {
     none(
       code.filter((file) =>
-        /^(utils?|helpers?|common|misc|shared|index)$/i.test(basename(file, extname(file)).replace(/\.test$/, ""))
+        /^(utils?|helpers?|common|misc|shared|index)$/i.test(
+          basename(file, extname(file)).replace(/\.test$/, "")
+        )
       )
     )
-    none(code.filter((file) => dirname(file).split("/").some((part) => /^(utils?|helpers?|common|misc)$/.test(part))))
+    none(
+      code.filter((file) =>
+        dirname(file)
+          .split("/")
+          .some((part) => /^(utils?|helpers?|common|misc)$/.test(part))
+      )
+    )
   })
 })
 
@@ -129,7 +139,12 @@ describe("text", () => {
   })
 
   it("swallows no error", () => {
-    none(hits(/catch\s*(\([^)]*\))?\s*\{\s*\}|Effect\.ignore\b|\.catch\(\(\)\s*=>\s*(\{\s*\}|undefined|null)\)/, sources))
+    none(
+      hits(
+        /catch\s*(\([^)]*\))?\s*\{\s*\}|Effect\.ignore\b|\.catch\(\(\)\s*=>\s*(\{\s*\}|undefined|null)\)/,
+        sources
+      )
+    )
   })
 
   it("opens every actor with its state, messages, limits, restart policy and what a crash loses", () => {
@@ -149,7 +164,10 @@ describe("text", () => {
 
 describe("lint", () => {
   it("finds nothing, sizes of files (350 lines, tests 600) and functions (60 lines) included", () => {
-    const lint = spawnSync(join(root, "node_modules/.bin/oxlint"), ["--format=unix"], { cwd: root, encoding: "utf8" })
+    const lint = spawnSync(join(root, "node_modules/.bin/oxlint"), ["--format=unix"], {
+      cwd: root,
+      encoding: "utf8"
+    })
     assert.strictEqual(lint.status, 0, lint.stdout + lint.stderr)
   })
 })
