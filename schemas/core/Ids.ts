@@ -14,7 +14,7 @@ export const FileId = idSchema("fil", "file")
 export const SiteId = idSchema("st", "site")
 export const CollectionId = idSchema("col", "collection")
 
-const pathId = "an id of at most 64 characters"
+const pathIdExpected = "an id of at most 64 characters"
 
 /** What is taken as an id in a path; whatever does not have the form of an id is simply not found. */
 export const PathId = Schema.String.check(
