@@ -17,6 +17,12 @@ const headersOf = (file: FileRow, etag: string): Record<string, string> => ({
   ...(isActive(file.contentType) ? { "content-security-policy": "sandbox; default-src 'none'" } : {})
 })
 
+const unsatisfiable = ({ sizeBytes }: FileRow, etag: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(
+    { error: `Range: the file has ${sizeBytes} bytes` },
+    { status: 416, headers: { etag, "accept-ranges": "bytes", "content-range": `bytes */${sizeBytes}` } }
+  )
+
 /**
  * The answer to a GET or HEAD of a file: the whole of it, one range (206, or 416), or 304. Several ranges, and a range
  * of another version (`If-Range`), are answered with the whole. Source: RFC 9110, 13 and 14.
@@ -32,14 +38,9 @@ export const answerFile = (
     return Effect.succeed(HttpServerResponse.empty({ status: 304, headers }))
   }
   const ifRange = request.headers["if-range"]
-  const wish = rangeWish(
-    ifRange === undefined || ifRange === etag ? request.headers["range"] : undefined,
-    file.sizeBytes
-  )
-  if (wish._tag === "Unsatisfiable") {
-    const refused = { ...headers, "content-range": `bytes */${file.sizeBytes}` }
-    return Effect.succeed(HttpServerResponse.empty({ status: 416, headers: refused }))
-  }
+  const isRangeMeant = request.method === "GET" && (ifRange === undefined || ifRange === etag)
+  const wish = rangeWish(isRangeMeant ? request.headers["range"] : undefined, file.sizeBytes)
+  if (wish._tag === "Unsatisfiable") return Effect.succeed(unsatisfiable(file, etag))
   const range = wish._tag === "Part" ? wish.range : { from: 0, to: file.sizeBytes }
   const part =
     wish._tag === "Part" ? { "content-range": `bytes ${range.from}-${range.to - 1}/${file.sizeBytes}` } : {}

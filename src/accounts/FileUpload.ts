@@ -1,12 +1,12 @@
 import { ByteSize, Effect, Predicate, Schema, Stream } from "effect"
-import { HttpIncomingMessage, type HttpServerRequest, Multipart } from "effect/http"
+import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { PayloadTooLarge, StorageFull, BadRequest } from "#schemas/core/Problem.ts"
 import type { Files } from "./Files.ts"
 
 /** The form is not one field `file` with a file in it. */
 class FormInvalid extends Schema.TaggedError<FormInvalid>()("FormInvalid", { problem: Schema.String }) {}
 
-/** Bytes of a form beside its file: boundaries and part headers. */
+/** Bytes of a form beside its file, which is measured exactly where it is stored: boundaries and part headers. */
 const formOverheadBytes = 64 * 1024
 
 const expected = "file: expected multipart/form-data with one field named file that holds a file"
@@ -22,23 +22,20 @@ export const receiveFile = (
     if (!/^multipart\/form-data\s*;/i.test(request.headers["content-type"] ?? "")) {
       return yield* new FormInvalid({ problem: expected })
     }
-    const stored = yield* Stream.runFoldEffect(
-      request.multipartStream,
-      (): { readonly id: string; readonly filename: string } | undefined => undefined,
-      (already, part) =>
-        Effect.gen(function* () {
-          if (already !== undefined) {
-            yield* files.remove(already.id, userId)
-            return yield* new FormInvalid({ problem: "file: expected one field only" })
-          }
-          if (part._tag !== "File" || part.key !== "file")
-            return yield* new FormInvalid({ problem: expected })
-          return yield* files.upload(userId, {
-            filename: part.name,
-            contentType: part.contentType,
-            content: part.content
-          })
+    let stored: { readonly id: string; readonly filename: string } | undefined
+    yield* Stream.runForEach(request.multipartStream, (part) =>
+      Effect.gen(function* () {
+        if (stored !== undefined) return yield* new FormInvalid({ problem: "file: expected one field only" })
+        if (part._tag !== "File" || part.key !== "file") return yield* new FormInvalid({ problem: expected })
+        stored = yield* files.upload(userId, {
+          filename: part.name,
+          contentType: part.contentType,
+          content: part.content
         })
+      })
+    ).pipe(
+      // The file was whole, but its form was cut off or had more: nobody is told its id.
+      Effect.onError(() => (stored === undefined ? Effect.void : forget(files, stored.id, userId)))
     )
     return stored ?? (yield* new FormInvalid({ problem: expected }))
   }).pipe(
@@ -46,10 +43,8 @@ export const receiveFile = (
       HttpIncomingMessage.MaxBodySize,
       ByteSize.bytes(maxFileSizeBytes + formOverheadBytes)
     ),
-    Effect.provideService(Multipart.MaxFileSize, ByteSize.bytes(maxFileSizeBytes)),
     Effect.catchTags({
       FormInvalid: ({ problem }) => Effect.fail(new BadRequest({ error: problem })),
-      FileNotFound: () => Effect.fail(new BadRequest({ error: "file: expected one field only" })),
       BlobTooLarge: () => Effect.fail(tooLarge(maxFileSizeBytes)),
       DiskFull: () => Effect.fail(new StorageFull({ error: "The disk is full; the file was not stored" })),
       MultipartError: ({ reason }) =>
@@ -59,6 +54,12 @@ export const receiveFile = (
             ? Effect.die(reason)
             : Effect.fail(tooLarge(maxFileSizeBytes))
     })
+  )
+
+/** Without Postgres the file stays: its owner knows no id of it, and nobody else can guess one. */
+const forget = (files: Files["Service"], id: string, userId: string) =>
+  Effect.catch(files.remove(id, userId), (error) =>
+    Effect.logWarning(`The unfinished upload ${id} could not be removed`, error)
   )
 
 const tooLarge = (maxFileSizeBytes: number): PayloadTooLarge =>
