@@ -1,6 +1,7 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig } from "#src/Config.ts"
 
 /** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
 export interface RequestFigures {
@@ -12,8 +13,9 @@ export interface RequestFigures {
 }
 
 /**
- * Counts the requests of each user's keys per UTC day. Counted in memory and added to Postgres every `flushMillis`: a
- * crash loses that much. While Postgres is away the counts wait; there is one entry a user and day.
+ * Counts the requests of each user's keys per UTC day. Counted in memory and added to Postgres every
+ * `requestCountFlushMillis`: a crash loses that much. While Postgres is away the counts wait; there is one entry a user
+ * and day.
  */
 export class RequestCounts extends Context.Service<
   RequestCounts,
@@ -28,7 +30,6 @@ export class RequestCounts extends Context.Service<
   )
 }
 
-const flushMillis = 2_000
 const dayMillis = 86_400_000
 
 interface Count {
@@ -55,6 +56,9 @@ const isoDay = (day: number): string => new Date(day * dayMillis).toISOString().
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
+  const { limits } = yield* AppConfig
+  // One at a time: a reader must not miss what another flush has taken and not yet written.
+  const oneAtATime = yield* Semaphore.make(1)
   let waiting: Counts = new Map()
 
   const write = (rows: ReadonlyArray<Count>) => sql`
@@ -71,13 +75,15 @@ const make = Effect.gen(function* () {
     yield* write([...counts.values()]).pipe(
       Effect.onError(() => Effect.sync(() => counts.forEach((count) => add(waiting, count))))
     )
-  })
+  }).pipe(oneAtATime.withPermits(1))
   // What could not be written waits: the next round tries again, and the loss of Postgres is told elsewhere.
   const flushOrWait = Effect.catch(flush, (error) =>
     Effect.logDebug("Request counts wait for Postgres", error)
   )
   yield* Effect.addFinalizer(() => flushOrWait)
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushMillis), flushOrWait)))
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(Effect.sleep(limits.requestCountFlushMillis), flushOrWait))
+  )
 
   return RequestCounts.of({
     record: (userId, isError, nowMillis) =>
