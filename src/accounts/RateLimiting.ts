@@ -10,7 +10,8 @@ import { flat, nested } from "#src/infra/http/Family.ts"
 /** Clients are told not to wait for longer than this. Source: decisions, Common. */
 const retryWorthwhileSeconds = 60
 
-const headersOf = (decision: RateDecision): Record<string, string> => ({
+/** What an answer says of its key's rate. Source: decisions, Common. */
+export const rateHeaders = (decision: RateDecision): Record<string, string> => ({
   "ratelimit-limit": String(decision.limit),
   "ratelimit-remaining": String(decision.remaining),
   "ratelimit-reset": String(decision.resetSeconds),
@@ -32,7 +33,7 @@ const limit =
       // The limiter is given up only when the process is: that is a fault, not the caller's.
       const decision = buckets.takeNow(keyId, rate) ?? (yield* Effect.orDie(buckets.take(keyId, rate)))
       yield* HttpEffect.appendPreResponseHandler((_, response) =>
-        Effect.succeed(HttpServerResponse.setHeaders(response, headersOf(decision)))
+        Effect.succeed(HttpServerResponse.setHeaders(response, rateHeaders(decision)))
       )
       if (decision.allowed) return yield* httpEffect
       const text = `Rate limit of ${decision.limit} requests a minute reached; try again in ${decision.retryAfterSeconds} s`
