@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net"
 import * as Result from "effect/Result"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
@@ -5,12 +6,15 @@ import * as NetAddress from "effect/net/NetAddress"
 /**
  * The client's address behind proxies (TRUST_PROXY). `X-Forwarded-For` is a list that every proxy appends to, so only
  * its right end can be believed: it is walked from the right, past the proxies that are trusted, and the first address
- * that no trusted proxy vouches for is the client.
+ * that no trusted proxy vouches for is the client. The peer is a function because asking for it is a system call, and
+ * behind a number of hops it is not needed.
  */
-export type ClientAddress = (peer: string, forwardedFor: string) => string
+export type ClientAddress = (peer: () => string, forwardedFor: string) => string
 
 /** The address in one canonical text: IPv4 inside IPv6 (`::ffff:192.0.2.1`) is IPv4. undefined when it is none. */
 export const canonicalAddress = (text: string): string | undefined => {
+  // What a proxy says most often, and as it is: IPv4 has one way of writing it.
+  if (isIPv4(text)) return text
   const parsed = parse(text)
   return parsed === undefined ? undefined : NetAddress.formatIp(parsed)
 }
@@ -24,7 +28,7 @@ export const addressFromBytes = (bytes: Uint8Array): string => {
 
 /** `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options. */
 export const make = (trust: number | ReadonlyArray<string> | undefined): ClientAddress => {
-  if (trust === undefined || trust === 0) return (peer) => peer
+  if (trust === undefined || trust === 0) return (peer) => peer()
   if (typeof trust === "number") return (peer, forwardedFor) => byHops(peer, forwardedFor, trust)
   const networks = trust.map((network) =>
     IpNetwork.fromStringUnsafe(network.includes("/") ? network : single(network))
@@ -33,24 +37,24 @@ export const make = (trust: number | ReadonlyArray<string> | undefined): ClientA
 }
 
 /** With n hops the n-th address from the right was appended by the outermost trusted proxy. */
-const byHops = (peer: string, forwardedFor: string, hops: number): string => {
+const byHops = (peer: () => string, forwardedFor: string, hops: number): string => {
   const chain = entries(forwardedFor)
-  let client = peer
+  let client: string | undefined
   for (let hop = 1; hop <= hops && hop <= chain.length; hop++) {
     const address = canonicalAddress(chain[chain.length - hop] ?? "")
-    if (address === undefined) return client
+    if (address === undefined) break
     client = address
   }
-  return client
+  return client ?? peer()
 }
 
 const byNetworks = (
-  peer: string,
+  peer: () => string,
   forwardedFor: string,
   networks: ReadonlyArray<IpNetwork.IpNetwork>
 ): string => {
   const chain = entries(forwardedFor)
-  let client = peer
+  let client = peer()
   for (let index = chain.length - 1; index >= 0 && isTrusted(client, networks); index--) {
     const address = canonicalAddress(chain[index] ?? "")
     if (address === undefined) return client

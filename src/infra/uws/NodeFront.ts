@@ -60,7 +60,7 @@ const withClientAddress = <E, R>(
   Effect.flatMap(HttpServerRequest, (request) => {
     const raw = Option.getOrElse(request.remoteAddress, () => "")
     const peer = ClientAddress.canonicalAddress(raw) ?? raw
-    const client = clientAddress(peer, request.headers["x-forwarded-for"] ?? "")
+    const client = clientAddress(() => peer, request.headers["x-forwarded-for"] ?? "")
     const modified = request.modify({ remoteAddress: Option.some(client), peerAddress: Option.some(peer) })
     return Effect.provideService(app, HttpServerRequest, modified)
   })

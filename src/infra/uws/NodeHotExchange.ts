@@ -47,7 +47,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
     this.query = splitTarget(request.url ?? "")[1]
     const peer = request.socket.remoteAddress ?? ""
     this.remoteAddress = context.clientAddress(
-      canonicalAddress(peer) ?? peer,
+      () => canonicalAddress(peer) ?? peer,
       this.valueOf("x-forwarded-for")
     )
   }

@@ -72,12 +72,15 @@ export class UwsHotExchange implements HotRequest, HotReply {
   }
 
   get remoteAddress(): string {
-    if (this.address === undefined) {
-      const isOver = this.aborted || this.isAnswered
-      const peer = isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
-      this.address = this.state.clientAddress?.(peer, this.forwardedFor) ?? peer
-    }
+    const { clientAddress } = this.state
+    this.address ??=
+      clientAddress === undefined ? this.peer() : clientAddress(() => this.peer(), this.forwardedFor)
     return this.address
+  }
+
+  private peer(): string {
+    const isOver = this.aborted || this.isAnswered
+    return isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
   }
 
   send(status: number, headers: Headers, body?: string | Uint8Array): void {

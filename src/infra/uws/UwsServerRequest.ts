@@ -80,7 +80,7 @@ export class UwsServerRequest extends Inspectable.Class implements HttpServerReq
     const { exchange, clientAddress } = this.source
     const peer = exchange.peerAddress
     if (clientAddress === undefined || peer === "") return this.peerAddress
-    return Option.some(clientAddress(peer, this.headers["x-forwarded-for"] ?? ""))
+    return Option.some(clientAddress(() => peer, this.headers["x-forwarded-for"] ?? ""))
   }
 
   get peerAddress(): Option.Option<string> {
