@@ -20,6 +20,7 @@ export class EventLog extends Context.Service<EventLog, DurableLog.DurableLog>()
         segmentBytes: limits.logSegmentBytes,
         capBytes: limits.logBytes,
         maxBatchBytes: limits.logCommitBytes,
+        commitEveryMillis: limits.logCommitEveryMillis,
         fullRetryAfterSeconds: limits.logFullRetryAfterSeconds
       })
     })

@@ -73,6 +73,11 @@ export interface LogOptions {
   readonly tailBytes?: number
   /** what LogFull asks of clients while the cap is reached. Default 5 */
   readonly fullRetryAfterSeconds?: number
+  /**
+   * group commits begin at least so far apart: under load fewer and larger ones, which cost less, and acknowledgements
+   * come up to so much later. Default 0
+   */
+  readonly commitEveryMillis?: number
   /** after a failed write: pause before the log tries to write again. Default 100 */
   readonly repairEveryMillis?: number
 }
@@ -179,6 +184,7 @@ const assemble = Effect.fnUntraced(function* (
     maxBatchBytes: options.maxBatchBytes ?? 16 * mebibyte,
     fullRetryAfterSeconds: options.fullRetryAfterSeconds ?? 5,
     repairEveryMillis: options.repairEveryMillis ?? 100,
+    commitEveryMillis: options.commitEveryMillis ?? 0,
     onDurable: (frame) => {
       tail.push({ ...frame, bytes: frame.bytes.slice() })
       waiters.onDurable(frame)

@@ -2,6 +2,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
+import { TestClock } from "effect/testing"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
 import { appendTexts, bytes, readAll, temporaryDirectory, texts } from "./TemporaryLog.ts"
@@ -57,6 +58,28 @@ describe("a durable log", () => {
           assert.deepStrictEqual(texts(yield* readAll(log, "sink")), ["before"])
         })
       )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("writes at once after a pause, and keeps commits apart where it is told to", () =>
+    Effect.gen(function* () {
+      const own = { directory: yield* temporaryDirectory, consumers: [], commitEveryMillis: 1000 }
+      const other = { directory: yield* temporaryDirectory, consumers: [] }
+      const log = yield* DurableLog.open(own)
+      const promptLog = yield* DurableLog.open(other)
+      const fork = (text: string) =>
+        Effect.forkChild(log.appendEffect(bytes(text)), { startImmediately: true })
+      yield* log.appendEffect(bytes("first"))
+      const second = yield* fork("second")
+      // Enough for the second to be on disk, if it did not wait.
+      for (const text of numbered(5)) yield* promptLog.appendEffect(bytes(text))
+      const third = yield* fork("third")
+      assert.strictEqual(log.durableOffset(), 1)
+      yield* TestClock.adjust(1000)
+      assert.deepStrictEqual([yield* Fiber.join(second), yield* Fiber.join(third)], [1, 2])
+      assert.strictEqual(log.stats().fsyncs, 2)
+      yield* TestClock.adjust(1000)
+      assert.strictEqual(yield* log.appendEffect(bytes("after a pause")), 3)
     }).pipe(Effect.scoped)
   )
 
