@@ -1,4 +1,4 @@
-import { Cause, Effect, Layer, Predicate } from "effect"
+import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
@@ -40,15 +40,22 @@ export const announce = Layer.effectDiscard(
 /** Exit code of a start that failed for another reason than the configuration (78, from ConfigInvalid). */
 const startFailedCode = 1
 
-/** Says in plain words why the server could not start, and ends the process with the error's own exit code. */
+const failureOf = (cause: Cause.Cause<unknown>): unknown => cause.reasons.find(Cause.isFailReason)?.error
+
+/** Says in plain words why the server could not start. */
 export const explainFailure = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.tapCause(self, (cause) =>
     Effect.sync(() => {
       if (Cause.hasInterruptsOnly(cause)) return
-      const failure = cause.reasons.find(Cause.isFailReason)?.error
+      const failure = failureOf(cause)
       const words = Predicate.hasProperty(failure, "message") ? String(failure.message) : Cause.pretty(cause)
       process.stderr.write(`Signalbox cannot start. ${words}\n`)
-      const code = Predicate.hasProperty(failure, "exitCode") ? Number(failure.exitCode) : startFailedCode
-      process.exitCode = code
     })
   )
+
+/** Ends the process with the error's own exit code. A stop that was asked for, by a signal, is a success. */
+export const exitWithCode: Runtime.Teardown = (exit, onExit) => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return onExit(0)
+  const failure = failureOf(exit.cause)
+  onExit(Predicate.hasProperty(failure, "exitCode") ? Number(failure.exitCode) : startFailedCode)
+}

@@ -5,7 +5,7 @@ import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
 import * as Layers from "./Layers.ts"
 import packageJson from "../package.json" with { type: "json" }
-import { announce, explainFailure, sayStarting } from "./Start.ts"
+import { announce, exitWithCode, explainFailure, sayStarting } from "./Start.ts"
 
 const telemetry = Layer.unwrap(
   Effect.map(AppConfig, ({ logLevel, otelEndpoint }) =>
@@ -18,4 +18,4 @@ const server = Effect.andThen(sayStarting, Layer.launch(Layer.provide(announce, 
   explainFailure
 )
 
-NodeRuntime.runMain(server, { disableErrorReporting: true })
+NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })

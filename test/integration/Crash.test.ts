@@ -4,7 +4,7 @@ import { createSite, type TestSite } from "./ApiClient.ts"
 import { type Outcome, startBeacons } from "./BeaconLoad.ts"
 import { seededRandom } from "./SeededRandom.ts"
 import { type ServerProcess, startServer } from "./ServerProcess.ts"
-import { discrepancies, drained, none, storedPaths } from "./StoredEvents.ts"
+import { countedPageviews, discrepancies, drained, none, storedPaths } from "./StoredEvents.ts"
 
 /** Kills in one run: 10 in `npm test`; CRASH_KILLS=100 is the long run by hand. CRASH_SEED repeats a run's instants. */
 const kills = Number(process.env["CRASH_KILLS"] ?? 10)
@@ -45,8 +45,9 @@ describe("kill -9 under load", () => {
         kills * 10,
         `CRASH_SEED=${seed}: hardly anything was accepted\n${server.output()}`
       )
-      const found = discrepancies(outcomes, await storedPaths(server, site))
-      assert.deepStrictEqual(found, none, `CRASH_SEED=${seed}`)
+      const stored = await storedPaths(server, site)
+      assert.deepStrictEqual(discrepancies(outcomes, stored), none, `CRASH_SEED=${seed}`)
+      assert.strictEqual(await countedPageviews(server, site), stored.size, `CRASH_SEED=${seed}`)
       startMillis.sort((a, b) => a - b)
       const median = startMillis[startMillis.length >> 1]
       process.stdout.write(

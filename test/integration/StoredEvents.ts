@@ -45,6 +45,12 @@ export const drained = async (server: ServerProcess, site: TestSite): Promise<vo
   }
 }
 
+/** The page views of the last 24 hours as the API counts them, over visits. */
+export const countedPageviews = async (server: ServerProcess, site: TestSite): Promise<number> => {
+  const { body } = await ask(server, "GET", `/api/v1/sites/${site.id}/stats?period=24h`)
+  return (body as { summary: { pageviews: number } }).summary.pageviews
+}
+
 export interface Discrepancies {
   /** answered 202 and not stored */
   readonly lost: ReadonlyArray<string>

@@ -24,7 +24,9 @@ const whenReady = (clickhouse: ClickHouseService, isReady: () => boolean): Click
   }
 }
 
-const pauseMillis = 200
+/** Pauses between attempts: while the start waits, and when it has gone on. */
+const startPauseMillis = 200
+const laterPauseMillis = 1_000
 
 /**
  * ClickHouse with today's schema. A server that does not answer holds a start up for `clickhouseWaitMillis` only: events
@@ -52,7 +54,7 @@ export const layer = (
       )
       const later = prepare.pipe(
         Effect.tapError((error) => Effect.logDebug("ClickHouse is still not ready", error)),
-        Effect.retry(Schedule.spaced(limits.retryMaxMillis)),
+        Effect.retry(Schedule.spaced(laterPauseMillis)),
         Effect.andThen(Effect.logInfo("ClickHouse answers; its schema is in place"))
       )
       const goOn = Effect.gen(function* () {
@@ -63,7 +65,7 @@ export const layer = (
       })
       yield* prepare.pipe(
         Effect.retry({
-          schedule: Schedule.spaced(pauseMillis),
+          schedule: Schedule.spaced(startPauseMillis),
           while: (error) => error._tag === "ClickHouseUnavailable"
         }),
         Effect.timeoutOrElse({ duration: limits.clickhouseWaitMillis, orElse: () => goOn })

@@ -4,7 +4,7 @@ import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller is told rather than kept. */
-const statementTimeoutMillis = 10_000
+const statementTimeoutMillis = 5_000
 
 const text = "The database is away; nothing was changed, try again later"
 

@@ -40,14 +40,26 @@ const clientLayer = (
     types: typesWithXid8()
   })
 
-/** A server that is given may still be starting, beside us in a compose file: asks until it answers. */
+/** A server that is given may still be starting, beside us in a compose file: asks until it answers, and says so. */
 const awaitAnswer = (limits: Limits): Effect.Effect<void, PostgresFailed, SqlClient> =>
   Effect.gen(function* () {
     const sql = yield* SqlClient
-    yield* Effect.retry(sql`SELECT 1`, {
-      schedule: Schedule.spaced(200),
-      times: Math.ceil(limits.postgresStartMillis / 200)
-    }).pipe(
+    const waitSeconds = limits.postgresStartMillis / 1_000
+    let isTold = false
+    const tell = (error: SqlError) =>
+      Effect.suspend(() => {
+        if (isTold) return Effect.void
+        isTold = true
+        return Effect.logWarning(
+          `Postgres does not answer yet, waiting up to ${waitSeconds} s (${error.message})`
+        )
+      })
+    yield* sql`SELECT 1`.pipe(
+      Effect.tapError(tell),
+      Effect.retry({
+        schedule: Schedule.spaced(200),
+        times: Math.ceil(limits.postgresStartMillis / 200)
+      }),
       Effect.timeout(limits.postgresStartMillis),
       Effect.mapError(
         (error) => new PostgresFailed({ problem: `Postgres does not answer: ${error.message}`, output: "" })
