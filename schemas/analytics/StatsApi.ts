@@ -5,7 +5,7 @@ import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { NotFound } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
-import { filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
+import { Drops, filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
 
 const params = { id: PathId }
 
@@ -28,7 +28,12 @@ export class StatsApi extends HttpApiGroup.make("stats")
       params,
       success: Realtime,
       error: NotFound
-    }).annotate(OpenApi.Summary, "The last minutes")
+    }).annotate(OpenApi.Summary, "The last minutes"),
+    HttpApiEndpoint.get("siteDrops", "/sites/:id/drops", {
+      params,
+      success: Drops,
+      error: NotFound
+    }).annotate(OpenApi.Summary, "What was sent and does not count, and why")
   )
   .middleware(RateLimit)
   .middleware(Authorization)

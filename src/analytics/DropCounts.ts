@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
@@ -45,6 +45,8 @@ const make = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   let waiting: Counts = new Map()
 
+  const oneAtATime = yield* Semaphore.make(1)
+  /** A reader that comes while counts are on their way waits for them: else they would be in neither place. */
   const flush = Effect.gen(function* () {
     if (waiting.size === 0) return
     const counts = waiting
@@ -53,7 +55,7 @@ const make = Effect.gen(function* () {
       Effect.provideService(SqlClient, sql),
       Effect.onError(() => Effect.sync(() => counts.forEach((count, key) => add(waiting, key, count))))
     )
-  })
+  }).pipe(oneAtATime.withPermits(1))
 
   let isAway = false
   const flushOrWait = flush.pipe(

@@ -3,8 +3,11 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { storeAway as postgresAway } from "#src/infra/http/StoreAway.ts"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { DropCounts } from "./DropCounts.ts"
 import { Realtime } from "./Realtime.ts"
 import { Sites } from "./Sites.ts"
 import { siteProblems } from "./SitesRoutes.ts"
@@ -21,6 +24,9 @@ const storeAway = <A>(read: Effect.Effect<A, SinkUnavailable | ClickHouseUnavail
     Effect.catchTags({ SinkUnavailable: away, ClickHouseUnavailable: away, ClickHouseFailed: Effect.die })
   )
 
+/** How far back drops are shown. */
+const dropDays = 30
+
 export const layer = HttpApiBuilder.group(
   Api,
   "stats",
@@ -28,6 +34,7 @@ export const layer = HttpApiBuilder.group(
     const sites = yield* Sites
     const stats = yield* Stats
     const realtime = yield* Realtime
+    const drops = yield* DropCounts
     const ownSite = (id: string) =>
       Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
         Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
@@ -38,7 +45,16 @@ export const layer = HttpApiBuilder.group(
       siteRealtime: ({ params }) =>
         Effect.flatMap(ownSite(params.id), (site) =>
           Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis))
-        )
+        ),
+      siteDrops: ({ params }) =>
+        Effect.gen(function* () {
+          const site = yield* ownSite(params.id)
+          const sinceMillis = (yield* Clock.currentTimeMillis) - dropDays * dayMillis
+          const counted = yield* postgresAway(
+            drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10))
+          )
+          return { drops: counted.map(({ count, day, reason }) => ({ day, reason, count })) }
+        })
     })
   })
 )
