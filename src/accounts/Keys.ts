@@ -76,15 +76,24 @@ const authentication = Effect.fnUntraced(function* (
       if (key !== undefined) directory.applyLocal(key)
       return key
     })
+  /** Nor is a user whom it made with the key: memory is brought up to date before the key counts for nobody's. */
+  const ownerOf = (key: KeyRow) => {
+    const known = users.get(key.userId)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.map(Effect.catchTag(users.refreshNow, "MirrorFailed", Effect.die), () =>
+      users.get(key.userId)
+    )
+  }
   return (secret: string): Effect.Effect<Principal | undefined, SqlError> =>
     Effect.gen(function* () {
       if (!form.test(secret)) return undefined
       const hash = hashOf(secret)
       // The hash is the key of a map: no comparison takes longer the more of a secret is right.
       const key = directory.by("hash", hash.toString("hex")) ?? (yield* ask(hash))
-      const user = key === undefined ? undefined : users.get(key.userId)
       const now = yield* Clock.currentTimeMillis
-      if (key === undefined || user === undefined) return undefined
+      if (key === undefined) return undefined
+      const user = yield* ownerOf(key)
+      if (user === undefined) return undefined
       return key.expiresAt !== null && key.expiresAt.getTime() <= now
         ? undefined
         : principalOf(key, user.role)
