@@ -189,4 +189,4 @@ export const layer = Layer.unwrap(
 )
 
 /** What the start, and tests, ask of a server whatever its rooms. */
-type Served = HttpServer.HttpServer | FirstBoot | SqlClient
+type Served = HttpServer.HttpServer | FirstBoot | Readiness | SqlClient

@@ -107,14 +107,19 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
     })
   )
 
-  it.effect("ends with the key's expiry, and not before", () =>
+  it.effect("ends with the instant of the key's expiry, and not a millisecond before", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
-      const sql = yield* SqlClient
-      const { id, key } = yield* makeKey({ expires_at: new Date(Date.now() + 3_600_000).toISOString() })
-      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key })).status, 200)
-      yield* sql`UPDATE keys SET expires_at = now() - interval '1 second' WHERE id = ${id}`
-      yield* statusBecomes(401, ask("GET", "/api/v1/health", { key }))
+      const { ask, makeKey, stopClockAt } = yield* AccountsServer
+      const instant = Date.now() + 3_600_000
+      const { key } = yield* makeKey({ expires_at: new Date(instant).toISOString() })
+      const statuses = yield* Effect.forEach([instant - 1, instant, instant + 1], (millis) =>
+        Effect.suspend(() => {
+          stopClockAt(millis)
+          return Effect.map(ask("GET", "/api/v1/health", { key }), ({ status }) => status)
+        })
+      )
+      stopClockAt(undefined)
+      assert.deepStrictEqual(statuses, [200, 401, 401])
     })
   )
 
