@@ -20,7 +20,7 @@ describe("ids", () => {
   it("differ, and use every digit about as often in their low places", () => {
     const ids = many(() => newId("usr"))
     assert.strictEqual(new Set(ids).size, ids.length)
-    assert.strictEqual(new Set(ids.flatMap((id) => [...id.slice(-10)])).size, 62)
+    assert.strictEqual(new Set(ids.flatMap((id) => Array.from(id).slice(-10))).size, 62)
   })
 })
 
