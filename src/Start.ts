@@ -1,5 +1,6 @@
 import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
 import { HttpServer } from "effect/http"
+import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
 import { startMessage } from "./StartMessage.ts"
@@ -42,14 +43,21 @@ const startFailedCode = 1
 
 const failureOf = (cause: Cause.Cause<unknown>): unknown => cause.reasons.find(Cause.isFailReason)?.error
 
+const wordsOf = (cause: Cause.Cause<unknown>): string => {
+  const failure = failureOf(cause)
+  if (failure instanceof ServeError) {
+    const problem = failure.cause instanceof Error ? failure.cause.message : String(failure.cause)
+    return `${problem}: another process may have the port. PORT and HOST choose another`
+  }
+  return Predicate.hasProperty(failure, "message") ? String(failure.message) : Cause.pretty(cause)
+}
+
 /** Says in plain words why the server could not start. */
 export const explainFailure = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.tapCause(self, (cause) =>
     Effect.sync(() => {
       if (Cause.hasInterruptsOnly(cause)) return
-      const failure = failureOf(cause)
-      const words = Predicate.hasProperty(failure, "message") ? String(failure.message) : Cause.pretty(cause)
-      process.stderr.write(`Signalbox cannot start. ${words}\n`)
+      process.stderr.write(`Signalbox cannot start. ${wordsOf(cause)}\n`)
     })
   )
 

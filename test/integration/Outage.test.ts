@@ -6,6 +6,7 @@ import { type ServerProcess, startServer } from "./ServerProcess.ts"
 import { openStores, type ServerStores } from "./ServerStores.ts"
 import { countedPageviews, discrepancies, drained, none, storedPaths } from "./StoredEvents.ts"
 import type { TcpProxy } from "./TcpProxy.ts"
+import { until } from "./Until.ts"
 
 /** How long a store is away: a few seconds in `npm test`; OUTAGE_SECONDS=60 is the run by hand. */
 const outageMillis = Number(process.env["OUTAGE_SECONDS"] ?? 3) * 1_000
@@ -19,17 +20,6 @@ const statuses = (load: BeaconLoad): ReadonlyArray<Outcome> => [...new Set(load.
 
 const componentOf = (answer: Answer, name: string): unknown =>
   (answer.body as { components: Record<string, { status: string }> }).components[name]?.status
-
-/** Asks until the condition holds; what it asked last is the error's text. */
-const until = async (what: string, isTrue: () => Promise<string | undefined>): Promise<void> => {
-  const deadline = performance.now() + 30_000
-  for (;;) {
-    const missing = await isTrue()
-    if (missing === undefined) return
-    if (performance.now() > deadline) throw new Error(`${what}: ${missing}`)
-    await sleep(100)
-  }
-}
 
 describe("a store that is away", () => {
   let stores: ServerStores

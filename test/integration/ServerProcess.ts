@@ -60,6 +60,25 @@ export const freePort = (): Promise<number> =>
     })
   })
 
+/** Runs a server that is expected not to start (it is told to stop after 30 s); answers how it ended and what it said. */
+export const runServer = (
+  env: Readonly<Record<string, string>>
+): Promise<{ readonly code: number | null; readonly output: string }> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [join(root, "src/main.ts")], {
+      cwd: root,
+      env: serverEnvironment(env),
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    const timer = setTimeout(() => child.kill("SIGTERM"), 30_000)
+    let output = ""
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += String(chunk)))
+    child.once("close", (code) => {
+      clearTimeout(timer)
+      resolve({ code, output })
+    })
+  })
+
 const isReady = async (url: string): Promise<boolean> => {
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })

@@ -6,9 +6,13 @@ import { ask, type TestSite } from "./ApiClient.ts"
 import type { Outcome } from "./BeaconLoad.ts"
 import type { ServerProcess } from "./ServerProcess.ts"
 
-/** The address, with credentials, of the server's embedded ClickHouse. */
+/** The address, with credentials, and the process of the server's embedded ClickHouse. */
 export const embeddedClickHouse = (server: ServerProcess): { readonly url: string; readonly pid: number } =>
   JSON.parse(readFileSync(join(server.dataDir, "clickhouse.json"), "utf8"))
+
+/** The process of the server's embedded PostgreSQL. */
+export const embeddedPostgresPid = (server: ServerProcess): number =>
+  Number(readFileSync(join(server.dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[0])
 
 /**
  * How often each path of a site is stored, asked of ClickHouse with the stock client and past all of the server's code.
