@@ -83,6 +83,9 @@ const historyMillis = historySeconds * 1000
 const activeSeconds = 300
 const topPages = 5
 
+/** A visitor who stays moves to the end of its map no more often. */
+const moveEverySeconds = 15
+
 /** Of one visitor in five minutes; more than a person reads. */
 const pagesMax = 100
 
@@ -91,9 +94,11 @@ interface PresenceBudget {
   readonly max: number
 }
 
-/** A visitor, and the pages that it has seen; moves to the end of its map whenever it is seen again. */
+/** A visitor, and the pages that it has seen. */
 interface Presence {
   second: number
+  /** when it came to the end of its map */
+  movedSecond: number
   readonly pages: Array<PageSeen>
 }
 
@@ -166,12 +171,14 @@ class SiteRing {
     const known = this.#presences.get(visitor)
     if (known === undefined) {
       if (!this.#makeRoom()) return undefined
-      const presence = { second, pages: [] }
+      const presence = { second, movedSecond: second, pages: [] }
       this.#presences.set(visitor, presence)
       return presence
     }
-    if (second > known.second) {
-      known.second = second
+    if (second > known.second) known.second = second
+    // Being moved costs more than all the rest, and those who are forgotten may stay a little longer.
+    if (second >= known.movedSecond + moveEverySeconds) {
+      known.movedSecond = second
       this.#presences.delete(visitor)
       this.#presences.set(visitor, known)
     }

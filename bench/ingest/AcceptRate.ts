@@ -13,7 +13,7 @@ export const beacons = (site: string, visitors: number, seed: number): RequestMo
 
 export const visitorsOf = ({ quick }: CaseContext): number => (quick ? 500 : 100_000)
 
-export const connectionsOf = ({ quick }: CaseContext): number => (quick ? 8 : 256)
+export const connectionsOf = ({ quick }: CaseContext): number => (quick ? 8 : 1024)
 
 /** Runs a load to which every answer has to be 202. */
 export const loadAccepted = async (options: LoadOptions): Promise<LoadResult> => {

@@ -1,3 +1,5 @@
+import { BoundedCache } from "./BoundedCache.ts"
+
 /** What is kept of an address: nothing that a fragment or, beyond the utm fields, a query says. */
 export interface PageUrl {
   /** lower case, punycode, without port, `www.` and final dot */
@@ -15,7 +17,10 @@ export const pathLengthMax = 2048
 const hostnameLengthMax = 253
 
 /** An absolute http(s) URL as browsers read it (WHATWG URL); undefined for everything else. */
-export const parsePageUrl = (text: string): PageUrl | undefined => {
+export const parsePageUrl = (text: string): PageUrl | undefined =>
+  text.length > rememberedLengthMax ? parse(text) : remembered.get(text)
+
+const parse = (text: string): PageUrl | undefined => {
   if (!/^https?:\/\//i.test(text)) return undefined
   const url = URL.parse(text)
   if (url === null || url.hostname === "" || url.hostname.length > hostnameLengthMax) return undefined
@@ -25,6 +30,10 @@ export const parsePageUrl = (text: string): PageUrl | undefined => {
     query: url.search
   }
 }
+
+/** Pages and referrers repeat, and reading one costs five times as much as finding it again. At most 20 MB. */
+const rememberedLengthMax = 256
+const remembered = new BoundedCache(20_000, parse)
 
 /** `www.Example.org.` and `example.org` are one place. */
 export const bareHostname = (hostname: string): string => {
