@@ -1,7 +1,7 @@
-import { Clock, Context, Effect, Layer, Predicate, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Predicate } from "effect"
 import { HttpServer } from "effect/http"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
-import { AppConfig, type ConfigChanges } from "#src/Config.ts"
+import type { ConfigChanges } from "#src/Config.ts"
 import { type OpenBlobFile, OpenFile } from "#src/infra/blobs/Blobs.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import * as Layers from "#src/Layers.ts"
@@ -54,9 +54,8 @@ export class AccountsServer extends Context.Service<
     const clock = new StoppableClock()
     return Layer.effect(AccountsServer, make(lines, clock)).pipe(
       Layer.provideMerge(Layers.layer),
-      Layer.provideMerge(outside.wire === undefined ? Layer.empty : rewired(outside.wire)),
       Layer.provideMerge(
-        TestStores.layerWith({ ...changes, limits: { ...withoutRateLimit, ...changes.limits } })
+        TestStores.layerWith({ ...changes, limits: { ...withoutRateLimit, ...changes.limits } }, outside.wire)
       ),
       Layer.provideMerge(Log.layer(changes.logLevel ?? "Info", (line) => void lines.push(line))),
       Layer.provideMerge(outside.open === undefined ? Layer.empty : Layer.succeed(OpenFile, outside.open)),
@@ -70,7 +69,7 @@ export interface Outside {
   /** the disk, for account files */
   readonly open?: OpenBlobFile
   /** the wire to Postgres: the URL that the server is to have, from the real one */
-  readonly wire?: (databaseUrl: string) => string
+  readonly wire?: (databaseUrl: string) => Promise<string>
 }
 
 /** A test that means no rate limit meets none. */
@@ -93,15 +92,6 @@ class StoppableClock {
     })
   )
 }
-
-const rewired = (wire: (databaseUrl: string) => string) =>
-  Layer.effect(
-    AppConfig,
-    Effect.gen(function* () {
-      const { databaseUrl } = yield* TestStores
-      return { ...(yield* AppConfig), databaseUrl: Redacted.make(wire(databaseUrl)) }
-    })
-  )
 
 const make = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, clock: StoppableClock) {
   const { address } = yield* HttpServer.HttpServer

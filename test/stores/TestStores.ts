@@ -37,23 +37,25 @@ export class TestStores extends Context.Service<
     Stores.StoresFailed
   > = Layer.suspend(() => TestStores.layerWith({}))
 
-  /** With a configuration that differs from the defaults. */
+  /** With a configuration that differs from the defaults, and Postgres at the end of a wire of the test's own. */
   static readonly layerWith = (
-    changes: ConfigChanges
+    changes: ConfigChanges,
+    wire: (databaseUrl: string) => Promise<string> = async (databaseUrl) => databaseUrl
   ): Layer.Layer<
     TestStores | AppConfig | SqlClient | PgClient | ClickHouse | ClickHouseEndpoint,
     Stores.StoresFailed
   > => {
     const config = Layer.unwrap(
-      Effect.map(TestStores, ({ clickhouseUrl, dataDir, databaseUrl }) =>
-        AppConfig.layerOf({
+      Effect.gen(function* () {
+        const { clickhouseUrl, dataDir, databaseUrl } = yield* TestStores
+        return AppConfig.layerOf({
           port: 0,
           dataDir,
-          databaseUrl: Redacted.make(databaseUrl),
+          databaseUrl: Redacted.make(yield* Effect.promise(() => wire(databaseUrl))),
           clickhouseUrl: Redacted.make(clickhouseUrl),
           ...changes
         })
-      )
+      })
     )
     return Stores.layer.pipe(Layer.provideMerge(config), Layer.provideMerge(TestStores.layerEmpty))
   }
