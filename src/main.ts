@@ -9,7 +9,10 @@ import { announce, exitWithCode, explainFailure, sayStarting } from "./Start.ts"
 
 const telemetry = Layer.unwrap(
   Effect.map(AppConfig, ({ logLevel, otelEndpoint }) =>
-    Layer.merge(Log.layer(logLevel), Otlp.layer({ endpoint: otelEndpoint, version: packageJson.version }))
+    Otlp.layer({ endpoint: otelEndpoint, version: packageJson.version }).pipe(
+      // Below, not beside: the collector is added to the loggers that it finds.
+      Layer.provideMerge(Log.layer(logLevel))
+    )
   )
 )
 

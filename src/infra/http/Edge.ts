@@ -41,11 +41,13 @@ export const layer = (options: EdgeOptions) => {
         const preflight = cors.preflight(request)
         const answered =
           preflight !== undefined ? Effect.succeed(preflight) : answer(httpEffect, request, options.known)
+        const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
+          Effect.tap(({ status }) => logAnswer(status, millis())),
           Effect.provideService(RequestId, id),
           Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
         )
-        yield* measure(request.method, response.status, performance.now() - startedMillis)
+        yield* measure(request.method, response.status, millis())
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,
           // RFC 9110, 15.5.2: a 401 says how to authenticate.
@@ -87,6 +89,10 @@ const flatError = (status: number, error: string): Response =>
   HttpServerResponse.jsonUnsafe({ error }, { status })
 
 const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
+
+/** One line a request is for finding out: it is there with LOG_LEVEL=debug. */
+const logAnswer = (status: number, millis: number) =>
+  Effect.annotateLogs(Effect.logDebug("Answered"), { status, millis: Math.round(millis * 10) / 10 })
 
 const measure = (method: string, status: number, millis: number) => {
   const labels = { method: methods.has(method) ? method : "other", status: String(status) }
