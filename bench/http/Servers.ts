@@ -7,14 +7,14 @@ import type { ServeError } from "effect/http/HttpServerError"
 import * as Response from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as NetAddress from "effect/net/NetAddress"
-import type { Measurement } from "#bench/harness/Suite.ts"
 import * as Addon from "#src/infra/uws/Addon.ts"
 import * as Front from "#src/infra/uws/Front.ts"
 import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
 
 /** The same two endpoints on every server: GET /hello says hello, POST /event takes a body and answers 202. */
 
-type Use = (port: number) => Promise<Measurement>
+/** Listens on a free port for as long as `use` takes. */
+type Use = (port: number) => Promise<void>
 
 const hello = "hello, world"
 const host = "127.0.0.1"
@@ -26,7 +26,7 @@ export const unavailableUws = (): string | undefined => {
   return loaded._tag === "Loaded" ? undefined : loaded.reasons.join("; ")
 }
 
-export const withRawUws = async (use: Use): Promise<Measurement> => {
+const withRawUws = async (use: Use): Promise<void> => {
   const loaded = addon()
   if (loaded._tag === "NotLoaded") throw new Error(loaded.reasons.join("; "))
   const app = loaded.addon.App()
@@ -52,7 +52,7 @@ export const withRawUws = async (use: Use): Promise<Measurement> => {
   }
 }
 
-export const withRawNode = async (use: Use): Promise<Measurement> => {
+const withRawNode = async (use: Use): Promise<void> => {
   const server = createServer((request, response) => {
     if (request.method === "GET") {
       response.writeHead(200, { "content-type": "text/plain", "content-length": hello.length }).end(hello)
@@ -85,7 +85,7 @@ const event: HotRoute = {
 
 const app = HttpRouter.add("GET", "/hello", Response.text(hello))
 
-const withServer = (server: Layer.Layer<HttpServer.HttpServer, ServeError>, use: Use): Promise<Measurement> =>
+const withServer = (server: Layer.Layer<HttpServer.HttpServer, ServeError>, use: Use): Promise<void> =>
   Effect.gen(function* () {
     const { address } = yield* HttpServer.HttpServer
     return yield* Effect.promise(() => use(NetAddress.isUnixPathAddress(address) ? 0 : address.port))
@@ -96,13 +96,23 @@ const withServer = (server: Layer.Layer<HttpServer.HttpServer, ServeError>, use:
     Effect.runPromise
   )
 
-export const withFront =
+const withFront =
   (engine: "auto" | "node") =>
-  (use: Use): Promise<Measurement> =>
+  (use: Use): Promise<void> =>
     withServer(
       Front.layer({ port: 0, host, engine }).pipe(Layer.provide(Layer.succeed(HotRoutes, [event]))),
       use
     )
 
-export const withEffectOnNode = (use: Use): Promise<Measurement> =>
+const withEffectOnNode = (use: Use): Promise<void> =>
   withServer(NodeHttpServer.layerServer(createServer, { port: 0, host }), use)
+
+export const servers = {
+  "Effect on Node": withEffectOnNode,
+  "the front (uWS)": withFront("auto"),
+  "the front (Node)": withFront("node"),
+  "raw Node": withRawNode,
+  "raw uWS": withRawUws
+} as const
+
+export type ServerName = keyof typeof servers
