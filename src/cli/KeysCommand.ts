@@ -14,6 +14,9 @@ const user = Flag.String("user").pipe(
 const given = <A>(name: string, value: Option.Option<A>): Record<string, A> =>
   Option.match(value, { onNone: () => ({}), onSome: (some) => ({ [name]: some }) })
 
+const someOf = <A>(values: ReadonlyArray<A>): Option.Option<ReadonlyArray<A>> =>
+  values.length === 0 ? Option.none() : Option.some(values)
+
 const list = Command.make(
   "list",
   { json, user },
@@ -35,17 +38,32 @@ const create = Command.make(
       Flag.withDescription("ISO-8601 instant, such as 2027-01-01T00:00:00Z"),
       Flag.optional
     ),
+    models: Flag.String("model").pipe(
+      Flag.withDescription("A model that a router key may use; say it again for more"),
+      Flag.atLeast(0)
+    ),
+    collections: Flag.String("collection").pipe(
+      Flag.withDescription("A collection (col_…) that a router key may use; say it again for more"),
+      Flag.atLeast(0)
+    ),
+    spendLimit: Flag.Finite("spend-limit").pipe(
+      Flag.withDescription("USD that a router key may spend"),
+      Flag.optional
+    ),
     rate: Flag.Int("rate").pipe(
       Flag.withDescription("Requests per minute, instead of the default"),
       Flag.optional
     )
   },
-  Effect.fnUntraced(function* ({ expires, json, kind, name, rate, user }) {
+  Effect.fnUntraced(function* ({ collections, expires, json, kind, models, name, rate, spendLimit, user }) {
     const { ask } = yield* Connection
     const payload = {
       name,
       kind,
       ...given("user_id", user),
+      ...given("models", someOf(models)),
+      ...given("collections", someOf(collections)),
+      ...given("spend_limit_usd", spendLimit),
       ...given("expires_at", expires),
       ...given("rate_limit_per_minute", rate)
     }

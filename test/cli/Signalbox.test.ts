@@ -47,8 +47,20 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
   it.effect("makes a key, shows it once, lists its prefix only, and revokes it", () =>
     Effect.gen(function* () {
       const { ask } = yield* AccountsServer
-      const made = yield* run(["keys", "create", "laptop", "--kind", "router", "--rate", "5", "--json"])
-      const { id, key } = JSON.parse(made.out)
+      const scope = ["--model", "a/b", "--model", "c/d", "--spend-limit", "2.5"]
+      const made = yield* run([
+        "keys",
+        "create",
+        "laptop",
+        "--kind",
+        "router",
+        "--rate",
+        "5",
+        "--json",
+        ...scope
+      ])
+      const { id, key, ...fields } = JSON.parse(made.out)
+      assert.deepInclude(fields, { models: ["a/b", "c/d"], collections: null, spend_limit_usd: 2.5 })
       const health = yield* ask("GET", "/api/v1/health", { key })
       assert.strictEqual(health.headers.get("ratelimit-limit"), "5")
       const listed = yield* run(["keys", "list"])
