@@ -25,7 +25,7 @@ const failures = [PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull]
 /** Describes the credential of `collect`; the hot route checks it itself. */
 export class SiteSecret extends HttpApiMiddleware.Service<SiteSecret>()("signalbox/analytics/SiteSecret", {
   security: {
-    siteSecret: HttpApiSecurity.bearer.pipe(
+    siteSecret: HttpApiSecurity.http({ scheme: "bearer" }).pipe(
       HttpApiSecurity.annotateMerge(
         OpenApi.annotations({
           description: "`Authorization: Bearer <SITE_SECRET>` (`ssk_`): writes events of one site"

@@ -32,7 +32,7 @@ export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenT
 })
 
 const security = {
-  apiKey: HttpApiSecurity.bearer.pipe(
+  apiKey: HttpApiSecurity.http({ scheme: "bearer" }).pipe(
     HttpApiSecurity.annotateMerge(
       OpenApi.annotations({
         description:

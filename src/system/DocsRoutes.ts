@@ -12,8 +12,17 @@ export const paths = [
   ["GET", docsPath]
 ] as const
 
+/** The page keeps to this server: no fonts, tools, telemetry or client of the page's maker. */
+const scalar = {
+  authentication: { preferredSecurityScheme: "apiKey" },
+  withDefaultFonts: false,
+  showDeveloperTools: "never",
+  hideClientButton: true,
+  telemetry: false
+}
+
 /** The contract, for programs and for people. The page's script is part of the answer: no CDN is asked. */
 export const layer = Layer.mergeAll(
   HttpRouter.add("GET", openapiPath, HttpServerResponse.jsonUnsafe(OpenApi.fromApi(PublishedApi))),
-  HttpApiScalar.layer(PublishedApi, { path: docsPath, scalar: { withDefaultFonts: false } })
+  HttpApiScalar.layer(PublishedApi, { path: docsPath, scalar })
 )
