@@ -1,0 +1,172 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { AccountsServer, type Answer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+
+const live = { excludeTestServices: true, timeout: 60_000 } as const
+const sites = "/api/v1/sites"
+const notFound = [404, { error: "Site not found" }]
+
+interface SiteBody {
+  readonly id: string
+  readonly [field: string]: unknown
+}
+
+const siteOf = ({ json }: Answer): SiteBody => (json as { site: SiteBody }).site
+
+const create = (fields: object = {}, asked: Asked = {}) =>
+  Effect.flatMap(AccountsServer, ({ ask }) =>
+    ask("POST", sites, { ...asked, json: { name: "Blog", domain: "example.com", ...fields } })
+  )
+
+const collect = (secret: string) =>
+  Effect.flatMap(AccountsServer, ({ ask }) => {
+    const event = { name: "pageview", url: "https://example.com/", visitor: "v" }
+    return Effect.map(ask("POST", "/api/v1/collect", { key: secret, json: event }), ({ status }) => status)
+  })
+
+layer(AccountsServer.layer(), live)("sites", (it) => {
+  it.effect("are made with 201, the site and a secret that is shown once, and listed oldest first", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* AccountsServer
+      const { key } = yield* makeUser()
+      const made = yield* create({}, { key })
+      assert.strictEqual(made.status, 201)
+      const { createdAt, id, ...rest } = siteOf(made)
+      assert.match(id, /^st_[0-9A-Za-z]{22}$/)
+      assert.match(String(createdAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      const defaults = { timezone: "UTC", public: false, firstEventAt: null }
+      assert.deepStrictEqual(rest, { name: "Blog", domain: "example.com", ...defaults })
+      assert.match(textOf(made, "secret"), /^ssk_[0-9A-Za-z]{40}$/)
+      const second = yield* create({ timezone: "Europe/Berlin", public: true }, { key })
+      assert.deepInclude(siteOf(second), { timezone: "Europe/Berlin", public: true })
+      const listed = yield* ask("GET", sites, { key })
+      assert.deepStrictEqual([listed.status, listed.json], [200, { sites: [siteOf(made), siteOf(second)] }])
+    })
+  )
+
+  it.effect("keep their domain without scheme, www., port and path, international names as punycode", () =>
+    Effect.gen(function* () {
+      for (const [domain, kept] of [
+        ["https://www.Example.org:8443/a?b#c", "example.org"],
+        ["bücher.example", "xn--bcher-kva.example"],
+        ["blog.example.org", "blog.example.org"],
+        ["localhost:3000", "localhost"]
+      ] as const) {
+        assert.strictEqual(siteOf(yield* create({ domain }))["domain"], kept)
+      }
+    })
+  )
+
+  it.effect("name the field that is missing or out of its limits, just outside; just inside is taken", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const { id } = siteOf(yield* create())
+      const label = "l".repeat(63)
+      const longest = `${label}.${label}.${label}.${"l".repeat(61)}`
+      for (const [field, inside, outside] of [
+        [
+          "name",
+          ["x", "x".repeat(100), "名 😀"],
+          [undefined, "", "x".repeat(101), "a\nb", "a\u0000", 1, null]
+        ],
+        [
+          "domain",
+          ["a", longest, "127.0.0.1"],
+          [
+            undefined,
+            "",
+            `${longest}l`,
+            `${"l".repeat(64)}.example`,
+            "a b",
+            "-a.example",
+            "ftp://a.example",
+            1,
+            null
+          ]
+        ],
+        [
+          "timezone",
+          ["UTC", "America/St_Johns", "Europe/Berlin"],
+          ["", "Mars/Base", "x".repeat(65), "+01:00 ", 1, null]
+        ],
+        ["public", [true, false], ["true", 1, null]]
+      ] as const) {
+        for (const value of inside) {
+          const made = yield* create({ [field]: value })
+          assert.strictEqual(made.status, 201, `${field} ${String(value)} ${JSON.stringify(made.json)}`)
+          const changed = yield* ask("PATCH", `${sites}/${id}`, { json: { [field]: value } })
+          assert.strictEqual(changed.status, 200, `${field} ${String(value)}`)
+        }
+        for (const value of outside) {
+          const answers = [
+            yield* create({ [field]: value }),
+            ...(value === undefined
+              ? []
+              : [yield* ask("PATCH", `${sites}/${id}`, { json: { [field]: value } })])
+          ]
+          for (const refused of answers) {
+            const what = `${field} ${String(value)} ${JSON.stringify(refused.json)}`
+            assert.strictEqual(refused.status, 400, what)
+            assert.isTrue(textOf(refused, "error").startsWith(`${field}: `), what)
+          }
+        }
+      }
+    })
+  )
+
+  it.effect("change what is given, and nothing else", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const site = siteOf(yield* create())
+      const change = (json: object) => ask("PATCH", `${sites}/${site.id}`, { json })
+      assert.deepStrictEqual((yield* change({})).json, site)
+      const changed = yield* change({ domain: "www.example.net", public: true, id: "x", secret: "ssk_x" })
+      assert.deepStrictEqual(changed.json, { ...site, domain: "example.net", public: true })
+    })
+  )
+
+  it.effect("of others, deleted and unknown ones are 404 all the same, for administrators too", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* AccountsServer
+      const { key } = yield* makeUser()
+      const foreign = siteOf(yield* create({}, { key })).id
+      const gone = siteOf(yield* create()).id
+      const deleted = yield* ask("DELETE", `${sites}/${gone}`)
+      assert.deepStrictEqual([deleted.status, deleted.json], [200, { deleted: true }])
+      for (const id of [foreign, gone, `st_${"0".repeat(22)}`, "x"]) {
+        for (const answer of [
+          yield* ask("PATCH", `${sites}/${id}`, { json: { name: "mine" } }),
+          yield* ask("DELETE", `${sites}/${id}`),
+          yield* ask("POST", `${sites}/${id}/secret`),
+          yield* ask("GET", `${sites}/${id}/stats`),
+          yield* ask("GET", `${sites}/${id}/realtime`),
+          yield* ask("POST", `${sites}/${id}/import?import=a&offset=0`, { body: "" })
+        ]) {
+          assert.deepStrictEqual([answer.status, answer.json], notFound, id)
+        }
+      }
+      const kept = (yield* ask("GET", sites, { key })).json as { sites: ReadonlyArray<SiteBody> }
+      assert.deepStrictEqual(
+        kept.sites.map(({ id, name }) => [id, name]),
+        [[foreign, "Blog"]]
+      )
+    })
+  )
+
+  it.effect("get another secret; the old one stops, and both stop with the site", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const made = yield* create()
+      const { id } = siteOf(made)
+      const old = textOf(made, "secret")
+      assert.strictEqual(yield* collect(old), 202)
+      const rotated = yield* ask("POST", `${sites}/${id}/secret`)
+      assert.strictEqual(rotated.status, 200)
+      const fresh = textOf(rotated, "secret")
+      assert.match(fresh, /^ssk_[0-9A-Za-z]{40}$/)
+      assert.deepStrictEqual([yield* collect(old), yield* collect(fresh)], [401, 202])
+      yield* ask("DELETE", `${sites}/${id}`)
+      assert.strictEqual(yield* collect(fresh), 401)
+    })
+  )
+})
