@@ -164,7 +164,8 @@ const management = (directory: KeyDirectory["Service"], repository: KeysReposito
     owner: string | undefined,
     change: ApiKeyChange
   ) {
-    const known = directory.get(id)
+    // Another process may have made it a moment ago: memory does not say what kind it is.
+    const known = directory.get(id) ?? (yield* repository.update(id, owner, {}))
     if (known !== undefined && (owner === undefined || known.userId === owner))
       yield* routerOnly(known.kind, change)
     const { expires_at, ...rest } = change

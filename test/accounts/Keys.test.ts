@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
 
 const keys = "/api/v1/keys"
@@ -133,6 +134,23 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
           field
         )
       }
+    })
+  )
+
+  it.effect("that another process made a moment ago are held to their kind as well", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey } = yield* AccountsServer
+      const sql = yield* SqlClient
+      const { id } = yield* makeKey()
+      const other = id
+        .split("")
+        .toReversed()
+        .join("")
+        .replace(/^(.*)_yek$/, "key_$1")
+      yield* sql`INSERT INTO keys (id, user_id, name, kind, prefix, hash)
+        SELECT ${other}, user_id, 'elsewhere', kind, prefix, sha256(hash) FROM keys WHERE id = ${id}`
+      const changed = yield* ask("PATCH", `${keys}/${other}`, { json: { models: ["a/b"] } })
+      assertInvalid(changed, "models", /only router keys take it/, "models")
     })
   )
 
