@@ -7,7 +7,7 @@ import { emptyBatch, type LogRecord } from "./LogRecord.ts"
 import type { Segments } from "./Segments.ts"
 import type { Tail } from "./Tail.ts"
 import type { Waiters } from "./Waiters.ts"
-import { readWhole, replaceWhole } from "./WholeFile.ts"
+import { overwrite, readWhole, replaceWhole } from "./WholeFile.ts"
 
 /** One reader of the log, with a place that survives. Driven by one fiber: calls do not overlap. */
 export interface LogConsumer {
@@ -54,8 +54,8 @@ const restore = Effect.fnUntraced(function* (name: string, options: ConsumerOpti
   const path = join(options.directory, `${name}.checkpoint`)
   const first = options.segments.firstOffset()
   const end = options.durableOffset()
-  const bytes = yield* readWhole(options.files, path)
-  const found = Checkpoint.decode(bytes, options.logId) ?? Checkpoint.uncertain(first, end)
+  const stored = Checkpoint.decodeFile(yield* readWhole(options.files, path), options.logId)
+  const found = stored ?? Checkpoint.uncertain(first, end)
   if (found.committed > end || found.inFlightTo > end) {
     const problem = `consumer "${name}" has been given offsets up to ${found.inFlightTo}, and the log ends at ${end}`
     return yield* new LogCorrupt({ file: path, position: 0, problem })
@@ -64,18 +64,41 @@ const restore = Effect.fnUntraced(function* (name: string, options: ConsumerOpti
     const problem = `consumer "${name}" is at offset ${found.committed}, and the log begins at ${first}`
     return yield* new LogCorrupt({ file: path, position: 0, problem })
   }
-  return found
+  // What a killed process wrote may be in the page cache only. Written again it is made durable, also where an fdatasync
+  // failed before, and if that is torn the other slot holds what was confirmed last.
+  yield* stored === undefined
+    ? replaceWhole(options.files, path, Checkpoint.encodeFile(found, options.logId))
+    : overwrite(
+        options.files,
+        path,
+        Checkpoint.encode(stored, options.logId),
+        Checkpoint.positionOf(stored.slot)
+      )
+  return { place: found, slot: stored?.slot ?? 0 }
 })
 
 export const make = Effect.fnUntraced(function* (name: string, options: ConsumerOptions) {
   const path = join(options.directory, `${name}.checkpoint`)
-  let place = yield* restore(name, options)
+  const restored = yield* restore(name, options)
+  let place: Checkpoint.Checkpoint = restored.place
+  let slot: 0 | 1 = restored.slot
 
+  /** Into the slot that does not hold the last one that was confirmed. */
   const persist = (next: Checkpoint.Checkpoint): Effect.Effect<void, LogUnavailable> =>
-    replaceWhole(options.files, path, Checkpoint.encode(next, options.logId)).pipe(
+    Effect.suspend(() => {
+      const other = slot === 0 ? 1 : 0
+      const bytes = Checkpoint.encode(next, options.logId)
+      return overwrite(options.files, path, bytes, Checkpoint.positionOf(other)).pipe(
+        Effect.andThen(
+          Effect.sync(() => {
+            place = next
+            slot = other
+          })
+        )
+      )
+    }).pipe(
       Effect.mapError(unavailable),
-      Effect.tap(() => Effect.sync(() => void (place = next))),
-      // Interrupted between rename and return, memory and disk would disagree.
+      // Interrupted between write and return, memory and disk would disagree.
       Effect.uninterruptible
     )
 

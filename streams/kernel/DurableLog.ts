@@ -188,7 +188,8 @@ const assemble = Effect.fnUntraced(function* (
     onDurable: (frame) => {
       tail.push({ ...frame, bytes: frame.bytes.slice() })
       waiters.onDurable(frame)
-    }
+    },
+    makeRoom: Effect.suspend(() => trim)
   })
   const consumers = new Map<string, Consumer.LogConsumer>()
   const trim = Effect.suspend(() =>

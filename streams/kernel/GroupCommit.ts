@@ -16,6 +16,8 @@ export interface GroupCommitOptions {
   readonly commitEveryMillis: number
   /** a frame is durable; its bytes are only valid during the call. Called before the acknowledgements */
   readonly onDurable: (frame: Frame) => void
+  /** removes what nobody needs any more: after a write that failed, perhaps for want of room */
+  readonly makeRoom: Effect.Effect<void>
 }
 
 interface Batch {
@@ -236,6 +238,7 @@ export class GroupCommit {
     return Effect.gen({ self: this }, function* () {
       while (!this.isClosing) {
         yield* Effect.sleep(this.options.repairEveryMillis)
+        yield* this.options.makeRoom
         const repaired = yield* Effect.result(this.options.segments.repair)
         if (Result.isSuccess(repaired)) break
         this.refusal = unavailable(repaired.failure)

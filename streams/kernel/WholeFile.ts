@@ -1,7 +1,7 @@
 import { dirname } from "node:path"
 import { Effect } from "effect"
 import type { FileFailed } from "./LogFailure.ts"
-import type { LogFileSystem } from "./LogFiles.ts"
+import type { LogFile, LogFileSystem } from "./LogFiles.ts"
 
 /** The file's bytes, or undefined where there is no such file. */
 export const readWhole = (
@@ -32,14 +32,28 @@ export const replaceWhole = Effect.fnUntraced(function* (
   const temporary = `${path}.new`
   yield* Effect.acquireUseRelease(
     files.open(temporary, "create"),
-    (file) =>
-      Effect.gen(function* () {
-        let written = 0
-        while (written < bytes.length) written += yield* file.write(bytes.subarray(written), written)
-        yield* file.sync
-      }),
+    (file) => writeAt(file, bytes, 0),
     (file) => file.close
   )
   yield* files.rename(temporary, path)
   yield* files.syncDirectory(dirname(path))
+})
+
+/** Overwrites bytes inside a file, and makes them last. */
+export const overwrite = (
+  files: LogFileSystem,
+  path: string,
+  bytes: Uint8Array,
+  position: number
+): Effect.Effect<void, FileFailed> =>
+  Effect.acquireUseRelease(
+    files.open(path, "write"),
+    (file) => writeAt(file, bytes, position),
+    (file) => file.close
+  )
+
+const writeAt = Effect.fnUntraced(function* (file: LogFile, bytes: Uint8Array, position: number) {
+  let written = 0
+  while (written < bytes.length) written += yield* file.write(bytes.subarray(written), position + written)
+  yield* file.sync
 })
