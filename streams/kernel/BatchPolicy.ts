@@ -3,7 +3,7 @@ export interface BatchPolicy {
   readonly maxRecords: number
   /** payload bytes; a single larger record goes alone */
   readonly maxBytes: number
-  /** how long a record waits for company at most, from when the batcher saw it; monotonic */
+  /** how long a record waits for company at most, from when it was durable; monotonic */
   readonly maxAgeMillis: number
 }
 

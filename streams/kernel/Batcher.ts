@@ -1,4 +1,4 @@
-import { Effect, Fiber, Random, Result, type Scope } from "effect"
+import { Clock, Effect, Fiber, Random, Result, type Scope } from "effect"
 import { causeOf, pauseMillis, type Backoff, type BatchPolicy, type FlushCause } from "./BatchPolicy.ts"
 import type { DurableLog, LogConsumer, LogRecord } from "./DurableLog.ts"
 import { LogUnavailable } from "./LogFailure.ts"
@@ -89,6 +89,8 @@ class BatcherLoop {
   private readonly recoverTo: number
   private readonly waiters = new Set<FlushWaiter>()
   private demandedTo = 0
+  /** everything that the batch before does not have is younger */
+  private gatheredAtMillis = -Infinity
   /** set by `terminate`: the offset up to which the last flush goes */
   private terminateTo: number | undefined = undefined
   private refusal: SinkUnavailable | undefined = undefined
@@ -153,17 +155,24 @@ class BatcherLoop {
     )
   }
 
-  /** Waits for a record, then for company: until the policy's limits, a demand or the end. */
+  /**
+   * Waits for a record, then for company: until the policy's limits, a demand or the end. What came while the batch
+   * before was being written has waited already, so under load a batch goes out every `maxAgeMillis`.
+   */
   private untilDue(from: number): Effect.Effect<void> {
-    const { policy } = this.options
+    const { log, policy } = this.options
+    const hasWaited = log.durableOffset() > from
     const isHurried = (): boolean => this.terminateTo !== undefined || this.demandedTo > from
     const first = Effect.raceFirst(
       this.consumer.await(from),
       this.untilNudged(() => this.terminateTo !== undefined)
     )
+    const age = Effect.flatMap(monotonicMillis, (nowMillis) =>
+      Effect.sleep(Math.max(0, policy.maxAgeMillis - (hasWaited ? nowMillis - this.gatheredAtMillis : 0)))
+    )
     const company = Effect.raceFirst(
       this.consumer.awaitMore({ from, records: policy.maxRecords, bytes: policy.maxBytes }),
-      Effect.raceFirst(Effect.sleep(policy.maxAgeMillis), this.untilNudged(isHurried))
+      Effect.raceFirst(age, this.untilNudged(isHurried))
     )
     return Effect.andThen(
       first,
@@ -183,6 +192,7 @@ class BatcherLoop {
   /** Moves one batch into the sink, however often it takes. */
   private step(): Effect.Effect<void, Closing> {
     return Effect.gen({ self: this }, function* () {
+      this.gatheredAtMillis = yield* monotonicMillis
       const batch = yield* this.persist(this.gather)
       if (batch.records.length === 0) return
       yield* this.persist(this.consumer.begin(batch.to))
@@ -266,6 +276,10 @@ class BatcherLoop {
     }
   }
 }
+
+const monotonicMillis = Clock.clockWith((clock) =>
+  Effect.sync(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e6)
+)
 
 const sinkUnavailable = (problem: string, cause: unknown): SinkUnavailable =>
   new SinkUnavailable({ problem, cause })

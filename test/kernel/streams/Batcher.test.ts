@@ -114,6 +114,27 @@ describe("a batch goes out", () => {
     )
   )
 
+  it.effect("an age after the one before, however long that took to write", () =>
+    withBatcher(({ append, sink }) =>
+      Effect.gen(function* () {
+        sink.behave = () => Effect.sleep(600)
+        yield* append(1)
+        yield* TestClock.adjust(1000)
+        yield* settled
+        assert.deepStrictEqual(sink.ranges(), ["0-1"])
+        yield* TestClock.adjust(200)
+        yield* append(1)
+        yield* TestClock.adjust(799)
+        yield* settled
+        assert.deepStrictEqual(sink.ranges(), ["0-1"])
+        yield* TestClock.adjust(1)
+        yield* settled
+        assert.deepStrictEqual(sink.ranges(), ["0-1", "1-2"])
+        yield* TestClock.adjust(600)
+      })
+    )
+  )
+
   it.effect("at once when a reader waits for it, and the reader goes on when the sink has it", () =>
     withBatcher(({ append, sink, batcher, log }) =>
       Effect.gen(function* () {
