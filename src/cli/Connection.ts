@@ -95,12 +95,20 @@ const wordsOf = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error.error, "message") ? String(error.error.message) : undefined
 }
 
+/** What lies at the bottom of an error: `fetch failed` alone helps nobody. */
+const rootOf = (error: unknown): string => {
+  if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
+  if (!(error instanceof Error)) return String(error)
+  // An AggregateError (a name with several addresses) has a code and no message.
+  return error.message === "" && Predicate.hasProperty(error, "code") ? String(error.code) : error.message
+}
+
 const explain = (target: Target, error: unknown): RequestRefused | ServerUnreachable => {
   const words = wordsOf(error)
   if (words !== undefined) return new RequestRefused({ text: words })
   if (HttpClientError.isHttpClientError(error)) {
     return error.response === undefined
-      ? new ServerUnreachable({ url: target.url, problem: String(error.cause ?? error.message) })
+      ? new ServerUnreachable({ url: target.url, problem: rootOf(error) })
       : new RequestRefused({ text: `The server answered ${error.response.status}` })
   }
   if (Schema.isSchemaError(error)) {

@@ -4,6 +4,7 @@ import { mkdtemp, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { freePort } from "#test/integration/ServerProcess.ts"
 import { signalbox } from "./Signalbox.ts"
 
 const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
@@ -108,9 +109,10 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
 
   it.effect("exits 69 and names the address where nobody answers", () =>
     Effect.gen(function* () {
-      const away = yield* run(["status"], { SIGNALBOX_URL: "http://127.0.0.1:1", SIGNALBOX_KEY: "sk_x" })
+      const url = `http://127.0.0.1:${yield* Effect.promise(freePort)}`
+      const away = yield* run(["status"], { SIGNALBOX_URL: url, SIGNALBOX_KEY: "sk_x" })
       assert.strictEqual(away.code, 69)
-      assert.include(away.err, "No answer from http://127.0.0.1:1")
+      assert.include(away.err, `No answer from ${url}: connect ECONNREFUSED`)
       assert.notInclude(away.err, "sk_x")
       const nowhere = yield* run(["status"], { SIGNALBOX_URL: "nonsense", SIGNALBOX_KEY: "sk_x" })
       assert.deepStrictEqual([nowhere.code, nowhere.err.includes("nonsense is not the address")], [78, true])
