@@ -15,6 +15,18 @@ type Headers = ReadonlyArray<readonly [string, string]>
 const errorHeaders: Headers = [jsonType]
 const noBytes = new Uint8Array(0)
 
+/**
+ * All lines of the header as one list. A proxy may add a line of its own below the client's, and `getHeader` answers
+ * the first: what the client made up.
+ */
+const forwardedForOf = (request: UwsRequest): string => {
+  const lines: Array<string> = []
+  request.forEach((name, value) => {
+    if (name === "x-forwarded-for") lines.push(value)
+  })
+  return lines.join(",")
+}
+
 /** One request of a hot route, from its first byte to its answer: request and reply of the handler in one object. */
 export class UwsHotExchange implements HotRequest, HotReply {
   readonly method: string
@@ -51,7 +63,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.query = request.getQuery() ?? ""
     this.values = route.headers.map((name) => request.getHeader(name))
     this.origin = route.cors === "configured" ? request.getHeader("origin") : ""
-    this.forwardedFor = state.clientAddress === undefined ? "" : request.getHeader("x-forwarded-for")
+    this.forwardedFor = state.clientAddress === undefined ? "" : forwardedForOf(request)
     this.declaredBytes = Number(request.getHeader("content-length"))
   }
 

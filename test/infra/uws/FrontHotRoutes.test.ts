@@ -72,6 +72,19 @@ describe.each(engines)("hot routes on %s", (engine) => {
     assert.strictEqual(headers.get("x-address"), "127.0.0.1")
   })
 
+  it("believe the trusted proxy's own line of X-Forwarded-For, not the client's above it", () =>
+    withFront({ engine, hot, trustProxy: 1 }, async ({ port }) => {
+      for (const madeUp of ["192.0.2.66", ""]) {
+        const text = await exchange(
+          port,
+          "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n" +
+            `X-Forwarded-For: ${madeUp}\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n`,
+          (heard) => heard.endsWith("POST /collect 0")
+        )
+        assert.include(text.toLowerCase(), "x-address: 198.51.100.1\r\n")
+      }
+    }))
+
   it("never write a header that could end the line, or the length that is the front's", async () => {
     const { headers } = await ask("/collect", { method: "POST", body: "x" })
     assert.isNull(headers.get("x-injected"))
