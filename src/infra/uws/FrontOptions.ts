@@ -37,7 +37,8 @@ export interface FrontLimits {
 export const defaultLimits: FrontLimits = {
   maxHeaderBytes: 16 * 1024,
   maxBodyBytes: 1024 * 1024,
-  maxConnections: 10_000,
+  // Well above the 10,000 half-open ones that honest clients must not suffer from; each costs a few kilobytes.
+  maxConnections: 50_000,
   headerTimeoutMillis: 10_000,
   keepAliveMillis: 10_000,
   minUploadBytesPerSecond: 1024,
