@@ -24,7 +24,9 @@ const formatters = new Map<string, Intl.DateTimeFormat>()
 
 /** Making a formatter costs about 50 µs, using one about 2 µs; there are some 600 zones. */
 const formatterOf = (timeZone: string): Intl.DateTimeFormat => {
-  const known = formatters.get(timeZone)
+  // Names count in any case: by one key a zone, or their spellings would fill the memory.
+  const key = timeZone.toLowerCase()
+  const known = formatters.get(key)
   if (known !== undefined) return known
   const made = new Intl.DateTimeFormat("en-US", {
     timeZone,
@@ -38,12 +40,13 @@ const formatterOf = (timeZone: string): Intl.DateTimeFormat => {
     minute: "numeric",
     second: "numeric"
   })
-  formatters.set(timeZone, made)
+  formatters.set(key, made)
   return made
 }
 
-/** Whether `Intl` knows the zone. */
+/** Whether `Intl` knows the zone by its IANA name. Offsets (`+02:00`), which it takes as well, have none. */
 export const isTimeZone = (timeZone: string): boolean => {
+  if (!/^[A-Za-z][\w+/-]*$/.test(timeZone)) return false
   try {
     formatterOf(timeZone)
     return true

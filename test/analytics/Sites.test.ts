@@ -70,6 +70,11 @@ layer(layers)("Sites", (it) => {
         sites.create(owner, { name: "A", domain: "a.example", timezone: "Mars/Base" })
       )
       assert.match(noZone.message, /^timezone: /)
+      // Intl takes an offset for a zone, but it is no name of IANA's.
+      const offset = yield* Effect.flip(
+        sites.create(owner, { name: "A", domain: "a.example", timezone: "+02:00" })
+      )
+      assert.match(offset.message, /^timezone: /)
     })
   )
 
