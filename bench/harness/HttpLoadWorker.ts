@@ -44,7 +44,9 @@ class Load {
   /** when requests that found no idle connection were due, from `overdueFrom` on */
   private overdue: Array<number> = []
   private overdueFrom = 0
-  private readonly start = performance.now()
+  private start = 0
+  /** connections that are still to open for the first time; the load begins when all have */
+  private opening: number
   private readonly countMax: number
   private sent = 0
   private answered = 0
@@ -57,21 +59,35 @@ class Load {
     this.options = options
     this.source = source
     this.countMax = options.count ?? Infinity
+    this.opening = options.connections
   }
 
   run(): Promise<LoadResult> {
-    const { connections, durationMillis, ratePerSecond } = this.options
-    for (let index = 0; index < connections; index++) new Connection(this).open()
-    const arrivals =
-      ratePerSecond === undefined ? undefined : setInterval(() => this.arrive(ratePerSecond), 1)
-    return new Promise((resolve) => {
+    const { connections } = this.options
+    const result = new Promise<LoadResult>((resolve) => {
       this.finish = () => {
-        clearInterval(arrivals)
         this.isOver = true
         resolve(this.result())
       }
-      setTimeout(() => this.finish(), durationMillis)
     })
+    for (let index = 0; index < connections; index++) new Connection(this).open()
+    return result
+  }
+
+  /** A connection has opened, or opened again. */
+  opened(connection: Connection): void {
+    if (this.opening === 0) return this.release(connection)
+    this.idle.push(connection)
+    this.opening--
+    if (this.opening === 0) this.begin()
+  }
+
+  private begin(): void {
+    const { durationMillis, ratePerSecond } = this.options
+    this.start = performance.now()
+    setTimeout(() => this.finish(), durationMillis)
+    if (ratePerSecond !== undefined) setInterval(() => this.arrive(ratePerSecond), 1)
+    else for (const connection of this.idle.splice(0)) this.release(connection)
   }
 
   /** The next request in turn, or undefined when all have been sent or the load is over. */
@@ -110,6 +126,7 @@ class Load {
   }
 
   private arrive(ratePerSecond: number): void {
+    if (this.isOver) return
     const due = ((performance.now() - this.start) * ratePerSecond) / 1000
     for (; this.arrivals < due; this.arrivals++) {
       const dueAt = this.start + (this.arrivals * 1000) / ratePerSecond
@@ -171,7 +188,7 @@ class Connection {
         return true
       }
     }
-    const socket = connect({ port, host, noDelay: true, onread }, () => this.load.release(this))
+    const socket = connect({ port, host, noDelay: true, onread }, () => this.load.opened(this))
     this.socket = socket
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {

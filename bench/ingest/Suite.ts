@@ -17,7 +17,6 @@ export const suite: BenchSuite = {
     { name: "durable", group: "accept", run: durableAccepts({ drains: false }) },
     { name: "durable, ClickHouse draining", group: "accept", run: durableAccepts({ drains: true }) },
     { name: "to ClickHouse", group: "drain", run: acceptAndDrain },
-    { name: "idle", group: "freshness", run: freshness(50) },
     { name: "at 5,000 events/s", group: "freshness", run: freshness(5_000) }
   ]
 }
