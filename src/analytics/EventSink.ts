@@ -65,10 +65,12 @@ export const make = Effect.fnUntraced(function* (
 
   const write = (batch: SinkBatch): Effect.Effect<void, StoreError> =>
     Effect.gen(function* () {
+      const isRepeated = last?.token === batch.token
       const prepared = yield* prepare(batch)
-      const events = yield* batch.recovering
-        ? insertMissing(clickhouse, batch, prepared)
-        : insertAll(clickhouse, batch, prepared)
+      if (!batch.recovering) yield* insertAll(clickhouse, batch, prepared)
+      // A store that was killed may know the token of an attempt whose rows it lost, and then drops its repetition.
+      const events =
+        batch.recovering || isRepeated ? yield* insertMissing(clickhouse, batch, prepared) : prepared
       const ver = yield* nextVersion
       yield* visits.apply(events, batch, ver, yield* monotonicMillis, insertVisits)
       last = undefined
@@ -97,7 +99,6 @@ const insertAll = Effect.fnUntraced(function* (
 ) {
   const rows = rowsOf(batch, events, () => true)
   yield* clickhouse.insert("events", eventNames, rows, { format: "RowBinary", token: batch.token })
-  return events
 })
 
 /** Answers the events as they are in the store: what was there before keeps the identity that it has there. */

@@ -23,8 +23,11 @@ const storedSeqs = Effect.gen(function* () {
   return rows.map(({ seq }) => Number(seq))
 })
 
-/** A ClickHouse whose nth insert into a table fails, before it is done or after. */
-const failing = (table: string, nth: number, when: "before" | "after") =>
+/**
+ * A ClickHouse whose nth insert into a table fails: before it is done, after, or after it is done and a crash has taken
+ * the rows (all of the table's) but not the memory of the token.
+ */
+const failing = (table: string, nth: number, when: "before" | "after" | "lost") =>
   Layer.effect(
     ClickHouse,
     Effect.gen(function* () {
@@ -34,7 +37,9 @@ const failing = (table: string, nth: number, when: "before" | "after") =>
         const cut = Effect.fail(new ClickHouseUnavailable({ problem: `cut ${when}`, cause: undefined }))
         const done = clickhouse.insert(into, columns, body, options)
         if (into !== table || ++inserts !== nth) return done
-        return when === "before" ? cut : Effect.andThen(done, cut)
+        if (when === "before") return cut
+        const lost = clickhouse.command(`DELETE FROM ${table} WHERE true`)
+        return Effect.andThen(when === "lost" ? Effect.andThen(done, lost) : done, cut)
       }
       return { ...clickhouse, insert }
     })
@@ -76,6 +81,18 @@ describe("the event sink", () => {
       )
     }
   }
+
+  it.effect("writes a batch again whose token the store remembers and whose rows it lost", () =>
+    Effect.gen(function* () {
+      const sink = yield* EventSink.make()
+      const batch = sinkBatch([view(0), view(1), view(2)])
+      assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
+      assert.deepStrictEqual(yield* storedSeqs, [])
+      yield* sink.write(batch)
+      assert.deepStrictEqual(yield* storedSeqs, range(0, 3))
+      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+    }).pipe(Effect.provide(failing("events", 1, "lost").pipe(Layer.provideMerge(TestStores.layer))))
+  )
 
   it.effect("writes only what is missing of a batch that a crash left in flight", () =>
     Effect.gen(function* () {

@@ -53,7 +53,9 @@ export class TestStores extends Context.Service<
           dataDir,
           databaseUrl: Redacted.make(yield* Effect.promise(() => wire(databaseUrl))),
           clickhouseUrl: Redacted.make(clickhouseUrl),
-          ...changes
+          ...changes,
+          // A busy machine is no reason to test without a schema.
+          limits: { clickhouseWaitMillis: 60_000, ...changes.limits }
         })
       })
     )
