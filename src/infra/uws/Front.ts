@@ -4,6 +4,7 @@ import type { ServeError } from "effect/http/HttpServerError"
 import * as Layer from "effect/Layer"
 import * as Addon from "./Addon.ts"
 import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
+import { HeldBytes } from "./HeldBytes.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import * as HotCors from "./HotCors.ts"
 import * as HotPaths from "./HotPaths.ts"
@@ -25,6 +26,7 @@ export const layer = (options: FrontOptions): Layer.Layer<HttpServer.HttpServer,
       const context: HotContext = {
         paths: HotPaths.make(routes),
         cors: HotCors.make(options.corsOrigins ?? []),
+        held: new HeldBytes(limitsOf(options).hotBodiesBytes),
         report: (defect) => void Effect.runForkWith(services)(Effect.logError("A hot route threw", defect))
       }
       if (options.engine === "node") return yield* NodeFront.make(options, context)

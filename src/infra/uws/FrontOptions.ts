@@ -18,6 +18,8 @@ export interface FrontLimits {
   readonly stalledReaderMillis: number
   /** bytes of a body held in memory before the client is made to wait */
   readonly bodyHighWaterBytes: number
+  /** bytes of all unfinished bodies of hot routes together; above it 503 */
+  readonly hotBodiesBytes: number
   /** an answer that comes before the body has ended waits while at most this much of the body is thrown away... */
   readonly lingerBytes: number
   /** ...and at most this long; then the connection is closed after the answer */
@@ -45,6 +47,7 @@ export const defaultLimits: FrontLimits = {
   slowUploadWindowMillis: 10_000,
   stalledReaderMillis: 10_000,
   bodyHighWaterBytes: 256 * 1024,
+  hotBodiesBytes: 128 * 1024 * 1024,
   lingerBytes: 16 * 1024 * 1024,
   lingerMillis: 5_000,
   drainDeadlineMillis: 10_000,

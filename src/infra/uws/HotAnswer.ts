@@ -1,4 +1,5 @@
 import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
+import type { HeldBytes } from "./HeldBytes.ts"
 import type { HotCors } from "./HotCors.ts"
 import type { HotPaths } from "./HotPaths.ts"
 
@@ -6,6 +7,7 @@ import type { HotPaths } from "./HotPaths.ts"
 export interface HotContext {
   readonly paths: HotPaths
   readonly cors: HotCors
+  readonly held: HeldBytes
   /** a handler threw */
   readonly report: (defect: unknown) => void
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { canonicalAddress, type ClientAddress } from "./ClientAddress.ts"
-import { bodyTooLarge, failed, jsonType } from "./FrontAnswer.ts"
+import { bodyTooLarge, failed, jsonType, overloaded, retrySoon } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
 import { type HotContext, isWritable } from "./HotAnswer.ts"
 import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
@@ -34,6 +34,8 @@ export class NodeHotExchange implements HotRequest, HotReply {
   private readonly context: NodeHotContext
   private chunks: Array<Buffer> = []
   private receivedBytes = 0
+  /** of `context.held` */
+  private takenBytes = 0
   private isRefused = false
   private isAnswered = false
 
@@ -58,6 +60,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
     request.on("data", (chunk: Buffer) => this.receive(chunk))
     request.on("end", () => this.complete())
     response.on("close", () => {
+      this.drop()
       this.aborted ||= !this.isAnswered
     })
     const declared = Number(this.valueOf("content-length"))
@@ -77,13 +80,23 @@ export class NodeHotExchange implements HotRequest, HotReply {
     if (this.isRefused) {
       if (this.receivedBytes > this.context.limits.lingerBytes) this.answerTooLarge(true)
     } else if (this.receivedBytes > this.route.maxBodyBytes) this.refuse(0)
-    else this.chunks.push(chunk)
+    else if (this.isAnswered) return
+    else if (this.context.held.take(chunk.length)) {
+      this.takenBytes += chunk.length
+      this.chunks.push(chunk)
+    } else {
+      this.drop()
+      this.write(overloaded.status, [jsonType, retrySoon], overloaded.body, true)
+    }
   }
 
   private complete(): void {
     if (this.isRefused) return this.answerTooLarge(false)
+    if (this.isAnswered) return
     try {
-      this.route.handle(this, Buffer.concat(this.chunks), this)
+      const body = Buffer.concat(this.chunks)
+      this.drop()
+      this.route.handle(this, body, this)
     } catch (defect) {
       this.context.report(defect)
       this.write(failed.status, [jsonType], failed.body, false)
@@ -93,11 +106,18 @@ export class NodeHotExchange implements HotRequest, HotReply {
   /** Answers 413 once the rest of the body is out of the way; a reset could cost the client the answer. */
   private refuse(declaredBytes: number): void {
     this.isRefused = true
-    this.chunks = []
+    this.drop()
     const { lingerBytes, lingerMillis } = this.context.limits
     if (declaredBytes > lingerBytes) return this.answerTooLarge(true)
     const timer = setTimeout(() => this.answerTooLarge(true), lingerMillis)
     this.response.once("close", () => clearTimeout(timer))
+  }
+
+  /** What was held of the body is no longer. */
+  private drop(): void {
+    this.chunks = []
+    this.context.held.release(this.takenBytes)
+    this.takenBytes = 0
   }
 
   private answerTooLarge(closes: boolean): void {

@@ -1,6 +1,6 @@
 import type { UwsRequest, UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "./ClientAddress.ts"
-import { bodyTooLarge, failed, type FrontAnswer, jsonType } from "./FrontAnswer.ts"
+import { bodyTooLarge, failed, type FrontAnswer, jsonType, overloaded, retrySoon } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { headerBytes } from "./HeaderText.ts"
 import { type HotContext, isWritable } from "./HotAnswer.ts"
@@ -13,6 +13,7 @@ import { statusLine } from "./StatusLine.ts"
 type Headers = ReadonlyArray<readonly [string, string]>
 
 const errorHeaders: Headers = [jsonType]
+const overloadedHeaders: Headers = [jsonType, retrySoon]
 const noBytes = new Uint8Array(0)
 
 /**
@@ -43,6 +44,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
+  /** of `context.held` */
+  private takenBytes = 0
   private rate: UploadRate | undefined
   private refused: RequestBody | undefined
   private isAnswered = false
@@ -113,12 +116,16 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private hold(chunk: ArrayBuffer, isLast: boolean): void {
     this.heldBytes += chunk.byteLength
     if (this.heldBytes > this.route.maxBodyBytes) {
-      this.held = []
-      this.rate?.stop()
+      this.drop()
       if (isLast) this.fail(bodyTooLarge, false)
       else this.refuse(undefined)
       return
     }
+    if (!this.context.held.take(chunk.byteLength)) {
+      this.drop()
+      return this.write(overloaded.status, overloadedHeaders, overloaded.body, true)
+    }
+    this.takenBytes += chunk.byteLength
     this.held ??= []
     if (isLast) this.rate?.stop()
     else {
@@ -127,7 +134,18 @@ export class UwsHotExchange implements HotRequest, HotReply {
     }
     // The chunk is detached when this returns.
     if (chunk.byteLength > 0) this.held.push(Buffer.from(Buffer.from(chunk)))
-    if (isLast) this.handle(this.held.length === 0 ? noBytes : Buffer.concat(this.held))
+    if (!isLast) return
+    const body = this.held.length === 0 ? noBytes : Buffer.concat(this.held)
+    this.drop()
+    this.handle(body)
+  }
+
+  /** What was held of the body is no longer. */
+  private drop(): void {
+    this.held = []
+    this.rate?.stop()
+    this.context.held.release(this.takenBytes)
+    this.takenBytes = 0
   }
 
   private handle(body: Uint8Array): void {
@@ -177,9 +195,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private abort(): void {
     if (this.isAnswered) return
     this.aborted = true
-    this.rate?.stop()
+    this.drop()
     this.refused?.abort()
-    this.held = undefined
     this.state.finished()
   }
 }

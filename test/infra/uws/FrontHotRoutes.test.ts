@@ -217,4 +217,37 @@ describe.each(engines)("hot routes on %s", (engine) => {
       other.destroy()
     })
   })
+
+  it("hold so many bytes of unfinished bodies together, refuse what is above, and have room again", async () => {
+    const head = "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n"
+    await withFront({ engine, hot: [collect], limits: { hotBodiesBytes: 4500 } }, async ({ port }) => {
+      const first = await RawClient.open(port)
+      await first.send(head + "x".repeat(3000))
+      // Sent again and again, because the server may not have read the first one yet.
+      let refused = ""
+      while (statusOf(refused) !== 503) {
+        const second = await RawClient.open(port)
+        await second.send(head + "x".repeat(3000))
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        refused = second.text
+        second.destroy()
+      }
+      assert.match(refused, /retry-after: 1\r\n/i)
+      assert.match(refused, /connection: close\r\n/i)
+      // One that leaves gives its room back, and so does one that is done.
+      first.destroy()
+      for (let round = 0; round < 3; round++) {
+        let answered = ""
+        while (statusOf(answered) !== 202) {
+          const client = await RawClient.open(port)
+          await client.send(head)
+          await client.send("x".repeat(1000))
+          await new Promise((resolve) => setTimeout(resolve, 20))
+          await client.send("x".repeat(3000))
+          answered = await client.until((heard) => heard.includes("4000") || statusOf(heard) === 503)
+          client.destroy()
+        }
+      }
+    })
+  })
 })
