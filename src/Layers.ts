@@ -105,7 +105,8 @@ const middleware = Layer.mergeAll(
   RateLimiting.layer,
   Faults.layer,
   JsonBody.layer,
-  AccountRoutes.pagesForAdmins
+  AccountRoutes.pagesForAdmins,
+  AdminRoutes.administratorsOnly
 )
 
 const accountsRoutes = HttpApiBuilder.layer(AccountsRoomApi).pipe(

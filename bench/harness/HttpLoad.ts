@@ -23,6 +23,11 @@ export interface LoadOptions {
    * due. When absent every connection sends its next request as soon as it has its answer.
    */
   readonly ratePerSecond?: number
+  /**
+   * latency is left out for what is due earlier than this: a load that has just begun is a client whose code is still
+   * being compiled. Default 0
+   */
+  readonly warmUpMillis?: number
 }
 
 /** A module with `source: (options) => RequestSource`: its file, and what it is called with. */

@@ -45,6 +45,8 @@ class Load {
   private overdue: Array<number> = []
   private overdueFrom = 0
   private start = 0
+  /** latency counts for what was due from here on */
+  private measuredFrom = 0
   /** connections that are still to open for the first time; the load begins when all have */
   private opening: number
   private readonly countMax: number
@@ -83,8 +85,9 @@ class Load {
   }
 
   private begin(): void {
-    const { durationMillis, ratePerSecond } = this.options
+    const { durationMillis, ratePerSecond, warmUpMillis = 0 } = this.options
     this.start = performance.now()
+    this.measuredFrom = this.start + warmUpMillis
     setTimeout(() => this.finish(), durationMillis)
     if (ratePerSecond !== undefined) setInterval(() => this.arrive(ratePerSecond), 1)
     else for (const connection of this.idle.splice(0)) this.release(connection)
@@ -101,7 +104,7 @@ class Load {
     if (this.isOver) return
     this.answered++
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
-    this.histogram.add((performance.now() - dueAt) * 1000)
+    if (dueAt >= this.measuredFrom) this.histogram.add((performance.now() - dueAt) * 1000)
     if (this.answered >= this.countMax) this.finish()
   }
 

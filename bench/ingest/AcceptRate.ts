@@ -49,8 +49,9 @@ const measure = async (target: Target, context: CaseContext): Promise<Measuremen
   const steady = await loadAccepted({
     ...common,
     requests: requests(3),
-    durationMillis: context.quick ? 200 : 4000,
-    ratePerSecond: most.requestsPerSecond * steadyShare
+    durationMillis: context.quick ? 200 : 5000,
+    ratePerSecond: most.requestsPerSecond * steadyShare,
+    warmUpMillis: context.quick ? 50 : 1000
   })
   const { p50Millis, p99Millis, maxMillis } = steady.latency
   return {

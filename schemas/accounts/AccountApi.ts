@@ -1,12 +1,12 @@
 import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization, CurrentKey, OpenToRouterKeys } from "../core/Authorization.ts"
+import { AdministratorsOnly, Authorization, CurrentKey, OpenToRouterKeys } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { FileId, PathId, UserId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
-import { Forbidden, NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
+import { NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { NewUser, Role, User } from "./User.ts"
@@ -102,8 +102,9 @@ export class AccountApi extends HttpApiGroup.make("account")
     })
       .middleware(PagesForAdmins)
       .annotate(OpenApi.Summary, "The caller's own record; all users for an administrator"),
-    HttpApiEndpoint.post("echoUser", "/users", { payload: NewUser, success: UserEcho, error: Forbidden })
+    HttpApiEndpoint.post("echoUser", "/users", { payload: NewUser, success: UserEcho })
       .middleware(JsonBody)
+      .middleware(AdministratorsOnly)
       .annotate(OpenApi.Summary, "Validate a user and echo it (administrators)")
       .annotate(OpenApi.Description, "Makes nothing: users are made by `POST /api/v1/admin/users`."),
     HttpApiEndpoint.post("uploadFile", "/files", {

@@ -1,9 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization } from "../core/Authorization.ts"
+import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
-import { Conflict, Forbidden, NotFound } from "../core/Problem.ts"
+import { Conflict, NotFound } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { Deleted } from "./AccountApi.ts"
 import { NewUser, User, UserChange } from "./User.ts"
@@ -14,31 +14,32 @@ export class AdminApi extends HttpApiGroup.make("admin")
     HttpApiEndpoint.post("createUser", "/users", {
       payload: NewUser,
       success: User.pipe(HttpApiSchema.status(201)),
-      error: [Forbidden, Conflict]
+      error: Conflict
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Make a user"),
     HttpApiEndpoint.get("getUser", "/users/:id", {
       params: { id: PathId },
       success: User,
-      error: [Forbidden, NotFound]
+      error: NotFound
     }).annotate(OpenApi.Summary, "Read a user"),
     HttpApiEndpoint.patch("updateUser", "/users/:id", {
       params: { id: PathId },
       payload: UserChange,
       success: User,
-      error: [Forbidden, NotFound, Conflict]
+      error: [NotFound, Conflict]
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Change a user"),
     HttpApiEndpoint.delete("deleteUser", "/users/:id", {
       params: { id: PathId },
       success: Deleted,
-      error: [Forbidden, NotFound, Conflict]
+      error: [NotFound, Conflict]
     })
       .annotate(OpenApi.Summary, "Delete a user")
       .annotate(OpenApi.Description, "Their keys stop working everywhere within a second.")
   )
+  .middleware(AdministratorsOnly)
   .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)

@@ -49,6 +49,12 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
   { security, error: [Unauthorized, Forbidden, ServiceUnavailable] }
 ) {}
 
+/** Endpoints of administrators: others get 403, before anything of their body is looked at. */
+export class AdministratorsOnly extends HttpApiMiddleware.Service<
+  AdministratorsOnly,
+  { requires: CurrentKey }
+>()("signalbox/core/AdministratorsOnly", { error: Forbidden }) {}
+
 /** Bearer authentication of an endpoint of the nested family. */
 export class NestedAuthorization extends HttpApiMiddleware.Service<
   NestedAuthorization,

@@ -18,6 +18,3 @@ export class NestedJsonBody extends HttpApiMiddleware.Service<NestedJsonBody>()(
     error: [NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType]
   }
 ) {}
-
-/** Bytes of a JSON body, unless an endpoint states another limit. */
-export const jsonBodyBytesMax = 262_144

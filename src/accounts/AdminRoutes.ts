@@ -1,14 +1,18 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
-import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { AdministratorsOnly, CurrentKey } from "#schemas/core/Authorization.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { userResource, Users } from "./Users.ts"
 
-/** Fails unless the key's owner is an administrator. */
-export const administrator = Effect.flatMap(CurrentKey, ({ role }) =>
-  role === "admin" ? Effect.void : Effect.fail(new Forbidden({ error: "Only administrators may do this" }))
+/** 403 for everybody but administrators. */
+export const administratorsOnly = Layer.succeed(AdministratorsOnly, (httpEffect) =>
+  Effect.gen(function* () {
+    const { role } = yield* CurrentKey
+    if (role !== "admin") return yield* new Forbidden({ error: "Only administrators may do this" })
+    return yield* httpEffect
+  })
 )
 
 const problems = {
@@ -24,28 +28,19 @@ export const layer = HttpApiBuilder.group(
     const users = yield* Users
     return handlers.handleAll({
       createUser: ({ payload }) =>
-        administrator.pipe(
-          Effect.andThen(users.create(payload)),
-          storeAway,
-          Effect.map(userResource),
-          Effect.catchTag("EmailTaken", problems.EmailTaken)
-        ),
+        users
+          .create(payload)
+          .pipe(storeAway, Effect.map(userResource), Effect.catchTag("EmailTaken", problems.EmailTaken)),
       getUser: ({ params }) =>
-        administrator.pipe(
-          Effect.andThen(users.find(params.id)),
-          Effect.map(userResource),
-          Effect.catchTag("UserNotFound", problems.UserNotFound)
-        ),
+        users
+          .find(params.id)
+          .pipe(Effect.map(userResource), Effect.catchTag("UserNotFound", problems.UserNotFound)),
       updateUser: ({ params, payload }) =>
-        administrator.pipe(
-          Effect.andThen(users.update(params.id, payload)),
-          storeAway,
-          Effect.map(userResource),
-          Effect.catchTags(problems)
-        ),
+        users
+          .update(params.id, payload)
+          .pipe(storeAway, Effect.map(userResource), Effect.catchTags(problems)),
       deleteUser: ({ params }) =>
-        administrator.pipe(
-          Effect.andThen(users.remove(params.id)),
+        users.remove(params.id).pipe(
           storeAway,
           Effect.as({ deleted: true as const }),
           Effect.catchTags({

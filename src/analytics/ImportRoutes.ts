@@ -1,4 +1,4 @@
-import { ByteSize, Effect } from "effect"
+import { ByteSize, Effect, Option, Semaphore } from "effect"
 import { HttpEffect, HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
@@ -56,6 +56,9 @@ const problems = {
       : Effect.fail(new ServiceUnavailable({ error: "The event log is away; try again later" }))
 }
 
+/** Parts whose bodies are in memory at once: one is taken in, the others wait for it. */
+const partsAtOnce = 4
+
 export const layer = HttpApiBuilder.group(
   Api,
   "import",
@@ -63,16 +66,26 @@ export const layer = HttpApiBuilder.group(
     const sites = yield* Sites
     const imports = yield* Imports
     const { limits } = yield* AppConfig
+    const room = yield* Semaphore.make(partsAtOnce)
     return handlers.handleRaw("importEvents", ({ params, query, request }) =>
       Effect.gen(function* () {
         const { userId } = yield* CurrentKey
         const site = yield* sites.find(params.id, userId)
-        const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
-        if (lines.length > importLinesMax) {
-          return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
-        }
-        const part = { name: query.import, offset: query.offset, isLast: query.last === "true", lines }
-        return yield* storeAway(imports.take(site, part))
+        const taken = yield* room.withPermitsIfAvailable(1)(
+          Effect.gen(function* () {
+            const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
+            if (lines.length > importLinesMax) {
+              return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
+            }
+            const part = { name: query.import, offset: query.offset, isLast: query.last === "true", lines }
+            return yield* storeAway(imports.take(site, part))
+          })
+        )
+        return Option.isSome(taken)
+          ? taken.value
+          : yield* new ServiceUnavailable({
+              error: "Other imports are under way; go on with this part later"
+            })
       }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))
     )
   })

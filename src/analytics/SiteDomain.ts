@@ -10,7 +10,9 @@ export const normaliseDomain = (text: string): string | undefined => {
   if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === "") return undefined
   const hostname = bareHostname(url.hostname)
   // Names without a dot (localhost, an intranet host) and addresses are where people try things out.
-  const { isIp } = parse(hostname)
+  const { isIp, publicSuffix, isIcann } = parse(hostname)
+  // Every site under `com` or `co.uk` would be its sub-domain.
+  if (isIcann === true && publicSuffix === hostname) return undefined
   const isName = /^(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*$/.test(hostname)
   return (isIp === true || isName) && hostname.length <= 253 ? hostname : undefined
 }

@@ -19,6 +19,8 @@ describe("normaliseDomain", () => {
     for (const text of [
       "",
       " ",
+      "com",
+      "co.uk",
       "ftp://example.com",
       "exa mple.com",
       "-a.example",
