@@ -193,6 +193,8 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
       const { id, key } = yield* makeUser()
       for (const [method, path, json] of [
         ["POST", admin, { email: "x@example.org", name: "X" }],
+        // Before the body is looked at.
+        ["POST", admin, {}],
         ["GET", `${admin}/${id}`, undefined],
         ["PATCH", `${admin}/${id}`, { role: "admin" }],
         ["DELETE", `${admin}/${id}`, undefined],
