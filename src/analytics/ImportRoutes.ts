@@ -1,4 +1,4 @@
-import { ByteSize, Effect, Option, Semaphore } from "effect"
+import { ByteSize, Effect, Semaphore } from "effect"
 import { HttpEffect, HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
@@ -56,7 +56,7 @@ const problems = {
       : Effect.fail(new ServiceUnavailable({ error: "The event log is away; try again later" }))
 }
 
-/** Parts whose bodies are in memory at once: one is taken in, the others wait for it. */
+/** Parts whose bodies are in memory at once; those of further ones are not read yet. */
 const partsAtOnce = 4
 
 export const layer = HttpApiBuilder.group(
@@ -71,7 +71,7 @@ export const layer = HttpApiBuilder.group(
       Effect.gen(function* () {
         const { userId } = yield* CurrentKey
         const site = yield* sites.find(params.id, userId)
-        const taken = yield* room.withPermitsIfAvailable(1)(
+        return yield* room.withPermits(1)(
           Effect.gen(function* () {
             const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
             if (lines.length > importLinesMax) {
@@ -81,11 +81,6 @@ export const layer = HttpApiBuilder.group(
             return yield* storeAway(imports.take(site, part))
           })
         )
-        return Option.isSome(taken)
-          ? taken.value
-          : yield* new ServiceUnavailable({
-              error: "Other imports are under way; go on with this part later"
-            })
       }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))
     )
   })
