@@ -176,7 +176,7 @@ class SiteRing {
       return presence
     }
     if (second > known.second) known.second = second
-    // Being moved costs more than all the rest, and those who are forgotten may stay a little longer.
+    // Being moved costs two more look-ups, and those who are to be forgotten may stay a little longer.
     if (second >= known.movedSecond + moveEverySeconds) {
       known.movedSecond = second
       this.#presences.delete(visitor)

@@ -31,7 +31,7 @@ const parse = (text: string): PageUrl | undefined => {
   }
 }
 
-/** Pages and referrers repeat, and reading one costs five times as much as finding it again. At most 20 MB. */
+/** Pages and referrers repeat, and finding one again costs less than reading it. At most 20 MB of text. */
 const rememberedLengthMax = 256
 const remembered = new BoundedCache(20_000, parse)
 

@@ -151,8 +151,8 @@ export class GroupCommit {
   }
 
   /**
-   * A commit costs as much as the rest of the path of some ten records (two system calls, two changes of thread), so
-   * under load they are kept apart and each carries more. After a pause a record is written at once.
+   * Every commit costs two system calls in another thread, however few its records, so under load they are kept apart
+   * and each carries more. After a pause a record is written at once.
    */
   private untilDue(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
