@@ -5,16 +5,22 @@ import { latencyOf, type BenchSuite } from "#bench/harness/Suite.ts"
 import { loadSuite, suiteNames } from "#bench/harness/Suites.ts"
 
 describe("every bench suite", () => {
-  it.each(suiteNames())("%s still runs, at its tiny size, and its cases do the same work", async (name) => {
-    const suiteRun = await runSuite(await loadSuite(name), { quick: true, freshProcesses: false })
-    for (const { case: one, run } of suiteRun.runs) {
-      assert.isAbove(run.work, 0, one)
-      assert.isAbove(run.elapsedMillis, 0, one)
+  // Whole servers are started, one case after the other, on a machine that tests beside.
+  const options = { timeout: 240_000 }
+  it.each(suiteNames())(
+    "%s still runs, at its tiny size, and its cases do the same work",
+    options,
+    async (name) => {
+      const suiteRun = await runSuite(await loadSuite(name), { quick: true, freshProcesses: false })
+      for (const { case: one, run } of suiteRun.runs) {
+        assert.isAbove(run.work, 0, one)
+        assert.isAbove(run.elapsedMillis, 0, one)
+      }
+      assert.strictEqual(suiteRun.runs.length + suiteRun.unavailable.length, suiteRun.suite.cases.length)
+      assert.deepStrictEqual(disagreements(suiteRun), [])
+      assert.include(table(suiteRun), suiteRun.suite.about)
     }
-    assert.strictEqual(suiteRun.runs.length + suiteRun.unavailable.length, suiteRun.suite.cases.length)
-    assert.deepStrictEqual(disagreements(suiteRun), [])
-    assert.include(table(suiteRun), suiteRun.suite.about)
-  })
+  )
 })
 
 describe("the harness", () => {
