@@ -44,6 +44,7 @@ import * as Edge from "./infra/http/Edge.ts"
 import * as Faults from "./infra/http/Faults.ts"
 import * as JsonBody from "./infra/http/JsonBody.ts"
 import * as KnownPaths from "./infra/http/KnownPaths.ts"
+import { openFilesMax } from "./infra/process/OpenFiles.ts"
 import * as Redis from "./infra/redis/Redis.ts"
 import * as RedisTokenLease from "./infra/redis/RedisTokenLease.ts"
 import * as Stores from "./infra/Stores.ts"
@@ -145,7 +146,11 @@ const front = Layer.unwrap(
       port,
       corsOrigins: [...corsOrigins],
       trustProxy: typeof trustProxy === "number" ? trustProxy : trustProxy.map(cidrOf),
-      limits: { maxHeaderBytes: limits.headerBytes, drainDeadlineMillis: limits.drainMillis }
+      limits: {
+        maxConnections: Math.min(limits.connections, (openFilesMax() ?? Infinity) - limits.filesReserved),
+        maxHeaderBytes: limits.headerBytes,
+        drainDeadlineMillis: limits.drainMillis
+      }
     })
   )
 )

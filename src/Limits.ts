@@ -17,6 +17,11 @@ export const limits = {
   /** all request headers together, handed to uWebSockets.js as UWS_HTTP_MAX_HEADERS_SIZE; above it 431 */
   headerBytes: 16 * 1024,
 
+  /** connections at once, where the system lets a process have as many files open; further ones are closed */
+  connections: 50_000,
+  /** files kept free of connections, for the log, the stores' connections and uploads */
+  filesReserved: 1_000,
+
   // --- rates
   /** requests a key may make in a minute, unless the key carries a rate of its own */
   ratePerMinute: 600,
