@@ -8,7 +8,12 @@ const has = (program) =>
   (process.env.PATH ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)))
 
 /** Programs that tests run beside the server, with Debian's package of each. */
-const programs = [{ program: "redis-server", debian: "redis-server" }]
+const programs = [
+  { program: "redis-server", debian: "redis-server" },
+  { program: "chromium", debian: "chromium" },
+  { program: "python3", debian: "python3" },
+  { program: "php", debian: "php-cli" }
+]
 
 /**
  * Installs what tests need and this system lacks, where that can be done without asking: as root on a system with apt.
