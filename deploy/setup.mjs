@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Everything between a fresh clone and a running command, on Node 18 or later with npm: a Node that is new enough, the
-// dependencies, what their install scripts would have done, and the programs that tests need. Then it runs the command.
+// dependencies, what their install scripts would have done, the page at /, and the programs that tests need. Then it runs
+// the command.
 //
 //   node deploy/setup.mjs start [arguments of the server]
 //   node deploy/setup.mjs test [arguments of vitest]
@@ -10,6 +11,7 @@ import { spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
+import { buildConsole, isConsoleBuilt } from "./setup/console.mjs"
 import { installDependencies, isInstalled } from "./setup/dependencies.mjs"
 import { withLock } from "./setup/lock.mjs"
 import { SetupFailed, say } from "./setup/progress.mjs"
@@ -38,10 +40,11 @@ const run = (node, args) =>
 /** A warm start takes no lock and writes nothing. */
 const setUp = async () => {
   const found = findRuntime(root)
-  if (found !== undefined && isInstalled(root, found)) return found.node
+  if (found !== undefined && isInstalled(root, found) && isConsoleBuilt(root)) return found.node
   return withLock(join(root, ".runtime"), async () => {
     const runtime = await ensureRuntime(root)
     await installDependencies(root, runtime)
+    await buildConsole(root, runtime)
     return runtime.node
   })
 }

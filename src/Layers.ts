@@ -39,6 +39,7 @@ import * as SitesRoutes from "./analytics/SitesRoutes.ts"
 import { Stats } from "./analytics/Stats.ts"
 import * as StatsRoutes from "./analytics/StatsRoutes.ts"
 import { AppConfig, type Network } from "./Config.ts"
+import * as ConsoleRoutes from "./console/ConsoleRoutes.ts"
 import { Blobs } from "./infra/blobs/Blobs.ts"
 import * as Edge from "./infra/http/Edge.ts"
 import * as Faults from "./infra/http/Faults.ts"
@@ -118,15 +119,19 @@ const analyticsRoutes = HttpApiBuilder.layer(AnalyticsRoomApi).pipe(
   Layer.provide([SitesRoutes.layer, StatsRoutes.layer, ImportRoutes.layer])
 )
 
+/** What is served beside the API, whatever the rooms. */
+const besides = Layer.merge(DocsRoutes.layer, ConsoleRoutes.layer)
+const besidesPaths = [...DocsRoutes.paths, ...ConsoleRoutes.paths]
+
 const serve = <E, R>(
   routes: Layer.Layer<never, E, R>,
-  known: (others: typeof DocsRoutes.paths) => KnownPaths.KnownPaths
+  known: (others: typeof besidesPaths) => KnownPaths.KnownPaths
 ) =>
   HttpRouter.serve(
     Layer.unwrap(
       Effect.map(AppConfig, ({ corsOrigins }) =>
-        Layer.merge(routes, DocsRoutes.layer).pipe(
-          Layer.provide(Edge.layer({ known: known(DocsRoutes.paths), corsOrigins: [...corsOrigins] }))
+        Layer.merge(routes, besides).pipe(
+          Layer.provide(Edge.layer({ known: known(besidesPaths), corsOrigins: [...corsOrigins] }))
         )
       )
     ).pipe(

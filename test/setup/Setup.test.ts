@@ -12,6 +12,7 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, normalize } from "node:path"
+import { gunzipSync } from "node:zlib"
 import { limits } from "#src/Limits.ts"
 
 const project = normalize(join(import.meta.dirname, "../.."))
@@ -31,7 +32,22 @@ writeFileSync(postgres + "/bin/postgres", "", { mode: 0o644 })
 writeFileSync(postgres + "/lib/libpq.so.5.18", "library")
 writeFileSync(postgres + "/pg-symlinks.json",
   JSON.stringify([{ source: "native/lib/libpq.so.5.18", target: "native/lib/libpq.so.5" }]))
+mkdirSync("node_modules/vite", { recursive: true })
+writeFileSync("node_modules/vite/package.json", '{ "type": "module", "exports": "./vite.js" }')
+writeFileSync("node_modules/vite/vite.js", process.env.FAKE_BUNDLER)
 setTimeout(() => {}, 100)
+`
+
+/** A bundler that counts its calls, and refuses what does not look like the page. */
+const fakeBundler = `
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+export const build = async ({ root, build: { outDir } }) => {
+  appendFileSync("build-calls", "built\\n")
+  const text = readFileSync(root + "/index.html", "utf8")
+  if (!text.startsWith("<p>")) throw new Error("expected <p>")
+  mkdirSync(outDir, { recursive: true })
+  writeFileSync(outDir + "/index.html", text)
+}
 `
 
 let root = ""
@@ -43,7 +59,12 @@ const setUp = (
   new Promise((resolve) => {
     const child = spawn(process.execPath, [join(root, "deploy/setup.mjs"), ...args], {
       cwd: tmpdir(),
-      env: { ...process.env, npm_execpath: join(root, "npm-cli.js"), ...environment },
+      env: {
+        ...process.env,
+        npm_execpath: join(root, "npm-cli.js"),
+        FAKE_BUNDLER: fakeBundler,
+        ...environment
+      },
       stdio: ["ignore", "pipe", "pipe"]
     })
     let output = ""
@@ -51,8 +72,12 @@ const setUp = (
     child.once("close", (code) => resolve({ code, output }))
   })
 
-const npmCalls = (): ReadonlyArray<string> =>
-  existsSync(join(root, "npm-calls")) ? readFileSync(join(root, "npm-calls"), "utf8").trim().split("\n") : []
+const callsIn = (file: string): ReadonlyArray<string> =>
+  existsSync(join(root, file)) ? readFileSync(join(root, file), "utf8").trim().split("\n") : []
+
+const npmCalls = (): ReadonlyArray<string> => callsIn("npm-calls")
+
+const page = (...path: ReadonlyArray<string>): string => join(root, "src/console/page", ...path)
 
 describe("setting up a clone", () => {
   beforeEach(() => {
@@ -60,6 +85,8 @@ describe("setting up a clone", () => {
     cpSync(join(project, "deploy"), join(root, "deploy"), { recursive: true })
     writeFileSync(join(root, "package-lock.json"), "{}")
     writeFileSync(join(root, "npm-cli.js"), fakeNpm)
+    mkdirSync(page("chart"), { recursive: true })
+    writeFileSync(page("index.html"), "<p>one")
     return () => rmSync(root, { recursive: true, force: true })
   })
 
@@ -118,8 +145,33 @@ describe("setting up a clone", () => {
     assert.include(output, advice)
   })
 
+  it("builds the page once, and not again until a source of it changes", async () => {
+    const built = () => gunzipSync(readFileSync(join(root, ".runtime/console/index.html.gz"))).toString()
+    await setUp()
+    await setUp()
+    assert.strictEqual(callsIn("build-calls").length, 1)
+    assert.strictEqual(built(), "<p>one")
+    writeFileSync(page("index.html"), "<p>two")
+    await setUp()
+    assert.strictEqual(built(), "<p>two")
+    writeFileSync(page("chart/Chart.tsx"), "")
+    await setUp()
+    assert.strictEqual(callsIn("build-calls").length, 3)
+    assert.strictEqual(npmCalls().length, 1)
+  })
+
+  it("says that the page could not be built, and why, and builds it when it can be", async () => {
+    writeFileSync(page("index.html"), "no page")
+    const { code, output } = await setUp()
+    assert.strictEqual(code, 1)
+    assert.include(output, "expected <p>")
+    assert.include(output, "the page at / could not be built")
+    writeFileSync(page("index.html"), "<p>")
+    assert.strictEqual((await setUp()).code, 0)
+    assert.strictEqual(npmCalls().length, 1)
+  })
+
   it("hands on arguments, exit code and the numbers that are read before JavaScript runs", async () => {
-    mkdirSync(join(root, "src"))
     writeFileSync(
       join(root, "src/main.ts"),
       "console.log(JSON.stringify({ args: process.argv.slice(2), env: process.env }))\nprocess.exit(7)\n"

@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { extname, join, normalize } from "node:path"
+
+/** The built page, read once at the start: some fifty kilobytes, in three encodings. */
+export interface ConsoleFiles {
+  /** undefined where no file of the page has that name */
+  file(name: string): ConsoleFile | undefined
+}
+
+export interface ConsoleFile {
+  readonly contentType: string
+  /** what the name ends in when the content changes; the page's own name never changes */
+  readonly isHashed: boolean
+  /** with its strong entity tag, one a body */
+  readonly bodies: Readonly<Record<Encoding, { readonly bytes: Uint8Array; readonly etag: string }>>
+}
+
+export type Encoding = "br" | "gzip" | "identity"
+
+/** Where `deploy/setup/console.mjs` puts it. */
+const home = normalize(join(import.meta.dirname, "../../.runtime/console"))
+
+/** The name of the page itself. */
+export const pageName = "index.html"
+
+const contentTypes: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8"
+}
+
+/** Reads the built page; undefined where it was not built. */
+export const readConsoleFiles = (directory = home): ConsoleFiles | undefined => {
+  if (!existsSync(join(directory, pageName))) return undefined
+  const files = new Map<string, ConsoleFile>()
+  for (const name of readdirSync(directory)) {
+    const contentType = contentTypes[extname(name)]
+    if (contentType === undefined) continue
+    const body = (suffix: string) => {
+      const bytes = readFileSync(join(directory, `${name}${suffix}`))
+      return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"` }
+    }
+    const bodies = { identity: body(""), gzip: body(".gz"), br: body(".br") }
+    files.set(name, { contentType, isHashed: name !== pageName, bodies })
+  }
+  return { file: (name) => files.get(name) }
+}
+
+/**
+ * The smallest encoding that the caller takes. An encoding counts as taken when it is named without `q=0`, which is how
+ * browsers ask. Source: RFC 9110, 12.5.3.
+ */
+export const encodingFor = (acceptEncoding: string | undefined): Encoding => {
+  const taken = new Set(
+    (acceptEncoding ?? "")
+      .toLowerCase()
+      .split(",")
+      .filter((part) => !/;\s*q=0(\.0*)?\s*$/.test(part))
+      .map((part) => part.split(";", 1)[0]?.trim())
+  )
+  return taken.has("br") ? "br" : taken.has("gzip") ? "gzip" : "identity"
+}

@@ -1,0 +1,88 @@
+import { Effect, Layer } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isNoneMatch } from "#src/infra/http/ByteRanges.ts"
+import {
+  type ConsoleFile,
+  type ConsoleFiles,
+  encodingFor,
+  pageName,
+  readConsoleFiles
+} from "./ConsoleFiles.ts"
+
+/** What these routes add to the known paths of the API. */
+export const paths = [
+  ["GET", "/"],
+  ["GET", "/console/:file"]
+] as const
+
+/** The page asks this server and nobody else, runs its own script and no other, and is in nobody's frame. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'"
+].join("; ")
+
+const year = 365 * 24 * 60 * 60
+
+const headersOf = ({ isHashed }: ConsoleFile, etag: string): Record<string, string> => ({
+  etag,
+  vary: "Accept-Encoding",
+  "cache-control": isHashed ? `public, max-age=${year}, immutable` : "no-cache",
+  "content-security-policy": contentSecurityPolicy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin"
+})
+
+const answer = (file: ConsoleFile, request: HttpServerRequest.HttpServerRequest) => {
+  const encoding = encodingFor(request.headers["accept-encoding"])
+  const { bytes, etag } = file.bodies[encoding]
+  const headers = headersOf(file, etag)
+  if (isNoneMatch(request.headers["if-none-match"], etag)) {
+    return HttpServerResponse.empty({ status: 304, headers })
+  }
+  return HttpServerResponse.uint8Array(bytes, {
+    contentType: file.contentType,
+    headers: encoding === "identity" ? headers : { ...headers, "content-encoding": encoding }
+  })
+}
+
+const notFound = HttpServerResponse.jsonUnsafe({ error: "Not found" }, { status: 404 })
+
+const howToBuild =
+  "The page at / is not built. Run `node deploy/setup.mjs install`, then start the server again"
+
+const notBuilt = HttpServerResponse.text(`${howToBuild}.\nThe API is not affected; see /docs.\n`, {
+  status: 503
+})
+
+const routes = (files: ConsoleFiles | undefined) => {
+  const answerFile = (name: string) =>
+    Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+      if (files === undefined) return notBuilt
+      const file = files.file(name)
+      return file === undefined ? notFound : answer(file, request)
+    })
+  return Layer.mergeAll(
+    HttpRouter.add("GET", "/", answerFile(pageName)),
+    HttpRouter.add(
+      "GET",
+      "/console/:file",
+      Effect.flatMap(HttpRouter.params, ({ file = "" }) => answerFile(file))
+    )
+  )
+}
+
+/** The page at `/`. Where it was not built the start says what to run, and everything else is served. */
+export const layer = Layer.unwrap(
+  Effect.gen(function* () {
+    const files = readConsoleFiles()
+    if (files === undefined) yield* Effect.logWarning(howToBuild)
+    return routes(files)
+  })
+)
