@@ -27,7 +27,7 @@ export class EventDrain extends Context.Service<
       const log = yield* EventLog
       const { limits } = yield* AppConfig
       const firstEvents = yield* FirstEvents
-      const sink = yield* EventSink.make(firstEvents.note)
+      const sink = yield* EventSink.make({ onStored: firstEvents.note })
       const batcher = yield* Batcher.run({
         log,
         consumer: log.consumer(eventLogConsumers.clickHouse),

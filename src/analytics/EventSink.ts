@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto"
-import { Clock, Effect } from "effect"
+import { Effect, Semaphore } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { rowOf } from "#streams/analytics/EventRecord.ts"
-import { visitColumns } from "#streams/analytics/VisitColumns.ts"
+import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
-import type { VisitRecords } from "#streams/analytics/VisitRecord.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { highestVersion, insertsUnderWay, presentEvents, type StoreError } from "./EventStore.ts"
+import { insertsUnderWay, presentEvents, type StoreError } from "./EventStore.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
+import type { VisitorDays } from "./VisitorDays.ts"
+import type { Reconciled } from "./VisitReconcile.ts"
 import { VisitUpdate } from "./VisitUpdate.ts"
 
 const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
-const visitNames = visitColumns.map(({ name }) => name)
 
 /** bytes of (log_id, seq) before each row */
 const placeBytes = 16
@@ -27,28 +27,33 @@ export interface EventSinkStats {
 }
 
 export interface EventSink extends Sink {
+  /**
+   * Makes the visits of some visitor-days what their events say, or only compares them. Nothing is written meanwhile; it
+   * fails while a batch before waits to be repeated, because then visits are rightly behind.
+   */
+  readonly rebuild: (where: VisitorDays, isCheck: boolean) => Effect.Effect<Reconciled, SinkUnavailable>
   readonly stats: () => EventSinkStats
+}
+
+export interface EventSinkOptions {
+  /** hears the site of every event that is in the store, and in its visits */
+  readonly onStored?: (site: string) => void
+  readonly residentLimits?: ResidentLimits
 }
 
 /**
  * Drains the event log into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
  * repeated with the batch's token, or after a crash compared with what is there; visits are absolute rows and may be
- * written twice. `onStored` hears the site of every event that has got there.
+ * written twice.
  */
-export const make = Effect.fnUntraced(function* (
-  onStored: (site: string) => void = () => undefined
-): Effect.fn.Return<EventSink, never, ClickHouse> {
+export const make = Effect.fnUntraced(function* ({
+  onStored = () => undefined,
+  residentLimits
+}: EventSinkOptions = {}): Effect.fn.Return<EventSink, never, ClickHouse> {
   const clickhouse = yield* ClickHouse
-  const visits = new VisitUpdate(clickhouse, yield* monotonicMillis)
-  const nextVersion = versions(clickhouse)
-  const counted = { events: 0, visitRows: 0 }
-
-  const insertVisits = (rows: VisitRecords): Effect.Effect<void, StoreError> =>
-    rows.rows === 0
-      ? Effect.void
-      : Effect.map(clickhouse.insert("visits", visitNames, rows.bytes(), { format: "RowBinary" }), () => {
-          counted.visitRows += rows.rows
-        })
+  const visits = new VisitUpdate(clickhouse, yield* monotonicMillis, residentLimits)
+  const lock = yield* Semaphore.make(1)
+  let stored = 0
 
   /** The last batch, for when it is repeated: the same rows under the same token, whatever was learnt in between. */
   let last: Prepared | undefined
@@ -71,19 +76,37 @@ export const make = Effect.fnUntraced(function* (
       // A store that was killed may know the token of an attempt whose rows it lost, and then drops its repetition.
       const events =
         batch.recovering || isRepeated ? yield* insertMissing(clickhouse, batch, prepared) : prepared
-      const ver = yield* nextVersion
-      yield* visits.apply(events, batch, ver, yield* monotonicMillis, insertVisits)
+      yield* visits.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
       last = undefined
-      counted.events += events.length
+      stored += events.length
       for (const { site } of events) onStored(site)
     })
 
+  const rebuild = Effect.fnUntraced(function* (where: VisitorDays, isCheck: boolean) {
+    if (last !== undefined) return yield* unavailable("a batch has to be repeated first", undefined)
+    return yield* visits.rebuild(where, isCheck)
+  })
+
+  const alone = <A>(
+    effect: Effect.Effect<A, StoreError | SinkUnavailable>
+  ): Effect.Effect<A, SinkUnavailable> =>
+    Effect.catchTags(lock.withPermits(1)(effect), { ClickHouseUnavailable: away, ClickHouseFailed: away })
+
   return {
-    write: (batch) =>
-      Effect.mapError(write(batch), (cause) => new SinkUnavailable({ problem: cause.message, cause })),
-    stats: () => ({ ...counted, recomputed: visits.recomputed, resident: visits.resident })
+    write: (batch) => alone(write(batch)),
+    rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
+    stats: () => ({
+      events: stored,
+      visitRows: visits.written,
+      recomputed: visits.recomputed,
+      resident: visits.resident
+    })
   }
 })
+
+const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUnavailable({ problem, cause }))
+
+const away = (error: StoreError) => unavailable(error.message, error)
 
 const monotonicMillis = Effect.sync(() => performance.now())
 
@@ -135,18 +158,4 @@ const rowsOf = (
     at += row.length
   }
   return bytes
-}
-
-/**
- * Versions of visits: microseconds, and always higher than any before. Not the log's offset, because a new log counts
- * from 0 again, and rows written by two processes in turn must be comparable.
- */
-const versions = (clickhouse: ClickHouseService): Effect.Effect<bigint, StoreError> => {
-  let last: bigint | undefined
-  return Effect.gen(function* () {
-    const before: bigint = last ?? (yield* highestVersion(clickhouse))
-    const now = BigInt(yield* Clock.currentTimeMillis) * 1000n
-    last = now > before ? now : before + 1n
-    return last
-  })
 }

@@ -4,26 +4,18 @@ import type { EventKind } from "#streams/analytics/StoredEvent.ts"
 import { attributeColumns, pack, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { quote, type VisitorDays } from "./VisitorDays.ts"
 
 export type StoreError = ClickHouseUnavailable | ClickHouseFailed
-
-/** An event as the store has it, with its place in the log that brought it. */
-export interface PlacedVisitEvent extends OwnedVisitEvent {
-  readonly logId: bigint
-  readonly seq: number
-}
 
 /** An identity within a site. */
 export type Owner = Pick<VisitorKey, "day" | "visitor">
 
-/** Site ids, days and visitors are spliced into statements as literals: as parameters they would not fit into a URL. */
-const quote = (text: string): string => `'${text.replace(/[\\']/g, (sign) => `\\${sign}`)}'`
-
-/** Visitor-days in one statement: 100 bytes each where every one is of another site; max_query_size is 256 KiB. */
-const keysPerStatement = 2_000
+/** Site-days in one statement; max_query_size is 256 KiB. */
+const siteDaysPerStatement = 2_000
 
 /** Events in one answer, about 8 MB of JSON. */
-const pageRows = 20_000
+export const pageRows = 20_000
 
 /** The offsets [from, to) of a log that are in `events`, with the identity that each was stored under. */
 export const presentEvents = (clickhouse: ClickHouseService, logId: bigint, from: number, to: number) =>
@@ -59,8 +51,10 @@ export const siteDaysWithEvents = (
 ): Effect.Effect<ReadonlySet<string>, StoreError> =>
   Effect.gen(function* () {
     const found = new Set<string>()
-    for (let at = 0; at < keys.length; at += keysPerStatement) {
-      const wanted = keys.slice(at, at + keysPerStatement).map(({ site, day }) => `(${quote(site)}, ${day})`)
+    for (let at = 0; at < keys.length; at += siteDaysPerStatement) {
+      const wanted = keys
+        .slice(at, at + siteDaysPerStatement)
+        .map(({ site, day }) => `(${quote(site)}, ${day})`)
       const rows = yield* clickhouse.query<{ readonly site: string; readonly day: number }>(
         `SELECT site, toUInt16(day) AS day FROM events WHERE (site, toUInt16(day)) IN (${wanted.join(", ")})
         GROUP BY site, day`
@@ -70,20 +64,12 @@ export const siteDaysWithEvents = (
     return found
   })
 
-/** The highest version among the visits of the last days. */
-export const highestVersion = (clickhouse: ClickHouseService) =>
-  clickhouse
-    .query<{ readonly ver: string }>(
-      `SELECT toString(max(ver)) AS ver FROM visits WHERE day >= toDate(now('UTC')) - 8`
-    )
-    .pipe(Effect.map((rows) => BigInt(rows[0]?.ver ?? 0)))
-
 interface EventRow {
   readonly site: string
-  readonly day: number
-  readonly visitor: string
-  readonly ts: number
-  readonly log_id: string
+  readonly day_number: number
+  readonly identity: string
+  readonly millis: number
+  readonly log: string
   readonly seq: number
   readonly kind: EventKind
   readonly name: string
@@ -94,59 +80,40 @@ interface EventRow {
   readonly attributes: ReadonlyArray<string>
 }
 
-const columns = `site, toUInt16(day) AS day, toString(visitor) AS visitor, toUnixTimestamp64Milli(ts) AS ts,
-  toString(log_id) AS log_id, seq, kind, name, hostname, path, pv, engaged_ms,
+/** No column keeps its name under which another type comes: conditions are on the columns of the table. */
+const columns = `site, toUInt16(day) AS day_number, toString(visitor) AS identity, toUnixTimestamp64Milli(ts) AS millis,
+  toString(log_id) AS log, seq, kind, name, hostname, path, pv, engaged_ms,
   [${attributeColumns.map((column) => `toString(${column})`).join(", ")}] AS attributes`
 
-const order = "events.site, events.day, events.visitor, events.ts, events.log_id, events.seq"
+const order = "site, day, visitor, ts, log_id, seq"
 
 /**
- * All events of some visitor-days, those of one visitor-day in the order of time, handed over in pages so that memory
- * stays bounded however busy an identity was (all callers that send no address are one).
+ * All events of some visitor-days, one visitor-day after the other and each in the order of time, handed over in pages
+ * so that memory stays bounded however busy an identity was (all callers that send no address are one).
  */
-export const eventsOf = Effect.fnUntraced(function* (
+export const eventsOf = Effect.fnUntraced(function* <E>(
   clickhouse: ClickHouseService,
-  keys: ReadonlyArray<VisitorKey>,
-  onEvent: (event: PlacedVisitEvent) => void
-): Effect.fn.Return<void, StoreError> {
-  for (let at = 0; at < keys.length; at += keysPerStatement) {
-    const where = conditionOf(keys.slice(at, at + keysPerStatement))
-    let after = ""
-    for (;;) {
-      const rows = yield* clickhouse.query<EventRow>(
-        `SELECT ${columns} FROM events WHERE (${where}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
-      )
-      for (const row of rows) onEvent(placed(row))
-      const last = rows.at(-1)
-      if (last === undefined || rows.length < pageRows) break
-      const place = `${quote(last.site)}, toDate(${last.day}), ${last.visitor}, fromUnixTimestamp64Milli(${last.ts})`
-      after = `AND (${order}) > (${place}, ${last.log_id}, ${last.seq})`
-    }
+  where: VisitorDays,
+  onPage: (events: ReadonlyArray<OwnedVisitEvent>) => Effect.Effect<void, E>
+): Effect.fn.Return<void, StoreError | E> {
+  let after = ""
+  for (;;) {
+    const rows = yield* clickhouse.query<EventRow>(
+      `SELECT ${columns} FROM events WHERE (${where.condition}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
+    )
+    yield* onPage(rows.map(visitEvent))
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < pageRows) return
+    const place = `${quote(last.site)}, toDate(${last.day_number}), ${last.identity}, fromUnixTimestamp64Milli(${last.millis})`
+    after = `AND (${order}) > (${place}, ${last.log}, ${last.seq})`
   }
 })
 
-/** By site-day, as the primary key begins with those. */
-const conditionOf = (keys: ReadonlyArray<VisitorKey>): string => {
-  const visitors = new Map<string, Array<bigint>>()
-  for (const key of keys) {
-    const siteDay = `events.site = ${quote(key.site)} AND events.day = toDate(${key.day})`
-    const known = visitors.get(siteDay)
-    if (known === undefined) visitors.set(siteDay, [key.visitor])
-    else known.push(key.visitor)
-  }
-  return Array.from(
-    visitors,
-    ([siteDay, list]) => `${siteDay} AND events.visitor IN (${list.join(", ")})`
-  ).join(" OR ")
-}
-
-const placed = (row: EventRow): PlacedVisitEvent => ({
+const visitEvent = (row: EventRow): OwnedVisitEvent => ({
   site: row.site,
-  day: Number(row.day),
-  visitor: BigInt(row.visitor),
-  ts: Number(row.ts),
-  logId: BigInt(row.log_id),
-  seq: Number(row.seq),
+  day: Number(row.day_number),
+  visitor: BigInt(row.identity),
+  ts: Number(row.millis),
   kind: row.kind,
   name: pack(row.name),
   hostname: pack(row.hostname),

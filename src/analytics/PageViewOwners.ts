@@ -18,7 +18,7 @@ const idOf = (event: OwnedVisitEvent): string => `${event.site} ${event.pv}`
 
 /**
  * Whose page views the engage pings of strangers are about: those of the batch, and those of the store within the last
- * 24 hours. A ping whose page view nobody knows keeps its own identity, under which it counts nowhere.
+ * 24 hours. A ping keeps its own identity where that has such a page view, or nobody has, and then it counts nowhere.
  */
 export const pageViewOwners = Effect.fnUntraced(function* (
   clickhouse: ClickHouseService,
@@ -38,8 +38,9 @@ export const pageViewOwners = Effect.fnUntraced(function* (
     for (const [id, view] of yield* storedViews(clickhouse, site, pings)) add(id, view)
   }
   for (const ping of strangers) {
-    const latest = views
-      .get(idOf(ping))
+    const found = views.get(idOf(ping))
+    if (found?.some(({ day, visitor }) => day === ping.day && visitor === ping.visitor) === true) continue
+    const latest = found
       ?.filter(({ ts }) => ts <= ping.ts && ping.ts - ts <= engageWithinMillis)
       .toSorted((left, right) => left.ts - right.ts)
       .at(-1)

@@ -1,21 +1,22 @@
 import { Effect } from "effect"
-import { ResidentDays, siteDayOf, type VisitorKey } from "#streams/analytics/ResidentDays.ts"
+import {
+  ResidentDays,
+  type ResidentLimits,
+  siteDayOf,
+  type VisitorKey
+} from "#streams/analytics/ResidentDays.ts"
 import { SeenVisitors } from "#streams/analytics/SeenVisitors.ts"
 import { packedEmpty, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
-import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
-import { inOrder, type Visit, VisitorDay } from "#streams/analytics/Visits.ts"
+import { inOrder, VisitorDay } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { eventsOf, siteDaysWithEvents, type PlacedVisitEvent, type StoreError } from "./EventStore.ts"
-
-/** The offsets [from, to) of a log: events that the visits in the store do not know yet. */
-export interface NewEvents {
-  readonly logId: bigint
-  readonly from: number
-  readonly to: number
-}
+import { siteDaysWithEvents, type StoreError } from "./EventStore.ts"
+import { visitorDaysOf, type VisitorDays } from "./VisitorDays.ts"
+import { reconcile, type Reconciled } from "./VisitReconcile.ts"
+import { visitorDayOf } from "./VisitStore.ts"
+import { VisitWriter } from "./VisitWriter.ts"
 
 /** Open visits of about 100,000 visitors in each generation, some 100 MB. */
-const residentLimits = { weightMax: 1_000_000, generationMillis: 30 * 60_000 }
+const residentLimits: ResidentLimits = { weightMax: 1_000_000, generationMillis: 30 * 60_000 }
 
 interface Touched {
   readonly key: VisitorKey
@@ -29,13 +30,20 @@ interface Touched {
  */
 export class VisitUpdate {
   readonly #clickhouse: ClickHouseService
+  readonly #writer: VisitWriter
   readonly #seen = new SeenVisitors()
   readonly #resident: ResidentDays
   #recomputed = 0
 
-  constructor(clickhouse: ClickHouseService, nowMillis: number) {
+  constructor(clickhouse: ClickHouseService, nowMillis: number, limits = residentLimits) {
     this.#clickhouse = clickhouse
-    this.#resident = new ResidentDays(residentLimits, nowMillis)
+    this.#writer = new VisitWriter(clickhouse)
+    this.#resident = new ResidentDays(limits, nowMillis)
+  }
+
+  /** rows that were written */
+  get written(): number {
+    return this.#writer.written
   }
 
   /** visitor-days folded anew from `events` */
@@ -61,39 +69,32 @@ export class VisitUpdate {
   }
 
   /**
-   * Engage pings whose page view is not their sender's, as far as that is known here: after midnight, or from another
-   * address, the same person has another identity. To be called before the events are applied.
+   * Engage pings whose page view is not known here to be their sender's: after midnight, or from another address, the
+   * same person has another identity. To be called before the events are applied.
    */
   strangers(events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<OwnedVisitEvent> {
     const pings = events.filter(({ kind, pv }) => kind === "engage" && pv !== packedEmpty)
     if (pings.length === 0) return pings
-    const placeOfView = (event: OwnedVisitEvent): string => `${siteDayOf(event)}/${event.visitor}/${event.pv}`
+    const placeOfView = (event: OwnedVisitEvent): string => `${visitorDayOf(event)}/${event.pv}`
     const views = new Set(events.filter(({ kind }) => kind === "pageview").map(placeOfView))
-    return pings.filter((ping) => {
-      if (views.has(placeOfView(ping))) return false
-      const day = this.#resident.get(ping)
-      return day === undefined ? this.#seen.isNew(ping) : !day.hasView(ping.pv)
-    })
+    return pings.filter(
+      (ping) => !views.has(placeOfView(ping)) && this.#resident.get(ping)?.hasView(ping.pv) !== true
+    )
   }
 
   /**
-   * The changed rows, once the events are in the store. `stored` has to be run with the result: what cannot be stored
-   * is forgotten here too, and read from the store the next time.
+   * Writes the rows that the events change, once the events are in the store. What cannot be written is forgotten here
+   * too, and read from the store the next time. `isRepeated`: the store may know these events or later ones already, so
+   * that what was learnt of them says nothing.
    */
-  apply<E>(
+  apply(
     events: ReadonlyArray<OwnedVisitEvent>,
-    batch: NewEvents,
-    ver: bigint,
-    nowMillis: number,
-    stored: (rows: VisitRecords) => Effect.Effect<void, E>
-  ): Effect.Effect<void, E | StoreError> {
+    isRepeated: boolean,
+    nowMillis: number
+  ): Effect.Effect<void, StoreError> {
     return Effect.suspend(() => {
-      this.#resident.turn(nowMillis)
       const touched = byVisitor(events)
-      const rows = new VisitRecords()
-      const unknown = touched.filter((one) => !this.#continue(one, rows, ver))
-      return this.#recompute(unknown, batch, rows, ver).pipe(
-        Effect.andThen(Effect.suspend(() => stored(rows))),
+      return this.#write(touched, isRepeated, nowMillis).pipe(
         Effect.onError(() =>
           Effect.sync(() => {
             for (const { key } of touched) this.#resident.forget(key)
@@ -103,70 +104,53 @@ export class VisitUpdate {
     })
   }
 
+  /** Makes the rows of some visitor-days what their events say, or only compares them. */
+  rebuild(where: VisitorDays, isCheck: boolean): Effect.Effect<Reconciled, StoreError> {
+    const reconciled = reconcile({
+      clickhouse: this.#clickhouse,
+      where,
+      writer: isCheck ? undefined : this.#writer,
+      onDay: (key, _, isRight) => {
+        if (!isRight && !isCheck) this.#resident.forget(key)
+      }
+    })
+    return Effect.andThen(this.#writer.begin, reconciled)
+  }
+
+  #write(touched: ReadonlyArray<Touched>, isRepeated: boolean, nowMillis: number) {
+    return Effect.gen({ self: this }, function* () {
+      yield* this.#writer.begin
+      this.#resident.turn(nowMillis)
+      const unknown = touched.filter((one) => isRepeated || !this.#continue(one))
+      this.#recomputed += unknown.length
+      for (const where of visitorDaysOf(unknown.map(({ key }) => key))) {
+        yield* reconcile({
+          clickhouse: this.#clickhouse,
+          where,
+          writer: this.#writer,
+          onDay: (key, day) => {
+            this.#seen.add(key)
+            if (day !== undefined) this.#resident.set(key, day)
+          }
+        })
+      }
+      yield* this.#writer.flush
+    })
+  }
+
   /** false: the visitor's day is not in memory, or has an event that was late. */
-  #continue({ events, key }: Touched, rows: VisitRecords, ver: bigint): boolean {
+  #continue({ events, key }: Touched): boolean {
     const day = this.#resident.get(key) ?? (this.#seen.isNew(key) ? new VisitorDay() : undefined)
     this.#seen.add(key)
     const ordered = inOrder(events)
     const [first] = ordered
     if (day === undefined || first === undefined || day.isLate(first)) return false
     for (const event of ordered) day.push(event)
-    for (const visit of day.take()) rows.add(key, visit, ver)
+    for (const visit of day.take()) this.#writer.add(key, visit)
     this.#resident.set(key, day)
     return true
   }
-
-  #recompute(touched: ReadonlyArray<Touched>, batch: NewEvents, rows: VisitRecords, ver: bigint) {
-    const days = new Map<string, Refold>()
-    const keys = touched.map(({ key }) => key)
-    this.#recomputed += keys.length
-    const onEvent = (event: PlacedVisitEvent): void => {
-      const id = `${siteDayOf(event)}/${event.visitor}`
-      let day = days.get(id)
-      if (day === undefined) days.set(id, (day = new Refold(event)))
-      const isNew = event.logId === batch.logId && event.seq >= batch.from && event.seq < batch.to
-      day.push(event, isNew)
-    }
-    return eventsOf(this.#clickhouse, keys, onEvent).pipe(
-      Effect.map(() => {
-        for (const day of days.values()) {
-          day.writeTo(rows, ver)
-          this.#resident.set(day.key, day.after)
-        }
-      })
-    )
-  }
 }
-
-/**
- * A visitor-day folded twice, with the new events and without them: rows that only the latter has are in the store and
- * have to go.
- */
-class Refold {
-  readonly key: VisitorKey
-  readonly after = new VisitorDay()
-  readonly #before = new VisitorDay()
-
-  constructor({ day, site, visitor }: VisitorKey) {
-    this.key = { site, day, visitor }
-  }
-
-  push(event: PlacedVisitEvent, isNew: boolean): void {
-    this.after.push(event)
-    if (!isNew) this.#before.push(event)
-  }
-
-  writeTo(rows: VisitRecords, ver: bigint): void {
-    const current = this.after.take()
-    const places = new Set(current.map(placeOf))
-    for (const visit of current) rows.add(this.key, visit, ver)
-    for (const visit of this.#before.take()) {
-      if (!places.has(placeOf(visit))) rows.remove(this.key, visit, ver)
-    }
-  }
-}
-
-const placeOf = (visit: Visit): string => `${visit.start}/${visit.part}`
 
 const byVisitor = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<Touched> => {
   const siteDays = new Map<string, Map<bigint, Touched>>()

@@ -7,9 +7,14 @@ import type { Visit } from "./Visits.ts"
  * Source: ClickHouse, formats RowBinary.
  */
 export class VisitRecords {
-  #buffer = Buffer.allocUnsafeSlow(65_536)
+  #buffer: Buffer
   #position = 0
   #rows = 0
+
+  /** `bytes`: what it has room for at first */
+  constructor(bytes = 65_536) {
+    this.#buffer = Buffer.allocUnsafe(bytes)
+  }
 
   get rows(): number {
     return this.#rows

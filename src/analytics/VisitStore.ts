@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import { siteDayOf, type VisitorKey } from "#streams/analytics/ResidentDays.ts"
+import { visitColumns } from "#streams/analytics/VisitColumns.ts"
+import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
+import type { Visit } from "#streams/analytics/Visits.ts"
+import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import type { StoreError } from "./EventStore.ts"
+import type { VisitorDays } from "./VisitorDays.ts"
+
+/** Which row of a visitor-day. */
+export type VisitPlace = Pick<Visit, "start" | "part">
+
+/** What a stored row says in all of its columns but the version, as a digest: two are equal when the rows are. */
+export interface StoredVisit extends VisitPlace {
+  readonly digest: string
+}
+
+const withoutVersion = visitColumns.map(({ name }) => (name === "ver" ? "toUInt64(0)" : name)).join(", ")
+
+interface DigestRow {
+  readonly site: string
+  readonly day_number: number
+  readonly identity: string
+  readonly start: number
+  readonly part: number
+  readonly digest: string
+}
+
+export const visitorDayOf = (key: VisitorKey): string => `${siteDayOf(key)}/${key.visitor}`
+
+export interface StoredVisits {
+  readonly key: VisitorKey
+  readonly rows: ReadonlyArray<StoredVisit>
+}
+
+/** The rows that the store has of some visitor-days, by `visitorDayOf`. */
+export const storedVisits = (
+  clickhouse: ClickHouseService,
+  where: VisitorDays
+): Effect.Effect<Map<string, StoredVisits>, StoreError> =>
+  clickhouse
+    .query<DigestRow>(
+      `SELECT site, toUInt16(day) AS day_number, toString(visitor) AS identity, start, part,
+        lower(hex(MD5(formatRow('RowBinary', ${withoutVersion})))) AS digest
+      FROM visits FINAL WHERE ${where.condition}`
+    )
+    .pipe(
+      Effect.map((rows) => {
+        const found = new Map<string, { readonly key: VisitorKey; readonly rows: Array<StoredVisit> }>()
+        for (const { day_number, digest, identity, part, site, start } of rows) {
+          const key = { site, day: Number(day_number), visitor: BigInt(identity) }
+          const id = visitorDayOf(key)
+          const known = found.get(id)
+          if (known === undefined) found.set(id, { key, rows: [{ start, part, digest }] })
+          else known.rows.push({ start, part, digest })
+        }
+        return found
+      })
+    )
+
+/** The digest that a visit's row has in the store. */
+export const digestOf = (key: VisitorKey, visit: Visit): string => {
+  const rows = new VisitRecords(rowBytes)
+  rows.add(key, visit, 0n)
+  return createHash("md5").update(rows.bytes()).digest("hex")
+}
+
+/** Most visits fit. */
+const rowBytes = 512
+
+/** The highest version among the visits. */
+export const highestVersion = (clickhouse: ClickHouseService) =>
+  clickhouse
+    .query<{ readonly ver: string }>("SELECT toString(max(ver)) AS ver FROM visits")
+    .pipe(Effect.map((rows) => BigInt(rows[0]?.ver ?? 0)))

@@ -1,0 +1,66 @@
+import { Clock, Effect } from "effect"
+import type { VisitorKey } from "#streams/analytics/ResidentDays.ts"
+import { visitColumns } from "#streams/analytics/VisitColumns.ts"
+import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
+import type { Visit } from "#streams/analytics/Visits.ts"
+import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import type { StoreError } from "./EventStore.ts"
+import { highestVersion, type VisitPlace } from "./VisitStore.ts"
+
+const visitNames = visitColumns.map(({ name }) => name)
+
+/** A lot of rows that has grown to this size is inserted before more are gathered. */
+const lotBytes = 8 * 1024 * 1024
+
+/**
+ * Writes rows of `visits` in lots, each under a version of its own that is higher than any before: microseconds, not
+ * the log's offset, because a new log counts from 0 again, and rows that two processes wrote in turn must compare.
+ * There is one writer, and who uses it holds the sink's lock.
+ */
+export class VisitWriter {
+  readonly #clickhouse: ClickHouseService
+  #rows = new VisitRecords()
+  #version: bigint | undefined
+  #written = 0
+
+  constructor(clickhouse: ClickHouseService) {
+    this.#clickhouse = clickhouse
+  }
+
+  /** rows that the store has confirmed since the start */
+  get written(): number {
+    return this.#written
+  }
+
+  get isFull(): boolean {
+    return this.#rows.bytes().length >= lotBytes
+  }
+
+  /** Begins a lot: to be called before rows are added. What a lot before left unwritten is dropped. */
+  readonly begin: Effect.Effect<void, StoreError> = Effect.gen({ self: this }, function* () {
+    const before: bigint = this.#version ?? (yield* highestVersion(this.#clickhouse))
+    const now = BigInt(yield* Clock.currentTimeMillis) * 1000n
+    this.#version = now > before ? now : before + 1n
+    // A new buffer each time: an insert that was given up may still be reading the old one.
+    this.#rows = new VisitRecords()
+  })
+
+  add(key: VisitorKey, visit: Visit): void {
+    this.#rows.add(key, visit, this.#version ?? 0n)
+  }
+
+  /** Takes back a row. */
+  remove(key: VisitorKey, place: VisitPlace): void {
+    this.#rows.remove(key, place, this.#version ?? 0n)
+  }
+
+  /** Inserts the lot and begins the next. */
+  readonly flush: Effect.Effect<void, StoreError> = Effect.gen({ self: this }, function* () {
+    const { rows } = this.#rows
+    if (rows === 0) return
+    const bytes = this.#rows.bytes()
+    yield* this.#clickhouse.insert("visits", visitNames, bytes, { format: "RowBinary" })
+    this.#written += rows
+    yield* this.begin
+  })
+}
