@@ -37,12 +37,14 @@ const bucketsFrom = (
   next: (startMillis: number, index: number) => number
 ): ReadonlyArray<Bucket> => {
   const buckets: Array<Bucket> = []
-  let startMillis = fromMillis
-  // At least one, also in the first millisecond of a period.
-  do {
-    buckets.push({ startMillis, label: isoWithOffset(timeZone, startMillis) })
+  // The instant `toMillis` is in a bucket too: what happens in it counts.
+  for (
+    let startMillis = fromMillis;
+    startMillis <= toMillis;
     startMillis = next(startMillis, buckets.length)
-  } while (startMillis < toMillis)
+  ) {
+    buckets.push({ startMillis, label: isoWithOffset(timeZone, startMillis) })
+  }
   return buckets
 }
 

@@ -2,11 +2,27 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { localTime, offsetMillis, startOfDay } from "#streams/analytics/LocalTime.ts"
 import { periods, rangeOf } from "#streams/analytics/Periods.ts"
+import { naivePeriod } from "./NaivePeriods.ts"
 
 const at = (iso: string): number => Date.parse(iso)
 const iso = (millis: number): string => new Date(millis).toISOString()
 const labels = (...args: Parameters<typeof rangeOf>): ReadonlyArray<string> =>
   rangeOf(...args).buckets.map(({ label }) => label)
+
+/** Clocks change by an hour or half of it, at night or at midnight, which is then skipped or shown twice. */
+const afterChanges = [
+  ["Europe/Berlin", "2026-03-29T07:10:00Z"],
+  ["Europe/Berlin", "2026-10-25T05:30:00Z"],
+  ["America/New_York", "2026-11-01T08:00:00Z"],
+  ["Australia/Lord_Howe", "2026-04-05T03:00:00Z"],
+  ["Australia/Lord_Howe", "2026-10-04T00:10:00Z"],
+  ["America/Sao_Paulo", "2018-11-04T15:20:00Z"],
+  ["America/Sao_Paulo", "2018-02-18T05:00:00Z"],
+  ["America/Havana", "2026-11-01T05:30:00Z"],
+  ["Asia/Beirut", "2026-03-29T12:00:00Z"],
+  ["Pacific/Chatham", "2026-09-26T19:45:00Z"],
+  ["Asia/Kathmandu", "2026-11-20T20:00:00Z"]
+] as const
 
 describe("rangeOf", () => {
   it("takes today from local midnight to now, in hours", () => {
@@ -84,6 +100,32 @@ describe("rangeOf", () => {
 
   it("gives one bucket in the first instant of a period", () => {
     assert.deepStrictEqual(labels("today", "UTC", at("2026-11-20T00:00:00Z")), ["2026-11-20T00:00:00+00:00"])
+  })
+
+  it("has a bucket for now when a bucket begins this very instant", () => {
+    assert.strictEqual(labels("today", "UTC", at("2026-11-20T08:00:00Z")).at(-1), "2026-11-20T08:00:00+00:00")
+    assert.strictEqual(labels("7d", "UTC", at("2026-11-20T00:00:00Z")).length, 7)
+    assert.strictEqual(labels("12mo", "UTC", at("2026-11-01T00:00:00Z")).length, 12)
+  })
+
+  it("is what a look at the clock on the wall every quarter of an hour says, soon after clocks changed", () => {
+    for (const [zone, instant] of afterChanges) {
+      for (const now of [at(instant), at(instant) + 40 * 3_600_000 + 123]) {
+        for (const period of periods) {
+          const found = rangeOf(period, zone, now)
+          const expected = naivePeriod(period, zone, now)
+          const name = `${period} ${zone} ${iso(now)}`
+          assert.strictEqual(found.granularity, expected.granularity, name)
+          assert.strictEqual(found.fromMillis, expected.current.fromMillis, name)
+          assert.strictEqual(found.previous.fromMillis, expected.previous.fromMillis, name)
+          assert.deepStrictEqual(
+            found.buckets.map(({ label, startMillis }) => [label, startMillis]),
+            expected.buckets.map(({ fromMillis, label }) => [label, fromMillis]),
+            name
+          )
+        }
+      }
+    }
   })
 
   const zones = fc.constantFrom(...Intl.supportedValuesOf("timeZone"))
