@@ -1,5 +1,5 @@
 import type { RequestSource } from "#bench/harness/HttpLoad.ts"
-import { userAgents } from "./UserAgents.ts"
+import { userAgents } from "#bench/traffic/UserAgents.ts"
 
 export interface BeaconOptions {
   readonly site: string

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
 import { beacons, connectionsOf, loadAccepted, visitorsOf } from "./AcceptRate.ts"
 import { domain, type IngestServer, withIngestServer } from "./IngestServer.ts"
-import { userAgents } from "./UserAgents.ts"
+import { userAgents } from "#bench/traffic/UserAgents.ts"
 
 /** Sends one event with a mark of its own; resolves when it is answered 202. */
 const sendMarked = async ({ markers, port }: IngestServer, mark: string): Promise<void> => {
