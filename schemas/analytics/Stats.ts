@@ -74,14 +74,3 @@ export const Realtime = Schema.Struct({
   )
 }).annotate({ identifier: "Realtime", description: "The last minutes" })
 export type Realtime = typeof Realtime.Type
-
-/** Why good and bad events are in no figure, by UTC day. Source: decisions, Analytics (drops). */
-export const Drops = Schema.Struct({
-  drops: Schema.Array(
-    Schema.Struct({
-      day: Schema.String.annotate({ description: "UTC day", examples: ["2026-11-21"] }),
-      reason: Schema.Literals(["bot", "hostname", "duplicate", "rate", "invalid", "late"]),
-      count
-    })
-  )
-}).annotate({ identifier: "Drops", description: "Events of the last 30 days that do not count, and why" })

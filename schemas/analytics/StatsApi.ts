@@ -5,7 +5,8 @@ import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { NotFound } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
-import { Drops, filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
+import { Drops } from "./Drops.ts"
+import { filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
 
 const params = { id: PathId }
 

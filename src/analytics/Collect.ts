@@ -1,7 +1,8 @@
-import type { CollectResult } from "#schemas/analytics/CollectEvent.ts"
+import { Schema } from "effect"
+import { CollectReason, type CollectResult } from "#schemas/analytics/CollectEvent.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
-import type { DropReason } from "#streams/analytics/DropReason.ts"
+import { Drop } from "#streams/analytics/Drop.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import { TooLate } from "#streams/analytics/EventTime.ts"
 import { FieldFault, expected } from "#streams/analytics/FieldFault.ts"
@@ -20,6 +21,8 @@ interface Batch {
   readonly site: Site
   readonly nowMillis: number
   readonly results: Array<CollectResult>
+  /** of the results by index; counted once the batch is taken, since a batch that is refused comes again */
+  readonly drops: Array<Drop | undefined>
   readonly events: Array<StoredEvent>
   readonly records: Array<Uint8Array>
   /** ids of the events in `records`, of those that have one */
@@ -50,13 +53,14 @@ export class Collect {
     const nowMillis = this.#parts.nowMillis()
     const rate = this.#parts.rates.takeCollect(site.id, inputs.length)
     if (!rate.allowed) {
-      for (let lost = 0; lost < inputs.length; lost++) this.#parts.drops.count(site.id, "rate", nowMillis)
+      for (let lost = 0; lost < inputs.length; lost++) this.#parts.drops.count(site.id, Drop.rate, nowMillis)
       return answer(Answer.rateLimited(rate.retryAfterSeconds))
     }
     const batch: Batch = {
       site,
       nowMillis,
       results: [],
+      drops: [],
       events: [],
       records: [],
       idHashes: new Set(),
@@ -72,14 +76,13 @@ export class Collect {
     if (event instanceof FieldFault) return this.#refuse(batch, index, event)
     const stored = process(sentByServer(batch.site, event, batch.nowMillis), this.#parts.lookups)
     if (stored instanceof FieldFault) return this.#refuse(batch, index, stored)
-    if (stored === "bot") return this.#drop(batch, index, stored)
-    if (typeof stored === "string") throw new Error(`a collected event was dropped as ${stored}`)
+    if (stored instanceof Drop) return this.#drop(batch, index, stored)
     const idHash = event.id === null ? 0n : hashOfId(event.id)
     if (idHash !== 0n) {
-      if (batch.idHashes.has(idHash)) return this.#drop(batch, index, "duplicate")
+      if (batch.idHashes.has(idHash)) return this.#drop(batch, index, Drop.duplicate)
       const seen = this.#parts.ids.look(batch.site.id, idHash, batch.nowMillis)
       if (typeof seen !== "string") batch.awaited.push({ index, original: seen })
-      if (seen !== "new") return this.#drop(batch, index, "duplicate")
+      if (seen !== "new") return this.#drop(batch, index, Drop.duplicate)
       batch.idHashes.add(idHash)
     }
     batch.events.push(stored)
@@ -88,12 +91,14 @@ export class Collect {
   }
 
   #refuse(batch: Batch, index: number, fault: FieldFault): CollectResult {
-    this.#parts.drops.count(batch.site.id, fault instanceof TooLate ? "late" : "invalid", batch.nowMillis)
+    batch.drops[index] = fault instanceof TooLate ? Drop.late : Drop.invalid
     return { index, stored: false, error: fault.message }
   }
 
-  #drop(batch: Batch, index: number, reason: DropReason & ("bot" | "duplicate")): CollectResult {
-    this.#parts.drops.count(batch.site.id, reason, batch.nowMillis)
+  #drop(batch: Batch, index: number, drop: Drop): CollectResult {
+    const { reason } = drop
+    if (!isTold(reason)) throw new Error(`a collected event was dropped as ${reason}`)
+    batch.drops[index] = drop
     return { index, stored: false, reason }
   }
 
@@ -102,12 +107,20 @@ export class Collect {
     let failure: IngestAnswer | undefined
     let outstanding = 1
     const settle = (): void => {
-      if (--outstanding === 0) answer(failure ?? Answer.collected(batch.results))
+      if (--outstanding > 0) return
+      if (failure !== undefined) return answer(failure)
+      for (const drop of batch.drops) {
+        if (drop !== undefined) this.#parts.drops.count(batch.site.id, drop, batch.nowMillis)
+      }
+      answer(Answer.collected(batch.results))
     }
     for (const { index, original } of batch.awaited) {
       outstanding++
       original.whenSettled((isStored) => {
-        if (!isStored) batch.results[index] = { index, stored: false, error: notStored }
+        if (!isStored) {
+          batch.results[index] = { index, stored: false, error: notStored }
+          batch.drops[index] = undefined
+        }
         settle()
       })
     }
@@ -125,5 +138,7 @@ export class Collect {
     settle()
   }
 }
+
+const isTold = Schema.is(CollectReason)
 
 const notStored = "id: the event that this one repeats could not be stored; send it again"

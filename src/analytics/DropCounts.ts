@@ -1,28 +1,32 @@
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Bot, DropReason } from "#schemas/analytics/Drops.ts"
 import { AppConfig } from "#src/Config.ts"
+import { botCountedAs, nameToCount } from "#streams/analytics/Bots.ts"
 import { dayMillis, dayOf } from "#streams/analytics/EventTime.ts"
-import type { DropReason } from "#streams/analytics/DropReason.ts"
+import type { Drop } from "#streams/analytics/Drop.ts"
 
-/** How many events of a site were dropped on a UTC day for one reason. */
+/** How many events of a site were dropped on a UTC day for one reason, or because of one bot. */
 export interface DropCount {
   readonly site: string
   /** `2026-11-21` */
   readonly day: string
   readonly reason: DropReason
+  /** with the reason `bot` */
+  readonly bot: Bot | null
   readonly count: number
 }
 
 /**
- * Counts what was sent and is in no figure, per site, UTC day and reason, for the site's owner. Counted in memory and
- * added to Postgres every `dropFlushMillis`: a crash loses that much of the counts (never of the events), and a flush
+ * Counts what was sent and is in no figure, per site, UTC day, reason and bot, for the site's owner. Counted in memory
+ * and added to Postgres every `dropFlushMillis`: a crash loses that much of the counts (never of the events), and a flush
  * whose outcome is unknown is repeated and may count twice. While Postgres is away the counts wait.
  */
 export class DropCounts extends Context.Service<
   DropCounts,
   {
-    readonly count: (site: string, reason: DropReason, nowMillis: number) => void
+    readonly count: (site: string, drop: Drop, nowMillis: number) => void
     /** what is in Postgres and what waits for it */
     readonly ofSite: (site: string, sinceDay: string) => Effect.Effect<ReadonlyArray<DropCount>, SqlError>
   }
@@ -33,7 +37,7 @@ export class DropCounts extends Context.Service<
   )
 }
 
-/** Counts by `<site> <day> <reason>`; at most one of each for every site and reason a day. */
+/** Counts by site, day, reason and name, between tabs; at most one for every site, reason and listed bot a day. */
 type Counts = Map<string, number>
 
 const add = (counts: Counts, key: string, more: number): void => {
@@ -73,13 +77,18 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(limits.dropFlushMillis), flushOrWait)))
 
   return DropCounts.of({
-    count: (site, reason, nowMillis) => add(waiting, `${site} ${dayOf(nowMillis)} ${reason}`, 1),
+    count: (site, { bot, reason }, nowMillis) =>
+      add(waiting, `${site}\t${dayOf(nowMillis)}\t${reason}\t${nameToCount(bot)}`, 1),
     ofSite: (site, sinceDay) =>
       Effect.gen(function* () {
         yield* flush
-        return yield* sql<DropCount>`
-          SELECT site, to_char(day, 'YYYY-MM-DD') AS day, reason, count::float8 AS count FROM drops
-          WHERE site = ${site} AND day >= ${sinceDay}::date ORDER BY day, reason`
+        const rows = yield* sql<Omit<DropCount, "bot"> & { readonly name: string }>`
+          SELECT site, to_char(day, 'YYYY-MM-DD') AS day, reason, name, count::float8 AS count FROM drops
+          WHERE site = ${site} AND day >= ${sinceDay}::date ORDER BY day, reason, drops.count DESC, name`
+        return rows.map(({ name, ...row }) => ({
+          ...row,
+          bot: row.reason === "bot" ? botCountedAs(name) : null
+        }))
       })
   })
 })
@@ -87,12 +96,13 @@ const make = Effect.gen(function* () {
 const write = Effect.fnUntraced(function* (counts: Counts) {
   const sql = yield* SqlClient
   const rows = Array.from(counts, ([key, count]) => {
-    const [site = "", day = "", reason = ""] = key.split(" ")
-    return { site, day: new Date(Number(day) * dayMillis).toISOString().slice(0, 10), reason, count }
+    const [site = "", day = "", reason = "", name = ""] = key.split("\t")
+    return { site, day: new Date(Number(day) * dayMillis).toISOString().slice(0, 10), reason, name, count }
   })
   yield* sql`
-    INSERT INTO drops (site, day, reason, count)
+    INSERT INTO drops (site, day, reason, name, count)
     SELECT * FROM unnest(${rows.map((row) => row.site)}::text[], ${rows.map((row) => row.day)}::date[],
-                         ${rows.map((row) => row.reason)}::text[], ${rows.map((row) => row.count)}::bigint[])
-    ON CONFLICT (site, day, reason) DO UPDATE SET count = drops.count + excluded.count`
+                         ${rows.map((row) => row.reason)}::text[], ${rows.map((row) => row.name)}::text[],
+                         ${rows.map((row) => row.count)}::bigint[])
+    ON CONFLICT (site, day, reason, name) DO UPDATE SET count = drops.count + excluded.count`
 })

@@ -3,6 +3,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { ImportedPart } from "#schemas/analytics/ImportApi.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
+import { Drop } from "#streams/analytics/Drop.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
@@ -109,8 +110,8 @@ const look = ({ ids, lookups, part, site, tally }: Work, index: number, nowMilli
   if (event instanceof FieldFault) return refuse(event)
   const stored = process(sentByServer(site, event, nowMillis), lookups)
   if (stored instanceof FieldFault) return refuse(stored)
-  if (typeof stored === "string") {
-    tally.dropped[stored] = (tally.dropped[stored] ?? 0) + 1
+  if (stored instanceof Drop) {
+    tally.dropped[stored.reason] = (tally.dropped[stored.reason] ?? 0) + 1
     return undefined
   }
   tally.stored++

@@ -4,6 +4,7 @@ import { makeAgents } from "#streams/analytics/Agent.ts"
 import { BoundedCache } from "#streams/analytics/BoundedCache.ts"
 import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
 import { type BrowserRequest, sentByBrowser } from "#streams/analytics/Draft.ts"
+import { Drop } from "#streams/analytics/Drop.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import { eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
@@ -110,7 +111,7 @@ const takeEvent = (
   const event = decodeBrowserEvent(json)
   if (event instanceof FieldFault) {
     const claimed = isJsonObject(json) && typeof json.s === "string" ? parts.sites.find(json.s) : undefined
-    if (claimed !== undefined) parts.drops.count(claimed.id, "invalid", parts.nowMillis())
+    if (claimed !== undefined) parts.drops.count(claimed.id, Drop.invalid, parts.nowMillis())
     return answer(Answer.invalid(event))
   }
   const site = parts.sites.find(event.s)
@@ -124,10 +125,10 @@ const takeEvent = (
   })
   const stored = sent instanceof FieldFault ? sent : process(sent, parts.lookups)
   if (stored instanceof FieldFault) {
-    parts.drops.count(site.id, "invalid", receivedMillis)
+    parts.drops.count(site.id, Drop.invalid, receivedMillis)
     return answer(Answer.invalid(stored))
   }
-  if (typeof stored === "string") {
+  if (stored instanceof Drop) {
     parts.drops.count(site.id, stored, receivedMillis)
     return answer(Answer.taken)
   }
@@ -143,7 +144,7 @@ const append = (
 ): void => {
   const rate = parts.rates.takeVisitor(site.id, event.visitor)
   if (!rate.allowed) {
-    parts.drops.count(site.id, "rate", event.received)
+    parts.drops.count(site.id, Drop.rate, event.received)
     return answer(Answer.rateLimited(rate.retryAfterSeconds))
   }
   const appended = parts.log.append(EventRecord.encode(event), (failure) => {

@@ -53,7 +53,7 @@ export const layer = HttpApiBuilder.group(
           const counted = yield* postgresAway(
             drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10))
           )
-          return { drops: counted.map(({ count, day, reason }) => ({ day, reason, count })) }
+          return { drops: counted.map(({ bot, count, day, reason }) => ({ day, reason, bot, count })) }
         })
     })
   })

@@ -2,6 +2,7 @@ import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 import { accounts } from "./postgres/0001_Accounts.ts"
 import { drops } from "./postgres/0002_Drops.ts"
 import { imports } from "./postgres/0003_Imports.ts"
+import { namedDrops } from "./postgres/0004_NamedDrops.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
-export const postgresMigrations: ReadonlyArray<PostgresMigration> = [accounts, drops, imports]
+export const postgresMigrations: ReadonlyArray<PostgresMigration> = [accounts, drops, imports, namedDrops]

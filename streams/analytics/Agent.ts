@@ -1,6 +1,8 @@
 import { createRequire } from "node:module"
 import { isbot } from "isbot"
+import type { Bot } from "#schemas/analytics/Drops.ts"
 import { BoundedCache } from "./BoundedCache.ts"
+import { isBotByName, namedBotOf, otherBot } from "./Bots.ts"
 
 /** ua-parser-js 1.x, the last under MIT, has no types of its own: these are the parts in use. */
 interface UserAgentParser {
@@ -12,7 +14,8 @@ const UAParser: new (userAgent: string) => UserAgentParser = createRequire(impor
 
 /** What a User-Agent says; '' for what it does not. */
 export interface Agent {
-  readonly isBot: boolean
+  /** undefined: a browser, as far as is known */
+  readonly bot: Bot | undefined
   readonly browser: string
   /** the major version */
   readonly version: string
@@ -34,12 +37,19 @@ export const parseAgent = (userAgent: string): Agent => {
   const name = (browser.name ?? "").replace(/^Mobile /, "")
   const osName = parser.getOS().name ?? ""
   return {
-    isBot: isbot(userAgent),
+    bot: botOf(userAgent),
     browser: name,
     version: /^\d+/.exec(browser.version ?? "")?.[0] ?? "",
     os: osNames.get(osName) ?? osName,
     device: deviceOf(parser.getDevice().type, name, osName)
   }
+}
+
+/** isbot says whether it is one, the list who it is; and who is certainly one, though isbot does not know it. */
+const botOf = (userAgent: string): Bot | undefined => {
+  const named = namedBotOf(userAgent)
+  if (named !== undefined && isBotByName(named)) return named
+  return isbot(userAgent) ? (named ?? otherBot) : undefined
 }
 
 /** The contract knows three devices: a watch counts as mobile, a television as desktop. */

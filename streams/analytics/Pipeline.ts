@@ -6,7 +6,7 @@ import { channelOf } from "./Channel.ts"
 import { countryOfCode, countryOfZone } from "./Country.ts"
 import { draftOf } from "./Draft.ts"
 import type { Draft, Sent } from "./Draft.ts"
-import type { DropReason } from "./DropReason.ts"
+import { Drop } from "./Drop.ts"
 import { dayOf, eventTime } from "./EventTime.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
 import { canonicalAddress } from "./IpAddress.ts"
@@ -33,8 +33,8 @@ interface Passing {
   campaign: Campaign | undefined
 }
 
-/** undefined: the event goes on; a reason: it is dropped and counted; a fault: its sender is told. */
-export type Verdict = DropReason | FieldFault | undefined
+/** undefined: the event goes on; a drop: it ends and is counted; a fault: its sender is told. */
+export type Verdict = Drop | FieldFault | undefined
 
 export interface Step {
   readonly name: string
@@ -78,7 +78,7 @@ const hostname: Step = {
   run: (draft, sent) =>
     sent.origin === "server" || sent.url === null || isWithin(draft.hostname, sent.site.domain)
       ? undefined
-      : "hostname"
+      : Drop.hostname
 }
 
 const address: Step = {
@@ -98,7 +98,7 @@ const agent: Step = {
   run(draft, sent, _passing, lookups) {
     if (sent.userAgent === "") return undefined
     const known = lookups.agentOf(sent.userAgent)
-    if (known.isBot && sent.visitorKey === null) return "bot"
+    if (known.bot !== undefined && sent.visitorKey === null) return new Drop("bot", known.bot)
     draft.browser = known.browser
     draft.browserVersion = known.version
     draft.os = known.os
@@ -161,7 +161,7 @@ const source: Step = {
 export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent, country, visitor, source]
 
 /** The event to store, or why there is none. The address and the User-Agent end here. */
-export const process = (sent: Sent, lookups: Lookups): StoredEvent | DropReason | FieldFault => {
+export const process = (sent: Sent, lookups: Lookups): StoredEvent | Drop | FieldFault => {
   const draft = draftOf(sent)
   const passing: Passing = { address: "", campaign: undefined }
   for (const step of steps) {

@@ -228,6 +228,29 @@ describe("POST /api/v1/collect", () => {
         assert.deepInclude((yield* probe.collect(events)).json, { accepted: 2 })
       })
   )
+
+  it.effect(
+    "counts what it drops of a call only once the log has taken the call, which comes again if not",
+    () =>
+      Effect.gen(function* () {
+        const probe = yield* startIngest
+        const events = [
+          { url: "/", id: "a" },
+          { url: "/", id: "a" },
+          { url: "/", userAgent: googlebot },
+          { url: "bad" }
+        ]
+        probe.refusal = new LogFull({ retryAfterSeconds: 5 })
+        yield* probe.collect(events)
+        probe.refusal = undefined
+        probe.failure = new LogUnavailable({ reason: "io", cause: "test" })
+        yield* probe.collect(events)
+        assert.deepStrictEqual(probe.dropped, {})
+        probe.failure = undefined
+        yield* probe.collect(events)
+        assert.deepStrictEqual(probe.dropped, { duplicate: 1, bot: 1, invalid: 1 })
+      })
+  )
 })
 
 describe("the id of a collected event", () => {
@@ -297,6 +320,7 @@ describe("the id of a collected event", () => {
         },
         { index: 1, stored: true }
       ])
+      assert.deepStrictEqual(probe.dropped, {})
     })
   )
 })

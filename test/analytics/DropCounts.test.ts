@@ -3,6 +3,8 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
+import { parseAgent } from "#streams/analytics/Agent.ts"
+import { Drop } from "#streams/analytics/Drop.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { noon } from "./Senders.ts"
 
@@ -39,19 +41,49 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
     Effect.gen(function* () {
       yield* withSites
       const [first, second] = [yield* start, yield* start]
-      for (let n = 0; n < 3; n++) first.count(one, "bot", noon)
-      first.count(one, "hostname", noon + 86_400_000)
-      first.count(two, "bot", noon)
+      for (let n = 0; n < 3; n++) first.count(one, Drop.duplicate, noon)
+      first.count(one, Drop.hostname, noon + 86_400_000)
+      first.count(two, Drop.duplicate, noon)
       assert.deepStrictEqual(yield* first.ofSite(one, "2026-11-21"), [
-        { site: one, day: "2026-11-21", reason: "bot", count: 3 },
-        { site: one, day: "2026-11-22", reason: "hostname", count: 1 }
+        { site: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 3 },
+        { site: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
       ])
-      second.count(one, "bot", noon)
+      second.count(one, Drop.duplicate, noon)
       assert.deepStrictEqual(yield* second.ofSite(one, "2026-11-21"), [
-        { site: one, day: "2026-11-21", reason: "bot", count: 4 },
-        { site: one, day: "2026-11-22", reason: "hostname", count: 1 }
+        { site: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 4 },
+        { site: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
       ])
       assert.strictEqual((yield* second.ofSite(one, "2026-11-22")).length, 1)
+    })
+  )
+
+  it.effect("of bots are kept by the bot's name, the most frequent first; all bots without one are one", () =>
+    Effect.gen(function* () {
+      const sql = yield* withSites
+      const day = "2026-11-23"
+      const counted = noon + 2 * 86_400_000
+      // What was counted before there were names, and under a name that is no longer listed.
+      yield* sql`INSERT INTO drops (site, day, reason, count) VALUES (${one}, ${day}, 'bot', 1)`
+      yield* sql`INSERT INTO drops (site, day, reason, name, count) VALUES (${one}, ${day}, 'bot', 'Oldbot', 9)`
+      const drops = yield* start
+      const userAgents = [
+        "GPTBot/1.2",
+        "GPTBot/1.3",
+        "GPTBot/1.4",
+        "Sogou web spider/4.0",
+        "nobody's crawler",
+        "a robot"
+      ]
+      for (const userAgent of userAgents) {
+        drops.count(one, new Drop("bot", parseAgent(userAgent).bot), counted)
+      }
+      const fields = { site: one, day, reason: "bot" as const }
+      assert.deepStrictEqual(yield* drops.ofSite(one, day), [
+        { ...fields, bot: { name: "Oldbot", category: "other" }, count: 9 },
+        { ...fields, bot: { name: "Other bot", category: "other" }, count: 3 },
+        { ...fields, bot: { name: "GPTBot", category: "ai" }, count: 3 },
+        { ...fields, bot: { name: "Sogou web spider", category: "search" }, count: 1 }
+      ])
     })
   )
 
@@ -62,11 +94,11 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       yield* Effect.scoped(
         Effect.gen(function* () {
           const drops = yield* start
-          drops.count(two, "rate", noon)
+          drops.count(two, Drop.rate, noon)
           yield* TestClock.adjust(1_000)
           // The write is real I/O behind a test clock: wait for it, not for time.
           while ((yield* total(two)) !== before + 1) yield* Effect.promise(() => new Promise(setImmediate))
-          drops.count(two, "rate", noon)
+          drops.count(two, Drop.rate, noon)
         })
       )
       assert.strictEqual(yield* total(two), before + 2)
@@ -79,10 +111,10 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       const drops = yield* start
       const before = (yield* total(two)) ?? 0
       yield* sql`ALTER TABLE drops RENAME TO away`
-      drops.count(two, "late", noon)
+      drops.count(two, Drop.late, noon)
       assert.isTrue(yield* Effect.isFailure(drops.ofSite(two, "2026-11-21")))
       yield* sql`ALTER TABLE away RENAME TO drops`
-      drops.count(two, "late", noon)
+      drops.count(two, Drop.late, noon)
       yield* drops.ofSite(two, "2026-11-21")
       assert.strictEqual(yield* total(two), before + 2)
     })

@@ -147,7 +147,7 @@ export const startIngest = Effect.gen(function* () {
     Layer.succeed(Salts, { at: lookups.saltAt }),
     Layer.succeed(EventRates, { takeVisitor: rate, takeCollect: rate }),
     Layer.succeed(DropCounts, {
-      count: (_, reason) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
+      count: (_, { reason }) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
       ofSite: () => Effect.succeed([])
     }),
     Layer.succeed(SiteDirectory, {

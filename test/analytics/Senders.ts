@@ -1,5 +1,6 @@
 import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
+import { Drop } from "#streams/analytics/Drop.ts"
 import { type Sent, sentByBrowser, sentByServer } from "#streams/analytics/Draft.ts"
 import { dayOf, eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
@@ -34,6 +35,7 @@ export type Outcome = StoredEvent | string
 
 const outcome = (sent: Sent | FieldFault, using: Lookups): Outcome => {
   const result = sent instanceof FieldFault ? sent : process(sent, using)
+  if (result instanceof Drop) return result.reason
   return result instanceof FieldFault ? result.message : result
 }
 

@@ -145,22 +145,32 @@ describe("GET /api/v1/sites/:id/realtime", () => {
 })
 
 describe("GET /api/v1/sites/:id/drops", () => {
-  it("counts by day and reason what was sent and is in no figure", async () => {
+  it("counts by day, reason and bot what was sent and is in no figure", async () => {
     const other = await createSite(server, "drops.example")
     const bot = { url: "/", userAgent: "Googlebot/2.1 (+http://www.google.com/bot.html)" }
     const twice = { url: "/", visitor: "v", id: "once" }
     const answer = await ask(server, "POST", "/api/v1/collect", {
       key: other.secret,
-      json: [bot, bot, twice, twice, { url: "no url" }]
+      json: [
+        bot,
+        bot,
+        { ...bot, userAgent: "GPTBot/1.2" },
+        { url: "/", userAgent: "somebody's bot" },
+        twice,
+        twice,
+        { url: "no url" }
+      ]
     })
     assert.strictEqual(answer.status, 202)
     const { body } = await ask(server, "GET", `/api/v1/sites/${other.id}/drops`)
     const day = new Date().toISOString().slice(0, 10)
     assert.deepStrictEqual(body, {
       drops: [
-        { day, reason: "bot", count: 2 },
-        { day, reason: "duplicate", count: 1 },
-        { day, reason: "invalid", count: 1 }
+        { day, reason: "bot", bot: { name: "Googlebot", category: "search" }, count: 2 },
+        { day, reason: "bot", bot: { name: "Other bot", category: "other" }, count: 1 },
+        { day, reason: "bot", bot: { name: "GPTBot", category: "ai" }, count: 1 },
+        { day, reason: "duplicate", bot: null, count: 1 },
+        { day, reason: "invalid", bot: null, count: 1 }
       ]
     })
   })

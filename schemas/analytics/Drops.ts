@@ -1,0 +1,40 @@
+import { Schema } from "effect"
+
+/** Why an event that was sent is in no figure. Source: decisions, Analytics (drops). */
+export const DropReason = Schema.Literals(["bot", "hostname", "duplicate", "rate", "invalid", "late", "spam"])
+export type DropReason = typeof DropReason.Type
+
+/** What a bot is there for. `library`: somebody's program; `browser`: one that nobody looks at; `other`: not known. */
+export const BotCategory = Schema.Literals([
+  "search",
+  "ai",
+  "seo",
+  "ads",
+  "preview",
+  "feed",
+  "monitor",
+  "archive",
+  "security",
+  "library",
+  "browser",
+  "other"
+])
+export type BotCategory = typeof BotCategory.Type
+
+export const Bot = Schema.Struct({
+  name: Schema.String.annotate({ examples: ["GPTBot"] }),
+  category: BotCategory
+}).annotate({ identifier: "Bot", description: "Bots without a name are one: `Other bot`" })
+export type Bot = typeof Bot.Type
+
+/** By UTC day, reason and bot: the days in order, the most frequent bots of a day first. */
+export const Drops = Schema.Struct({
+  drops: Schema.Array(
+    Schema.Struct({
+      day: Schema.String.annotate({ description: "UTC day", examples: ["2026-11-21"] }),
+      reason: DropReason,
+      bot: Schema.NullOr(Bot).annotate({ description: "With the reason `bot` only" }),
+      count: Schema.Int
+    })
+  )
+}).annotate({ identifier: "Drops", description: "Events of the last 30 days that do not count, and why" })
