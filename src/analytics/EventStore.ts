@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { siteDayOf, type VisitorKey } from "#streams/analytics/ResidentDays.ts"
 import type { EventKind } from "#streams/analytics/StoredEvent.ts"
 import { attributeColumns, pack, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
@@ -68,7 +69,7 @@ interface EventRow {
   readonly site: string
   readonly day_number: number
   readonly identity: string
-  readonly millis: number
+  readonly at_ms: number
   readonly log: string
   readonly seq: number
   readonly kind: EventKind
@@ -81,11 +82,11 @@ interface EventRow {
 }
 
 /** No column keeps its name under which another type comes: conditions are on the columns of the table. */
-const columns = `site, toUInt16(day) AS day_number, toString(visitor) AS identity, toUnixTimestamp64Milli(ts) AS millis,
+const columns = `site, toUInt16(day) AS day_number, toString(visitor) AS identity, at_ms,
   toString(log_id) AS log, seq, kind, name, hostname, path, pv, engaged_ms,
   [${attributeColumns.map((column) => `toString(${column})`).join(", ")}] AS attributes`
 
-const order = "site, day, visitor, ts, log_id, seq"
+const order = "site, day, visitor, at_ms, log_id, seq"
 
 /**
  * All events of some visitor-days, one visitor-day after the other and each in the order of time, handed over in pages
@@ -99,12 +100,12 @@ export const eventsOf = Effect.fnUntraced(function* <E>(
   let after = ""
   for (;;) {
     const rows = yield* clickhouse.query<EventRow>(
-      `SELECT ${columns} FROM events WHERE (${where.condition}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
+      `SELECT ${columns} FROM events WHERE (${where.ofEvents}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
     )
     yield* onPage(rows.map(visitEvent))
     const last = rows.at(-1)
     if (last === undefined || rows.length < pageRows) return
-    const place = `${quote(last.site)}, toDate(${last.day_number}), ${last.identity}, fromUnixTimestamp64Milli(${last.millis})`
+    const place = `${quote(last.site)}, toDate(${last.day_number}), ${last.identity}, ${last.at_ms}`
     after = `AND (${order}) > (${place}, ${last.log}, ${last.seq})`
   }
 })
@@ -113,7 +114,7 @@ const visitEvent = (row: EventRow): OwnedVisitEvent => ({
   site: row.site,
   day: Number(row.day_number),
   visitor: BigInt(row.identity),
-  ts: Number(row.millis),
+  ts: Number(row.day_number) * dayMillis + row.at_ms,
   kind: row.kind,
   name: pack(row.name),
   hostname: pack(row.hostname),

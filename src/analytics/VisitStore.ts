@@ -43,7 +43,7 @@ export const storedVisits = (
     .query<DigestRow>(
       `SELECT site, toUInt16(day) AS day_number, toString(visitor) AS identity, start, part,
         lower(hex(MD5(formatRow('RowBinary', ${withoutVersion})))) AS digest
-      FROM visits FINAL WHERE ${where.condition}`
+      FROM visits FINAL WHERE ${where.ofVisits}`
     )
     .pipe(
       Effect.map((rows) => {

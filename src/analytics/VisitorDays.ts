@@ -1,40 +1,64 @@
 import type { VisitorKey } from "#streams/analytics/ResidentDays.ts"
 
-/** Some visitor-days, as a condition on `site`, `day` and `visitor`, which `events` and `visits` both begin with. */
+/** Some visitor-days, as conditions that each table's primary key makes quick. */
 export interface VisitorDays {
-  readonly condition: string
+  readonly ofEvents: string
+  readonly ofVisits: string
 }
 
 /** Site ids, days and visitors are spliced into statements as literals: as parameters they would not fit into a URL. */
 export const quote = (text: string): string => `'${text.replace(/[\\']/g, (sign) => `\\${sign}`)}'`
 
-/** Visitor-days in one condition: 100 bytes each where every one is of another site; max_query_size is 256 KiB. */
-const keysPerCondition = 2_000
+/** Visitor-days in one condition: 330 bytes each where every one is of another site; max_query_size is 256 KiB. */
+const keysPerCondition = 700
 
-const siteDay = ({ day, site }: { readonly site: string; readonly day: number }): string =>
-  `site = ${quote(site)} AND day = toDate(${day})`
+/** Visitors of a day that are looked up one by one: of more, each granule of the day would have one. */
+const soughtMax = 200
+
+interface SiteDay {
+  readonly site: string
+  readonly day: number
+}
+
+const eventsOfDay = ({ day, site }: SiteDay): string => `site = ${quote(site)} AND day = toDate(${day})`
+
+const visitsOfDay = ({ day, site }: SiteDay): string =>
+  `site = ${quote(site)} AND start >= ${day * daySeconds} AND start < ${(day + 1) * daySeconds}`
+
+const daySeconds = 86_400
+
+/** `visits` is in the order of time: when a visitor came is asked first, so that only those granules are read whole. */
+const visitsOf = (siteDay: SiteDay, visitors: ReadonlyArray<bigint>): string => {
+  const theirs = `${visitsOfDay(siteDay)} AND visitor IN (${visitors.join(", ")})`
+  return visitors.length > soughtMax
+    ? theirs
+    : `${theirs} AND start IN (SELECT start FROM visits WHERE ${theirs})`
+}
 
 /** These visitor-days, in as many conditions as it takes. */
 export const visitorDaysOf = (keys: ReadonlyArray<VisitorKey>): ReadonlyArray<VisitorDays> => {
   const conditions: Array<VisitorDays> = []
   for (let at = 0; at < keys.length; at += keysPerCondition) {
-    // By site-day, as the primary key begins with those.
-    const groups = Map.groupBy(keys.slice(at, at + keysPerCondition), siteDay)
-    const some = Array.from(
-      groups,
-      ([group, list]) => `${group} AND visitor IN (${list.map(({ visitor }) => visitor).join(", ")})`
-    )
-    conditions.push({ condition: some.join(" OR ") })
+    const groups = Map.groupBy(keys.slice(at, at + keysPerCondition), eventsOfDay)
+    const ofEvents: Array<string> = []
+    const ofVisits: Array<string> = []
+    for (const [siteDay, list] of groups) {
+      const visitors = list.map(({ visitor }) => visitor)
+      ofEvents.push(`${siteDay} AND visitor IN (${visitors.join(", ")})`)
+      if (list[0] !== undefined) ofVisits.push(visitsOf(list[0], visitors))
+    }
+    conditions.push({ ofEvents: ofEvents.join(" OR "), ofVisits: ofVisits.join(" OR ") })
   }
   return conditions
 }
 
 /** The visitors of a site-day above one and up to another; without a bound, from the first and to the last. */
 export const visitorRange = (
-  of: { readonly site: string; readonly day: number },
+  siteDay: SiteDay,
   bounds: { readonly above?: bigint | undefined; readonly upTo?: bigint | undefined }
 ): VisitorDays => {
   const above = bounds.above === undefined ? "" : ` AND visitor > ${bounds.above}`
   const upTo = bounds.upTo === undefined ? "" : ` AND visitor <= ${bounds.upTo}`
-  return { condition: `${siteDay(of)}${above}${upTo}` }
+  const range = `${above}${upTo}`
+  return { ofEvents: `${eventsOfDay(siteDay)}${range}`, ofVisits: `${visitsOfDay(siteDay)}${range}` }
 }

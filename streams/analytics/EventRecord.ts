@@ -1,3 +1,4 @@
+import { dayMillis } from "./EventTime.ts"
 import { kindNumbers } from "./StoredEvent.ts"
 import type { EventKind, StoredEvent } from "./StoredEvent.ts"
 
@@ -7,7 +8,7 @@ import type { EventKind, StoredEvent } from "./StoredEvent.ts"
  * prefixes those two per row and concatenates, so that draining decodes nothing.
  * Source: ClickHouse, formats RowBinary (strings as varint length and bytes, integers little-endian).
  */
-export const version = 1
+export const version = 2
 
 export const headerBytes = 9
 
@@ -58,14 +59,14 @@ const writeStrings = (bytes: Buffer, at: number, texts: ReadonlyArray<string>): 
   return next
 }
 
-const writeMillis = (at: number, millis: number): void => {
-  const high = Math.floor(millis / 4_294_967_296)
-  view.setUint32(at, millis - high * 4_294_967_296, true)
+const writeInt64 = (at: number, value: number): void => {
+  const high = Math.floor(value / 4_294_967_296)
+  view.setUint32(at, value - high * 4_294_967_296, true)
   view.setInt32(at + 4, high, true)
 }
 
-/** kind, ts, received, visitor, day. */
-const fixedBytes = 27
+/** kind, day, at_ms, lag_ms, visitor. */
+const fixedBytes = 23
 
 /** More than the record can take: three bytes a unit, five for a length, and the numbers. */
 const bytesAtMost = (event: StoredEvent): number => {
@@ -95,10 +96,10 @@ export const encode = (event: StoredEvent, idHash = 0n): Uint8Array => {
   view.setBigUint64(1, idHash, true)
   let at = writeString(bytes, headerBytes, event.site)
   bytes[at] = kindNumbers[event.kind]
-  writeMillis(at + 1, event.ts)
-  writeMillis(at + 9, event.received)
-  view.setBigUint64(at + 17, event.visitor, true)
-  view.setUint16(at + 25, event.day, true)
+  view.setUint16(at + 1, event.day, true)
+  view.setUint32(at + 3, event.ts - event.day * dayMillis, true)
+  writeInt64(at + 7, event.received - event.ts)
+  view.setBigUint64(at + 15, event.visitor, true)
   at = writeString(bytes, at + fixedBytes, event.name)
   at = writeString(bytes, at, event.hostname)
   at = writeString(bytes, at, event.path)
@@ -182,7 +183,7 @@ class Reader {
     return texts
   }
 
-  millis(): number {
+  int64(): number {
     const from = this.take(8)
     return this.view.getUint32(from, true) + this.view.getInt32(from + 4, true) * 4_294_967_296
   }
@@ -200,13 +201,17 @@ export const decode = (record: Uint8Array): StoredEvent => {
   checkHeader(record)
   const reader = new Reader(record)
   // Property initialisers run in the order in which they are written, which is the order of the columns.
+  const site = reader.string()
+  const kind = reader.kind()
+  const day = reader.view.getUint16(reader.take(2), true)
+  const ts = day * dayMillis + reader.view.getUint32(reader.take(4), true)
   const event: StoredEvent = {
-    site: reader.string(),
-    kind: reader.kind(),
-    ts: reader.millis(),
-    received: reader.millis(),
+    site,
+    kind,
+    ts,
+    received: ts + reader.int64(),
     visitor: reader.view.getBigUint64(reader.take(8), true),
-    day: reader.view.getUint16(reader.take(2), true),
+    day,
     name: reader.string(),
     hostname: reader.string(),
     path: reader.string(),

@@ -7,7 +7,7 @@ export const kindNumbers = { pageview: 1, event: 2, engage: 3 } as const
 export interface StoredEvent {
   readonly site: string
   readonly kind: EventKind
-  /** when it happened, epoch milliseconds */
+  /** when it happened, epoch milliseconds; at or after the midnight of `day` */
   readonly ts: number
   /** when this server accepted it, epoch milliseconds */
   readonly received: number

@@ -1,4 +1,5 @@
 import { EventRecordInvalid } from "./EventRecord.ts"
+import { dayMillis } from "./EventTime.ts"
 import type { EventKind } from "./StoredEvent.ts"
 
 /**
@@ -82,19 +83,23 @@ const endOfText = (row: Buffer, at: number): number => {
   }
 }
 
-/** Where visitor and day are in a row, after the end of its site: kind, ts and received come between. */
-const visitorAt = 17
-const dayAt = visitorAt + 8
+/** Where things are in a row, after the end of its site and the kind. */
+const dayAt = 1
+const timeAt = dayAt + 2
+const visitorAt = timeAt + 4 + 8
+const nameAt = visitorAt + 8
 
-/** Writes another identity into the RowBinary row of an event that begins at `at`. */
+/** Writes another identity into the RowBinary row of an event that begins at `at`; its time stays. */
 export const writeOwner = (
   row: Buffer,
   at: number,
   owner: { readonly day: number; readonly visitor: bigint }
 ): void => {
   const siteEnd = endOfText(row, at)
-  row.writeBigUInt64LE(owner.visitor, siteEnd + visitorAt)
+  const daysBetween = row.readUInt16LE(siteEnd + dayAt) - owner.day
   row.writeUInt16LE(owner.day, siteEnd + dayAt)
+  row.writeUInt32LE(row.readUInt32LE(siteEnd + timeAt) + daysBetween * dayMillis, siteEnd + timeAt)
+  row.writeBigUInt64LE(owner.visitor, siteEnd + visitorAt)
 }
 
 /** Reads what visits need from the RowBinary row of an event. */
@@ -103,7 +108,8 @@ export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
   const siteEnd = endOfText(row, 0)
   const kind = kinds[row.readUInt8(siteEnd)]
   if (kind === undefined) throw new EventRecordInvalid("event of an unknown kind")
-  const nameStart = siteEnd + dayAt + 2
+  const day = row.readUInt16LE(siteEnd + dayAt)
+  const nameStart = siteEnd + nameAt
   const hostnameStart = endOfText(row, nameStart)
   const pathStart = endOfText(row, hostnameStart)
   const pvStart = endOfText(row, pathStart)
@@ -113,9 +119,9 @@ export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
   return {
     site: unpack(row.toString("latin1", 0, siteEnd)),
     kind,
-    ts: row.readUInt32LE(siteEnd + 1) + row.readInt32LE(siteEnd + 5) * 4_294_967_296,
+    day,
+    ts: day * dayMillis + row.readUInt32LE(siteEnd + timeAt),
     visitor: row.readBigUInt64LE(siteEnd + visitorAt),
-    day: row.readUInt16LE(siteEnd + dayAt),
     name: row.toString("latin1", nameStart, hostnameStart),
     hostname: row.toString("latin1", hostnameStart, pathStart),
     path: row.toString("latin1", pathStart, pvStart),

@@ -2,6 +2,9 @@ import type { VisitorKey } from "./ResidentDays.ts"
 import { attributeColumns, packedEmpty } from "./VisitEvent.ts"
 import type { Visit } from "./Visits.ts"
 
+/** visit, more, previous_last, length_s, engaged_ms, pageviews, events */
+const figuresBytes = 4 + 1 + 4 + 4 + 8 + 2 + 2
+
 /**
  * Writes rows of `visits` in RowBinary, in the order of `visitColumns`. Packed texts are copied as they are.
  * Source: ClickHouse, formats RowBinary.
@@ -27,18 +30,22 @@ export class VisitRecords {
 
   add(owner: VisitorKey, visit: Visit, ver: bigint): void {
     this.#key(owner, visit, ver, 0)
-    this.#reserve(33)
+    this.#reserve(figuresBytes)
     const bytes = this.#buffer
-    let at = bytes.writeUInt8(visit.single ? 1 : 0, this.#position)
+    let at = bytes.writeUInt32LE(visit.visit, this.#position)
+    at = bytes.writeUInt8(visit.more ? 1 : 0, at)
     at = bytes.writeUInt32LE(visit.previousLast, at)
     at = bytes.writeUInt32LE(visit.lengthSeconds, at)
     at = bytes.writeBigUInt64LE(BigInt(visit.engagedMillis), at)
-    at = bytes.writeUInt32LE(visit.pages.length, at)
-    this.#position = bytes.writeUInt32LE(visit.goals.length, at)
+    at = bytes.writeUInt16LE(visit.pages.length, at)
+    this.#position = bytes.writeUInt16LE(visit.goals.length, at)
     this.#packed(visit.hostname)
     this.#packed(visit.attributes)
     this.#texts(visit.pages)
     this.#numbers(visit.pageSeconds)
+    this.#varint(visit.pageNew.length)
+    this.#reserve(visit.pageNew.length)
+    for (const mark of visit.pageNew) this.#buffer[this.#position++] = mark
     this.#texts(visit.goals)
     this.#numbers(visit.goalSeconds)
     this.#texts(visit.goalPages)
@@ -47,13 +54,12 @@ export class VisitRecords {
   /** Takes back a row that a late event made part of another visit. */
   remove(owner: VisitorKey, key: Pick<Visit, "start" | "part">, ver: bigint): void {
     this.#key(owner, key, ver, 1)
-    const zeros = 1 + 4 + 4 + 8 + 4 + 4
-    this.#reserve(zeros)
-    this.#buffer.fill(0, this.#position, this.#position + zeros)
-    this.#position += zeros
+    this.#reserve(figuresBytes)
+    this.#buffer.fill(0, this.#position, this.#position + figuresBytes)
+    this.#position += figuresBytes
     this.#packed(packedEmpty)
     this.#packed(packedEmpty.repeat(attributeColumns.length))
-    for (let list = 0; list < 5; list++) this.#varint(0)
+    for (let list = 0; list < 6; list++) this.#varint(0)
   }
 
   #key(owner: VisitorKey, key: Pick<Visit, "start" | "part">, ver: bigint, deleted: 0 | 1): void {
@@ -62,8 +68,8 @@ export class VisitRecords {
     this.#varint(Buffer.byteLength(owner.site))
     let at = this.#position + this.#buffer.write(owner.site, this.#position)
     at = this.#buffer.writeUInt16LE(owner.day, at)
-    at = this.#buffer.writeBigUInt64LE(owner.visitor, at)
     at = this.#buffer.writeUInt32LE(key.start, at)
+    at = this.#buffer.writeBigUInt64LE(owner.visitor, at)
     at = this.#buffer.writeUInt32LE(key.part, at)
     at = this.#buffer.writeBigUInt64LE(ver, at)
     this.#position = this.#buffer.writeUInt8(deleted, at)

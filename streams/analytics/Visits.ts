@@ -13,6 +13,15 @@ export const engageWithinMillis = 24 * 3_600_000
  */
 export const partEventsMax = 1_000
 
+/**
+ * A visit goes on in a further row with every hour since its start, too. So who asks what happened up to an edge of time
+ * need look into no row but those that began within the hour before.
+ */
+export const partSeconds = 3_600
+
+/** Paths that a visitor-day remembers, to tell whether a page view is the first of its page. */
+export const pathsMax = 20_000
+
 /** Page views of a visitor-day that engage pings still find: the latest ones. */
 export const viewsMax = 20_000
 
@@ -22,26 +31,35 @@ export interface Visit {
   readonly start: number
   /** 0; for what continues a visit that was too long for one row: 1, 2, … */
   readonly part: number
+  /** 0 when the visit is this row alone; else the start of its first row, which all of its rows share */
+  readonly visit: number
+  /** whether it goes on in a further row */
+  readonly more: boolean
   /** the visitor's last activity of that day before this row; 0 when there was none */
   readonly previousLast: number
-  /** whether it is all of the visitor's day */
-  readonly single: boolean
   readonly hostname: string
   readonly attributes: string
   /** seconds from `start` to the last page view or event */
   readonly lengthSeconds: number
+  /** visible time of the whole visit, in its first row; 0 in the others */
   readonly engagedMillis: number
   readonly pages: ReadonlyArray<string>
   /** seconds from `start`, as many as pages */
   readonly pageSeconds: ReadonlyArray<number>
+  /** of each page view, as many as pages */
+  readonly pageNew: ReadonlyArray<PageNew>
   readonly goals: ReadonlyArray<string>
   readonly goalSeconds: ReadonlyArray<number>
   readonly goalPages: ReadonlyArray<string>
 }
 
+/** 1: the visitor's first view of that page on that day; 0: a later one; 2: not known, after `pathsMax` pages. */
+export type PageNew = 0 | 1 | 2
+
 type Growing<T> = { -readonly [K in keyof T]: T[K] extends ReadonlyArray<infer Item> ? Array<Item> : T[K] }
 
 interface PageView {
+  /** the first row of its visit */
   readonly visit: Growing<Visit>
   readonly ts: number
   creditedMillis: number
@@ -53,12 +71,14 @@ interface PageView {
  * whoever finds that `isLate` folds all of that day's events again.
  */
 export class VisitorDay {
-  #rows = 0
   #current: Growing<Visit> | undefined
+  /** the first row of the current visit */
+  #first: Growing<Visit> | undefined
   #lastTs = Number.NEGATIVE_INFINITY
   /** up to when the current visit counts as active, engage pings included */
   #aliveTs = 0
   readonly #views = new Map<string, PageView>()
+  readonly #paths = new Set<string>()
   readonly #changed = new Set<Growing<Visit>>()
 
   /** An event before one that was folded already: the day has to be folded anew. */
@@ -79,13 +99,11 @@ export class VisitorDay {
 
   /** Pings held for matching and rows in memory, as a measure of size. */
   get weight(): number {
-    return 4 + this.#views.size + (this.#current?.pages.length ?? 0)
+    return 4 + this.#views.size + this.#paths.size + (this.#current?.pages.length ?? 0)
   }
 
   /** What changed since the last call, as absolute rows. */
   take(): ReadonlyArray<Visit> {
-    const single = this.#rows === 1
-    for (const visit of this.#changed) visit.single = single
     const changed = [...this.#changed]
     this.#changed.clear()
     return changed
@@ -98,7 +116,8 @@ export class VisitorDay {
     if (event.kind === "pageview") {
       visit.pages.push(event.path)
       visit.pageSeconds.push(second)
-      if (event.pv !== packedEmpty) this.#remember(event, visit)
+      visit.pageNew.push(this.#markOf(event.path))
+      if (event.pv !== packedEmpty) this.#remember(event, this.#first ?? visit)
     } else {
       visit.goals.push(event.name)
       visit.goalSeconds.push(second)
@@ -108,38 +127,57 @@ export class VisitorDay {
     this.#changed.add(visit)
   }
 
+  #markOf(path: string): PageNew {
+    if (this.#paths.has(path)) return 0
+    if (this.#paths.size >= pathsMax) return 2
+    this.#paths.add(path)
+    return 1
+  }
+
   #rowFor(event: VisitEvent): Growing<Visit> {
     const current = this.#current
-    if (current === undefined) return this.#open(event, 0, event)
-    if (event.ts - this.#aliveTs > visitGapMillis) return this.#open(event, 0, event)
-    if (current.pages.length + current.goals.length < partEventsMax) return current
-    return this.#open(event, current.part + 1, current)
+    if (current === undefined || event.ts - this.#aliveTs > visitGapMillis) {
+      this.#first = this.#open(event, 0, 0, event)
+      return this.#first
+    }
+    const first = this.#first ?? current
+    const isFull = current.pages.length + current.goals.length >= partEventsMax
+    const isSameHour = hourOf(seconds(event.ts), first) === hourOf(current.start, first)
+    return isSameHour && !isFull ? current : this.#goOn(event, current, first)
+  }
+
+  /** A further row of the current visit. */
+  #goOn(event: VisitEvent, current: Growing<Visit>, first: Growing<Visit>): Growing<Visit> {
+    current.more = true
+    first.visit = first.start
+    this.#changed.add(current).add(first)
+    return this.#open(event, current.part + 1, first.start, first)
   }
 
   #open(
     event: VisitEvent,
     part: number,
+    visitStart: number,
     first: { readonly hostname: string; readonly attributes: string }
   ): Growing<Visit> {
     const before = this.#current
-    // The visitor's first row of the day was marked as the only one.
-    if (before !== undefined && this.#rows === 1) this.#changed.add(before)
     const visit: Growing<Visit> = {
       start: seconds(event.ts),
       part,
+      visit: visitStart,
+      more: false,
       previousLast: before === undefined ? 0 : before.start + before.lengthSeconds,
-      single: false,
       hostname: first.hostname,
       attributes: first.attributes,
       lengthSeconds: 0,
       engagedMillis: 0,
       pages: [],
       pageSeconds: [],
+      pageNew: [],
       goals: [],
       goalSeconds: [],
       goalPages: []
     }
-    this.#rows++
     this.#current = visit
     return visit
   }
@@ -167,6 +205,9 @@ export class VisitorDay {
     if (event.ts - this.#aliveTs <= visitGapMillis) this.#aliveTs = event.ts
   }
 }
+
+/** Hours since the start of a visit. */
+const hourOf = (second: number, first: Visit): number => Math.floor((second - first.start) / partSeconds)
 
 const seconds = (millis: number): number => Math.floor(millis / 1000)
 

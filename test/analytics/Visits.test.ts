@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { pack, unpack, type VisitEvent } from "#streams/analytics/VisitEvent.ts"
-import { partEventsMax, sessionise, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
+import { partEventsMax, pathsMax, sessionise, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
 import { naiveVisits } from "./NaiveVisits.ts"
 import { midnight, visitEvent, visitEvents } from "./VisitEvents.ts"
 
@@ -39,31 +39,78 @@ describe("a visit", () => {
     assert.strictEqual(visit?.lengthSeconds, 120)
   })
 
-  it("says when the visitor was last active before it, and whether it is the only one", () => {
-    const one = sessionise([visitEvent(0), visitEvent(3)])
-    assert.deepStrictEqual([one[0]?.single, one[0]?.previousLast], [true, 0])
-    const two = sessionise([visitEvent(0), visitEvent(3), visitEvent(60)])
+  it("says when the visitor was last active before it", () => {
+    const visits = sessionise([visitEvent(0), visitEvent(3), visitEvent(60)])
     assert.deepStrictEqual(
-      two.map(({ single, previousLast }) => [single, previousLast]),
+      visits.map(({ previousLast }) => previousLast),
+      [0, at(3)]
+    )
+  })
+
+  it("marks a page's first view by the visitor that day, over all visits", () => {
+    const paths = [0, 1, 2, 60, 61].map((minutes, index) =>
+      visitEvent(minutes, { path: pack(["/a", "/b", "/a", "/a", "/c"][index] ?? "") })
+    )
+    assert.deepStrictEqual(
+      sessionise(paths).map(({ pageNew }) => pageNew),
       [
-        [false, 0],
-        [false, at(3)]
+        [1, 1, 0],
+        [0, 1]
       ]
     )
+  })
+
+  it("marks what it no longer knows, and what it does", () => {
+    const day = new VisitorDay()
+    for (let page = 0; page < pathsMax + 2; page++) {
+      day.push(visitEvent(page / 1000, { path: pack(`/${page % (pathsMax + 1)}`) }))
+    }
+    assert.deepStrictEqual(day.take().at(-1)?.pageNew.slice(-2), [2, 0])
   })
 
   it("that is very long goes on in further parts, and loses nothing", () => {
     const events = Array.from({ length: partEventsMax * 2 + 5 }, (_, index) => visitEvent(index / 100))
     const visits = sessionise(events)
     assert.deepStrictEqual(
-      visits.map(({ part, pages }) => [part, pages.length]),
+      visits.map(({ more, part, pages, visit }) => [part, pages.length, visit, more]),
       [
-        [0, partEventsMax],
-        [1, partEventsMax],
-        [2, 5]
+        [0, partEventsMax, at(0), true],
+        [1, partEventsMax, at(0), true],
+        [2, 5, at(0), false]
       ]
     )
     assert.strictEqual(visits[1]?.previousLast, (visits[0]?.start ?? 0) + (visits[0]?.lengthSeconds ?? 0))
+  })
+})
+
+describe("a row of a visit", () => {
+  it("ends with each hour since the visit's start, and the first carries its engaged time", () => {
+    const visits = sessionise([
+      ...[0, 25, 50].map((minutes) => visitEvent(minutes)),
+      visitEvent(60 - 1 / 60),
+      visitEvent(60 + 1 / 60, { pv: pack("late") }),
+      visitEvent(85),
+      ping(86, "late", 5000)
+    ])
+    assert.deepStrictEqual(
+      visits.map(({ engagedMillis, lengthSeconds, more, pages, part, visit }) => [
+        part,
+        visit,
+        more,
+        pages.length,
+        lengthSeconds,
+        engagedMillis
+      ]),
+      [
+        [0, at(0), true, 4, 3599, 5000],
+        [1, at(0), false, 2, 25 * 60 - 1, 0]
+      ]
+    )
+  })
+
+  it("says nothing of other rows where it is all of its visit", () => {
+    const [visit] = sessionise([visitEvent(0), visitEvent(20)])
+    assert.deepStrictEqual([visit?.visit, visit?.more], [0, false])
   })
 })
 
@@ -146,16 +193,16 @@ describe("visits of a visitor-day", () => {
   it("are what their definition says", () => {
     fc.assert(
       fc.property(visitEvents, (events) => {
-        const found = sessionise(events)
+        const found = Map.groupBy(sessionise(events), ({ start, visit }) => visit || start)
         const expected = naiveVisits(events, pack(""))
         assert.deepStrictEqual(
-          found
-            .toSorted((left, right) => left.start - right.start)
-            .map((visit): ReadonlyArray<unknown> => [
-              visit.pages,
-              visit.goals,
-              visit.engagedMillis,
-              visit.attributes
+          Array.from(found.values(), (rows) => rows.toSorted((left, right) => left.part - right.part))
+            .toSorted(([left], [right]) => (left?.start ?? 0) - (right?.start ?? 0))
+            .map((rows): ReadonlyArray<unknown> => [
+              rows.flatMap(({ pages }) => pages),
+              rows.flatMap(({ goals }) => goals),
+              rows[0]?.engagedMillis,
+              rows[0]?.attributes
             ]),
           expected.map((visit): ReadonlyArray<unknown> => [
             visit.events.filter(({ kind }) => kind === "pageview").map(({ path }) => path),

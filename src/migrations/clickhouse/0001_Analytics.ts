@@ -2,47 +2,64 @@ import type { ClickHouseMigration } from "#src/infra/clickhouse/Migrations.ts"
 import { type EventColumn, eventColumns } from "#streams/analytics/EventColumns.ts"
 import { visitColumns } from "#streams/analytics/VisitColumns.ts"
 
-/** Sorted ascending within a visitor or a day: differences are small. Everything else is left to ZSTD alone. */
-const deltas: Readonly<Record<string, string>> = {
-  ts: "Delta(8), ZSTD(1)",
-  received: "Delta(8), ZSTD(1)",
+/** Everything not named here is left to ZSTD alone. Neighbours in the order of the table differ little: */
+const eventCodecs: Readonly<Record<string, string>> = {
   day: "Delta(2), ZSTD(1)",
-  start: "Delta(4), ZSTD(1)"
+  at_ms: "Delta(4), ZSTD(1)",
+  lag_ms: "T64, ZSTD(1)"
 }
 
-const definition = ({ name, type }: EventColumn): string =>
-  `\`${name}\` ${type} CODEC(${deltas[name] ?? "ZSTD(1)"})`
+/** What every statistic adds up is cut to its bits and read at four times the speed of ZSTD, at the same size. */
+const counted = "T64, LZ4"
 
-const definitions = (columns: ReadonlyArray<EventColumn>): string => columns.map(definition).join(",\n  ")
+const visitCodecs: Readonly<Record<string, string>> = {
+  site: "LZ4",
+  start: "Delta(4), LZ4",
+  part: counted,
+  visit: counted,
+  more: counted,
+  previous_last: counted,
+  length_s: counted,
+  engaged_ms: counted,
+  pageviews: counted,
+  events: counted
+}
+
+const definitions = (columns: ReadonlyArray<EventColumn>, codecs: Readonly<Record<string, string>>): string =>
+  columns.map(({ name, type }) => `\`${name}\` ${type} CODEC(${codecs[name] ?? "ZSTD(1)"})`).join(",\n  ")
 
 /**
- * Both tables are read by site and day, and a visitor-day lies together. An insert is synced before it is acknowledged,
- * and a repeated one with the same token is dropped: the log lets go of its records on this table's word.
+ * By site, day and visitor: a visitor-day lies together, for whoever folds it. An insert is synced before it is
+ * acknowledged, and a repeated one with the same token is dropped: the log lets go of its records on this table's word.
  */
-const durable = `
-  fsync_after_insert = 1,
-  fsync_part_directory = 1,
-  non_replicated_deduplication_window = 1000`
-
 const events = `
 CREATE TABLE IF NOT EXISTS events (
   \`log_id\` UInt64 CODEC(ZSTD(1)),
   \`seq\` UInt64 CODEC(Delta(8), ZSTD(1)),
-  ${definitions(eventColumns)},
+  ${definitions(eventColumns, eventCodecs)},
+  \`ts\` DateTime64(3) ALIAS fromUnixTimestamp64Milli(toInt64(toUInt16(day)) * 86400000 + at_ms),
+  \`received\` DateTime64(3) ALIAS fromUnixTimestamp64Milli(toUnixTimestamp64Milli(ts) + lag_ms),
   INDEX of_log (log_id, seq) TYPE minmax GRANULARITY 1
 )
 ENGINE = MergeTree
 PARTITION BY toYYYYMM(day)
-ORDER BY (site, day, visitor, ts)
-SETTINGS ${durable}`
+ORDER BY (site, day, visitor, at_ms)
+SETTINGS
+  fsync_after_insert = 1,
+  fsync_part_directory = 1,
+  non_replicated_deduplication_window = 1000`
 
+/**
+ * By time: a period is one range of rows, and what came today overlaps nothing older, so that its replaced rows are
+ * cheap to tell however many parts it lies in.
+ */
 const visits = `
 CREATE TABLE IF NOT EXISTS visits (
-  ${definitions(visitColumns)}
+  ${definitions(visitColumns, visitCodecs)}
 )
 ENGINE = ReplacingMergeTree(ver, deleted)
 PARTITION BY toYYYYMM(day)
-ORDER BY (site, day, visitor, start, part)
+ORDER BY (site, start, visitor, part)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`
 
 export const analytics: ClickHouseMigration = { id: 1, name: "analytics", statements: [events, visits] }
