@@ -1,2 +1,13 @@
 import { render } from "preact"
-render(<p>hello</p>, document.body)
+import { App } from "./App.tsx"
+import { NavigationProvider } from "./view/Navigation.tsx"
+
+const root = document.getElementById("page")
+if (root === null) throw new Error("index.html has no #page")
+
+render(
+  <NavigationProvider>
+    <App />
+  </NavigationProvider>,
+  root
+)

@@ -1,0 +1,70 @@
+/** The page is in English: whoever reads it in another tongue gets its international numbers and dates. */
+const locale = navigator.language.startsWith("en") ? navigator.language : "en-GB"
+
+const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
+const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 })
+const decimal = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 2 })
+const percent = new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 0 })
+const finePercent = new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 1 })
+
+export const formatCount = (count: number): string => whole.format(count)
+
+/** `12.3K` where there is no room for all digits. */
+export const formatCompact = (count: number): string => compact.format(count)
+
+export const formatDecimal = (value: number): string => decimal.format(value)
+
+/** A share from 0 to 1; small ones with a digit more. */
+export const formatShare = (share: number): string =>
+  share > 0 && share < 0.1 ? finePercent.format(share) : percent.format(share)
+
+/** `1 min 5 s`. */
+export const formatDuration = (seconds: number): string => {
+  const rounded = Math.round(seconds)
+  if (rounded < 60) return `${rounded} s`
+  const minutes = Math.floor(rounded / 60)
+  return minutes < 60
+    ? `${minutes} min ${rounded % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+export type Granularity = "hour" | "day" | "month"
+
+type DateParts = Intl.DateTimeFormatOptions
+
+const dates = (parts: DateParts): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat(locale, { ...parts, timeZone: "UTC" })
+
+const short = {
+  hour: dates({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+  day: dates({ day: "numeric", month: "short" }),
+  month: dates({ month: "short" }),
+  year: dates({ month: "short", year: "numeric" })
+}
+
+const long = {
+  hour: dates({
+    weekday: "short",
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23"
+  }),
+  day: dates({ weekday: "long", day: "numeric", month: "long", year: "numeric" }),
+  month: dates({ month: "long", year: "numeric" })
+}
+
+/** A bucket's own wall-clock time: it carries the site's offset, and is shown without ever converting it. */
+const wallClock = (bucket: string): Date => new Date(`${bucket.slice(0, 19)}Z`)
+
+/** For an axis: `14:00`, `20 Nov`, `Nov`, with the year where it begins. */
+export const formatTick = (bucket: string, granularity: Granularity): string => {
+  const at = wallClock(bucket)
+  if (granularity === "hour" && at.getUTCHours() === 0) return short.day.format(at)
+  return (granularity === "month" && at.getUTCMonth() === 0 ? short.year : short[granularity]).format(at)
+}
+
+/** In full: `Thu, 20 Nov, 14:00`, `Thursday 20 November 2026`, `November 2026`. */
+export const formatBucket = (bucket: string, granularity: Granularity): string =>
+  long[granularity].format(wallClock(bucket))

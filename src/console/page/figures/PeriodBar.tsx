@@ -1,0 +1,88 @@
+import { useState } from "preact/hooks"
+import { useNavigation, ViewLink } from "../view/Navigation.tsx"
+import { type PresetName, presets } from "../view/View.ts"
+
+const words: Readonly<Record<PresetName, string>> = {
+  today: "Today",
+  "24h": "24 h",
+  "7d": "7 days",
+  "30d": "30 days",
+  "90d": "90 days",
+  "12mo": "12 months"
+}
+
+/** Chooses the period: one of the usual ones, or dates. */
+export const PeriodBar = () => {
+  const { view } = useNavigation()
+  const [isChoosing, setChoosing] = useState(false)
+  const isCustom = view.period.name === "custom"
+  return (
+    <nav class="periods" aria-label="Period">
+      <ul>
+        {presets.map((name) => (
+          <li key={name}>
+            <ViewLink to={{ ...view, period: { name } }} isCurrent={view.period.name === name}>
+              {words[name]}
+            </ViewLink>
+          </li>
+        ))}
+        <li>
+          <button
+            type="button"
+            class="plain"
+            aria-expanded={isChoosing || isCustom}
+            aria-current={isCustom ? "true" : undefined}
+            onClick={() => setChoosing(!isChoosing)}
+          >
+            Dates
+          </button>
+        </li>
+      </ul>
+      {(isChoosing || isCustom) && <DateRange onDone={() => setChoosing(false)} />}
+    </nav>
+  )
+}
+
+const dayMillis = 86_400_000
+const isoDay = (millis: number): string => new Date(millis).toISOString().slice(0, 10)
+
+const DateRange = ({ onDone }: { onDone(): void }) => {
+  const { go, view } = useNavigation()
+  const { period } = view
+  const chosen =
+    period.name === "custom" ? period : { from: isoDay(Date.now() - 13 * dayMillis), to: isoDay(Date.now()) }
+  const [from, setFrom] = useState(chosen.from)
+  const [to, setTo] = useState(chosen.to)
+  return (
+    <form
+      class="dates"
+      onSubmit={(event) => {
+        event.preventDefault()
+        onDone()
+        go({ ...view, period: { name: "custom", from, to } })
+      }}
+    >
+      <label>
+        From{" "}
+        <input
+          type="date"
+          required
+          value={from}
+          max={to}
+          onInput={(event) => setFrom(event.currentTarget.value)}
+        />
+      </label>
+      <label>
+        to{" "}
+        <input
+          type="date"
+          required
+          value={to}
+          min={from}
+          onInput={(event) => setTo(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  )
+}

@@ -1,0 +1,59 @@
+import type { SiteStats, Summary } from "../api/Contract.ts"
+import { type Change, pointsFewer, relativeChange } from "./Change.ts"
+import { formatCompact, formatCount, formatDecimal, formatDuration } from "./Format.ts"
+
+interface Tile {
+  readonly field: keyof Summary
+  readonly label: string
+  format(value: number): string
+  change(now: number, before: number): Change
+}
+
+/** From here on a count has no room for all of its digits. */
+const longCount = 1_000_000
+
+const formatBigCount = (count: number): string =>
+  count < longCount ? formatCount(count) : formatCompact(count)
+
+const tiles: ReadonlyArray<Tile> = [
+  { field: "visitors", label: "Visitors", format: formatBigCount, change: relativeChange },
+  { field: "visits", label: "Visits", format: formatBigCount, change: relativeChange },
+  { field: "pageviews", label: "Page views", format: formatBigCount, change: relativeChange },
+  { field: "viewsPerVisit", label: "Views per visit", format: formatDecimal, change: relativeChange },
+  {
+    field: "bounceRate",
+    label: "Bounce rate",
+    format: (rate) => `${formatDecimal(rate)}%`,
+    change: pointsFewer
+  },
+  { field: "avgDurationSec", label: "Visible time", format: formatDuration, change: relativeChange }
+]
+
+/** The summary, each figure beside that of the period before. */
+export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
+  <dl class="tiles">
+    {tiles.map(({ change, field, format, label }) => (
+      <div key={field} class="tile">
+        <dt>{label}</dt>
+        <dd class="tile-value" data-figure={field}>
+          {stats === undefined ? "–" : format(stats.summary[field])}
+        </dd>
+        <dd class="tile-change">
+          {stats !== undefined && (
+            <ChangeText
+              change={change(stats.summary[field], stats.previous[field])}
+              before={format(stats.previous[field])}
+            />
+          )}
+        </dd>
+      </div>
+    ))}
+  </dl>
+)
+
+const ChangeText = ({ before, change }: { readonly change: Change; readonly before: string }) => (
+  <span class={change.verdict} title={`${before} in the period before`}>
+    {change.text}
+    <span class="unseen"> against {before} in the period before</span>
+  </span>
+)

@@ -1,0 +1,87 @@
+import { useId, useState } from "preact/hooks"
+import { makeAsk, Refused } from "../api/Ask.ts"
+import type { SiteList } from "../api/Contract.ts"
+
+interface KeyFormProps {
+  /** the server took the key; what it answered is at hand */
+  onKey(key: string, sites: SiteList): void
+  /** why it is asked for again */
+  readonly notice: string | undefined
+}
+
+/** Asks for the account key. It goes nowhere but into the header of requests to this server. */
+export const KeyForm = ({ notice, onKey }: KeyFormProps) => {
+  const [typed, setTyped] = useState("")
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const id = useId()
+
+  const check = async (): Promise<void> => {
+    const key = typed.trim()
+    const malformed = problemOf(key)
+    if (malformed !== undefined) return setProblem(malformed)
+    setBusy(true)
+    try {
+      onKey(key, await makeAsk(key)<SiteList>("/api/v1/sites"))
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      setProblem(wordsFor(error))
+      setBusy(false)
+    }
+  }
+  const onSubmit = (event: Event): void => {
+    event.preventDefault()
+    void check()
+  }
+
+  return (
+    <form class="key-form" onSubmit={onSubmit} aria-busy={isBusy}>
+      <h1>Open the console</h1>
+      {notice !== undefined && problem === undefined && <p role="status">{notice}</p>}
+      <label for={id}>Account key</label>
+      <div class="field-row">
+        <input
+          id={id}
+          type="password"
+          value={typed}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value)
+            setProblem(undefined)
+          }}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          placeholder="sk_…"
+          required
+          aria-invalid={problem !== undefined}
+          aria-describedby={`${id}-problem ${id}-hint`}
+        />
+        <button type="submit" class="primary" disabled={isBusy}>
+          Open
+        </button>
+      </div>
+      <p id={`${id}-problem`} class="problem" role="alert">
+        {problem}
+      </p>
+      <p id={`${id}-hint`} class="hint">
+        The first start printed it, and wrote it to <code>admin.json</code> in the data directory. It stays in
+        this tab’s memory: a reload asks again.
+      </p>
+    </form>
+  )
+}
+
+/** What no server needs to be asked about. */
+const problemOf = (key: string): string | undefined => {
+  if (key.startsWith("ssk_"))
+    return "That is a site’s secret: it writes events and reads nothing. Enter an account key (sk_…)."
+  return /^[\x21-\x7e]+$/.test(key) ? undefined : "A key has letters, digits and _ only."
+}
+
+const wordsFor = ({ message, status }: Refused): string => {
+  if (status === 401) return "The server does not know this key. Check that all of it was pasted."
+  if (status === 403) return "That key may not read sites: it is a router’s. Enter an account key (sk_…)."
+  if (status === 404) return "Sites are not served here: the analytics room is not among this server’s ROOMS."
+  if (status === 429) return "Too many requests with this key. Wait a moment, then try again."
+  return `${message}. Try again in a moment.`
+}

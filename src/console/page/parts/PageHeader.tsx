@@ -1,0 +1,35 @@
+import { ViewLink } from "../view/Navigation.tsx"
+import { emptyView } from "../view/View.ts"
+
+interface PageHeaderProps {
+  readonly hasKey: boolean
+  readonly isKeyAsked: boolean
+  onForget(): void
+  onAsk(): void
+}
+
+export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget }: PageHeaderProps) => (
+  <header class="page-header">
+    <ViewLink to={emptyView} class="wordmark">
+      <svg viewBox="0 0 16 16" aria-hidden="true">
+        <rect width="16" height="16" rx="4" />
+        <path d="M4 12V8M8 12V4M12 12V6.500" />
+      </svg>
+      Signalbox
+    </ViewLink>
+    <nav aria-label="Console">
+      {hasKey && <ViewLink to={emptyView}>Sites</ViewLink>}
+      <a href="/docs">API</a>
+      {hasKey && (
+        <button type="button" class="plain" onClick={onForget}>
+          Forget key
+        </button>
+      )}
+      {!hasKey && !isKeyAsked && (
+        <button type="button" class="plain" onClick={onAsk}>
+          Enter key
+        </button>
+      )}
+    </nav>
+  </header>
+)

@@ -1,0 +1,21 @@
+import type { Refused } from "../api/Ask.ts"
+
+/** What the page waits for, once, whatever number of its parts do. */
+export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<string, Refused> }) => {
+  const [trouble] = [...troubles.values()].sort((a, b) => urgency(b) - urgency(a))
+  return (
+    <div role="status" class="trouble-place">
+      {trouble !== undefined && <p class="trouble">{wordsFor(trouble)}</p>}
+    </div>
+  )
+}
+
+/** What does not pass by itself comes first. */
+const urgency = ({ retryMillis }: Refused): number => (retryMillis === undefined ? 1 : 0)
+
+const wordsFor = ({ message, retryMillis, status }: Refused): string => {
+  if (retryMillis === undefined) return message
+  const seconds = Math.ceil(retryMillis / 1000)
+  const problem = status === 429 ? "Too many requests at once" : message
+  return `${problem}. Trying again every ${seconds === 1 ? "second" : `${seconds} seconds`}; what is shown may be older.`
+}

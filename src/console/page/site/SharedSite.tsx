@@ -1,0 +1,48 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { makeAsk, Refused } from "../api/Ask.ts"
+import type { SiteStats } from "../api/Contract.ts"
+import { whenVisible } from "../api/WhenVisible.ts"
+import { SiteView } from "./SiteView.tsx"
+
+interface SharedSiteProps {
+  readonly id: string
+  /** what is shown where the site is not public, or not there: nobody is told which */
+  readonly otherwise: ComponentChildren
+}
+
+const askAnonymously = makeAsk(undefined)
+
+/** A public site, as everybody may see it. */
+export const SharedSite = ({ id, otherwise }: SharedSiteProps) => {
+  const base = `/api/v1/public/sites/${encodeURIComponent(id)}`
+  const found = usePublicSite(base)
+  if (found === "asking") return <p class="hint quiet">Asking for the site …</p>
+  if (found === "private") return <>{otherwise}</>
+  return <SiteView key={id} site={found} base={base} isShared />
+}
+
+type Found = SiteStats["site"] | "asking" | "private"
+
+const usePublicSite = (base: string): Found => {
+  const [found, setFound] = useState<Found>("asking")
+  useEffect(() => {
+    const controller = new AbortController()
+    const { signal } = controller
+    setFound("asking")
+    const look = async (): Promise<void> => {
+      try {
+        const { site } = await askAnonymously<SiteStats>(`${base}/stats?period=today`, { signal })
+        setFound(site)
+      } catch (error) {
+        if (signal.aborted) return
+        if (!(error instanceof Refused)) throw error
+        if (error.retryMillis === undefined) setFound("private")
+        else whenVisible(error.retryMillis, look, signal)
+      }
+    }
+    void look()
+    return () => controller.abort()
+  }, [base])
+  return found
+}

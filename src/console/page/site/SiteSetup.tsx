@@ -1,0 +1,132 @@
+import { useState } from "preact/hooks"
+import { Refused } from "../api/Ask.ts"
+import type { Site } from "../api/Contract.ts"
+import { useSession } from "../api/Session.ts"
+import { Code } from "../parts/Code.tsx"
+import { emptyView, formatView } from "../view/View.ts"
+
+interface SiteSetupProps {
+  readonly site: Site
+  readonly secret: string | undefined
+}
+
+/** How events get here, from pages and from servers, and who may see the figures. */
+export const SiteSetup = ({ secret: shownSecret, site }: SiteSetupProps) => {
+  const [secret, setSecret] = useState(shownSecret)
+  const { busy, problem, run } = useChange()
+  const replaceSecret = (): void =>
+    run(async (ask) => {
+      const replaced = await ask<{ readonly secret: string }>(`/api/v1/sites/${site.id}/secret`, {
+        method: "POST"
+      })
+      setSecret(replaced.secret)
+    })
+
+  return (
+    <div class="site-setup">
+      <section>
+        <h2>In the pages</h2>
+        <p>Put this into the head of every page. It sets no cookie and stores nothing.</p>
+        <Code
+          of="snippet"
+          text={`<script defer data-site="${site.id}" src="${location.origin}/a.js"></script>`}
+        />
+        <p class="hint">
+          Goals, from your own script:{" "}
+          <code>
+            beacon("Signup", {"{"} props: {"{"} plan: "pro" {"}"} {"}"})
+          </code>
+        </p>
+      </section>
+      <section>
+        <h2>From a server</h2>
+        <Code of="command" text={collectCommand(secret)} />
+        {secret === undefined ? (
+          <p class="hint">
+            The site’s secret goes in the place of <code>SITE_SECRET</code>. It was shown when the site was
+            made.{" "}
+            <button type="button" class="plain" onClick={replaceSecret} disabled={busy}>
+              Make a new one
+            </button>{" "}
+            (the old one stops working).
+          </p>
+        ) : (
+          <p class="secret" role="status">
+            <strong>The site’s secret is in the command above, and is shown only now.</strong> Keep it: it
+            writes events for this site and reads nothing.
+          </p>
+        )}
+        <p class="hint">
+          Clients that batch and retry: <a href="/scripts/beacon.mjs">JavaScript</a>,{" "}
+          <a href="/scripts/beacon.py">Python</a>, <a href="/scripts/beacon.php">PHP</a>.
+        </p>
+      </section>
+      <Sharing site={site} />
+      <p class="problem" role="alert">
+        {problem}
+      </p>
+    </div>
+  )
+}
+
+/** A path is enough for `url`: the site's domain is assumed. `visitor` stands for address and User-Agent. */
+const collectCommand = (secret = "SITE_SECRET"): string =>
+  [
+    `curl ${location.origin}/api/v1/collect`,
+    `  -H 'Authorization: Bearer ${secret}'`,
+    `  -H 'Content-Type: application/json'`,
+    `  -d '{"url":"/","visitor":"me"}'`
+  ].join(" \\\n")
+
+const Sharing = ({ site }: { readonly site: Site }) => {
+  const [isPublic, setPublic] = useState(site.public)
+  const { busy, problem, run } = useChange()
+  const change = (wanted: boolean): void =>
+    run(async (ask) => {
+      const changed = await ask<Site>(`/api/v1/sites/${site.id}`, {
+        method: "PATCH",
+        json: { public: wanted }
+      })
+      setPublic(changed.public)
+    })
+  return (
+    <section>
+      <h2>Who may see the figures</h2>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isPublic}
+          disabled={busy}
+          onChange={(event) => change(event.currentTarget.checked)}
+        />
+        Everybody who has the link
+      </label>
+      {isPublic && (
+        <Code of="link" text={`${location.origin}${formatView({ ...emptyView, site: site.id })}`} />
+      )}
+      <p class="problem" role="alert">
+        {problem}
+      </p>
+    </section>
+  )
+}
+
+/** One change at a time, and what the server had against it. */
+const useChange = () => {
+  const { ask, onUnknownKey } = useSession()
+  const [busy, setBusy] = useState(false)
+  const [problem, setProblem] = useState<string>()
+  const change = async (body: (with_: typeof ask) => Promise<void>): Promise<void> => {
+    setBusy(true)
+    setProblem(undefined)
+    try {
+      await body(ask)
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      if (error.status === 401) return onUnknownKey()
+      setProblem(error.message)
+    }
+    setBusy(false)
+  }
+  return { busy, problem, run: (body: Parameters<typeof change>[0]): void => void change(body) }
+}

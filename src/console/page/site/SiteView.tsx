@@ -1,0 +1,88 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
+import type { SiteStats } from "../api/Contract.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
+import { Chart } from "../figures/Chart.tsx"
+import { DropsPanel } from "../figures/DropsPanel.tsx"
+import { FilterChips } from "../figures/FilterChips.tsx"
+import { LivePanel } from "../figures/LivePanel.tsx"
+import { Panel, panels } from "../figures/Panel.tsx"
+import { PeriodBar } from "../figures/PeriodBar.tsx"
+import { Tiles } from "../figures/Tiles.tsx"
+import { useNavigation } from "../view/Navigation.tsx"
+import { readQuery } from "../view/View.ts"
+
+interface SiteViewProps {
+  readonly site: SiteStats["site"]
+  /** the path below which its figures are read */
+  readonly base: string
+  readonly isShared?: boolean
+  readonly setup?: ComponentChildren
+  readonly welcome?: string | undefined
+}
+
+const refreshMillis = 60_000
+
+/** Everything that is counted of a site, for the view in the address bar. */
+export const SiteView = ({ base, isShared = false, setup, site, welcome }: SiteViewProps) => {
+  const { view } = useNavigation()
+  const stats = useAnswer<SiteStats>(`${base}/stats?${readQuery(view)}`, refreshMillis)
+  const heading = useFocusOnce()
+  useEffect(() => {
+    document.title = `${site.name} · Signalbox`
+  }, [site.name])
+
+  const summary = stats.data?.summary
+  return (
+    <>
+      <div class="site-heading">
+        <h1 ref={heading} tabIndex={-1}>
+          {site.name}
+        </h1>
+        <p class="hint">
+          {site.domain} · {site.timezone}
+          {isShared && <span class="badge">Shared view</span>}
+        </p>
+        {welcome !== undefined && <p role="status">{welcome}</p>}
+      </div>
+      <LivePanel base={base} />
+      <div class="toolbar">
+        <PeriodBar />
+        <FilterChips />
+      </div>
+      <section class="figures" aria-label="Figures of the period" aria-busy={stats.isOld}>
+        <Tiles stats={stats.data} />
+        <Chart stats={stats.data} />
+      </section>
+      {summary !== undefined && summary.visitors === 0 && !stats.isOld && <NothingHere />}
+      <div class="panels">
+        {panels.map((panel) => (
+          <Panel key={panel.name} panel={panel} base={base} visitors={summary?.visitors ?? 0} />
+        ))}
+        {!isShared && <DropsPanel base={base} />}
+      </div>
+      {setup}
+    </>
+  )
+}
+
+const NothingHere = () => {
+  const { view } = useNavigation()
+  const isFiltered = Object.keys(view.filters).length > 0
+  return (
+    <p class="nothing">
+      {isFiltered
+        ? "No visit of this period passes the filters. Remove one, or choose a longer period."
+        : "No visits in this period. Choose a longer one."}
+    </p>
+  )
+}
+
+/** Whoever came here by keyboard goes on reading from the heading: what had the focus is gone. */
+const useFocusOnce = () => {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useLayoutEffect(() => {
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true })
+  }, [])
+  return heading
+}

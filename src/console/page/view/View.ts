@@ -1,0 +1,114 @@
+/** What is looked at. All of it is in the address bar, so that a link opens the same view; the key never is. */
+export interface View {
+  readonly site: string | undefined
+  readonly period: Period
+  readonly filters: Filters
+  /** which tab of a panel is open, where it is not the first */
+  readonly tabs: Readonly<Record<string, string>>
+}
+
+export type Period =
+  | { readonly name: PresetName }
+  /** dates, both inclusive, in the site's zone */
+  | { readonly name: "custom"; readonly from: string; readonly to: string }
+
+export type PresetName = (typeof presets)[number]
+
+export const presets = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
+
+const defaultPeriod: Period = { name: "30d" }
+
+/** What a view can be narrowed to, as the API names it. Source: spec 2 A, Filters; decisions, Analytics. */
+export const filterNames = [
+  "page",
+  "entry",
+  "exit",
+  "source",
+  "channel",
+  "referrer",
+  "campaign",
+  "medium",
+  "term",
+  "content",
+  "country",
+  "browser",
+  "os",
+  "device",
+  "event",
+  "hostname"
+] as const
+
+export type FilterName = (typeof filterNames)[number]
+export type Filters = Readonly<Partial<Record<FilterName, string>>>
+
+/** Panels whose open tab is kept in the address bar. */
+export const panelNames = ["pages", "sources", "devices"] as const
+
+/** How the API says "unknown" in a filter. */
+export const unknownValue = "(none)"
+
+export const emptyView: View = { site: undefined, period: defaultPeriod, filters: {}, tabs: {} }
+
+const isPreset = (name: string | null): name is PresetName => presets.some((preset) => preset === name)
+
+const periodOf = (query: URLSearchParams): Period => {
+  const name = query.get("period")
+  const [from, to] = [query.get("from"), query.get("to")]
+  if (name === "custom" && from !== null && to !== null) return { name, from, to }
+  return isPreset(name) ? { name } : defaultPeriod
+}
+
+const picked = (query: URLSearchParams, names: ReadonlyArray<string>): Record<string, string> =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = query.get(name)
+      return value === null || value === "" ? [] : [[name, value]]
+    })
+  )
+
+/** Reads a query string; what it does not know is left out. */
+export const parseView = (search: string): View => {
+  const query = new URLSearchParams(search)
+  return {
+    site: query.get("site") ?? undefined,
+    period: periodOf(query),
+    filters: picked(query, filterNames),
+    tabs: picked(query, panelNames)
+  }
+}
+
+/** The address of a view: what is as usual is left out. */
+export const formatView = ({ filters, period, site, tabs }: View): string => {
+  const query = new URLSearchParams()
+  if (site !== undefined) query.set("site", site)
+  if (period.name !== defaultPeriod.name) setPeriod(query, period)
+  for (const [name, value] of Object.entries({ ...filters, ...tabs })) query.set(name, value)
+  const text = query.toString()
+  return text === "" ? "/" : `/?${text}`
+}
+
+const setPeriod = (query: URLSearchParams, period: Period): void => {
+  query.set("period", period.name)
+  if (period.name !== "custom") return
+  query.set("from", period.from)
+  query.set("to", period.to)
+}
+
+/** What the reads of the API are asked with. */
+export const readQuery = ({ filters, period }: View): string => {
+  const query = new URLSearchParams()
+  setPeriod(query, period)
+  for (const [name, value] of Object.entries(filters)) query.set(name, value)
+  return query.toString()
+}
+
+/** The view narrowed to the value; an unknown value is `null`. */
+export const withFilter = (view: View, name: FilterName, value: string | null): View => ({
+  ...view,
+  filters: { ...view.filters, [name]: value ?? unknownValue }
+})
+
+export const withoutFilter = (view: View, name: FilterName): View => {
+  const { [name]: _removed, ...filters } = view.filters
+  return { ...view, filters }
+}
