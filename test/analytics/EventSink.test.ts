@@ -54,7 +54,7 @@ describe("the event sink", () => {
       yield* sink.write(sinkBatch([view(0), view(1), view(2, { visitor: 5n })]))
       yield* sink.write(sinkBatch([view(3)], { from: 3 }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 4))
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
       assert.strictEqual(sink.stats().recomputed, 0)
     }).pipe(Effect.provide(TestStores.layer))
   )
@@ -76,7 +76,7 @@ describe("the event sink", () => {
             assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
             yield* sink.write(batch)
             assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
-            assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+            assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
           }).pipe(Effect.provide(failing(table, 2, when).pipe(Layer.provideMerge(TestStores.layer))))
       )
     }
@@ -90,7 +90,7 @@ describe("the event sink", () => {
       assert.deepStrictEqual(yield* storedSeqs, [])
       yield* sink.write(batch)
       assert.deepStrictEqual(yield* storedSeqs, range(0, 3))
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(failing("events", 1, "lost").pipe(Layer.provideMerge(TestStores.layer))))
   )
 
@@ -103,7 +103,7 @@ describe("the event sink", () => {
       yield* after.write(sinkBatch(events, { recovering: true }))
       yield* after.write(sinkBatch(events, { recovering: true }))
       assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(TestStores.layer))
   )
 
@@ -111,11 +111,11 @@ describe("the event sink", () => {
     Effect.gen(function* () {
       const sink = yield* EventSink.make()
       yield* sink.write(sinkBatch([view(0), view(50)]))
-      assert.strictEqual((yield* visitsInStore).length, 2)
+      assert.strictEqual((yield* visitsInStore()).length, 2)
       yield* sink.write(sinkBatch([view(25)], { from: 2 }))
-      assert.strictEqual((yield* visitsInStore).length, 1)
+      assert.strictEqual((yield* visitsInStore()).length, 1)
       yield* sink.write(sinkBatch([view(-10 + 0.5, { ts: midnight })], { from: 3 }))
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(TestStores.layer))
   )
 
@@ -144,12 +144,12 @@ describe("the event sink", () => {
         const next = restart ? yield* EventSink.make() : sink
         yield* next.write({ ...batch, recovering: restart })
         assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
-        const found = yield* visitsInStore
+        const found = yield* visitsInStore()
         assert.deepStrictEqual(
           found.map(({ engaged_ms }) => engaged_ms),
           [60_000, 60_000]
         )
-        assert.deepStrictEqual(found, yield* visitsByDefinition)
+        assert.deepStrictEqual(found, yield* visitsByDefinition())
       }).pipe(Effect.provide(visits.pipe(Layer.provideMerge(TestStores.layer))))
     )
   }
@@ -163,7 +163,7 @@ describe("the event sink", () => {
       })
       yield* sink.write(sinkBatch(past))
       assert.deepStrictEqual(yield* storedSeqs, range(0, past.length))
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(TestStores.layer))
   )
 
@@ -173,9 +173,9 @@ describe("the event sink", () => {
       const restarted = yield* EventSink.make()
       yield* restarted.write(sinkBatch([view(2)], { logId: testLogId + 1n }))
       assert.strictEqual(restarted.stats().recomputed, 1)
-      const [visit] = yield* visitsInStore
+      const [visit] = yield* visitsInStore()
       assert.strictEqual(visit?.pageviews, 3)
-      assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+      assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(TestStores.layer))
   )
 })
@@ -235,7 +235,7 @@ layer(TestStores.layer)("visits in the store", (it) => {
           from += size
         }
         assert.deepStrictEqual(yield* storedSeqs, range(0, events.length))
-        assert.deepStrictEqual(yield* visitsInStore, yield* visitsByDefinition)
+        assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
       }
     })
   )

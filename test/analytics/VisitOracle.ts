@@ -1,95 +1,129 @@
 import { Effect } from "effect"
+import { visitColumns } from "#streams/analytics/VisitColumns.ts"
+import { attributeColumns } from "#streams/analytics/VisitEvent.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { storedEvent } from "./Events.ts"
 
-/** A visit as both the store and the oracle describe it. */
-export interface DescribedVisit {
-  readonly site: string
+/** A row of `visits` in all of its columns but the version, the visitor as text. */
+export interface DescribedVisit extends Readonly<Record<string, unknown>> {
   readonly day: string
   readonly visitor: string
   readonly start: number
+  readonly part: number
   readonly pageviews: number
-  readonly events: number
-  readonly length_s: number
-  readonly source: string
-  readonly pages: ReadonlyArray<string>
-  readonly page_s: ReadonlyArray<number>
-  readonly goals: ReadonlyArray<string>
   readonly engaged_ms: number
-  readonly single: number
-  readonly previous_last: number
 }
 
-export const visitsInStore = Effect.flatMap(ClickHouse, (clickhouse) =>
-  clickhouse.query<DescribedVisit>(
-    `SELECT site, day, toString(visitor) AS visitor, start, pageviews, events, length_s, source, pages, page_s, goals,
-      engaged_ms, single, previous_last
-    FROM visits FINAL ORDER BY site, day, visits.visitor, start`
-  )
-)
+const described = visitColumns
+  .map(({ name }) => name)
+  .filter((name) => !["site", "visitor", "ver", "deleted"].includes(name))
+  .join(", ")
+
+/** The visits of a site as they are stored; `site` is its parameter. */
+export const storedStatement = `
+SELECT ${described}, toString(visits.visitor) AS visitor
+FROM visits FINAL WHERE site = {site:String} ORDER BY day, visits.visitor, start, part`
+
+/** A row ends after so many page views and events, and with the last within an hour of its first. */
+const rowHits = 1000
+const rowSeconds = 3600
+
+const firsts = ["hostname", ...attributeColumns]
 
 /**
  * The same from `events` alone, by window functions: whoever was not active for 30 minutes opens a visit. What the pings
  * of a page view credit in sequence, each clamped to the time elapsed less what is credited, is in closed form
  * S(n) + min(0, min over k of elapsed(k) - S(k)), where S(k) is the sum of the first k pings.
  */
-const definition = `
+export const definitionStatement = `
 WITH
-  identity AS (SELECT *, row_number() OVER (PARTITION BY site, day, visitor ORDER BY ts, log_id, seq) AS place FROM events),
+  identity AS (
+    SELECT *, ts, row_number() OVER (PARTITION BY day, visitor ORDER BY ts, log_id, seq) AS place
+    FROM events WHERE site = {site:String}
+  ),
   pings AS (
-    SELECT e.site AS site, e.day AS day, e.visitor AS visitor, e.place AS place, any(e.ts) AS ts,
+    SELECT e.day AS day, e.visitor AS visitor, e.place AS place, any(e.ts) AS ts,
       any(e.engaged_ms) AS sent, max(v.place) AS view_place, argMax(v.ts, v.place) AS view_ts
     FROM identity AS e
     INNER JOIN (SELECT * FROM identity WHERE kind = 'pageview' AND pv != '') AS v
-      ON v.site = e.site AND v.day = e.day AND v.visitor = e.visitor AND v.pv = e.pv
+      ON v.day = e.day AND v.visitor = e.visitor AND v.pv = e.pv
     WHERE e.kind = 'engage' AND v.place < e.place
-    GROUP BY site, day, visitor, place
+    GROUP BY day, visitor, place
     HAVING dateDiff('millisecond', view_ts, ts) <= 86400000
   ),
   sums AS (
-    SELECT site, day, visitor, view_place, dateDiff('millisecond', view_ts, ts) AS elapsed,
-      sum(toInt64(sent)) OVER (PARTITION BY site, day, visitor, view_place ORDER BY place ROWS UNBOUNDED PRECEDING) AS so_far
+    SELECT day, visitor, view_place, dateDiff('millisecond', view_ts, ts) AS elapsed,
+      sum(toInt64(sent)) OVER (PARTITION BY day, visitor, view_place ORDER BY place ROWS UNBOUNDED PRECEDING) AS so_far
     FROM pings
   ),
   credits AS (
-    SELECT site, day, visitor, view_place, max(so_far) + least(0, min(elapsed - so_far)) AS credit
-    FROM sums GROUP BY site, day, visitor, view_place
+    SELECT day, visitor, view_place, max(so_far) + least(0, min(elapsed - so_far)) AS credit
+    FROM sums GROUP BY day, visitor, view_place
   ),
   activity AS (
-    SELECT site, day, visitor, place, ts, true AS is_hit FROM identity WHERE kind != 'engage'
+    SELECT day, visitor, place, ts, true AS is_hit FROM identity WHERE kind != 'engage'
     UNION ALL
-    SELECT site, day, visitor, place, ts, false AS is_hit FROM pings
+    SELECT day, visitor, place, ts, false AS is_hit FROM pings
   ),
   gaps AS (
     SELECT *, dateDiff('millisecond', lagInFrame(ts, 1, ts) OVER w, ts) > 1800000 AS is_gap FROM activity
-    WINDOW w AS (PARTITION BY site, day, visitor ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
+    WINDOW w AS (PARTITION BY day, visitor ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
   ),
   numbered AS (
-    SELECT *, sum(is_gap) OVER (PARTITION BY site, day, visitor ORDER BY place ROWS UNBOUNDED PRECEDING) AS visit FROM gaps
+    SELECT *, sum(is_gap) OVER (PARTITION BY day, visitor ORDER BY place ROWS UNBOUNDED PRECEDING) AS nth FROM gaps
   ),
   hits AS (
-    SELECT n.visit AS visit, i.site AS site, i.day AS day, i.visitor AS visitor, i.place AS place, i.ts AS ts,
-      i.kind AS kind, i.path AS path, i.name AS name, i.source AS source, c.credit AS credit
+    SELECT n.nth AS nth, i.day AS day, i.visitor AS visitor, i.place AS place, i.kind AS kind, i.path AS path,
+      i.name AS name, toUInt32(intDiv(toUnixTimestamp64Milli(i.ts), 1000)) AS second, c.credit AS credit,
+      ${firsts.map((name) => `first_value(i.${name}) OVER v AS ${name}`).join(", ")},
+      row_number() OVER v AS nth_hit,
+      row_number() OVER (PARTITION BY i.day, i.visitor, i.kind, i.path ORDER BY i.place) = 1 AS is_new
     FROM numbered AS n
-    INNER JOIN identity AS i ON i.site = n.site AND i.day = n.day AND i.visitor = n.visitor AND i.place = n.place
-    LEFT JOIN credits AS c
-      ON c.site = n.site AND c.day = n.day AND c.visitor = n.visitor AND c.view_place = toUInt64(n.place)
+    INNER JOIN identity AS i ON i.day = n.day AND i.visitor = n.visitor AND i.place = n.place
+    LEFT JOIN credits AS c ON c.day = n.day AND c.visitor = n.visitor AND c.view_place = toUInt64(n.place)
     WHERE n.is_hit
+    WINDOW v AS (PARTITION BY i.day, i.visitor, n.nth ORDER BY i.place ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
   ),
-  visits_found AS (
-    SELECT site, day, visitor, visit, toUInt32(toUnixTimestamp(min(ts))) AS start,
-      countIf(kind = 'pageview') AS pageviews, countIf(kind = 'event') AS events,
-      toUnixTimestamp(max(ts)) AS last, argMin(source, place) AS source, sum(credit) AS engaged_ms,
-      arraySort(groupArrayIf((place, path, toUnixTimestamp(ts)), kind = 'pageview')) AS page_hits,
-      arraySort(groupArrayIf((place, name), kind = 'event')) AS goal_hits
-    FROM hits GROUP BY site, day, visitor, visit
+  cuts AS (
+    SELECT day, visitor, nth,
+      arrayMap(hit -> hit.2, arraySort(groupArray((place, toUInt64(second))))) AS seconds,
+      arrayFold(
+        (row, second) -> if(second - row.1 > ${rowSeconds} OR row.2 = ${rowHits},
+          (second, toUInt64(1), row.3 + 1, arrayPushBack(row.4, row.3 + 1)),
+          (row.1, row.2 + 1, row.3 + 1, row.4)),
+        seconds, (seconds[1], toUInt64(0), toUInt64(0), emptyArrayUInt64())
+      ).4 AS firsts
+    FROM hits GROUP BY day, visitor, nth
+  ),
+  placed AS (
+    SELECT h.*, arrayCount(first -> first <= h.nth_hit, c.firsts) AS nth_row
+    FROM hits AS h INNER JOIN cuts AS c ON c.day = h.day AND c.visitor = h.visitor AND c.nth = h.nth
+  ),
+  found AS (
+    SELECT day, placed.visitor AS id, nth, nth_row, min(second) AS start, max(second) AS last,
+      countIf(kind = 'pageview') AS pageviews, countIf(kind = 'event') AS events, sum(credit) AS credited,
+      ${firsts.map((name) => `any(${name}) AS ${name}`).join(", ")},
+      arraySort(groupArrayIf((place, path, second, toUInt8(is_new)), kind = 'pageview')) AS page_hits,
+      arraySort(groupArrayIf((place, name, second, path), kind = 'event')) AS goal_hits
+    FROM placed GROUP BY day, id, nth, nth_row
+  ),
+  found_rows AS (
+    SELECT *, toUInt32(nth_row) AS part, last - start AS length_s,
+      lagInFrame(last, 1, 0) OVER (PARTITION BY day, id ORDER BY nth, nth_row
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS previous_last,
+      if(count() OVER whole = 1, 0, min(start) OVER whole) AS visit,
+      toUInt8(nth_row < max(nth_row) OVER whole) AS more,
+      if(nth_row = 0, sum(credited) OVER whole, 0) AS engaged_ms,
+      page_hits.2 AS pages, arrayMap(at -> at - start, page_hits.3) AS page_s, page_hits.4 AS page_new,
+      goal_hits.2 AS goals, arrayMap(at -> at - start, goal_hits.3) AS goal_s, goal_hits.4 AS goal_pages
+    FROM found
+    WINDOW whole AS (PARTITION BY day, id, nth)
   )
-SELECT site, day, toString(visitor) AS visitor, start, pageviews, events, last - start AS length_s, source,
-  page_hits.2 AS pages, arrayMap(second -> second - start, page_hits.3) AS page_s, goal_hits.2 AS goals, engaged_ms,
-  toUInt8(count() OVER (PARTITION BY site, day, v.visitor) = 1) AS single,
-  lagInFrame(last, 1, 0) OVER (PARTITION BY site, day, v.visitor ORDER BY start
-    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS previous_last
-FROM visits_found AS v ORDER BY site, day, v.visitor, start`
+SELECT ${described}, toString(id) AS visitor FROM found_rows ORDER BY day, id, start, part`
 
-export const visitsByDefinition = Effect.flatMap(ClickHouse, (clickhouse) =>
-  clickhouse.query<DescribedVisit>(definition)
-)
+const run = (statement: string) => (site: string) =>
+  Effect.flatMap(ClickHouse, (clickhouse) => clickhouse.query<DescribedVisit>(statement, { site }))
+
+export const visitsInStore = (site = storedEvent().site) => run(storedStatement)(site)
+
+export const visitsByDefinition = (site = storedEvent().site) => run(definitionStatement)(site)
