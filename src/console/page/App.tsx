@@ -4,8 +4,9 @@ import { makeAsk, type Refused } from "./api/Ask.ts"
 import { type Session, SessionProvider } from "./api/Session.ts"
 import { KeyForm } from "./parts/KeyForm.tsx"
 import { PageHeader } from "./parts/PageHeader.tsx"
-import { Rooms } from "./parts/Rooms.tsx"
+import { Rooms, RoomsLight } from "./parts/Rooms.tsx"
 import { TroubleNote } from "./parts/TroubleNote.tsx"
+import { useReadiness } from "./parts/UseReadiness.ts"
 import { OwnSites } from "./site/OwnSites.tsx"
 import { SharedSite } from "./site/SharedSite.tsx"
 import { useNavigation } from "./view/Navigation.tsx"
@@ -18,6 +19,7 @@ export const App = () => {
   const [notice, setNotice] = useState<string>()
   const [isAsking, setAsking] = useState(false)
   const { report, troubles } = useTroubles()
+  const readiness = useReadiness()
 
   const onUnknownKey = useCallback(() => {
     setKey(undefined)
@@ -44,15 +46,16 @@ export const App = () => {
     setNotice("The key is forgotten.")
   }
 
+  const rooms = <Rooms readiness={readiness} />
   const keyForm = (
     <div class="entrance">
       <KeyForm onKey={onKey} notice={notice} />
-      <Rooms />
+      {rooms}
     </div>
   )
   const body =
     key !== undefined ? (
-      <OwnSites />
+      <OwnSites rooms={rooms} />
     ) : view.site !== undefined && !isAsking ? (
       <SharedSite id={view.site} otherwise={keyForm} />
     ) : (
@@ -62,6 +65,7 @@ export const App = () => {
     <SessionProvider value={session}>
       <PageHeader
         hasKey={key !== undefined}
+        rooms={<RoomsLight readiness={readiness} />}
         isKeyAsked={isAsking || view.site === undefined}
         onForget={forget}
         onAsk={() => setAsking(true)}

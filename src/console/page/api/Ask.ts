@@ -55,7 +55,7 @@ const wordsOf = (status: number, body: unknown): string =>
 
 /** Too many requests, a store that is away, a proxy in between: these pass by themselves. */
 const retryOf = ({ headers, status }: Response): number | undefined => {
-  if (status !== 429 && status < 500) return undefined
   const seconds = Number(headers.get("retry-after") ?? "")
-  return seconds > 0 ? seconds * 1000 : unansweredRetryMillis
+  if (seconds > 0) return seconds * 1000
+  return status === 429 || status >= 500 ? unansweredRetryMillis : undefined
 }

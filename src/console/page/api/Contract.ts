@@ -1,9 +1,12 @@
 /** What the API answers with, as its schemas have it; nothing of them is in the built page. */
 export type { Site } from "#schemas/analytics/Site.ts"
 export type { Realtime, SiteStats, Summary } from "#schemas/analytics/Stats.ts"
+import type { Drops as DropsSchema } from "#schemas/analytics/Drops.ts"
 import type { CreatedSite as Created, Site } from "#schemas/analytics/Site.ts"
 
 export type CreatedSite = Created
+export type Drops = typeof DropsSchema.Type
+export type { DropReason, BotCategory } from "#schemas/analytics/Drops.ts"
 
 export interface SiteList {
   readonly sites: ReadonlyArray<Site>
@@ -20,10 +23,6 @@ export interface BreakdownRow {
 export interface Breakdown {
   readonly dimension: string
   readonly rows: ReadonlyArray<BreakdownRow>
-}
-
-export interface Drops {
-  readonly drops: ReadonlyArray<{ readonly day: string; readonly reason: string; readonly count: number }>
 }
 
 /** `/readyz`, with 200 and with 503 alike. */

@@ -8,9 +8,9 @@ export interface Change {
 
 const same = (text: string): Change => ({ text, verdict: "same" })
 
-/** In percent of what it was. */
-export const relativeChange = (now: number, before: number): Change => {
-  if (before === 0) return same(now === 0 ? "no change" : "from zero")
+/** In percent of what it was; undefined where it was nothing. */
+export const relativeChange = (now: number, before: number): Change | undefined => {
+  if (before === 0) return undefined
   const share = now / before - 1
   if (Math.abs(share) < 0.005) return same("no change")
   return { text: signed(share, formatShare(Math.abs(share))), verdict: share > 0 ? "better" : "worse" }

@@ -1,11 +1,14 @@
-import type { Drops } from "../api/Contract.ts"
+import type { BotCategory, DropReason, Drops } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
+import { useNavigation } from "../view/Navigation.tsx"
 import { formatCount } from "./Format.ts"
+import { Tabs } from "./Tabs.tsx"
 
 const refreshMillis = 60_000
+const rowsMax = 12
 
 /** Why an event does not count. */
-const reasons: Readonly<Record<string, string>> = {
+const reasons: Readonly<Record<DropReason, string>> = {
   bot: "Bots and crawlers",
   spam: "Referrer spam",
   hostname: "Pages of another host name",
@@ -15,30 +18,61 @@ const reasons: Readonly<Record<string, string>> = {
   late: "More than 7 days old"
 }
 
+/** What bots are there for. */
+const categories: Readonly<Record<BotCategory, string>> = {
+  search: "search engine",
+  ai: "AI",
+  seo: "SEO",
+  ads: "advertising",
+  preview: "link preview",
+  feed: "feed reader",
+  monitor: "monitoring",
+  archive: "archive",
+  security: "security",
+  library: "program",
+  browser: "unattended browser",
+  other: ""
+}
+
+interface DropRow {
+  readonly label: string
+  readonly hint?: string
+  readonly count: number
+}
+
+const tabs = [
+  { name: "reasons", label: "Reasons" },
+  { name: "bots", label: "Bots" }
+] as const
+
 /** What was sent and is in no figure: so that a figure that seems too small can be understood. */
 export const DropsPanel = ({ base }: { readonly base: string }) => {
+  const { view } = useNavigation()
   const { data } = useAnswer<Drops>(`${base}/drops`, refreshMillis)
-  const totals = new Map<string, number>()
-  for (const { count, reason } of data?.drops ?? []) totals.set(reason, (totals.get(reason) ?? 0) + count)
-  const rows = [...totals].sort(([, a], [, b]) => b - a)
-  const most = rows[0]?.[1] ?? 0
+  const open = view.tabs.drops === "bots" ? "bots" : "reasons"
+  const rows = (open === "bots" ? byBot : byReason)(data?.drops ?? [])
+  const most = rows[0]?.count ?? 0
   return (
-    <section class="panel drops" aria-labelledby="drops-title" aria-busy={data === undefined}>
+    <section class="panel" aria-labelledby="drops-title" aria-busy={data === undefined}>
       <header>
         <h2 id="drops-title">Not counted</h2>
-        <span class="hint">last 30 days</span>
+        <Tabs panel="drops" title="Not counted" tabs={tabs} open={open} />
       </header>
       <div class="panel-columns hint" aria-hidden="true">
-        <span>Why</span>
+        <span>In the last 30 days</span>
         <span class="count">Events</span>
       </div>
-      {data !== undefined && rows.length === 0 && <p class="hint">Everything that was sent is counted.</p>}
+      {data !== undefined && rows.length === 0 && (
+        <p class="hint">{open === "bots" ? "No bot was seen." : "Everything that was sent is counted."}</p>
+      )}
       <ol class="rows" aria-label="Events that do not count">
-        {rows.map(([reason, count]) => (
-          <li key={reason}>
+        {rows.map(({ count, hint, label }) => (
+          <li key={label}>
             <div class="row">
               <span class="bar" style={{ width: `${(count / most) * 100}%` }} />
-              <span class="value">{reasons[reason] ?? reason}</span>
+              <span class="value">
+                {label} {hint !== undefined && <span class="hint">{hint}</span>}
+              </span>
               <span class="count">{formatCount(count)}</span>
             </div>
           </li>
@@ -46,4 +80,23 @@ export const DropsPanel = ({ base }: { readonly base: string }) => {
       </ol>
     </section>
   )
+}
+
+const byReason = (drops: Drops["drops"]): ReadonlyArray<DropRow> =>
+  mostFirst(drops.map(({ count, reason }) => ({ label: reasons[reason] ?? reason, count })))
+
+const byBot = (drops: Drops["drops"]): ReadonlyArray<DropRow> =>
+  mostFirst(
+    drops.flatMap(({ bot, count }) =>
+      bot === null ? [] : [{ label: bot.name, hint: categories[bot.category] ?? bot.category, count }]
+    )
+  )
+
+/** Rows of the same name as one. */
+const mostFirst = (rows: ReadonlyArray<DropRow>): ReadonlyArray<DropRow> => {
+  const totals = new Map<string, DropRow>()
+  for (const row of rows) {
+    totals.set(row.label, { ...row, count: row.count + (totals.get(row.label)?.count ?? 0) })
+  }
+  return [...totals.values()].sort((a, b) => b.count - a.count).slice(0, rowsMax)
 }

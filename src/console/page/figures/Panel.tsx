@@ -6,16 +6,17 @@ import {
   type FilterName,
   readQuery,
   unknownValue,
-  type View,
+  type PanelName,
   withFilter,
   withoutFilter
 } from "../view/View.ts"
 import { formatCount, formatShare } from "./Format.ts"
 import { dimensionWords, valueLabel } from "./Labels.ts"
 import { PanelEmpty } from "./PanelEmpty.tsx"
+import { Tabs } from "./Tabs.tsx"
 
 interface PanelKind {
-  readonly name: string
+  readonly name: PanelName
   readonly title: string
   /** the first one is open at first */
   readonly dimensions: readonly [FilterName, ...ReadonlyArray<FilterName>]
@@ -53,7 +54,14 @@ export const Panel = ({ base, panel, visitors }: PanelProps) => {
     <section class="panel" aria-labelledby={title} aria-busy={isOld}>
       <header>
         <h2 id={title}>{panel.title}</h2>
-        {panel.dimensions.length > 1 && <Tabs panel={panel} open={dimension} />}
+        {panel.dimensions.length > 1 && (
+          <Tabs
+            panel={panel.name}
+            title={panel.title}
+            open={dimension}
+            tabs={panel.dimensions.map((name) => ({ name, label: dimensionWords[name].many }))}
+          />
+        )}
       </header>
       <div class="panel-columns hint" aria-hidden="true">
         <span>{dimensionWords[shown].one}</span>
@@ -84,30 +92,6 @@ export const Panel = ({ base, panel, visitors }: PanelProps) => {
         </button>
       )}
     </section>
-  )
-}
-
-const Tabs = ({ open, panel }: { readonly panel: PanelKind; readonly open: FilterName }) => {
-  const { view } = useNavigation()
-  const viewOf = (dimension: FilterName): View => {
-    const { [panel.name]: _before, ...others } = view.tabs
-    return {
-      ...view,
-      tabs: dimension === panel.dimensions[0] ? others : { ...others, [panel.name]: dimension }
-    }
-  }
-  return (
-    <nav aria-label={`${panel.title} by`}>
-      <ul class="tabs">
-        {panel.dimensions.map((dimension) => (
-          <li key={dimension}>
-            <ViewLink to={viewOf(dimension)} replace isCurrent={dimension === open}>
-              {dimensionWords[dimension].many}
-            </ViewLink>
-          </li>
-        ))}
-      </ul>
-    </nav>
   )
 }
 

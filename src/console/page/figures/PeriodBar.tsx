@@ -2,13 +2,14 @@ import { useState } from "preact/hooks"
 import { useNavigation, ViewLink } from "../view/Navigation.tsx"
 import { type PresetName, presets } from "../view/View.ts"
 
-const words: Readonly<Record<PresetName, string>> = {
-  today: "Today",
-  "24h": "24 h",
-  "7d": "7 days",
-  "30d": "30 days",
-  "90d": "90 days",
-  "12mo": "12 months"
+/** With a short form for narrow screens. */
+const words: Readonly<Record<PresetName, readonly [long: string, short: string]>> = {
+  today: ["Today", "Today"],
+  "24h": ["24 hours", "24 h"],
+  "7d": ["7 days", "7 d"],
+  "30d": ["30 days", "30 d"],
+  "90d": ["90 days", "90 d"],
+  "12mo": ["12 months", "12 mo"]
 }
 
 /** Chooses the period: one of the usual ones, or dates. */
@@ -22,7 +23,10 @@ export const PeriodBar = () => {
         {presets.map((name) => (
           <li key={name}>
             <ViewLink to={{ ...view, period: { name } }} isCurrent={view.period.name === name}>
-              {words[name]}
+              <span class="long">{words[name][0]}</span>
+              <span class="short" aria-hidden="true">
+                {words[name][1]}
+              </span>
             </ViewLink>
           </li>
         ))}

@@ -6,7 +6,7 @@ interface Tile {
   readonly field: keyof Summary
   readonly label: string
   format(value: number): string
-  change(now: number, before: number): Change
+  change(now: number, before: number): Change | undefined
 }
 
 /** From here on a count has no room for all of its digits. */
@@ -29,6 +29,8 @@ const tiles: ReadonlyArray<Tile> = [
   { field: "avgDurationSec", label: "Visible time", format: formatDuration, change: relativeChange }
 ]
 
+const none: Change = { text: "–", verdict: "same" }
+
 /** The summary, each figure beside that of the period before. */
 export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
   <dl class="tiles">
@@ -41,7 +43,10 @@ export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
         <dd class="tile-change">
           {stats !== undefined && (
             <ChangeText
-              change={change(stats.summary[field], stats.previous[field])}
+              // Rates of no visits at all are zeros that mean nothing.
+              change={
+                stats.previous.visits === 0 ? undefined : change(stats.summary[field], stats.previous[field])
+              }
               before={format(stats.previous[field])}
             />
           )}
@@ -51,7 +56,12 @@ export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
   </dl>
 )
 
-const ChangeText = ({ before, change }: { readonly change: Change; readonly before: string }) => (
+interface ChangeTextProps {
+  readonly change: Change | undefined
+  readonly before: string
+}
+
+const ChangeText = ({ before, change = none }: ChangeTextProps) => (
   <span class={change.verdict} title={`${before} in the period before`}>
     {change.text}
     <span class="unseen"> against {before} in the period before</span>

@@ -1,14 +1,17 @@
+import type { ComponentChildren } from "preact"
 import { ViewLink } from "../view/Navigation.tsx"
 import { emptyView } from "../view/View.ts"
 
 interface PageHeaderProps {
   readonly hasKey: boolean
   readonly isKeyAsked: boolean
+  /** how the rooms are, in a word */
+  readonly rooms: ComponentChildren
   onForget(): void
   onAsk(): void
 }
 
-export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget }: PageHeaderProps) => (
+export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget, rooms }: PageHeaderProps) => (
   <header class="page-header">
     <ViewLink to={emptyView} class="wordmark">
       <svg viewBox="0 0 16 16" aria-hidden="true">
@@ -18,6 +21,7 @@ export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget }: PageHeaderPr
       Signalbox
     </ViewLink>
     <nav aria-label="Console">
+      {rooms}
       {hasKey && <ViewLink to={emptyView}>Sites</ViewLink>}
       <a href="/docs">API</a>
       {hasKey && (

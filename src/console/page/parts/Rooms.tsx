@@ -1,6 +1,4 @@
-import { useEffect, useState } from "preact/hooks"
 import type { Readiness, RoomComponent } from "../api/Contract.ts"
-import { whenVisible } from "../api/WhenVisible.ts"
 
 /** The rooms, and which parts of the server each of them stands on, as `/readyz` names them. */
 const rooms = [
@@ -8,32 +6,37 @@ const rooms = [
   { name: "Analytics", purpose: "events and figures", components: ["log", "clickhouse"] }
 ] as const
 
-const refreshMillis = 15_000
+interface RoomsProps {
+  readonly readiness: Readiness | "silent" | undefined
+}
 
-/** Which rooms are up. Needs no key. */
-export const Rooms = () => {
-  const readiness = useReadiness()
+/** Which rooms are up, and what the others lack. */
+export const Rooms = ({ readiness }: RoomsProps) => (
+  <section class="rooms" aria-labelledby="rooms-title">
+    <h2 id="rooms-title">Rooms</h2>
+    {readiness === undefined && <p class="hint">Asking the server …</p>}
+    {readiness === "silent" && <p role="status">The server does not answer. Trying again.</p>}
+    {typeof readiness === "object" && (
+      <>
+        {readiness.status === "draining" && <p role="status">The server is stopping.</p>}
+        <ul>
+          {rooms.map((room) => (
+            <Room key={room.name} {...room} {...stateOf(room.components, readiness)} />
+          ))}
+        </ul>
+      </>
+    )}
+  </section>
+)
+
+/** The rooms in a word. */
+export const RoomsLight = ({ readiness }: RoomsProps) => {
+  const { status, text } = sumOf(readiness)
   return (
-    <section class="rooms" aria-labelledby="rooms-title">
-      <h2 id="rooms-title">Rooms</h2>
-      {readiness === undefined && <p class="hint">Asking the server …</p>}
-      {readiness === "silent" && <p role="status">The server does not answer. Trying again.</p>}
-      {typeof readiness === "object" && (
-        <>
-          {readiness.status === "draining" && <p role="status">The server is stopping.</p>}
-          <ul>
-            {rooms.map((room) => (
-              <Room
-                key={room.name}
-                name={room.name}
-                purpose={room.purpose}
-                {...stateOf(room.components, readiness)}
-              />
-            ))}
-          </ul>
-        </>
-      )}
-    </section>
+    <span class="rooms-light" role="status">
+      <span class={`light ${status}`} aria-hidden="true" />
+      <span class="rooms-word">{text}</span>
+    </span>
   )
 }
 
@@ -44,12 +47,12 @@ interface RoomState {
 
 const words = { up: "up", degraded: "degraded", down: "down", off: "not running here" } as const
 
-const Room = ({
-  details,
-  name,
-  purpose,
-  status
-}: RoomState & { readonly name: string; readonly purpose: string }) => (
+interface RoomProps extends RoomState {
+  readonly name: string
+  readonly purpose: string
+}
+
+const Room = ({ details, name, purpose, status }: RoomProps) => (
   <li>
     <span class={`light ${status}`} aria-hidden="true" />
     <span class="room-name">
@@ -82,30 +85,13 @@ const stateOf = (names: ReadonlyArray<string>, { components }: Readiness): RoomS
   }
 }
 
-const useReadiness = (): Readiness | "silent" | undefined => {
-  const [readiness, setReadiness] = useState<Readiness | "silent">()
-  useEffect(() => {
-    const controller = new AbortController()
-    const { signal } = controller
-    const load = async (): Promise<void> => {
-      const report = await readReadiness(signal)
-      if (signal.aborted) return
-      setReadiness(report)
-      whenVisible(refreshMillis, load, signal)
-    }
-    void load()
-    return () => controller.abort()
-  }, [])
-  return readiness
-}
-
-/** A server that is not ready says so with 503 and the same body. */
-const readReadiness = async (signal: AbortSignal): Promise<Readiness | "silent"> => {
-  try {
-    const response = await fetch("/readyz", { signal, cache: "no-store", credentials: "omit" })
-    return (await response.json()) as Readiness
-  } catch {
-    // No connection, or a proxy's page in the server's place: the reader is told, and it is tried again.
-    return "silent"
-  }
+const sumOf = (readiness: RoomsProps["readiness"]): Pick<RoomState, "status"> & { readonly text: string } => {
+  if (readiness === undefined) return { status: "off", text: "" }
+  if (readiness === "silent") return { status: "down", text: "No answer" }
+  const states = rooms.map((room) => ({ name: room.name, ...stateOf(room.components, readiness) }))
+  const ailing =
+    states.find(({ status }) => status === "down") ?? states.find(({ status }) => status === "degraded")
+  return ailing === undefined
+    ? { status: "up", text: "All rooms up" }
+    : { status: ailing.status, text: `${ailing.name} ${words[ailing.status]}` }
 }

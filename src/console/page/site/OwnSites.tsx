@@ -1,7 +1,7 @@
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import type { CreatedSite, Site, SiteList } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
-import { Rooms } from "../parts/Rooms.tsx"
 import { useNavigation, ViewLink } from "../view/Navigation.tsx"
 import { emptyView, type View } from "../view/View.ts"
 import { NewSite } from "./NewSite.tsx"
@@ -11,7 +11,7 @@ import { SharedSite } from "./SharedSite.tsx"
 const refreshMillis = 30_000
 
 /** The sites of the key's owner: the one in the address bar, the list of them, or how to make the first. */
-export const OwnSites = () => {
+export const OwnSites = ({ rooms }: { readonly rooms: ComponentChildren }) => {
   const { go, view } = useNavigation()
   const { data } = useAnswer<SiteList>("/api/v1/sites", refreshMillis)
   const [made, setMade] = useState<ReadonlyArray<CreatedSite>>([])
@@ -23,7 +23,7 @@ export const OwnSites = () => {
     setMade((before) => [...before, created])
     go({ ...emptyView, site: created.site.id })
   }
-  if (view.site === undefined) return <SiteIndex sites={sites} onMade={onMade} />
+  if (view.site === undefined) return <SiteIndex sites={sites} onMade={onMade} rooms={rooms} />
 
   const site = sites.find(({ id }) => id === view.site)
   if (site === undefined) return <SharedSite id={view.site} otherwise={<UnknownSite />} />
@@ -43,11 +43,12 @@ const UnknownSite = () => (
 )
 
 interface SiteIndexProps {
+  readonly rooms: ComponentChildren
   readonly sites: ReadonlyArray<Site>
   onMade(created: CreatedSite): void
 }
 
-const SiteIndex = ({ onMade, sites }: SiteIndexProps) => (
+const SiteIndex = ({ onMade, rooms, sites }: SiteIndexProps) => (
   <div class="entrance">
     {sites.length === 0 ? (
       <NewSite onMade={onMade} isFirst />
@@ -71,7 +72,7 @@ const SiteIndex = ({ onMade, sites }: SiteIndexProps) => (
         </details>
       </section>
     )}
-    <Rooms />
+    {rooms}
   </div>
 )
 

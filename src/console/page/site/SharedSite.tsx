@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { makeAsk, Refused } from "../api/Ask.ts"
 import type { SiteStats } from "../api/Contract.ts"
+import { useSession } from "../api/Session.ts"
 import { whenVisible } from "../api/WhenVisible.ts"
 import { SiteView } from "./SiteView.tsx"
 
@@ -25,6 +26,7 @@ export const SharedSite = ({ id, otherwise }: SharedSiteProps) => {
 type Found = SiteStats["site"] | "asking" | "private"
 
 const usePublicSite = (base: string): Found => {
+  const { onTrouble } = useSession()
   const [found, setFound] = useState<Found>("asking")
   useEffect(() => {
     const controller = new AbortController()
@@ -34,15 +36,20 @@ const usePublicSite = (base: string): Found => {
       try {
         const { site } = await askAnonymously<SiteStats>(`${base}/stats?period=today`, { signal })
         setFound(site)
+        onTrouble(base, undefined)
       } catch (error) {
         if (signal.aborted) return
         if (!(error instanceof Refused)) throw error
-        if (error.retryMillis === undefined) setFound("private")
-        else whenVisible(error.retryMillis, look, signal)
+        if (error.retryMillis === undefined) return setFound("private")
+        onTrouble(base, error)
+        whenVisible(error.retryMillis, look, signal)
       }
     }
     void look()
-    return () => controller.abort()
-  }, [base])
+    return () => {
+      controller.abort()
+      onTrouble(base, undefined)
+    }
+  }, [base, onTrouble])
   return found
 }

@@ -4,7 +4,7 @@ export interface View {
   readonly period: Period
   readonly filters: Filters
   /** which tab of a panel is open, where it is not the first */
-  readonly tabs: Readonly<Record<string, string>>
+  readonly tabs: Readonly<Partial<Record<PanelName, string>>>
 }
 
 export type Period =
@@ -41,8 +41,10 @@ export const filterNames = [
 export type FilterName = (typeof filterNames)[number]
 export type Filters = Readonly<Partial<Record<FilterName, string>>>
 
-/** Panels whose open tab is kept in the address bar. */
-export const panelNames = ["pages", "sources", "devices"] as const
+/** What figures are listed in; their open tabs are kept in the address bar. */
+export const panelNames = ["pages", "sources", "countries", "devices", "goals", "drops"] as const
+
+export type PanelName = (typeof panelNames)[number]
 
 /** How the API says "unknown" in a filter. */
 export const unknownValue = "(none)"
