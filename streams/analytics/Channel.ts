@@ -1,55 +1,24 @@
-const searchEngines = new Set([
-  "Baidu",
-  "Bing",
-  "Brave",
-  "DuckDuckGo",
-  "Ecosia",
-  "Google",
-  "Kagi",
-  "Qwant",
-  "Startpage",
-  "Yahoo",
-  "Yandex"
-])
-const socialPlaces = new Set([
-  "Bluesky",
-  "Discord",
-  "Facebook",
-  "Hacker News",
-  "Instagram",
-  "LinkedIn",
-  "Lobsters",
-  "Medium",
-  "Pinterest",
-  "Product Hunt",
-  "Reddit",
-  "Stack Overflow",
-  "Telegram",
-  "TikTok",
-  "WhatsApp",
-  "X",
-  "YouTube"
-])
-const assistants = new Set(["ChatGPT", "Claude", "Gemini", "Perplexity"])
+import type { Campaign } from "./Campaign.ts"
+import { sourceOfCampaign, type Channel, type Source } from "./Sources.ts"
 
-/** The kind of place that an event came from, by its medium and the name of its source. */
-export const channelOf = (medium: string, source: string): string => {
-  return mediumChannel(medium.toLowerCase()) ?? sourceChannel(source)
+/**
+ * The channel of an event: what its campaign's medium says, else the kind of source that the campaign names, else the
+ * kind of place that the visitor came from. A campaign is never direct, though nobody else may have heard of its source.
+ */
+export const channelOf = (campaign: Campaign, from: Source): Channel =>
+  mediumChannel(campaign.medium.toLowerCase()) ??
+  (campaign.source === "" ? from.channel : campaignChannel(campaign.source, from))
+
+const mediumChannel = (medium: string): Channel | undefined => {
+  if (medium === "") return undefined
+  if (paidMedium.test(medium)) return "Paid"
+  if (/^(?:e[-_ ]?mail|newsletter)$/.test(medium)) return "Email"
+  if (medium.startsWith("affiliate")) return "Affiliates"
+  if (medium.startsWith("social") || medium === "sm") return "Social"
+  return medium === "organic" ? "Search" : undefined
 }
 
-const mediumChannel = (kind: string): string | undefined => {
-  if (kind === "") return undefined
-  if (/^(?:ppc|paid.*|.*cp[cmav]|display|banner|retargeting)$/.test(kind)) return "Paid"
-  if (/^e-?mail$|^newsletter$/.test(kind)) return "Email"
-  if (kind.startsWith("affiliate")) return "Affiliates"
-  if (kind.startsWith("social")) return "Social"
-  return kind === "organic" ? "Search" : undefined
-}
+const paidMedium = /^(?:ppc|paid.*|.*cp[cmav]|ads?|sem|display|banner|retargeting|remarketing|sponsored)$/
 
-const sourceChannel = (source: string): string => {
-  if (source === "") return "Direct"
-  if (source === "Gmail") return "Email"
-  if (socialPlaces.has(source)) return "Social"
-  if (searchEngines.has(source)) return "Search"
-  return assistants.has(source) ? "AI" : "Referral"
-}
+const campaignChannel = (utmSource: string, from: Source): Channel =>
+  sourceOfCampaign(utmSource)?.channel ?? (from.channel === "Direct" ? "Referral" : from.channel)

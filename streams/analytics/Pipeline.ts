@@ -107,6 +107,31 @@ const agent: Step = {
   }
 }
 
+/**
+ * Where the visitor came from: utm_source as it stands, else the referrer's place. Source: decisions, Analytics. Nobody
+ * came from a referrer that is spam, whoever vouches for the visitor.
+ */
+const source: Step = {
+  name: "source",
+  run(draft, sent, { campaign }, lookups) {
+    const from = referrerOf(sent.referrer, sent.site.domain, lookups.pageOf)
+    if (from.source.isSpam) return Drop.spam
+    draft.referrer = from.referrer
+    draft.source = from.source.name
+    draft.channel = from.source.channel
+    if (campaign !== undefined) {
+      draft.source = campaign.source || from.source.name
+      draft.channel = channelOf(campaign, from.source)
+      draft.utmSource = campaign.source
+      draft.utmMedium = campaign.medium
+      draft.utmCampaign = campaign.campaign
+      draft.utmTerm = campaign.term
+      draft.utmContent = campaign.content
+    }
+    return undefined
+  }
+}
+
 /** The CDN's or caller's word, else the address's country, else the time zone's. Source: decisions, Analytics. */
 const country: Step = {
   name: "country",
@@ -137,28 +162,8 @@ const visitor: Step = {
   }
 }
 
-/** Where the visitor came from: utm_source, else the referrer's place. */
-const source: Step = {
-  name: "source",
-  run(draft, sent, { campaign }, lookups) {
-    const from = referrerOf(sent.referrer, sent.site.domain, lookups.pageOf)
-    draft.referrer = from.referrer
-    draft.source = from.source
-    if (campaign !== undefined) {
-      draft.source = campaign.source || from.source
-      draft.utmSource = campaign.source
-      draft.utmMedium = campaign.medium
-      draft.utmCampaign = campaign.campaign
-      draft.utmTerm = campaign.term
-      draft.utmContent = campaign.content
-    }
-    draft.channel = channelOf(draft.utmMedium, draft.source)
-    return undefined
-  }
-}
-
 /** What every event goes through, in this order: faults before drops, what may end it before what costs. */
-export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent, country, visitor, source]
+export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent, source, country, visitor]
 
 /** The event to store, or why there is none. The address and the User-Agent end here. */
 export const process = (sent: Sent, lookups: Lookups): StoredEvent | Drop | FieldFault => {

@@ -1,14 +1,14 @@
 import { isWithin, type PageUrl } from "./PageUrl.ts"
-import { sourceNames } from "./SourceNames.ts"
+import { noSource, sourceOfApp, sourceOfHostname, type Source } from "./Sources.ts"
 
 export interface Referrer {
-  /** scheme, host and path: no query, no fragment; '' for none, for the site itself and for what is no http(s) URL */
+  /** scheme, host and path, or `android-app://` and package: no query, no fragment; '' where there is no source */
   readonly referrer: string
-  /** the name of the place, else its domain; '' as above */
-  readonly source: string
+  /** `noSource` for none, for the site itself and for what is no referrer */
+  readonly source: Source
 }
 
-const none: Referrer = { referrer: "", source: "" }
+const none: Referrer = { referrer: "", source: noSource }
 
 /** What the referrer of a page on `domain` says about where the visitor came from. */
 export const referrerOf = (
@@ -18,22 +18,21 @@ export const referrerOf = (
 ): Referrer => {
   if (text === null || text === "") return none
   const page = pageOf(text)
-  if (page === undefined || isWithin(page.hostname, domain)) return none
+  if (page === undefined) return appOf(text)
+  if (isWithin(page.hostname, domain)) return none
   const scheme = text.charAt(4) === ":" ? "http" : "https"
-  return { referrer: `${scheme}://${page.hostname}${page.path}`, source: sourceOf(page.hostname) }
-}
-
-/** The name for the hostname or the nearest domain above it that has one. */
-const sourceOf = (hostname: string): string => {
-  let domain = hostname
-  for (;;) {
-    const name = sourceNames.get(domain)
-    if (name !== undefined) return name
-    const dot = domain.indexOf(".")
-    if (dot < 0) return countrySearch.test(hostname) ? "Google" : hostname
-    domain = domain.slice(dot + 1)
+  return {
+    referrer: `${scheme}://${page.hostname}${page.path}`,
+    source: sourceOfHostname(page.hostname)
   }
 }
 
-/** google.de, google.co.uk and their sub-domains. */
-const countrySearch = /(?:^|\.)google\.(?:[a-z]{2,3}|com?\.[a-z]{2})$/
+/** Browsers on Android say which app opened the page. What may follow the package says nothing about the visitor. */
+const appOf = (text: string): Referrer => {
+  const packageName = appPattern.exec(text)?.[1]
+  if (packageName === undefined) return none
+  return { referrer: `android-app://${packageName}`, source: sourceOfApp(packageName) }
+}
+
+/** A package name is at least two words with a dot between them. */
+const appPattern = /^android-app:\/\/(?=[^/]{3,253}(?:\/|$))([a-z]\w*(?:\.[a-z]\w*)+)(?:\/|$)/i

@@ -177,6 +177,19 @@ describe("POST /api/v1/collect", () => {
       })
   )
 
+  it.effect("skips spam referrers, says so and counts them", () =>
+    Effect.gen(function* () {
+      const probe = yield* startIngest
+      const { json, status } = yield* probe.collect({ url: "/", referrer: "http://semalt.com/" })
+      assert.strictEqual(status, 202)
+      assert.deepStrictEqual(json, {
+        accepted: 0,
+        results: [{ index: 0, stored: false, reason: "spam" }]
+      })
+      assert.deepStrictEqual(probe.dropped, { spam: 1 })
+    })
+  )
+
   it.effect(
     "answers 429 with Retry-After over the site's rate, asked for all events of the call (rule 1)",
     () =>

@@ -69,18 +69,21 @@ describe("POST /api/event", () => {
     })
   )
 
-  it.effect("answers 202 to hits that it ignores: other hostnames and bots; both are counted", () =>
-    Effect.gen(function* () {
-      const probe = yield* startIngest
-      for (const ignored of [
-        yield* probe.event({ ...hit, u: "https://elsewhere.example/" }),
-        yield* probe.event(hit, { "user-agent": googlebot })
-      ]) {
-        assert.deepInclude(ignored, { status: 202, text: "" })
-      }
-      assert.deepStrictEqual(probe.dropped, { hostname: 1, bot: 1 })
-      assert.deepStrictEqual(yield* probe.stored, [])
-    })
+  it.effect(
+    "answers 202 to hits that it ignores: other hostnames, bots and spam referrers; all are counted",
+    () =>
+      Effect.gen(function* () {
+        const probe = yield* startIngest
+        for (const ignored of [
+          yield* probe.event({ ...hit, u: "https://elsewhere.example/" }),
+          yield* probe.event(hit, { "user-agent": googlebot }),
+          yield* probe.event({ ...hit, r: "http://semalt.com/" })
+        ]) {
+          assert.deepInclude(ignored, { status: 202, text: "" })
+        }
+        assert.deepStrictEqual(probe.dropped, { hostname: 1, bot: 1, spam: 1 })
+        assert.deepStrictEqual(yield* probe.stored, [])
+      })
   )
 
   it.effect("answers 429 with Retry-After to a visitor over the rate, asked by site and visitor", () =>

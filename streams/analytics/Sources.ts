@@ -1,0 +1,102 @@
+import { BoundedCache } from "./BoundedCache.ts"
+import { advertising } from "./sources/Advertising.ts"
+import { affiliates } from "./sources/Affiliates.ts"
+import { assistants } from "./sources/Assistants.ts"
+import { communities } from "./sources/Communities.ts"
+import { mail } from "./sources/Mail.ts"
+import { news } from "./sources/News.ts"
+import { references } from "./sources/References.ts"
+import { search } from "./sources/Search.ts"
+import { social } from "./sources/Social.ts"
+import type { SourceList } from "./sources/SourceList.ts"
+import { spamReferrers } from "./SpamReferrers.ts"
+
+/** The kinds of places that visitors come from. */
+export type Channel =
+  | "AI"
+  | "Affiliates"
+  | "Direct"
+  | "Email"
+  | "News"
+  | "Paid"
+  | "Referral"
+  | "Search"
+  | "Social"
+
+/** A place that visitors come from. */
+export interface Source {
+  /** its name, else its domain or the package of its app; '' for none */
+  readonly name: string
+  readonly channel: Channel
+  readonly isSpam: boolean
+}
+
+/** Where visitors come from of whom nothing is known. */
+export const noSource: Source = { name: "", channel: "Direct", isSpam: false }
+
+/** The lists, each with the channel of all that is on it. */
+export const sourceLists: ReadonlyArray<readonly [Channel, SourceList]> = [
+  ["Search", search],
+  ["AI", assistants],
+  ["Social", social],
+  ["Social", communities],
+  ["News", news],
+  ["Email", mail],
+  ["Paid", advertising],
+  ["Affiliates", affiliates],
+  ["Referral", references]
+]
+
+const byDomain = new Map<string, Source>()
+const byApp = new Map<string, Source>()
+/** by `utm_source`, in lower case */
+const byWord = new Map<string, Source>()
+
+const appScheme = "android-app://"
+
+for (const [channel, list] of sourceLists) {
+  for (const [name, places] of Object.entries(list)) {
+    const source: Source = { name, channel, isSpam: false }
+    byWord.set(name.toLowerCase(), source)
+    for (const place of places.split(" ")) {
+      if (place.startsWith(appScheme)) byApp.set(place.slice(appScheme.length), source)
+      else (place.includes(".") ? byDomain : byWord).set(place, source)
+    }
+  }
+}
+for (const domain of spamReferrers) byDomain.set(domain, { name: domain, channel: "Referral", isSpam: true })
+
+/** The nearest listed domain that a hostname is part of. */
+const nearest = (hostname: string): Source | undefined => {
+  let domain = hostname
+  for (;;) {
+    const found = byDomain.get(domain)
+    if (found !== undefined) return found
+    const dot = domain.indexOf(".")
+    if (dot < 0) return undefined
+    domain = domain.slice(dot + 1)
+  }
+}
+
+/** `.com`, `.de`, `.co.uk`, `.com.br` */
+const countryEnding = /\.(?:com|[a-z]{2}|com?\.[a-z]{2})$/
+
+const listed = (hostname: string): Source | undefined =>
+  nearest(hostname) ?? nearest(hostname.replace(countryEnding, ".*"))
+
+const referring = (name: string): Source => ({ name, channel: "Referral", isSpam: false })
+
+/** Hostnames repeat, and one that is not listed is looked for label by label. At most 3 MB of text. */
+const remembered = new BoundedCache(10_000, (hostname) => listed(hostname) ?? referring(hostname))
+
+/** The source with a domain that the hostname (bare, in lower case) is part of, else one called like the hostname. */
+export const sourceOfHostname = (hostname: string): Source => remembered.get(hostname)
+
+/** The source with an Android app, else one called like its package. */
+export const sourceOfApp = (packageName: string): Source => byApp.get(packageName) ?? referring(packageName)
+
+/** The source that a campaign means by its `utm_source`: a name, a word for it or one of its domains. */
+export const sourceOfCampaign = (utmSource: string): Source | undefined => {
+  const text = utmSource.toLowerCase()
+  return byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
+}
