@@ -5,7 +5,7 @@ import { KeysApi } from "./accounts/KeysApi.ts"
 import { ImportApi } from "./analytics/ImportApi.ts"
 import { IngestApi } from "./analytics/IngestApi.ts"
 import { SitesApi } from "./analytics/SitesApi.ts"
-import { StatsApi } from "./analytics/StatsApi.ts"
+import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
 import { SystemApi } from "./system/SystemApi.ts"
 
@@ -23,7 +23,7 @@ export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(KeysApi)
   .add(SystemApi) {}
 
-export class AnalyticsRoomApi extends HttpApi.make("signalbox").add(SitesApi).add(StatsApi).add(ImportApi) {}
+export class AnalyticsRoomApi extends HttpApi.make("signalbox").add(SitesApi).add(StatsApi).add(PublicStatsApi).add(ImportApi) {}
 
 /** The endpoints of all rooms that pass the Effect pipeline. */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi) {}

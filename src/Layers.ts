@@ -18,6 +18,7 @@ import * as RateLimiting from "./accounts/RateLimiting.ts"
 import { RequestCounts } from "./accounts/RequestCounts.ts"
 import { UserDirectory } from "./accounts/UserDirectory.ts"
 import { Users } from "./accounts/Users.ts"
+import { Breakdowns } from "./analytics/Breakdowns.ts"
 import { DropCounts } from "./analytics/DropCounts.ts"
 import { EventDrain } from "./analytics/EventDrain.ts"
 import { EventIds } from "./analytics/EventIds.ts"
@@ -34,6 +35,7 @@ import { Realtime } from "./analytics/Realtime.ts"
 import { Salts } from "./analytics/Salts.ts"
 import { SaltStore } from "./analytics/SaltStore.ts"
 import { SiteDirectory } from "./analytics/SiteDirectory.ts"
+import { SiteExport } from "./analytics/SiteExport.ts"
 import { Sites } from "./analytics/Sites.ts"
 import * as SitesRoutes from "./analytics/SitesRoutes.ts"
 import { Stats } from "./analytics/Stats.ts"
@@ -86,7 +88,13 @@ const accounts = Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Fi
 )
 
 /** From the log upwards: ids and realtime figures are read from it, the drain carries it into ClickHouse. */
-const analytics = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer).pipe(
+const analytics = Layer.mergeAll(
+  Sites.layer,
+  Stats.layer,
+  Breakdowns.layer,
+  SiteExport.layer,
+  Imports.layer
+).pipe(
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(
@@ -116,7 +124,7 @@ const accountsRoutes = HttpApiBuilder.layer(AccountsRoomApi).pipe(
 )
 
 const analyticsRoutes = HttpApiBuilder.layer(AnalyticsRoomApi).pipe(
-  Layer.provide([SitesRoutes.layer, StatsRoutes.layer, ImportRoutes.layer])
+  Layer.provide([SitesRoutes.layer, StatsRoutes.layer, StatsRoutes.publicLayer, ImportRoutes.layer])
 )
 
 /** What is served beside the API, whatever the rooms. */

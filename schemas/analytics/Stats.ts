@@ -1,18 +1,45 @@
 import { Schema } from "effect"
 import { SiteId } from "../core/Ids.ts"
 import { line } from "../core/Text.ts"
-import { Timestamp } from "../core/Timestamp.ts"
+import { parseInstant, Timestamp } from "../core/Timestamp.ts"
 
-/** Source: spec 2 A, Periods. */
-export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo"])
+/** Source: spec 2 A, Periods; `custom` is beyond it (decisions, Analytics). */
+export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo", "custom"])
+
+const dateExpected = "a date, such as 2026-11-21"
+const LocalDate = Schema.String.check(
+  Schema.makeFilter((text: string) => parseInstant(`${text}T00:00Z`) !== undefined, {
+    expected: dateExpected
+  })
+).annotate({ format: "date", examples: ["2026-11-21"] })
+
+/** Which stretch of time is asked about. Source: decisions, Analytics. */
+export const periodQuery = {
+  period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })),
+  from: Schema.optionalKey(
+    LocalDate.annotate({
+      description: "With `period=custom`: the first day; at most 10 years before the last"
+    })
+  ),
+  to: Schema.optionalKey(LocalDate.annotate({ description: "With `period=custom`: the last day, included" })),
+  timezone: Schema.optionalKey(
+    line(1, 64).annotate({
+      description: "IANA time zone in which days are meant, instead of the site's",
+      examples: ["Europe/Berlin"]
+    })
+  )
+}
 
 const filter = (description: string) => Schema.optionalKey(line(1, 2048).annotate({ description }))
 
 const filterOf = (what: string) => filter(`${what}, or \`(none)\` where it is unknown`)
 
-/** Source: spec 2 A, Filters; decisions, Analytics. */
+const pathOf = (what: string) =>
+  filter(`${what} without query string; \`*\` stands for any text, \`(none)\` for visits without page views`)
+
+/** Source: spec 2 A, Filters; decisions, Analytics. What the contract does not list is a visit's attribute as well. */
 export const filterQuery = {
-  page: filter("Path without query string; `*` stands for any text"),
+  page: pathOf("Path"),
   source: filterOf("Name of the source, as the breakdown shows it"),
   country: filterOf("ISO-3166 alpha-2 code"),
   browser: filterOf("Browser"),
@@ -21,8 +48,33 @@ export const filterQuery = {
   campaign: filterOf("`utm_campaign`"),
   event: filter(
     "Visits in which this event fired; `*` stands for any text, `(none)` for visits without events"
+  ),
+  entry: pathOf("Path of the visit's first page"),
+  exit: pathOf("Path of the visit's last page"),
+  hostname: filterOf("Host name of the visit's first page"),
+  referrer: filterOf("Referring page"),
+  channel: filterOf("Kind of source, as the breakdown shows it"),
+  medium: filterOf("`utm_medium`"),
+  term: filterOf("`utm_term`"),
+  content: filterOf("`utm_content`")
+}
+
+const StatsFilters = Schema.Struct(filterQuery)
+export type StatsFilters = typeof StatsFilters.Type
+
+const Format = Schema.Literals(["json", "csv"])
+
+/** What both figures and breakdowns are asked with. */
+export const questionQuery = {
+  ...periodQuery,
+  ...filterQuery,
+  format: Schema.optionalKey(
+    Format.annotate({ description: "`csv`: the rows, after RFC 4180", default: "json" })
   )
 }
+
+const StatsQuestion = Schema.Struct({ ...periodQuery, ...filterQuery })
+export type StatsQuestion = typeof StatsQuestion.Type
 
 const count = Schema.Int
 

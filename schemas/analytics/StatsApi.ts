@@ -1,43 +1,103 @@
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NotFound } from "../core/Problem.ts"
+import { NotFound, RateLimited } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
+import { Breakdown, breakdownQuery } from "./Breakdown.ts"
 import { Drops } from "./Drops.ts"
-import { filterQuery, PeriodName, Realtime, SiteStats } from "./Stats.ts"
+import { periodQuery, questionQuery, Realtime, SiteStats } from "./Stats.ts"
 
 const params = { id: PathId }
+
+export const Csv = Schema.String.pipe(
+  HttpApiSchema.asText({ contentType: "text/csv; charset=utf-8" })
+).annotate({
+  description: "With `format=csv`: a line of names, then the rows"
+})
+
+/** Of both the owner's endpoints and the public ones. */
+export const figures = {
+  stats: {
+    params,
+    query: questionQuery,
+    success: [SiteStats, Csv],
+    error: NotFound,
+    summary: "Summary and time series of a period",
+    description:
+      "Evaluated in the site's time zone. What was accepted before the request is in the answer. Filters hold " +
+      "together; with `page`, visitors, page views and events are that page's, all else the whole visits that saw it."
+  },
+  breakdown: {
+    params,
+    query: breakdownQuery,
+    success: [Breakdown, Csv],
+    error: NotFound,
+    summary: "The most frequent values of a dimension",
+    description:
+      "Ranked by visitors. Filters as for stats. Visits count where they started, page views and events where they " +
+      "happened, visitors where they were active."
+  },
+  realtime: { params, success: Realtime, error: NotFound, summary: "The last minutes" }
+} as const
 
 /** What was counted, for the site's owner. Source: spec 2 A, Endpoints. */
 export class StatsApi extends HttpApiGroup.make("stats")
   .add(
-    HttpApiEndpoint.get("siteStats", "/sites/:id/stats", {
-      params,
-      query: { period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })), ...filterQuery },
-      success: SiteStats,
-      error: NotFound
-    })
-      .annotate(OpenApi.Summary, "Summary and time series of a period")
-      .annotate(
-        OpenApi.Description,
-        "Evaluated in the site's time zone. What was accepted before the request is in the answer. Filters hold " +
-          "together; with `page`, visitors, page views and events are that page's, all else the whole visits that saw it."
-      ),
-    HttpApiEndpoint.get("siteRealtime", "/sites/:id/realtime", {
-      params,
-      success: Realtime,
-      error: NotFound
-    }).annotate(OpenApi.Summary, "The last minutes"),
+    HttpApiEndpoint.get("siteStats", "/sites/:id/stats", figures.stats)
+      .annotate(OpenApi.Summary, figures.stats.summary)
+      .annotate(OpenApi.Description, figures.stats.description),
+    HttpApiEndpoint.get("siteBreakdown", "/sites/:id/breakdown", figures.breakdown)
+      .annotate(OpenApi.Summary, figures.breakdown.summary)
+      .annotate(OpenApi.Description, figures.breakdown.description),
+    HttpApiEndpoint.get("siteRealtime", "/sites/:id/realtime", figures.realtime).annotate(
+      OpenApi.Summary,
+      figures.realtime.summary
+    ),
     HttpApiEndpoint.get("siteDrops", "/sites/:id/drops", {
       params,
       success: Drops,
       error: NotFound
-    }).annotate(OpenApi.Summary, "What was sent and does not count, and why")
+    }).annotate(OpenApi.Summary, "What was sent and does not count, and why"),
+    HttpApiEndpoint.get("exportSite", "/sites/:id/export", {
+      params,
+      query: periodQuery,
+      success: HttpApiSchema.StreamUint8Array({ contentType: "application/x-ndjson" }),
+      error: NotFound
+    })
+      .annotate(OpenApi.Summary, "All events of a period")
+      .annotate(
+        OpenApi.Description,
+        "One JSON object a line, as they are stored, day by day and visitor by visitor: no addresses, no User-Agents."
+      )
   )
   .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Statistics", description: "What was counted." }))
   .prefix("/api/v1") {}
+
+const publicErrors = [NotFound, RateLimited] as const
+
+/** The same of sites that their owner has made public. Source: decisions, Analytics. */
+export class PublicStatsApi extends HttpApiGroup.make("publicStats")
+  .add(
+    HttpApiEndpoint.get("publicSiteStats", "/sites/:id/stats", {
+      ...figures.stats,
+      error: publicErrors
+    }).annotate(OpenApi.Summary, `${figures.stats.summary}, of a public site`),
+    HttpApiEndpoint.get("publicSiteBreakdown", "/sites/:id/breakdown", {
+      ...figures.breakdown,
+      error: publicErrors
+    }).annotate(OpenApi.Summary, `${figures.breakdown.summary}, of a public site`),
+    HttpApiEndpoint.get("publicSiteRealtime", "/sites/:id/realtime", {
+      ...figures.realtime,
+      error: publicErrors
+    }).annotate(OpenApi.Summary, `${figures.realtime.summary} of a public site`)
+  )
+  .middleware(Faults)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Public statistics", description: "Of public sites, without a key." })
+  )
+  .prefix("/api/v1/public") {}

@@ -1,31 +1,19 @@
 import type { PeriodRange } from "#streams/analytics/Periods.ts"
+import { partSeconds } from "#streams/analytics/Visits.ts"
+import { FilterConditions, type Filters, type Statement } from "./Filters.ts"
+import { beginWithin, beginWithinAny, identity, reachInto, type Span, wholeDays } from "./VisitRows.ts"
 
-/** Which visits or page views count. Source: spec 2 A, Filters; decisions, Analytics. */
-export interface Filters {
-  readonly page?: string
-  readonly source?: string
-  readonly country?: string
-  readonly browser?: string
-  readonly os?: string
-  readonly device?: string
-  readonly campaign?: string
-  readonly event?: string
-}
-
-/** Selects what is unknown. */
-const none = "(none)"
-
-/**
- * One cell of time: a bucket of the series, or the previous period, which is one cell of its own. `isTotal` rows sum up
- * a period; of visitors that is not the sum of its cells.
- */
+/** One cell of time: a bucket of the series, or the previous period, which is one cell of its own. */
 export interface StatsRow {
-  /** 0: of the previous period */
-  readonly is_current: 0 | 1
+  /** 1: the current one, 2: the one before */
+  readonly period: 1 | 2
+  /** 1: the whole period in one; its visitors are not the sum of its cells' */
   readonly is_total: 0 | 1
   /** epoch seconds at which the cell begins */
   readonly cell: number
   readonly visitors: number
+  /** of the visitors, those who were not there earlier in the period: these do add up */
+  readonly first_seen: number
   readonly visits: number
   readonly pageviews: number
   readonly events: number
@@ -33,130 +21,114 @@ export interface StatsRow {
   readonly engaged_ms: number
 }
 
-export interface Statement {
-  readonly sql: string
-  readonly parameters: Readonly<Record<string, unknown>>
+/** The cells of a statement, in epoch seconds. */
+interface Cells {
+  /** where cells begin, and the end; what lies between the previous and the current period is a cell as well */
+  readonly bounds: ReadonlyArray<number>
+  readonly current: Span
+  readonly previous: Span
 }
 
 const seconds = (millis: number): number => Math.floor(millis / 1000)
-const daySeconds = 86_400
-
-/** The lower bounds of the cells, in epoch seconds. */
-interface Cells {
-  readonly bounds: ReadonlyArray<number>
-  readonly current: number
-  /** exclusive; the second in which `to` lies still counts, so that a reader sees what was accepted before it asked */
-  readonly end: number
-  readonly previous: number
-  readonly previousEnd: number
-}
 
 const cellsOf = (range: PeriodRange): Cells => {
-  const current = seconds(range.fromMillis)
-  const end = seconds(range.toMillis) + 1
-  const previous = seconds(range.previous.fromMillis)
-  const previousEnd = Math.max(previous + 1, seconds(range.previous.toMillis))
-  const bounds = [
-    0,
-    previous,
-    previousEnd,
-    ...range.buckets.map(({ startMillis }) => seconds(startMillis)),
-    end
-  ]
-  return { bounds: [...new Set(bounds)].sort((a, b) => a - b), current, end, previous, previousEnd }
+  const previous = {
+    from: seconds(range.previous.fromMillis),
+    to: Math.max(seconds(range.previous.fromMillis) + 1, seconds(range.previous.toMillis))
+  }
+  const current = { from: seconds(range.fromMillis), to: endSecond(range) }
+  const starts = range.buckets.map(({ startMillis }) => seconds(startMillis))
+  const bounds = [previous.from, previous.to, ...starts, current.to]
+  return { bounds: [...new Set(bounds)].sort((a, b) => a - b), current, previous }
 }
 
-const columns = {
-  source: "source",
-  country: "country",
-  browser: "browser",
-  os: "os",
-  device: "device",
-  campaign: "utm_campaign"
-} as const
+/** Of a period that goes on, the second of now still counts: a reader sees what was accepted before it asked. */
+export const endSecond = ({ isOver, toMillis }: PeriodRange): number => seconds(toMillis) + (isOver ? 0 : 1)
 
-/** A pattern of LIKE in which only `*` stands for anything. */
-const likePattern = (glob: string): string => glob.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%")
-
-/** `name` is the parameter's; `value` is of type String. */
-const matches = (value: string, name: string, filter: string): string =>
-  filter.includes("*") ? `${value} LIKE {${name}:String}` : `${value} = {${name}:String}`
-
-const conditionsOf = (filters: Filters): Statement => {
-  const parameters: Record<string, string> = {}
-  const conditions: Array<string> = []
-  for (const [name, column] of Object.entries(columns) as ReadonlyArray<[keyof typeof columns, string]>) {
-    const filter = filters[name]
-    if (filter === undefined) continue
-    parameters[name] = filter === none ? "" : name === "country" ? filter.toUpperCase() : filter
-    conditions.push(`AND ${column} = {${name}:String}`)
+/** The hour before each bound: rows of visits that begin there may go on behind it, no others may. */
+const edgesOf = ({ bounds }: Cells): ReadonlyArray<Span> => {
+  const edges: Array<Span> = []
+  for (const to of bounds) {
+    const from = Math.max(0, to - partSeconds)
+    const last = edges.at(-1)
+    if (last !== undefined && last.to >= from) edges[edges.length - 1] = { from: last.from, to }
+    else edges.push({ from, to })
   }
-  for (const [name, list] of [
-    ["page", "pages"],
-    ["event", "goals"]
-  ] as const) {
-    const filter = filters[name]
-    if (filter === none) conditions.push(`AND empty(${list})`)
-    else if (filter !== undefined) {
-      parameters[name] = filter.includes("*") ? likePattern(filter) : filter
-      conditions.push(`AND arrayExists(one -> ${matches("one", name, filter)}, ${list})`)
-    }
-  }
-  return { sql: conditions.join(" "), parameters }
+  return edges
 }
 
 /**
  * Figures of a site for a period, the one before and each bucket, from its visits.
  *
  * A visit counts where it started; its page views and events where they happened; its visitor wherever they were
- * active. Most visits lie within one cell and are added up as they are; of the others the times are looked at one by
- * one. Without filters a visitor counts where the visitor's last activity before the visit lies in an earlier cell,
- * which is additive; with filters, identities are counted.
+ * active. Most rows lie within one cell and are added up as they are; of those near a bound the times are looked at one
+ * by one. Without filters a visitor counts where their last activity before the row lies in an earlier cell, which is
+ * additive; with filters, identities are counted.
  */
 export const statsStatement = (site: string, range: PeriodRange, filters: Filters): Statement => {
   const cells = cellsOf(range)
-  const { parameters, sql: conditions } = conditionsOf(filters)
-  const isFiltered = Object.keys(filters).length > 0
-  const scope = `site = {site:String} AND day >= toDate(${Math.floor(cells.previous / daySeconds)})
-    AND day <= toDate(${Math.floor(cells.end / daySeconds)}) ${conditions}`
-  const cellOf = (time: string): string => `roundDown(toUInt32(${time}), cells)`
-  const isWithin = `${cellOf("start")} = ${cellOf("start + length_s")}`
-  const periodOf = `multiIf(cell >= ${cells.current} AND cell < ${cells.end}, 1, cell = ${cells.previous}, 2, 0)`
-  const lower = `if(period = 1, ${cells.current}, ${cells.previous})`
-  const shared = `day, visitor, previous_last, part, start, pageviews = 1 AND events = 0 AS is_bounce, engaged_ms`
-
-  const whole = `
-    SELECT ${shared}, ${cellOf("start")} AS cell, ${periodOf} AS period, pageviews AS p, events AS e, true AS is_start,
-      previous_last < cell AS is_new, previous_last < ${lower} AS is_new_in_period
-    FROM visits FINAL WHERE ${scope} AND ${isWithin}`
-
-  const ofPage = filters.page === undefined || filters.page === none ? undefined : filters.page
-  const isPage = (path: string): string => (ofPage === undefined ? "1" : matches(path, "page", ofPage))
-  const hits = (times: string, paths: string): string =>
-    `arrayMap(second -> ${cellOf("start + second")},
-      ${ofPage === undefined ? times : `arrayFilter((second, path) -> ${isPage("path")}, ${times}, ${paths})`})`
-  const split = `
-    SELECT ${shared}, arrayJoin(row_cells) AS cell, ${periodOf} AS period, countEqual(page_cells, cell) AS p,
-      countEqual(event_cells, cell) AS e, cell = start_cell AS is_start,
-      NOT is_start OR previous_last < cell AS is_new,
-      cell = arrayMin(arrayFilter(one -> one >= ${lower}, row_cells))
-        AND (start < ${lower} OR previous_last < ${lower}) AS is_new_in_period
-    FROM (
-      SELECT *, ${cellOf("start")} AS start_cell, ${hits("page_s", "pages")} AS page_cells,
-        ${hits("goal_s", "goal_pages")} AS event_cells,
-        arrayDistinct(arrayPushFront(arrayConcat(page_cells, event_cells), start_cell)) AS row_cells
-      FROM visits FINAL WHERE ${scope} ${ofPage === undefined ? `AND NOT (${isWithin})` : ""}
-    )`
-
-  const isActive = ofPage === undefined ? "p + e > 0" : "p > 0"
-  const identities = `uniqExactIf((day, visitor), ${isActive})`
-  const visitors = isFiltered ? identities : `if(grouping(cell) = 1, sum(is_new_in_period), sum(is_new))`
+  const conditions = new FilterConditions(filters)
+  const whole = { from: cells.previous.from, to: cells.current.to }
+  const holds = conditions.onVisits(beginWithin(wholeDays(whole)))
+  const edges = edgesOf(cells)
+  const near = conditions.isOfPages ? beginWithin(reachInto(whole)) : beginWithinAny(edges)
+  const parts = [nearBounds(cells, conditions, `${near} ${holds}`)]
+  if (!conditions.isOfPages && edges.length > 1) {
+    parts.push(withinCells(cells, edges, `${beginWithin(whole)} ${holds}`))
+  }
+  const visitors = conditions.isEmpty
+    ? "sum(is_new)"
+    : `uniqExactIf(identity, ${conditions.isOfPages ? "p > 0" : "p + e > 0"})`
+  const grouping = conditions.isEmpty ? "period, cell" : "GROUPING SETS ((period, cell), (period))"
   const sql = `
-  WITH [${cells.bounds.join(", ")}]::Array(UInt32) AS cells
-  SELECT period = 1 AS is_current, grouping(cell) AS is_total, cell, ${visitors} AS visitors,
-    countIf(is_start AND part = 0) AS visits, sum(p) AS pageviews, sum(e) AS events,
-    countIf(is_start AND part = 0 AND is_bounce) AS bounces, sumIf(engaged_ms, is_start) AS engaged_ms
-  FROM (${ofPage === undefined ? `${whole} UNION ALL ${split}` : split})
-  WHERE period > 0 GROUP BY GROUPING SETS ((period, cell), (period))`
-  return { sql, parameters: { ...parameters, site } }
+  WITH [${[0, ...cells.bounds].join(", ")}]::Array(UInt32) AS cells
+  SELECT period, ${conditions.isEmpty ? "0" : "grouping(cell)"} AS is_total, cell, ${visitors} AS visitors,
+    sum(is_first_seen) AS first_seen, countIf(is_start) AS visits, sum(p) AS pageviews, sum(e) AS events,
+    countIf(is_start AND is_bounce) AS bounces, sumIf(engaged, is_start) AS engaged_ms
+  FROM (${parts.join(" UNION ALL ")}) WHERE period > 0 GROUP BY ${grouping}`
+  return { sql, parameters: { ...conditions.parameters, site } }
+}
+
+const periodOf = ({ current, previous }: Cells): string =>
+  `multiIf(cell >= ${current.from} AND cell < ${current.to}, 1, cell = ${previous.from}, 2, 0)`
+
+const lowerOf = ({ current, previous }: Cells): string => `if(period = 1, ${current.from}, ${previous.from})`
+
+const isBounce = "pageviews = 1 AND events = 0 AND more = 0"
+
+/** Rows that cannot reach the next bound. */
+const withinCells = (cells: Cells, edges: ReadonlyArray<Span>, where: string): string => {
+  const marks = new Set([0, ...cells.bounds, ...edges.map(({ from }) => from)])
+  const inOrder = [...marks].sort((a, b) => a - b)
+  const ofEdges = inOrder.filter((mark) => edges.some(({ from, to }) => mark >= from && mark < to))
+  return `
+  SELECT ${identity} AS identity, roundDown(start, [${inOrder.join(", ")}]::Array(UInt32)) AS cell,
+    ${periodOf(cells)} AS period, pageviews AS p, events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce,
+    engaged_ms AS engaged, previous_last < cell AS is_new, previous_last < ${lowerOf(cells)} AS is_first_seen
+  FROM visits FINAL WHERE ${where} AND cell NOT IN (${ofEdges.join(", ")})`
+}
+
+/** Rows whose times are looked at one by one: those near a bound, or all where only some pages count. */
+const nearBounds = (cells: Cells, conditions: FilterConditions, where: string): string => {
+  const cellOf = (time: string): string => `roundDown(toUInt32(${time}), cells)`
+  const hits = (times: string, paths: string): string => {
+    const counted = conditions.isOfPages
+      ? `arrayFilter((second, path) -> ${conditions.isPage("path")}, ${times}, ${paths})`
+      : times
+    return `arrayMap(second -> ${cellOf("start + second")}, ${counted})`
+  }
+  const lower = lowerOf(cells)
+  return `
+  SELECT ${identity} AS identity, arrayJoin(row_cells) AS cell, ${periodOf(cells)} AS period,
+    countEqual(page_cells, cell) AS p, countEqual(event_cells, cell) AS e, part = 0 AND cell = start_cell AS is_start,
+    ${isBounce} AS is_bounce, engaged_ms AS engaged, cell != start_cell OR previous_last < cell AS is_new,
+    cell = arrayMin(arrayFilter(one -> one >= ${lower}, row_cells))
+      AND (start < ${lower} OR previous_last < ${lower}) AS is_first_seen
+  FROM (
+    SELECT day, visitor, start, part, pageviews, events, more, engaged_ms, previous_last,
+      ${cellOf("start")} AS start_cell, ${hits("page_s", "pages")} AS page_cells,
+      ${hits("goal_s", "goal_pages")} AS event_cells,
+      arrayDistinct(arrayPushFront(arrayConcat(page_cells, event_cells), start_cell)) AS row_cells
+    FROM visits FINAL WHERE ${where}
+  )`
 }

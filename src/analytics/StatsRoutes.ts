@@ -1,14 +1,24 @@
 import { Clock, Effect } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { Api } from "#schemas/Api.ts"
+import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
+import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { BadRequest, NotFound, RateLimited, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
 import { storeAway as postgresAway } from "#src/infra/http/StoreAway.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
-import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { Breakdowns } from "./Breakdowns.ts"
+import { csv } from "./Csv.ts"
 import { DropCounts } from "./DropCounts.ts"
+import type { StoreError } from "./EventStore.ts"
+import type { QuestionInvalid } from "./Question.ts"
 import { Realtime } from "./Realtime.ts"
+import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
+import { SiteExport } from "./SiteExport.ts"
 import { Sites } from "./Sites.ts"
 import { siteProblems } from "./SitesRoutes.ts"
 import { Stats } from "./Stats.ts"
@@ -19,33 +29,62 @@ const away = () =>
   )
 
 /** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
-const storeAway = <A>(read: Effect.Effect<A, SinkUnavailable | ClickHouseUnavailable | ClickHouseFailed>) =>
+const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
   read.pipe(
-    Effect.catchTags({ SinkUnavailable: away, ClickHouseUnavailable: away, ClickHouseFailed: Effect.die })
+    Effect.catchTags({
+      QuestionInvalid: (invalid) => Effect.fail(new BadRequest({ error: invalid.message })),
+      SinkUnavailable: away,
+      ClickHouseUnavailable: away,
+      ClickHouseFailed: Effect.die
+    })
   )
 
 /** How far back drops are shown. */
 const dropDays = 30
+
+type Format = { readonly format?: "json" | "csv" }
+
+const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType: "text/csv; charset=utf-8" })
+
+/** The figures that owners and, of public sites, everybody may ask for. */
+const makeFigures = Effect.gen(function* () {
+  const stats = yield* Stats
+  const breakdowns = yield* Breakdowns
+  const realtime = yield* Realtime
+  return {
+    stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
+      Effect.map(answered(stats.ofSite(site, question)), (found) =>
+        format === "csv"
+          ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
+          : found
+      ),
+    breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
+      Effect.map(answered(breakdowns.ofSite(site, question)), (found) =>
+        format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
+      ),
+    realtime: (site: SiteRow) =>
+      Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis))
+  }
+})
 
 export const layer = HttpApiBuilder.group(
   Api,
   "stats",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
-    const stats = yield* Stats
-    const realtime = yield* Realtime
     const drops = yield* DropCounts
+    const exports = yield* SiteExport
+    const figures = yield* makeFigures
     const ownSite = (id: string) =>
       Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
         Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
       )
     return handlers.handleAll({
-      siteStats: ({ params, query: { period, ...filters } }) =>
-        Effect.flatMap(ownSite(params.id), (site) => storeAway(stats.ofSite(site, period ?? "30d", filters))),
-      siteRealtime: ({ params }) =>
-        Effect.flatMap(ownSite(params.id), (site) =>
-          Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis))
-        ),
+      siteStats: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) => figures.stats(site, query)),
+      siteBreakdown: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) => figures.breakdown(site, query)),
+      siteRealtime: ({ params }) => Effect.flatMap(ownSite(params.id), figures.realtime),
       siteDrops: ({ params }) =>
         Effect.gen(function* () {
           const site = yield* ownSite(params.id)
@@ -54,7 +93,49 @@ export const layer = HttpApiBuilder.group(
             drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10))
           )
           return { drops: counted.map(({ bot, count, day, reason }) => ({ day, reason, bot, count })) }
-        })
+        }),
+      exportSite: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) =>
+          Effect.map(answered(exports.ofSite(site, query)), (lines) =>
+            HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
+          )
+        )
+    })
+  })
+)
+
+/**
+ * Without a key there is none whose rate could be counted: each public site has a bucket of its own, as large as a
+ * key's.
+ */
+export const publicLayer = HttpApiBuilder.group(
+  Api,
+  "publicStats",
+  Effect.fnUntraced(function* (handlers) {
+    const directory = yield* SiteDirectory
+    const buckets = yield* RateBuckets
+    const { limits } = yield* AppConfig
+    const figures = yield* makeFigures
+    const publicSite = Effect.fnUntraced(function* (id: string) {
+      const site = directory.find(id)
+      if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
+      const decision = yield* Effect.orDie(buckets.take(`public ${id}`, limits.ratePerMinute))
+      if (decision.allowed) return site
+      yield* HttpEffect.appendPreResponseHandler((_, response) =>
+        Effect.succeed(
+          HttpServerResponse.setHeader(response, "retry-after", String(decision.retryAfterSeconds))
+        )
+      )
+      return yield* new RateLimited({
+        error: `This public site is asked for too often; try again in ${decision.retryAfterSeconds} s`
+      })
+    })
+    return handlers.handleAll({
+      publicSiteStats: ({ params, query }) =>
+        Effect.flatMap(publicSite(params.id), (site) => figures.stats(site, query)),
+      publicSiteBreakdown: ({ params, query }) =>
+        Effect.flatMap(publicSite(params.id), (site) => figures.breakdown(site, query)),
+      publicSiteRealtime: ({ params }) => Effect.flatMap(publicSite(params.id), figures.realtime)
     })
   })
 )

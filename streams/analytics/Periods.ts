@@ -1,4 +1,12 @@
-import { type LocalDate, isoWithOffset, localTime, nextHour, startOfDay, startOfHour } from "./LocalTime.ts"
+import {
+  dayMillis,
+  type LocalDate,
+  isoWithOffset,
+  localTime,
+  nextHour,
+  startOfDay,
+  startOfHour
+} from "./LocalTime.ts"
 
 /** Source: spec 2 A, Periods; decisions, Analytics (which hours, days and months each one covers). */
 export const periods = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
@@ -19,6 +27,8 @@ export interface Range {
 }
 
 export interface PeriodRange extends Range {
+  /** whether `toMillis` is its end; else it is now, and the period goes on */
+  readonly isOver: boolean
   readonly granularity: Granularity
   /** in order, without gaps, from `fromMillis` to the bucket that `toMillis` is in */
   readonly buckets: ReadonlyArray<Bucket>
@@ -55,6 +65,7 @@ const assemble = (
   granularity: Granularity,
   buckets: ReadonlyArray<Bucket>
 ): PeriodRange => ({
+  isOver: false,
   fromMillis,
   toMillis,
   granularity,
@@ -65,6 +76,39 @@ const assemble = (
     toMillis: Math.min(previousFromMillis + (toMillis - fromMillis), fromMillis)
   }
 })
+
+/** Which days or hours `rangeOfDates` splits a stretch of days into. */
+const granularityOf = (dayCount: number): Granularity =>
+  dayCount === 1 ? "hour" : dayCount <= 92 ? "day" : "month"
+
+/**
+ * The local days from `first` to `last`, both included, as far as they have passed; undefined when none has begun. The
+ * period before is as many days long. Buckets of months begin with the first day given, and with each month after it.
+ */
+export const rangeOfDates = (
+  first: LocalDate,
+  last: LocalDate,
+  timeZone: string,
+  nowMillis: number
+): PeriodRange | undefined => {
+  const dayCount =
+    (Date.UTC(last.year, last.month - 1, last.day) - Date.UTC(first.year, first.month - 1, first.day)) /
+      dayMillis +
+    1
+  const dayAt = (index: number): number => startOfDay(timeZone, { ...first, day: first.day + index })
+  const from = dayAt(0)
+  if (from > nowMillis) return undefined
+  const end = dayAt(dayCount)
+  const to = Math.min(end, nowMillis)
+  const granularity = granularityOf(dayCount)
+  const buckets = bucketsFrom(timeZone, from, to, (startMillis, index) => {
+    if (granularity === "hour") return nextHour(timeZone, startMillis)
+    return granularity === "day"
+      ? dayAt(index)
+      : startOfDay(timeZone, { ...first, month: first.month + index, day: 1 })
+  })
+  return { ...assemble(from, to, dayAt(-dayCount), granularity, buckets), isOver: end <= nowMillis }
+}
 
 /** Which instants a period covers for a site in `timeZone`, as of now. Bounds are UTC instants and safe over DST. */
 export const rangeOf = (period: Period, timeZone: string, nowMillis: number): PeriodRange => {

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { encode } from "#streams/analytics/EventRecord.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventLog } from "#src/analytics/EventLog.ts"
+import { EventSink } from "#src/analytics/EventSink.ts"
 import { FirstEvents } from "#src/analytics/FirstEvents.ts"
 import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
@@ -38,6 +39,7 @@ const stores = SiteDirectory.layer.pipe(Layer.provideMerge(switched), Layer.prov
 
 const room = Layer.mergeAll(Stats.layer, Sites.layer).pipe(
   Layer.provideMerge(EventDrain.layer),
+  Layer.provideMerge(EventSink.layer),
   Layer.provideMerge(FirstEvents.layer),
   Layer.provideMerge(EventLog.layer),
   Layer.provideMerge(stores)
@@ -72,7 +74,7 @@ describe("the drain", () => {
         const stats = yield* Stats
         for (const total of [3, 6, 9]) {
           yield* accept(site.id, 3)
-          const found = yield* stats.ofSite(site, "today", {})
+          const found = yield* stats.ofSite(site, { period: "today" })
           assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [total, 3])
         }
       })
@@ -100,14 +102,14 @@ describe("the drain", () => {
         const site = yield* makeSite
         const stats = yield* Stats
         yield* accept(site.id, 2)
-        yield* stats.ofSite(site, "today", {})
+        yield* stats.ofSite(site, { period: "today" })
         outage.isAway = true
         yield* accept(site.id, 5)
-        assert.strictEqual((yield* Effect.flip(stats.ofSite(site, "today", {})))._tag, "SinkUnavailable")
+        assert.strictEqual((yield* Effect.flip(stats.ofSite(site, { period: "today" })))._tag, "SinkUnavailable")
         yield* accept(site.id, 4)
         outage.isAway = false
         const found = yield* stats
-          .ofSite(site, "today", {})
+          .ofSite(site, { period: "today" })
           .pipe(
             Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
           )

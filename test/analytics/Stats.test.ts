@@ -8,7 +8,7 @@ import { EventDrain } from "#src/analytics/EventDrain.ts"
 import * as EventSink from "#src/analytics/EventSink.ts"
 import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
 import { Stats } from "#src/analytics/Stats.ts"
-import type { Filters } from "#src/analytics/StatsQuery.ts"
+import type { Filters } from "#src/analytics/Filters.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
@@ -183,7 +183,7 @@ describe("stats", () => {
             yield* fill(events)
             const visits = visitsOf(events)
             for (const period of periods) {
-              const found = yield* stats.ofSite(siteOf(timezone), period, {}).pipe(stoppedAt(now))
+              const found = yield* stats.ofSite(siteOf(timezone), { period }).pipe(stoppedAt(now))
               const range = rangeOf(period, timezone, now)
               const upTo = { ...range, toMillis: now + 1000 }
               assert.deepStrictEqual(found.summary, recount(visits, upTo), period)
@@ -213,7 +213,9 @@ describe("stats", () => {
         const visits = visitsOf(events)
         for (const filters of filterCases) {
           const name = JSON.stringify(filters)
-          const found = yield* stats.ofSite(siteOf("Europe/Berlin"), "7d", filters).pipe(stoppedAt(now))
+          const found = yield* stats
+            .ofSite(siteOf("Europe/Berlin"), { period: "7d", ...filters })
+            .pipe(stoppedAt(now))
           const range = rangeOf("7d", "Europe/Berlin", now)
           assert.deepStrictEqual(
             found.summary,
@@ -238,7 +240,7 @@ describe("stats", () => {
 
     it.effect("of a site without events are zeros, in complete series", () =>
       Effect.gen(function* () {
-        const found = yield* (yield* Stats).ofSite({ ...siteOf("UTC"), id: "st_none" }, "30d", {})
+        const found = yield* (yield* Stats).ofSite({ ...siteOf("UTC"), id: "st_none" }, {})
         assert.strictEqual(found.timeseries.length, 30)
         assert.deepStrictEqual(found.summary, recount([], { fromMillis: 0, toMillis: 1 }))
         assert.isTrue(
@@ -250,7 +252,7 @@ describe("stats", () => {
 
   it.effect("fail while what was accepted cannot be made visible, rather than leave it out", () =>
     Effect.gen(function* () {
-      const failed = yield* Effect.flip((yield* Stats).ofSite(siteOf("UTC"), "today", {}))
+      const failed = yield* Effect.flip((yield* Stats).ofSite(siteOf("UTC"), { period: "today" }))
       assert.strictEqual(failed._tag, "SinkUnavailable")
     }).pipe(
       Effect.provide(

@@ -1,0 +1,124 @@
+import type { StatsFilters } from "#schemas/analytics/Stats.ts"
+
+/** Which visits count; `page` also says which of their page views. Source: spec 2 A, Filters; decisions, Analytics. */
+export type Filters = StatsFilters
+
+/** A piece of SQL and the values of its `{name:String}`. */
+export interface Statement {
+  readonly sql: string
+  readonly parameters: Readonly<Record<string, unknown>>
+}
+
+/** Selects what is unknown. */
+export const none = "(none)"
+
+/** The columns of `visits` by the name under which they are asked for, as a filter and as a dimension. */
+export const attributeColumnOf = {
+  hostname: "hostname",
+  referrer: "referrer",
+  source: "source",
+  channel: "channel",
+  campaign: "utm_campaign",
+  medium: "utm_medium",
+  term: "utm_term",
+  content: "utm_content",
+  country: "country",
+  browser: "browser",
+  os: "os",
+  device: "device"
+} as const
+
+export type Attribute = keyof typeof attributeColumnOf
+
+/** In which list of a visit a text filter looks, and where. */
+const listFilters = {
+  page: { list: "pages", at: "any" },
+  entry: { list: "pages", at: "first" },
+  exit: { list: "pages", at: "last" },
+  event: { list: "goals", at: "any" }
+} as const
+
+type ListFilter = keyof typeof listFilters
+
+const parameterOf = (name: string): string => `filter_${name}`
+
+/** A pattern of LIKE in which only `*` stands for anything. */
+const likePattern = (glob: string): string => glob.replace(/[\\%_]/g, "\\$&").replaceAll("*", "%")
+
+const isGlob = (filter: string): boolean => filter.includes("*")
+
+/** Compares an SQL text with what the filter says, `*` included; not for `(none)`. */
+const matches = (text: string, name: ListFilter, filter: string): string =>
+  `${text} ${isGlob(filter) ? "LIKE" : "="} {${parameterOf(name)}:String}`
+
+const isAttribute = (name: string): name is Attribute => name in attributeColumnOf
+
+const isListFilter = (name: string): name is ListFilter => name in listFilters
+
+/** What the filters say in SQL. */
+export class FilterConditions {
+  readonly parameters: Readonly<Record<string, string>>
+  readonly #filters: Filters
+
+  constructor(filters: Filters) {
+    this.#filters = filters
+    const parameters: Record<string, string> = {}
+    for (const [name, filter] of Object.entries(filters)) {
+      if (filter === none) continue
+      const text = name === "country" ? filter.toUpperCase() : filter
+      parameters[parameterOf(name)] = isListFilter(name) && isGlob(text) ? likePattern(text) : text
+    }
+    this.parameters = parameters
+  }
+
+  get isEmpty(): boolean {
+    return Object.keys(this.#filters).length === 0
+  }
+
+  /** Whether only page views of some pages count. */
+  get isOfPages(): boolean {
+    return this.#filters.page !== undefined && this.#filters.page !== none
+  }
+
+  /** Whether a path is one of the pages that count. */
+  isPage(path: string): string {
+    const { page } = this.#filters
+    return page === undefined || page === none ? "1" : matches(path, "page", page)
+  }
+
+  /** On the rows of `visits` that begin within `wide`, which has to hold all rows of the visits that are asked about. */
+  onVisits(wide: string): string {
+    const attributes = Object.entries(this.#filters)
+      .filter(([name]) => isAttribute(name))
+      .map(([name, filter]) => this.#attribute(name as Attribute, filter))
+    const lists = Object.entries(this.#filters).filter(([name]) => isListFilter(name))
+    const whole = lists.length === 0 ? [] : [this.#whole(wide, lists as ReadonlyArray<[ListFilter, string]>)]
+    return [...attributes, ...whole].map((condition) => `AND ${condition}`).join(" ")
+  }
+
+  #attribute(name: Attribute, filter: string): string {
+    const column = attributeColumnOf[name]
+    return filter === none ? `${column} = ''` : `${column} = {${parameterOf(name)}:String}`
+  }
+
+  /** A visit of several rows is put together again, to be looked at whole. */
+  #whole(wide: string, filters: ReadonlyArray<[ListFilter, string]>): string {
+    const holds = (pages: string, goals: string): string =>
+      filters.map(([name, filter]) => this.#list(name, filter, { pages, goals })).join(" AND ")
+    const joined = (list: string): string =>
+      `arrayFlatten(arrayMap(one -> one.2, arraySort(groupArray((part, ${list})))))`
+    return `(visit = 0 AND ${holds("pages", "goals")} OR (visitor, visit) IN (
+      SELECT visitor, visit FROM (
+        SELECT visitor, visit, ${joined("pages")} AS all_pages, ${joined("goals")} AS all_goals
+        FROM visits FINAL PREWHERE visit != 0 WHERE ${wide} GROUP BY visitor, visit
+      ) WHERE ${holds("all_pages", "all_goals")}))`
+  }
+
+  #list(name: ListFilter, filter: string, lists: { readonly pages: string; readonly goals: string }): string {
+    const { at, list } = listFilters[name]
+    const texts = lists[list]
+    if (filter === none) return `empty(${texts})`
+    if (at === "any") return `arrayExists(one -> ${matches("one", name, filter)}, ${texts})`
+    return `notEmpty(${texts}) AND ${matches(`${texts}[${at === "first" ? 1 : -1}]`, name, filter)}`
+  }
+}
