@@ -3,7 +3,7 @@ import { sourceOfCampaign, type Channel, type Source } from "./Sources.ts"
 
 /**
  * The channel of an event: what its campaign's medium says, else the kind of source that the campaign names, else the
- * kind of place that the visitor came from. A campaign is never direct, though nobody else may have heard of its source.
+ * kind of place that the visitor came from. A source that nobody has heard of refers.
  */
 export const channelOf = (campaign: Campaign, from: Source): Channel =>
   mediumChannel(campaign.medium.toLowerCase()) ??

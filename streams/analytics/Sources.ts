@@ -59,7 +59,7 @@ for (const [channel, list] of sourceLists) {
     const source: Source = { name, channel, isSpam: false }
     byWord.set(name.toLowerCase(), source)
     for (const place of places.split(" ")) {
-      if (place.startsWith(appScheme)) byApp.set(place.slice(appScheme.length), source)
+      if (place.startsWith(appScheme)) byApp.set(place.slice(appScheme.length).toLowerCase(), source)
       else (place.includes(".") ? byDomain : byWord).set(place, source)
     }
   }
@@ -93,7 +93,8 @@ const remembered = new BoundedCache(10_000, (hostname) => listed(hostname) ?? re
 export const sourceOfHostname = (hostname: string): Source => remembered.get(hostname)
 
 /** The source with an Android app, else one called like its package. */
-export const sourceOfApp = (packageName: string): Source => byApp.get(packageName) ?? referring(packageName)
+export const sourceOfApp = (packageName: string): Source =>
+  byApp.get(packageName.toLowerCase()) ?? referring(packageName)
 
 /** The source that a campaign means by its `utm_source`: a name, a word for it or one of its domains. */
 export const sourceOfCampaign = (utmSource: string): Source | undefined => {

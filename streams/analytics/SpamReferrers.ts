@@ -3,38 +3,38 @@
  * Their sub-domains are meant as well. Nothing is listed that a person could come from.
  */
 export const spamReferrers: ReadonlyArray<string> = `
-  semalt.com semaltmedia.com kambasoft.com savetubevideo.com srecorder.com openmediasoft.com soundfrost.org softomix.com
-  openfrost.com openfrost.net embedle.com extener.com fbdownloader.com descargar-musica-gratis.net baixar-musicas-gratis.com
+  semalt.com semaltmedia.com kambasoft.com savetubevideo.com srecorder.com openmediasoft.com soundfrost.org
+  softomix.com openfrost.com openfrost.net embedle.com extener.com fbdownloader.com
 
-  buttons-for-website.com buttons-for-your-website.com free-share-buttons.com free-share-buttons.xyz 1-free-share-buttons.com
-  share-buttons.xyz share-buttons-for-free.com simple-share-buttons.com sharebutton.net sharebutton.org sharebutton.to
-  social-buttons.com free-social-buttons.com free-social-buttons.xyz free-social-buttons7.xyz free-floating-buttons.com
-  floating-share-buttons.com social-widget.xyz dbutton.net
+  buttons-for-website.com buttons-for-your-website.com free-share-buttons.com free-share-buttons.xyz
+  1-free-share-buttons.com share-buttons.xyz share-buttons-for-free.com simple-share-buttons.com sharebutton.net
+  sharebutton.org sharebutton.to social-buttons.com free-social-buttons.com free-social-buttons.xyz
+  free-social-buttons7.xyz free-floating-buttons.com floating-share-buttons.com social-widget.xyz dbutton.net
 
   darodar.com econom.co cenokos.ru cenoval.ru iskalko.ru ilovevitaly.com ilovevitaly.co ilovevitaly.ru ilovevitaly.org
   ilovevitaly.info iloveitaly.ru priceg.com blackhatworth.com hulfingtonpost.com bestwebsitesawards.com o-o-6-o-o.com
   o-o-8-o-o.com o-o-11-o-o.com humanorightswatch.org guardlink.org theguardlan.com googlsucks.com googlemare.com
-  xn--oogle-wmc.com xn--lifehacer-1rb.com superiends.org smailik.org forum69.info edakgfvwql.ru slftsdybbg.ru
-  lomb.co lombia.co lumb.co tasteidea.com 7makemoneyonline.com makemoneyonline.com torture.ml
-  domination.ml marketland.ml theautoprofit.ml santasgift.ml unpredictable.ga quit-smoking.ga getlamborghini.ga
-  ranking2017.ga ownshop.cf topquality.cf magicdiet.gq
+  xn--oogle-wmc.com xn--lifehacer-1rb.com superiends.org smailik.org forum69.info edakgfvwql.ru slftsdybbg.ru lomb.co
+  lombia.co lumb.co tasteidea.com 7makemoneyonline.com makemoneyonline.com torture.ml domination.ml marketland.ml
+  theautoprofit.ml santasgift.ml unpredictable.ga quit-smoking.ga getlamborghini.ga ranking2017.ga ownshop.cf
+  topquality.cf magicdiet.gq
 
-  best-seo-offer.com best-seo-solution.com best-seo-software.xyz best-seo-report.com 100dollars-seo.com success-seo.com
-  seo-platform.com get-seo-help.com seoanalyses.com seocheckupx.com seocheckupx.net seoexperimenty.ru seopub.net
-  top1-seo-service.com seo-tips.top rank-checker.online ranksonic.com ranksonic.info ranksonic.org rankings-analytics.com
-  dailyrank.net 4webmasters.org anticrawler.org prodvigator.ua promoforum.ru keywords-monitoring-success.com
+  best-seo-offer.com best-seo-solution.com best-seo-software.xyz best-seo-report.com 100dollars-seo.com
+  success-seo.com seo-platform.com get-seo-help.com seoanalyses.com seocheckupx.com seocheckupx.net seoexperimenty.ru
+  seopub.net top1-seo-service.com seo-tips.top rank-checker.online ranksonic.com ranksonic.info ranksonic.org
+  rankings-analytics.com dailyrank.net 4webmasters.org anticrawler.org promoforum.ru keywords-monitoring-success.com
   keywords-monitoring-your-success.com fix-website-errors.com website-analyzer.info website-analytics.online
   website-speed-check.site website-speed-checker.site websites-reviews.com sitevaluation.org slow-website.xyz
-  yourserverisdown.com uptimebot.net uptimechecker.com uptime-alpha.net uptime-beta.net uptime-gamma.net uptime-delta.net
-  uptime-eu.net uptime-us.net
+  yourserverisdown.com uptimebot.net uptime-alpha.net uptime-beta.net uptime-gamma.net uptime-delta.net uptime-eu.net
+  uptime-us.net
 
   event-tracking.com get-free-traffic-now.com get-free-social-traffic.com free-traffic.xyz free-fb-traffic.com
   free-fbook-traffic.com free-video-tool.com get-clickize.info increasewwwtraffic.info trafficmonetize.org
   trafficmonetizer.org webmonetizer.net monetizationking.net traffic2money.com traffic2cash.org traffic2cash.xyz
-  traffic-cash.xyz trafficgenius.xyz web-revenue.xyz net-profits.xyz justprofit.xyz xtrafficplus.com webmaster-traffic.com
-  wmasterlead.com your-good-links.com websocial.me social-traffic-1.xyz social-traffic-2.xyz social-traffic-3.xyz
-  social-traffic-4.xyz social-traffic-5.xyz social-traffic-7.xyz glavprofit.ru investpamm.ru trafers.com
-  videos-for-your-business.com video--production.com autovideobroadcast.com howtostopreferralspam.eu
+  traffic-cash.xyz trafficgenius.xyz web-revenue.xyz net-profits.xyz justprofit.xyz xtrafficplus.com
+  webmaster-traffic.com wmasterlead.com your-good-links.com websocial.me social-traffic-1.xyz social-traffic-2.xyz
+  social-traffic-3.xyz social-traffic-4.xyz social-traffic-5.xyz social-traffic-7.xyz glavprofit.ru investpamm.ru
+  trafers.com videos-for-your-business.com video--production.com autovideobroadcast.com howtostopreferralspam.eu
   bottraffic.icu bottraffic.live bottraffic.xyz bottraffic143.xyz bottraffic329.xyz bottraffic4free.host
   bottraffic4you.club bot-traffic.icu bot-traffic.xyz trafficbot.life trafficbot.live trafficbot4free.xyz
 
@@ -42,33 +42,26 @@ export const spamReferrers: ReadonlyArray<string> = `
 
   law-check-two.xyz law-enforcement-bot-ff.xyz law-enforcement-check-three.xyz law-enforcement-ee.xyz law-six.xyz
   eu-cookie-law-enforcement2.xyz cookie-law-enforcement-aa.xyz cookie-law-enforcement-bb.xyz
-  cookie-law-enforcement-cc.xyz cookie-law-enforcement-dd.xyz cookie-law-enforcement-ee.xyz cookie-law-enforcement-ff.xyz
-  cookie-law-enforcement-gg.xyz cookie-law-enforcement-hh.xyz cookie-law-enforcement-ii.xyz cookie-law-enforcement-jj.xyz
-  compliance-alex.xyz compliance-alexa.xyz compliance-andrew.xyz compliance-barak.xyz compliance-brian.xyz
-  compliance-don.xyz compliance-donald.xyz compliance-elena.xyz compliance-fred.xyz compliance-george.xyz
-  compliance-irvin.xyz compliance-ivan.xyz compliance-john.top compliance-julianna.top
-  scanner-alex.top scanner-alexa.top scanner-andrew.top scanner-barak.top scanner-brian.top scanner-don.top
-  scanner-donald.top scanner-elena.top scanner-fred.top scanner-george.top scanner-irvin.top scanner-ivan.top
-  scanner-jack.top scanner-jane.top scanner-jess.top scanner-jessica.top scanner-john.top scanner-josh.top
-  scanner-julia.top scanner-julianna.top scanner-margo.top scanner-mark.top scanner-marwin.top scanner-mary.top
-  scanner-nelson.top scanner-olga.top scanner-viktor.top scanner-walt.top scanner-walter.top scanner-willy.top
+  cookie-law-enforcement-cc.xyz cookie-law-enforcement-dd.xyz cookie-law-enforcement-ee.xyz
+  cookie-law-enforcement-ff.xyz cookie-law-enforcement-gg.xyz cookie-law-enforcement-hh.xyz
+  cookie-law-enforcement-ii.xyz cookie-law-enforcement-jj.xyz compliance-alex.xyz compliance-alexa.xyz
+  compliance-andrew.xyz compliance-barak.xyz compliance-brian.xyz compliance-don.xyz compliance-donald.xyz
+  compliance-elena.xyz compliance-fred.xyz compliance-george.xyz compliance-irvin.xyz compliance-ivan.xyz
+  compliance-john.top compliance-julianna.top scanner-alex.top scanner-alexa.top scanner-andrew.top scanner-barak.top
+  scanner-brian.top scanner-don.top scanner-donald.top scanner-elena.top scanner-fred.top scanner-george.top
+  scanner-irvin.top scanner-ivan.top scanner-jack.top scanner-jane.top scanner-jess.top scanner-jessica.top
+  scanner-john.top scanner-josh.top scanner-julia.top scanner-julianna.top scanner-margo.top scanner-mark.top
+  scanner-marwin.top scanner-mary.top scanner-nelson.top scanner-olga.top scanner-viktor.top scanner-walt.top
+  scanner-walter.top scanner-willy.top
 
-  buy-cheap-online.info chinese-amezon.com e-buyeasy.com hongfanji.com xz618.com shoppingmiracles.co.uk
-  qualitymarketzone.com smartphonediscount.info online-templatestore.com wallpapers-all.com backgroundpictures.net
-  photokitchendesign.com sanjosestartups.com sohoindia.net tedxrj.com yellowstonevisitortours.com 76brighton.co.uk
-  meds-online24.com azartniy-bonus.com bookmaker-bet.com kabbalah-red-bracelets.com onlinetvseries.me burger-imperia.com
-  pizza-imperia.com pizza-tycoon.com thesmartsearch.net online-hit.info top10-way.com snip.to snip.tw wordpress-crew.net
-  freewhatsappload.com covadhosting.biz acads.net bif-ru.info bluerobot.info cartechnic.ru customsua.com.ua dipstar.org
-  djekxa.ru doska-vsem.ru dostavka-v-krym.com ecomp3.ru este-line.com.ua euromasterclass.ru forex-procto.ru
-  gkvector.ru gobongo.info goodprotein.ru hundejo.com igru-xbox.net intex-air.ru jjbabskoe.ru kazrent.com kino-fun.ru
-  laxdrills.com littleberry.ru livefixer.com luxup.ru med-zdorovie.com.ua minegam.com mirobuvi.com.ua mosrif.ru
-  moyakuhnia.ru muscle-factory.com.ua nardulan.com niki-mlt.ru novosti-hi-tech.ru ozas.net palvira.com.ua
-  petrovka-online.com portnoff.od.ua pozdravleniya-c.ru producm.ru prointer.net.ua psa48.ru qwesa.ru
-  razborka-skoda.org.ua rednise.com replica-watch.ru reversing.cc sad-torg.com.ua sexytrend.ru sledstvie-veli.net slkrm.ru
-  solnplast.ru sosdepotdebilan.com spravka130.ru steame.ru stiralkovich.ru supervesti.ru taihouse.ru tattooha.com
-  tt-ipd.info twsufa.ru ukrainian-poetry.com ul-potolki.ru uzungil.com varikozdok.ru viagra-soft.ru video-hollywood.ru
-  video-woman.com viel.su vitanail.ru vodaodessa.com vodkoved.ru works.if.ua x5market.ru yaderenergy.ru yeartwit.com
-  yhirurga.ru zastroyka.org zvetki.ru
+  buy-cheap-online.info chinese-amezon.com e-buyeasy.com xz618.com smartphonediscount.info online-templatestore.com
+  meds-online24.com azartniy-bonus.com bookmaker-bet.com kabbalah-red-bracelets.com thesmartsearch.net online-hit.info
+  top10-way.com freewhatsappload.com covadhosting.biz acads.net bif-ru.info bluerobot.info dipstar.org djekxa.ru
+  doska-vsem.ru dostavka-v-krym.com forex-procto.ru gkvector.ru gobongo.info hundejo.com igru-xbox.net jjbabskoe.ru
+  kino-fun.ru livefixer.com minegam.com mosrif.ru nardulan.com niki-mlt.ru ozas.net producm.ru psa48.ru qwesa.ru
+  rednise.com replica-watch.ru reversing.cc sexytrend.ru slkrm.ru sosdepotdebilan.com spravka130.ru steame.ru
+  tt-ipd.info twsufa.ru varikozdok.ru viagra-soft.ru video-hollywood.ru video-woman.com viel.su vitanail.ru
+  vodkoved.ru x5market.ru yeartwit.com yhirurga.ru
 
   amanda-porn.ga dojki-hd.com erot.co escort-russian.com forsex.info generalporn.org girlporn.ru onlywoman.org
   pornhub-forum.ga pornhub-ru.com porno-chaman.info pornoelita.info pornoforadult.com pornogig.com pornohd1080.online

@@ -42,7 +42,7 @@ describe("the list of sources", () => {
       assert.strictEqual(URL.parse(`https://${hostname}/`)?.hostname, hostname)
       assert.strictEqual(bareHostname(hostname), hostname)
     }
-    for (const { place } of apps) assert.match(place, /^android-app:\/\/[a-z]\w*(?:\.[a-z]\w*)+$/)
+    for (const { place } of apps) assert.match(place, /^android-app:\/\/[a-z]\w*(?:\.[a-z]\w*)+$/i)
     for (const { place } of words) assert.match(place, /^[a-z0-9_-]+$/)
   })
 
@@ -135,9 +135,10 @@ describe("a referrer's source", () => {
       from("android-app://com.google.android.googlequicksearchbox/https/www.google.com?q=private"),
       app("android-app://com.google.android.googlequicksearchbox", "Google", "Search")
     )
+    assert.deepStrictEqual(from("android-app://com.Slack"), app("android-app://com.Slack", "Slack", "Social"))
     assert.deepStrictEqual(
-      from("android-app://com.Slack"),
-      app("android-app://com.Slack", "com.Slack", "Referral")
+      from("android-app://com.example.Reader"),
+      app("android-app://com.example.Reader", "com.example.Reader", "Referral")
     )
     for (const { name, place } of apps) assert.strictEqual(from(place).source, name)
   })

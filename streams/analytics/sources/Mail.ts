@@ -83,7 +83,7 @@ export const mail: SourceList = {
   "Samsung Email": "android-app://com.samsung.android.email.provider",
   "K-9 Mail": "android-app://com.fsck.k9",
   Thunderbird: "android-app://net.thunderbird.android",
-  "Aqua Mail": "android-app://org.kman.aquamail",
+  "Aqua Mail": "android-app://org.kman.AquaMail",
   "Blue Mail": "android-app://me.bluemail.mail",
   myMail: "android-app://com.my.mail",
 

@@ -67,7 +67,7 @@ export const social: SourceList = {
     "telegram.org t.me telegram.me android-app://org.telegram.messenger android-app://org.telegram.messenger.web " +
     "android-app://org.telegram.plus tg",
   Discord: "discord.com discord.gg discordapp.com android-app://com.discord",
-  Slack: "slack.com slack-redir.net android-app://com.slack",
+  Slack: "slack.com slack-redir.net android-app://com.Slack",
   "Microsoft Teams":
     "teams.microsoft.com teams.live.com teams.cdn.office.net teams.cloud.microsoft android-app://com.microsoft.teams teams msteams",
   "Google Chat": "chat.google.com hangouts.google.com android-app://com.google.android.apps.dynamite",
