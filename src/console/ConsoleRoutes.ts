@@ -79,10 +79,13 @@ const routes = (files: ConsoleFiles | undefined) => {
 }
 
 /** The page at `/`. Where it was not built the start says what to run, and everything else is served. */
-export const layer = Layer.unwrap(
-  Effect.gen(function* () {
-    const files = readConsoleFiles()
-    if (files === undefined) yield* Effect.logWarning(howToBuild)
-    return routes(files)
-  })
-)
+export const layerFrom = (directory?: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const files = readConsoleFiles(directory)
+      if (files === undefined) yield* Effect.logWarning(howToBuild)
+      return routes(files)
+    })
+  )
+
+export const layer = layerFrom()
