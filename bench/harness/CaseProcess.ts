@@ -15,6 +15,7 @@ export interface RunRequest {
   readonly case: string
   readonly quick: boolean
   readonly round: number
+  readonly given: unknown
 }
 
 /** Runs one case once, here, in a directory of its own. */
@@ -22,7 +23,7 @@ export const measure = async (benchCase: BenchCase, request: RunRequest): Promis
   const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
   try {
     const before = process.cpuUsage()
-    const measurement = await benchCase.run({ quick: request.quick, directory, round: request.round })
+    const measurement = await benchCase.run({ ...request, directory })
     const used = process.cpuUsage(before)
     return {
       cpuMillis: (used.user + used.system) / 1000,

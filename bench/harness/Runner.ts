@@ -1,8 +1,10 @@
 import { fork } from "node:child_process"
 import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { measure, type MeasuredRun, type RunRequest } from "./CaseProcess.ts"
-import type { BenchCase, BenchSuite } from "./Suite.ts"
+import type { BenchCase, BenchSuite, Sizes, Stage } from "./Suite.ts"
 
 export interface SuiteRun {
   readonly suite: BenchSuite
@@ -19,6 +21,7 @@ export interface RunOptions {
   readonly only?: string
   /** a fresh process for every run: what one case heats up or leaves behind does not help or hurt the next */
   readonly freshProcesses: boolean
+  readonly sizes?: Sizes
   readonly onRun?: (name: string, round: number, run: MeasuredRun) => void
 }
 
@@ -44,6 +47,27 @@ const check = (suite: BenchSuite): void => {
     throw new Error(`${suite.name}: a group has two baselines`)
 }
 
+const bare: Stage<undefined> = { given: undefined, leave: async () => undefined }
+
+/** Sets the suite's stage up around the work. */
+const onStage = async <A>(
+  suite: BenchSuite,
+  { quick, sizes = {} }: RunOptions,
+  work: (given: unknown) => Promise<A>
+): Promise<A> => {
+  const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
+  try {
+    const stage = (await suite.stage?.({ quick, directory, sizes })) ?? bare
+    try {
+      return await work(stage.given)
+    } finally {
+      await stage.leave()
+    }
+  } finally {
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
 export const runSuite = async (suite: BenchSuite, options: RunOptions): Promise<SuiteRun> => {
   check(suite)
   const chosen = suite.cases.filter((one) => one.name.includes(options.only ?? ""))
@@ -56,13 +80,15 @@ export const runSuite = async (suite: BenchSuite, options: RunOptions): Promise<
   }
   const runs: Array<{ case: string; round: number; run: MeasuredRun }> = []
   const rounds = options.rounds ?? (options.quick ? 1 : (suite.rounds ?? 5))
-  for (let round = 0; round < rounds; round++) {
-    for (const one of round % 2 === 0 ? cases : cases.toReversed()) {
-      const request = { suite: suite.name, case: one.name, quick: options.quick, round }
-      const run = await (options.freshProcesses ? measureApart(request) : measure(one, request))
-      runs.push({ case: one.name, round, run })
-      options.onRun?.(one.name, round, run)
+  await onStage(suite, options, async (given) => {
+    for (let round = 0; round < rounds; round++) {
+      for (const one of round % 2 === 0 ? cases : cases.toReversed()) {
+        const request = { suite: suite.name, case: one.name, quick: options.quick, round, given }
+        const run = await (options.freshProcesses ? measureApart(request) : measure(one, request))
+        runs.push({ case: one.name, round, run })
+        options.onRun?.(one.name, round, run)
+      }
     }
-  }
+  })
   return { suite, quick: options.quick, runs, unavailable }
 }

@@ -16,6 +16,8 @@ export interface Measurement {
   readonly latency?: Latency
   /** further figures, in columns of their own: `{ fsyncsPerSecond: 812 }` */
   readonly figures?: Readonly<Record<string, number>>
+  /** figures that would make the table too wide: only in the NDJSON */
+  readonly details?: Readonly<Record<string, number>>
   /** a hash or count of what was produced: cases of one group must agree, or they did not do the same work */
   readonly result?: string
 }
@@ -26,16 +28,40 @@ export interface Latency {
   readonly maxMillis: number
 }
 
-export interface CaseContext {
+/** Sizes that the command line may change; a suite reads those that it knows. */
+export interface Sizes {
+  /** a directory that is kept between runs, for what is dear to make */
+  readonly data?: string
+  readonly events?: number
+  readonly days?: number
+}
+
+export interface StageContext {
+  readonly quick: boolean
+  /** empty at first, removed after the suite's last case */
+  readonly directory: string
+  readonly sizes: Sizes
+}
+
+/** What all cases of a suite share, such as a server with data: set up once, in the harness's own process. */
+export interface Stage<Given> {
+  /** told to every case, in whatever process: plain data */
+  readonly given: Given
+  readonly leave: () => Promise<void>
+}
+
+export interface CaseContext<Given = unknown> {
   /** tiny sizes that finish within about a second: the whole point is that the case still runs */
   readonly quick: boolean
   /** an empty directory of this run's own, removed afterwards */
   readonly directory: string
   /** 0, 1, 2, … */
   readonly round: number
+  /** what the suite's stage gave; undefined without one */
+  readonly given: Given
 }
 
-export interface BenchCase {
+export interface BenchCase<Given = unknown> {
   /** unique within the suite */
   readonly name: string
   /** cases of one group are compared with each other; left out: all cases of the suite are one group */
@@ -45,10 +71,10 @@ export interface BenchCase {
   /** says why the case cannot run on this machine, or undefined when it can */
   readonly unavailable?: () => string | undefined | Promise<string | undefined>
   /** one measured run. Outside of `quick`, called in a fresh process; aim for 2 to 10 seconds */
-  readonly run: (context: CaseContext) => Promise<Measurement>
+  readonly run: (context: CaseContext<Given>) => Promise<Measurement>
 }
 
-export interface BenchSuite {
+export interface BenchSuite<Given = unknown> {
   /** the folder's name */
   readonly name: string
   /** one sentence: what is measured against what */
@@ -57,7 +83,8 @@ export interface BenchSuite {
   readonly unit: string
   /** interleaved rounds of all cases, in reversed order every other round; default 5 (quick: 1) */
   readonly rounds?: number
-  readonly cases: ReadonlyArray<BenchCase>
+  readonly stage?: (context: StageContext) => Promise<Stage<Given>>
+  readonly cases: ReadonlyArray<BenchCase<Given>>
 }
 
 /** Percentiles of latencies, which it sorts in place. */

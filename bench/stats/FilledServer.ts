@@ -18,6 +18,8 @@ interface Filled {
   readonly untilMillis: number
   readonly logId: string
   readonly events: number
+  /** what writing them took, merges by hand not included */
+  readonly fillMillis: number
 }
 
 export interface FillOptions {
@@ -34,8 +36,8 @@ export interface FillOptions {
 export interface FilledServer {
   readonly server: ServerProcess
   readonly site: string
-  readonly timeZone: string
   readonly clickhouse: ClickHouseClient
+  readonly clickhouseUrl: string
   readonly storePid: number
   readonly filled: () => Filled
   /** Adds what has happened since; answers how many events that was. `parts`: in so many batches, 50,000 events each without. */
@@ -47,7 +49,9 @@ export interface FilledServer {
 const batchEvents = 50_000
 const eventsPerVisit = 3.33
 const domain = "example.com"
-const timeZone = "Europe/Berlin"
+/** of the site that is filled */
+export const filledTimeZone = "Europe/Berlin"
+const timeZone = filledTimeZone
 
 const localDay = (millis: number): number => Math.floor((millis + offsetMillis(timeZone, millis)) / dayMillis)
 
@@ -74,7 +78,14 @@ const begin = async (server: ServerProcess, options: FillOptions): Promise<Fille
     paths: options.paths
   }
   const untilMillis = new Traffic(traffic).startOf(firstDay)
-  return { traffic, firstDay, untilMillis, logId: String(randomBytes(8).readBigUInt64LE()), events: 0 }
+  return {
+    traffic,
+    firstDay,
+    untilMillis,
+    logId: String(randomBytes(8).readBigUInt64LE()),
+    events: 0,
+    fillMillis: 0
+  }
 }
 
 /** Events of `[fromMillis, untilMillis)`: visits that began on an earlier day run into the first. */
@@ -108,8 +119,8 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
   return {
     server,
     site: filled.traffic.site,
-    timeZone,
     clickhouse,
+    clickhouseUrl: store.url,
     storePid: store.pid,
     filled: () => filled,
     fillUntil: async (untilMillis, parts) => {
@@ -118,10 +129,12 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
       const events = between(traffic, filled, untilMillis)
       const perBatch =
         parts === undefined ? batchEvents : Math.ceil(count(between(traffic, filled, untilMillis)) / parts)
+      const startedAt = performance.now()
       try {
         const place = { logId: BigInt(filled.logId), seq: filled.events }
         const written = await filler.write(events, place, perBatch)
-        filled = { ...filled, untilMillis, events: filled.events + written }
+        const fillMillis = filled.fillMillis + performance.now() - startedAt
+        filled = { ...filled, untilMillis, events: filled.events + written, fillMillis }
         writeFileSync(file, JSON.stringify(filled))
         return written
       } finally {
@@ -143,6 +156,9 @@ export const mergeParts = async (clickhouse: ClickHouseClient): Promise<void> =>
     format: "JSONEachRow"
   })
   for (const { partition_id, table } of await answer.json<{ table: string; partition_id: string }>()) {
-    await clickhouse.command({ query: `OPTIMIZE TABLE ${table} PARTITION ID '${partition_id}' FINAL` })
+    await clickhouse.command({
+      query: `OPTIMIZE TABLE ${table} PARTITION ID '${partition_id}' FINAL`,
+      clickhouse_settings: { max_execution_time: 600 }
+    })
   }
 }

@@ -1,0 +1,91 @@
+import { type ClickHouseClient, createClient } from "@clickhouse/client"
+import { cpuMillis } from "#bench/harness/ProcessUse.ts"
+import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
+import type { Target, Targets } from "./Targets.ts"
+
+export type StatsContext = CaseContext<Targets>
+
+/** At most so long, and so often, is a question asked in one run. */
+const measuredMillis = 4_000
+const askedMost = 60
+const askedLeast = 5
+
+/**
+ * Asks one question again and again, one at a time, and times each answer. ClickHouse's cache of results is off (the
+ * stage looks at that); its cache of which marks a condition matches is on as in production and is emptied before each
+ * question, so that every one reads what it would read for the first time. The page cache of the system is warm.
+ */
+export const measure = async <Answer>(
+  { quick }: StatsContext,
+  target: Target,
+  ask: () => Promise<Answer>,
+  resultOf: (answer: Answer) => string | undefined
+): Promise<Measurement> => {
+  const clickhouse = clientOf(target)
+  const emptyCaches = () => clickhouse.command({ query: "SYSTEM DROP QUERY CONDITION CACHE" })
+  const processes = [target.pid, target.storePid] as const
+  const cpu = (): ReadonlyArray<number> => processes.map(cpuMillis)
+  try {
+    let answer = await ask()
+    const millis: Array<number> = []
+    const used = [0, 0]
+    const [least, most] = quick ? [1, 1] : [askedLeast, askedMost]
+    const startedAt = performance.now()
+    while (
+      millis.length < least ||
+      (millis.length < most && performance.now() - startedAt < measuredMillis)
+    ) {
+      await emptyCaches()
+      const before = cpu()
+      const askedAt = performance.now()
+      answer = await ask()
+      millis.push(performance.now() - askedAt)
+      for (const [index, now] of cpu().entries())
+        used[index] = (used[index] ?? 0) + now - (before[index] ?? 0)
+    }
+    const sorted = Float64Array.from(millis)
+    const latency = latencyOf(sorted)
+    const count = millis.length
+    const result = resultOf(answer)
+    return {
+      work: count,
+      elapsedMillis: millis.reduce((sum, one) => sum + one, 0),
+      cpuMillis: (used[0] ?? 0) + (used[1] ?? 0),
+      latency,
+      figures: {
+        "p95 ms": sorted[Math.floor(count * 0.95)] ?? Number.NaN,
+        "server CPU ms": (used[0] ?? 0) / count,
+        "ClickHouse CPU ms": (used[1] ?? 0) / count
+      },
+      ...(result === undefined ? {} : { result })
+    }
+  } finally {
+    await clickhouse.close()
+  }
+}
+
+export const clientOf = ({ clickhouseUrl }: Target): ClickHouseClient =>
+  createClient({ url: clickhouseUrl, request_timeout: 120_000, log: { level: 127 } })
+
+/** GET of a site's figures, as the page and API clients ask for them. */
+export const figuresOf = async (target: Target, path: string): Promise<unknown> => {
+  const answer = await fetch(`${target.url}/api/v1/sites/${target.site}/${path}`, {
+    headers: { authorization: `Bearer ${target.key}` }
+  })
+  const text = await answer.text()
+  if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${text}`)
+  return JSON.parse(text)
+}
+
+/** The rows of statements that ClickHouse is asked directly, one after the other. */
+export const rowsOf = async (
+  clickhouse: ClickHouseClient,
+  statements: ReadonlyArray<string>
+): Promise<ReadonlyArray<ReadonlyArray<Readonly<Record<string, unknown>>>>> => {
+  const answers: Array<ReadonlyArray<Readonly<Record<string, unknown>>>> = []
+  for (const query of statements) {
+    const answer = await clickhouse.query({ query, format: "JSONEachRow" })
+    answers.push(await answer.json<Readonly<Record<string, unknown>>>())
+  }
+  return answers
+}
