@@ -8,6 +8,7 @@ import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { AccountsRoomApi, AnalyticsRoomApi, Api } from "#schemas/Api.ts"
 import * as AccountRoutes from "./accounts/AccountRoutes.ts"
 import * as AdminRoutes from "./accounts/AdminRoutes.ts"
+import { AnonymousRates } from "./accounts/AnonymousRates.ts"
 import * as Authentication from "./accounts/Authentication.ts"
 import { Files } from "./accounts/Files.ts"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
@@ -76,12 +77,14 @@ const rateBuckets = Layer.unwrap(
   })
 )
 
+const rates = AnonymousRates.layer.pipe(Layer.provideMerge(rateBuckets))
+
 const blobs = Layer.unwrap(
   Effect.map(AppConfig, ({ dataDir }) => Blobs.layer({ directory: join(dataDir, "files") }))
 )
 
 /** Users, keys and files, over Postgres and the disk. The first boot comes before the directories read the tables. */
-const accounts = Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rateBuckets).pipe(
+const accounts = Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rates).pipe(
   Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
   Layer.provide(blobs),
   Layer.provideMerge(FirstBoot.layer)

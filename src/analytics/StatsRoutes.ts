@@ -1,13 +1,12 @@
 import { Clock, Effect } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { Api } from "#schemas/Api.ts"
 import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, NotFound, RateLimited, ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { AppConfig } from "#src/Config.ts"
+import { AnonymousRates } from "#src/accounts/AnonymousRates.ts"
 import { storeAway as postgresAway } from "#src/infra/http/StoreAway.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
@@ -113,13 +112,12 @@ export const publicLayer = HttpApiBuilder.group(
   "publicStats",
   Effect.fnUntraced(function* (handlers) {
     const directory = yield* SiteDirectory
-    const buckets = yield* RateBuckets
-    const { limits } = yield* AppConfig
+    const rates = yield* AnonymousRates
     const figures = yield* makeFigures
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.find(id)
       if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
-      const decision = yield* Effect.orDie(buckets.take(`public ${id}`, limits.ratePerMinute))
+      const decision = yield* rates.take(id)
       if (decision.allowed) return site
       yield* HttpEffect.appendPreResponseHandler((_, response) =>
         Effect.succeed(

@@ -1,10 +1,7 @@
 import { attributeColumns } from "./VisitEvent.ts"
 import type { EventColumn } from "./EventColumns.ts"
 
-const text = (name: string): EventColumn => ({
-  name,
-  type: name === "referrer" ? "String" : "LowCardinality(String)"
-})
+const text = (name: string): EventColumn => ({ name, type: "LowCardinality(String)" })
 
 /**
  * The columns of `visits` in the order in which `VisitRecord` writes them: one absolute row per visit, replaced by a
@@ -27,10 +24,10 @@ export const visitColumns: ReadonlyArray<EventColumn> = [
   { name: "events", type: "UInt16" },
   { name: "hostname", type: "LowCardinality(String)" },
   ...attributeColumns.map(text),
-  { name: "pages", type: "Array(String)" },
+  { name: "pages", type: "Array(LowCardinality(String))" },
   { name: "page_s", type: "Array(UInt32)" },
   { name: "page_new", type: "Array(UInt8)" },
   { name: "goals", type: "Array(LowCardinality(String))" },
   { name: "goal_s", type: "Array(UInt32)" },
-  { name: "goal_pages", type: "Array(String)" }
+  { name: "goal_pages", type: "Array(LowCardinality(String))" }
 ]
