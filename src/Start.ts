@@ -1,8 +1,8 @@
 import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
-import { HttpServer } from "effect/http"
 import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
+import { serverUrl } from "./ServerUrl.ts"
 import { startMessage } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
@@ -25,12 +25,9 @@ export const sayStoresReady = Effect.suspend(() =>
 /** Once the server listens: writes where into admin.json, and shows a person how to begin. */
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { baseUrl, dataDir, host } = yield* AppConfig
+    const { dataDir } = yield* AppConfig
     const { announce, newAdminKey } = yield* FirstBoot
-    const { address } = yield* HttpServer.HttpServer
-    const port = Predicate.hasProperty(address, "port") ? address.port : undefined
-    const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host
-    const url = baseUrl ?? `http://${name}:${String(port)}`
+    const url = yield* serverUrl
     yield* announce(url)
     const elapsedMillis = process.uptime() * 1000
     const message = startMessage({ version: packageJson.version, url, dataDir, newAdminKey, elapsedMillis })

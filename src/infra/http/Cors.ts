@@ -2,7 +2,8 @@ import { HttpServerResponse, type HttpServerRequest } from "effect/http"
 
 /**
  * CORS of the ordinary endpoints: only the origins of CORS_ORIGINS, and no credentials, since keys travel in a header.
- * Open paths (`/api/event`, scripts) are hot routes and have the front's. Source: decisions, Common.
+ * An answer that is already open (`/a.js`, `/scripts/*`) stays so; `/api/event` is a hot route and has the front's.
+ * Source: decisions, Common.
  */
 export interface Cors {
   /** the answer to a preflight of an allowed origin; undefined: not a preflight, or not allowed */
@@ -12,6 +13,8 @@ export interface Cors {
     response: HttpServerResponse.HttpServerResponse
   ): HttpServerResponse.HttpServerResponse
 }
+
+const allowOrigin = "access-control-allow-origin"
 
 const exposed =
   "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Content-Disposition, ETag"
@@ -41,13 +44,18 @@ export const make = (origins: ReadonlyArray<string>): Cors => {
       })
     },
     answer(request, response) {
-      if (allowed.size === 0) return response
+      if (allowed.size === 0 || response.headers[allowOrigin] === "*") return response
       // Even a refusal varies: a cache must not hand one origin's answer to another.
-      const varied = HttpServerResponse.setHeader(response, "vary", "Origin")
+      const { vary } = response.headers
+      const varied = HttpServerResponse.setHeader(
+        response,
+        "vary",
+        vary === undefined ? "Origin" : `${vary}, Origin`
+      )
       const origin = originOf(request)
       if (origin === undefined) return varied
       return HttpServerResponse.setHeaders(varied, {
-        "access-control-allow-origin": origin,
+        [allowOrigin]: origin,
         "access-control-expose-headers": exposed
       })
     }

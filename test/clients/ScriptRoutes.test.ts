@@ -1,0 +1,196 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { type IncomingHttpHeaders, get } from "node:http"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
+import { clientFrom } from "#src/analytics/ScriptRoutes.ts"
+import { encodingFor } from "#src/infra/http/ContentEncoding.ts"
+import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+
+const clients = ["/scripts/beacon.mjs", "/scripts/beacon.py", "/scripts/beacon.php"]
+const scripts = ["/a.js", ...clients]
+
+/** What goes over the wire: `fetch` would decode it. */
+const wire = (
+  url: string,
+  acceptEncoding: string
+): Effect.Effect<{ readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }> =>
+  Effect.promise(
+    () =>
+      new Promise((resolve, reject) => {
+        get(url, { headers: { "accept-encoding": acceptEncoding } }, (response) => {
+          const chunks: Array<Buffer> = []
+          response.on("data", (chunk: Buffer) => chunks.push(chunk))
+          response.on("end", () => resolve({ headers: response.headers, bytes: Buffer.concat(chunks) }))
+        }).on("error", reject)
+      })
+  )
+
+const etagOf = (headers: Headers): string => headers.get("etag") ?? assert.fail("no ETag")
+
+layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("/a.js and /scripts/beacon.*", (it) => {
+  it.effect("are at most 1,000 bytes for pages, gzipped or in Brotli, as served", () =>
+    Effect.gen(function* () {
+      const { url } = yield* AccountsServer
+      const plain = yield* wire(`${url}/a.js`, "identity")
+      const gzip = yield* wire(`${url}/a.js`, "gzip, deflate")
+      const brotli = yield* wire(`${url}/a.js`, "gzip, deflate, br, zstd")
+      assert.strictEqual(gzip.headers["content-encoding"], "gzip")
+      assert.strictEqual(brotli.headers["content-encoding"], "br")
+      assert.isUndefined(plain.headers["content-encoding"])
+      assert.isAtMost(gzip.bytes.length, 1000)
+      assert.isBelow(brotli.bytes.length, gzip.bytes.length)
+      assert.deepStrictEqual(gunzipSync(gzip.bytes), plain.bytes)
+      assert.deepStrictEqual(brotliDecompressSync(brotli.bytes), plain.bytes)
+      for (const { headers } of [plain, gzip, brotli]) assert.strictEqual(headers.vary, "Accept-Encoding")
+    })
+  )
+
+  it.effect("are open to every origin and read as what they are, never run as anything else", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      for (const path of scripts) {
+        for (const origin of ["https://example.com", "https://console.example", "null"]) {
+          const { headers, status } = yield* ask("GET", path, { key: "", headers: { origin } })
+          assert.strictEqual(status, 200)
+          assert.strictEqual(headers.get("access-control-allow-origin"), "*")
+          assert.isNull(headers.get("access-control-allow-credentials"))
+          assert.strictEqual(headers.get("cross-origin-resource-policy"), "cross-origin")
+          assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+          assert.strictEqual(
+            headers.get("content-type"),
+            path.endsWith("js") ? "text/javascript; charset=utf-8" : "text/plain; charset=utf-8"
+          )
+        }
+      }
+    })
+  )
+
+  it.effect("carry their version, a hash of the content, and are not sent again to who has it", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const tags = new Set<string>()
+      for (const path of scripts) {
+        const etag = etagOf((yield* ask("GET", path)).headers)
+        tags.add(etag)
+        assert.match(etag, /^W\/"[\w-]{22}"$/)
+        for (const known of [etag, `"other", ${etag}`, "*"]) {
+          const again = yield* ask("GET", path, { headers: { "if-none-match": known } })
+          assert.deepStrictEqual([again.status, again.bytes.length], [304, 0])
+          assert.strictEqual(etagOf(again.headers), etag)
+        }
+        const stale = yield* ask("GET", path, { headers: { "if-none-match": 'W/"other"' } })
+        assert.strictEqual(stale.status, 200)
+        const gzip = yield* ask("GET", path, { headers: { "accept-encoding": "gzip" } })
+        assert.strictEqual(etagOf(gzip.headers), etag)
+      }
+      assert.strictEqual(tags.size, scripts.length)
+    })
+  )
+
+  it.effect("let pages keep the script for an hour, and a week more while they ask for a new one", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const cachingOf = (path: string) =>
+        Effect.map(ask("GET", path), ({ headers }) => headers.get("cache-control"))
+      assert.strictEqual(yield* cachingOf("/a.js"), "public, max-age=3600, stale-while-revalidate=604800")
+      for (const path of clients) assert.strictEqual(yield* cachingOf(path), "no-cache")
+    })
+  )
+
+  it.effect("answer HEAD as GET, and other methods with 405", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      for (const path of scripts) {
+        const head = yield* ask("HEAD", path)
+        assert.deepStrictEqual([head.status, head.bytes.length], [200, 0])
+        const post = yield* ask("POST", path)
+        assert.deepStrictEqual([post.status, post.headers.get("allow")], [405, "GET, HEAD"])
+      }
+      assert.strictEqual((yield* ask("GET", "/scripts/beacon.rb")).status, 404)
+    })
+  )
+
+  it.effect("know the address that the server listens on where BASE_URL is unset", () =>
+    Effect.gen(function* () {
+      const { ask, url } = yield* AccountsServer
+      for (const path of clients) {
+        const { bytes } = yield* ask("GET", path, { headers: { host: "evil.example" } })
+        const text = Buffer.from(bytes).toString()
+        assert.include(text, url)
+        assert.notInclude(text, "evil.example")
+      }
+    })
+  )
+})
+
+layer(AccountsServer.layer({ baseUrl: "https://stats.example/it's/$here" }), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("the clients of a server with a BASE_URL", (it) => {
+  it.effect("know it", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const texts = [`"https://stats.example/it's/$here"`, `'https://stats.example/it\\'s/$here'`]
+      for (const path of clients) {
+        const text = Buffer.from((yield* ask("GET", path)).bytes).toString()
+        assert.isTrue(
+          texts.some((quoted) => text.includes(quoted)),
+          path
+        )
+      }
+    })
+  )
+})
+
+layer(AccountsServer.layer({ rooms: new Set(["accounts"]) }), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("a server without the analytics room", (it) => {
+  it.effect("has no scripts", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      for (const path of scripts) assert.strictEqual((yield* ask("GET", path)).status, 404)
+    })
+  )
+})
+
+describe("a client's address", () => {
+  it("ends no text of its language, whatever it is", () => {
+    for (const url of ["https://a.example/\"';$x\\\n", "https://a.example/%22/{$x}?q=\\#'\""]) {
+      const double = clientFrom('x = "http://127.0.0.1:8080"', url)
+      assert.match(double, /^x = "[^"\\\n]*"$/)
+      const single = clientFrom("$x = 'http://127.0.0.1:8080'", url)
+      assert.match(single, /^\$x = '(?:[^'\\\n]|\\')*'$/)
+    }
+  })
+
+  it("is replaced once or not at all", () => {
+    assert.throws(() => clientFrom("x = 1", "https://a.example"), /no address/)
+    const twice = '"http://127.0.0.1:8080" "http://127.0.0.1:8080"'
+    assert.throws(() => clientFrom(twice, "https://a.example"), /no address/)
+  })
+})
+
+describe("Accept-Encoding", () => {
+  it("is answered with the smallest encoding that is taken (RFC 9110, 12.5.3)", () => {
+    for (const [accepted, encoding] of [
+      [undefined, "identity"],
+      ["", "identity"],
+      ["gzip", "gzip"],
+      ["gzip, deflate, br", "br"],
+      ["br;q=0, gzip;q=0.5", "gzip"],
+      ["br;q=0.000, gzip;q=0", "identity"],
+      ["BR ; q=1", "br"],
+      ["*", "br"],
+      ["*;q=0", "identity"],
+      ["*, br;q=0", "gzip"],
+      ["deflate, zstd", "identity"],
+      ["brotli, gzipped", "identity"]
+    ] as const) {
+      assert.strictEqual(encodingFor(accepted), encoding, accepted)
+    }
+  })
+})
