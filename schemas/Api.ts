@@ -4,7 +4,7 @@ import { AdminApi } from "./accounts/AdminApi.ts"
 import { KeysApi } from "./accounts/KeysApi.ts"
 import { ImportApi } from "./analytics/ImportApi.ts"
 import { IngestApi } from "./analytics/IngestApi.ts"
-import { ScriptsApi } from "./analytics/ScriptsApi.ts"
+import { RebuildApi } from "./analytics/RebuildApi.ts"
 import { SitesApi } from "./analytics/SitesApi.ts"
 import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
@@ -24,12 +24,17 @@ export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(KeysApi)
   .add(SystemApi) {}
 
-export class AnalyticsRoomApi extends HttpApi.make("signalbox").add(SitesApi).add(StatsApi).add(PublicStatsApi).add(ImportApi) {}
+export class AnalyticsRoomApi extends HttpApi.make("signalbox")
+  .add(SitesApi)
+  .add(StatsApi)
+  .add(PublicStatsApi)
+  .add(ImportApi)
+  .add(RebuildApi) {}
 
 /** The endpoints of all rooms that pass the Effect pipeline. */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi) {}
 
-const published = Api.add(IngestApi).add(ScriptsApi)
+const published = Api.add(IngestApi)
 
 /** `Api` and what is served beside the pipeline: `/openapi.json`, `/docs` and the typed client are made from it. */
 export class PublishedApi extends published.annotateMerge(

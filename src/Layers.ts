@@ -24,6 +24,7 @@ import { DropCounts } from "./analytics/DropCounts.ts"
 import { EventDrain } from "./analytics/EventDrain.ts"
 import { EventIds } from "./analytics/EventIds.ts"
 import { EventLog } from "./analytics/EventLog.ts"
+import { EventSink } from "./analytics/EventSink.ts"
 import { EventRates } from "./analytics/EventRates.ts"
 import * as EventMetrics from "./analytics/EventMetrics.ts"
 import { FirstEvents } from "./analytics/FirstEvents.ts"
@@ -33,15 +34,16 @@ import { Imports } from "./analytics/Imports.ts"
 import { Ingest } from "./analytics/Ingest.ts"
 import { ingestRoutes } from "./analytics/IngestRoutes.ts"
 import { Realtime } from "./analytics/Realtime.ts"
+import * as RebuildRoutes from "./analytics/RebuildRoutes.ts"
 import { Salts } from "./analytics/Salts.ts"
 import { SaltStore } from "./analytics/SaltStore.ts"
-import * as ScriptRoutes from "./analytics/ScriptRoutes.ts"
 import { SiteDirectory } from "./analytics/SiteDirectory.ts"
 import { SiteExport } from "./analytics/SiteExport.ts"
 import { Sites } from "./analytics/Sites.ts"
 import * as SitesRoutes from "./analytics/SitesRoutes.ts"
 import { Stats } from "./analytics/Stats.ts"
 import * as StatsRoutes from "./analytics/StatsRoutes.ts"
+import { VisitRebuild } from "./analytics/VisitRebuild.ts"
 import { AppConfig, type Network } from "./Config.ts"
 import * as ConsoleRoutes from "./console/ConsoleRoutes.ts"
 import { Blobs } from "./infra/blobs/Blobs.ts"
@@ -97,12 +99,13 @@ const analytics = Layer.mergeAll(
   Stats.layer,
   Breakdowns.layer,
   SiteExport.layer,
-  Imports.layer
+  Imports.layer,
+  VisitRebuild.layer
 ).pipe(
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(
-      EventDrain.layer.pipe(Layer.provide(FirstEvents.layer)),
+      EventDrain.layer.pipe(Layer.provideMerge(EventSink.layer), Layer.provide(FirstEvents.layer)),
       EventIds.layer,
       Realtime.layer,
       DropCounts.layer,
@@ -128,7 +131,13 @@ const accountsRoutes = HttpApiBuilder.layer(AccountsRoomApi).pipe(
 )
 
 const analyticsRoutes = HttpApiBuilder.layer(AnalyticsRoomApi).pipe(
-  Layer.provide([SitesRoutes.layer, StatsRoutes.layer, StatsRoutes.publicLayer, ImportRoutes.layer])
+  Layer.provide([
+    SitesRoutes.layer,
+    StatsRoutes.layer,
+    StatsRoutes.publicLayer,
+    ImportRoutes.layer,
+    RebuildRoutes.layer
+  ])
 )
 
 /** What is served beside the API, whatever the rooms. */
@@ -183,9 +192,7 @@ const drainNotice = Layer.effectDiscard(
 )
 
 const whole = Layer.merge(
-  serve(Layer.mergeAll(accountsRoutes, analyticsRoutes, ScriptRoutes.layer), (others) =>
-    KnownPaths.make(Api, [...others, ...ScriptRoutes.paths])
-  ),
+  serve(Layer.merge(accountsRoutes, analyticsRoutes), (others) => KnownPaths.make(Api, others)),
   drainNotice
 ).pipe(
   Layer.provideMerge(front.pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))),

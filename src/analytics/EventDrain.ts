@@ -3,13 +3,12 @@ import * as Batcher from "#streams/kernel/Batcher.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { EventLog, eventLogConsumers } from "./EventLog.ts"
-import * as EventSink from "./EventSink.ts"
-import { FirstEvents } from "./FirstEvents.ts"
+import { EventSink, type EventSinkStats } from "./EventSink.ts"
 import * as SharedFlush from "./SharedFlush.ts"
 
 export interface EventDrainStats {
   readonly batcher: Batcher.BatcherStats
-  readonly sink: EventSink.EventSinkStats
+  readonly sink: EventSinkStats
 }
 
 /** Carries the log of events into ClickHouse for as long as the layer lives. */
@@ -26,8 +25,7 @@ export class EventDrain extends Context.Service<
     Effect.gen(function* () {
       const log = yield* EventLog
       const { limits } = yield* AppConfig
-      const firstEvents = yield* FirstEvents
-      const sink = yield* EventSink.make({ onStored: firstEvents.note })
+      const sink = yield* EventSink
       const batcher = yield* Batcher.run({
         log,
         consumer: log.consumer(eventLogConsumers.clickHouse),

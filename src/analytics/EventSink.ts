@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { Effect, Semaphore } from "effect"
+import { Context, Effect, Layer, Semaphore } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { rowOf } from "#streams/analytics/EventRecord.ts"
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
@@ -7,6 +7,7 @@ import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analyti
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { insertsUnderWay, presentEvents, type StoreError } from "./EventStore.ts"
+import { FirstEvents } from "./FirstEvents.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
@@ -26,7 +27,13 @@ export interface EventSinkStats {
   readonly resident: number
 }
 
-export interface EventSink extends Sink {
+export interface EventSinkOptions {
+  /** hears the site of every event that is in the store, and in its visits */
+  readonly onStored?: (site: string) => void
+  readonly residentLimits?: ResidentLimits
+}
+
+export interface EventSinkService extends Sink {
   /**
    * Makes the visits of some visitor-days what their events say, or only compares them. Nothing is written meanwhile; it
    * fails while a batch before waits to be repeated, because then visits are rightly behind.
@@ -35,10 +42,14 @@ export interface EventSink extends Sink {
   readonly stats: () => EventSinkStats
 }
 
-export interface EventSinkOptions {
-  /** hears the site of every event that is in the store, and in its visits */
-  readonly onStored?: (site: string) => void
-  readonly residentLimits?: ResidentLimits
+/** The one writer of `events` and `visits` in this process. */
+export class EventSink extends Context.Service<EventSink, EventSinkService>()(
+  "signalbox/analytics/EventSink"
+) {
+  static readonly layer = Layer.effect(
+    EventSink,
+    Effect.flatMap(FirstEvents, ({ note }) => make({ onStored: note }))
+  )
 }
 
 /**
@@ -49,7 +60,7 @@ export interface EventSinkOptions {
 export const make = Effect.fnUntraced(function* ({
   onStored = () => undefined,
   residentLimits
-}: EventSinkOptions = {}): Effect.fn.Return<EventSink, never, ClickHouse> {
+}: EventSinkOptions = {}): Effect.fn.Return<EventSinkService, never, ClickHouse> {
   const clickhouse = yield* ClickHouse
   const visits = new VisitUpdate(clickhouse, yield* monotonicMillis, residentLimits)
   const lock = yield* Semaphore.make(1)

@@ -5,17 +5,18 @@ import packageJson from "../../package.json" with { type: "json" }
 import { Connection } from "./Connection.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
+import { rebuildCommand } from "./RebuildCommand.ts"
 import { sites } from "./SitesCommand.ts"
 import { status } from "./StatusCommand.ts"
 import { users } from "./UsersCommand.ts"
 
 /**
- * `signalbox`: the HTTP API from a terminal. Exit codes: 0 done; 1 refused by the server or misused; 69 no answer;
- * 78 no server is known.
+ * `signalbox`: the HTTP API from a terminal. Exit codes: 0 done; 1 refused by the server, misused, or a check that
+ * found differences; 69 no answer; 78 no server is known.
  */
 const signalbox = Command.make("signalbox").pipe(
   Command.withDescription("Manage a Signalbox server"),
-  Command.withSubcommands([status, users, keys, sites, importCommand])
+  Command.withSubcommands([status, users, keys, sites, importCommand, rebuildCommand])
 )
 
 signalbox.pipe(

@@ -105,7 +105,10 @@ describe("the drain", () => {
         yield* stats.ofSite(site, { period: "today" })
         outage.isAway = true
         yield* accept(site.id, 5)
-        assert.strictEqual((yield* Effect.flip(stats.ofSite(site, { period: "today" })))._tag, "SinkUnavailable")
+        assert.strictEqual(
+          (yield* Effect.flip(stats.ofSite(site, { period: "today" })))._tag,
+          "SinkUnavailable"
+        )
         yield* accept(site.id, 4)
         outage.isAway = false
         const found = yield* stats

@@ -58,7 +58,7 @@ class Ingest {
   readonly #random: SeededRandom
   readonly #events: ReadonlyArray<StoredEvent>
   readonly #logId: bigint
-  #sink: EventSink.EventSink | undefined
+  #sink: EventSink.EventSinkService | undefined
 
   constructor(
     clickhouse: FaultyClickHouse,

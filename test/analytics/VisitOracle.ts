@@ -24,7 +24,7 @@ export const storedStatement = `
 SELECT ${described}, toString(visits.visitor) AS visitor
 FROM visits FINAL WHERE site = {site:String} ORDER BY day, visits.visitor, start, part`
 
-/** A row ends after so many page views and events, and with the last within an hour of its first. */
+/** A row ends after so many page views and events, and with every hour of the visit. */
 const rowHits = 1000
 const rowSeconds = 3600
 
@@ -76,7 +76,7 @@ WITH
     SELECT n.nth AS nth, i.day AS day, i.visitor AS visitor, i.place AS place, i.kind AS kind, i.path AS path,
       i.name AS name, toUInt32(intDiv(toUnixTimestamp64Milli(i.ts), 1000)) AS second, c.credit AS credit,
       ${firsts.map((name) => `first_value(i.${name}) OVER v AS ${name}`).join(", ")},
-      row_number() OVER v AS nth_hit,
+      first_value(toUInt32(intDiv(toUnixTimestamp64Milli(i.ts), 1000))) OVER v AS opened, row_number() OVER v AS nth_hit,
       row_number() OVER (PARTITION BY i.day, i.visitor, i.kind, i.path ORDER BY i.place) = 1 AS is_new
     FROM numbered AS n
     INNER JOIN identity AS i ON i.day = n.day AND i.visitor = n.visitor AND i.place = n.place
@@ -86,12 +86,12 @@ WITH
   ),
   cuts AS (
     SELECT day, visitor, nth,
-      arrayMap(hit -> hit.2, arraySort(groupArray((place, toUInt64(second))))) AS seconds,
+      arrayMap(hit -> hit.2, arraySort(groupArray((place, toUInt64(intDiv(second - opened, ${rowSeconds})))))) AS hours,
       arrayFold(
-        (row, second) -> if(second - row.1 > ${rowSeconds} OR row.2 = ${rowHits},
-          (second, toUInt64(1), row.3 + 1, arrayPushBack(row.4, row.3 + 1)),
-          (row.1, row.2 + 1, row.3 + 1, row.4)),
-        seconds, (seconds[1], toUInt64(0), toUInt64(0), emptyArrayUInt64())
+        (row, hour) -> if(hour != row.1 OR row.2 = ${rowHits},
+          (hour, toUInt64(1), row.3 + 1, arrayPushBack(row.4, row.3 + 1)),
+          (hour, row.2 + 1, row.3 + 1, row.4)),
+        hours, (toUInt64(0), toUInt64(0), toUInt64(0), emptyArrayUInt64())
       ).4 AS firsts
     FROM hits GROUP BY day, visitor, nth
   ),

@@ -20,7 +20,8 @@ const visitorOf = (person: number, day: number): bigint =>
 const dayOf = (ts: number): number => Math.floor(ts / dayMillis)
 
 /** From one arrival to the next: at once, within a visit, at its very limit, beyond it, about a day. */
-const gapFrom = (random: SeededRandom): number => {
+const gapFrom = (random: SeededRandom, isSteady: boolean): number => {
+  if (isSteady) return random.below(12 * minute)
   const kind = random.next()
   if (kind < 0.15) return 0
   if (kind < 0.45) return random.below(5 * second)
@@ -68,6 +69,8 @@ export class VisitStream {
   readonly #random: SeededRandom
   readonly #site: string
   readonly #people: number
+  /** one or two people who stay for hours */
+  readonly #isSteady: boolean
   #now: number
   #strangers = 100
   /** ids of page views so far and of some to come, each with the person whose it is */
@@ -76,7 +79,8 @@ export class VisitStream {
   constructor(random: SeededRandom, site: string) {
     this.#random = random
     this.#site = site
-    this.#people = 1 + random.below(5)
+    this.#isSteady = random.chance(0.3)
+    this.#people = 1 + random.below(this.#isSteady ? 2 : 5)
     this.#now = midnight - random.below(3 * hour)
     for (let person = 0; person < this.#people; person++) this.#ids.push({ pv: `later${person}`, person })
     const steps = 1 + random.below(80)
@@ -87,7 +91,7 @@ export class VisitStream {
 
   #step(): void {
     const random = this.#random
-    this.#now += gapFrom(random)
+    this.#now += gapFrom(random, this.#isSteady)
     const last = this.events.at(-1)
     if (last !== undefined && random.chance(0.08)) {
       this.events.push({ ...last, received: this.#now })

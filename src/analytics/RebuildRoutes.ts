@@ -1,0 +1,44 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
+import { Sites } from "./Sites.ts"
+import { siteProblems } from "./SitesRoutes.ts"
+import { VisitRebuild } from "./VisitRebuild.ts"
+
+/** A day as the store counts them; it has days up to 2149-06-06. */
+const dayOf = (text: string): number => Math.min(65_535, Date.parse(`${text}T00:00:00Z`) / dayMillis)
+
+const away = () =>
+  Effect.fail(
+    new ServiceUnavailable({ error: "The statistics store is away or behind; go on with this day later" })
+  )
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "rebuild",
+  Effect.fnUntraced(function* (handlers) {
+    const sites = yield* Sites
+    const rebuild = yield* VisitRebuild
+    return handlers.handleAll({
+      rebuildVisits: ({ params, payload }) =>
+        Effect.gen(function* () {
+          const { userId } = yield* CurrentKey
+          const site = yield* sites.find(params.id, userId)
+          const from = dayOf(payload.from ?? "1970-01-01")
+          const to = dayOf(payload.to ?? "9999-12-31")
+          if (to < from) return yield* new BadRequest({ error: "to: it is before from" })
+          return yield* rebuild.run({ site: site.id, from, to, isCheck: payload.check ?? false })
+        }).pipe(
+          Effect.catchTags({
+            SiteNotFound: siteProblems.SiteNotFound,
+            SinkUnavailable: away,
+            ClickHouseUnavailable: away,
+            ClickHouseFailed: Effect.die
+          })
+        )
+    })
+  })
+)
