@@ -5,6 +5,7 @@ import { KeysApi } from "./accounts/KeysApi.ts"
 import { ImportApi } from "./analytics/ImportApi.ts"
 import { IngestApi } from "./analytics/IngestApi.ts"
 import { RebuildApi } from "./analytics/RebuildApi.ts"
+import { ScriptsApi } from "./analytics/ScriptsApi.ts"
 import { SitesApi } from "./analytics/SitesApi.ts"
 import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
@@ -34,7 +35,7 @@ export class AnalyticsRoomApi extends HttpApi.make("signalbox")
 /** The endpoints of all rooms that pass the Effect pipeline. */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi) {}
 
-const published = Api.add(IngestApi)
+const published = Api.add(IngestApi).add(ScriptsApi)
 
 /** `Api` and what is served beside the pipeline: `/openapi.json`, `/docs` and the typed client are made from it. */
 export class PublishedApi extends published.annotateMerge(

@@ -37,6 +37,7 @@ import { Realtime } from "./analytics/Realtime.ts"
 import * as RebuildRoutes from "./analytics/RebuildRoutes.ts"
 import { Salts } from "./analytics/Salts.ts"
 import { SaltStore } from "./analytics/SaltStore.ts"
+import * as ScriptRoutes from "./analytics/ScriptRoutes.ts"
 import { SiteDirectory } from "./analytics/SiteDirectory.ts"
 import { SiteExport } from "./analytics/SiteExport.ts"
 import { Sites } from "./analytics/Sites.ts"
@@ -192,7 +193,9 @@ const drainNotice = Layer.effectDiscard(
 )
 
 const whole = Layer.merge(
-  serve(Layer.merge(accountsRoutes, analyticsRoutes), (others) => KnownPaths.make(Api, others)),
+  serve(Layer.mergeAll(accountsRoutes, analyticsRoutes, ScriptRoutes.layer), (others) =>
+    KnownPaths.make(Api, [...others, ...ScriptRoutes.paths])
+  ),
   drainNotice
 ).pipe(
   Layer.provideMerge(front.pipe(Layer.provide(Layer.effect(HotRoutes, ingestRoutes)))),
