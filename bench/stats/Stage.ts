@@ -1,4 +1,5 @@
-import { cpSync, existsSync, rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { existsSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Stage, StageContext } from "#bench/harness/Suite.ts"
 import { type FilledServer, type FillOptions, mergeParts, openFilled } from "./FilledServer.ts"
@@ -50,8 +51,11 @@ const fillBoth = async (options: FillOptions, apartDirectory: string): Promise<v
   } finally {
     await earlier.close()
   }
-  cpSync(directory, apartDirectory, { recursive: true })
-  const apart = await openFilled({ ...options, directory: apartDirectory })
+  // With owners: the embedded Postgres runs as an account of its own.
+  const unfinished = `${apartDirectory}.unfinished`
+  rmSync(unfinished, { recursive: true, force: true })
+  execFileSync("cp", ["-a", directory, unfinished])
+  const apart = await openFilled({ ...options, directory: unfinished })
   try {
     await stopMerges(apart)
     await apart.fillUntil(untilMillis, recentParts)
@@ -66,6 +70,7 @@ const fillBoth = async (options: FillOptions, apartDirectory: string): Promise<v
   } finally {
     await merged.close()
   }
+  renameSync(unfinished, apartDirectory)
 }
 
 const givenOf = (merged: FilledServer, apart: FilledServer): Targets => {
@@ -97,9 +102,8 @@ const full = async ({ directory, sizes }: StageContext): Promise<Stage<Targets>>
     paths: 50_000,
     untilMillis: Date.now()
   }
-  if (!existsSync(join(apartDirectory, "traffic.json"))) {
+  if (!existsSync(apartDirectory)) {
     rmSync(mergedDirectory, { recursive: true, force: true })
-    rmSync(apartDirectory, { recursive: true, force: true })
     await fillBoth(options, apartDirectory)
   }
   const merged = await openFilled(options)

@@ -59,12 +59,12 @@ const obvious = (
   group: string,
   name: string,
   statements: (question: Obvious.ObviousQuestion) => ReadonlyArray<string>,
-  resultOf: (rows: Rows) => string,
+  resultOf: (rows: Rows) => string | undefined,
   baseline = true
 ): StatsCase => ({
   name: `${group}, ${name}`,
   group,
-  baseline,
+  ...(baseline ? { baseline } : {}),
   run: async (context: StatsContext) => {
     const target: Target = context.given.merged
     const clickhouse = clientOf(target)
@@ -118,7 +118,8 @@ export const suite: BenchSuite<Targets> = {
     ...askedOfBoth(pagesOfGoal, `breakdown?dimension=page&period=30d&limit=10&event=${goal}`, ofRows),
     obvious(pagesOfGoal, "obvious schema", (question) => Obvious.pages(question, goal), ofAll),
     ...askedOfBoth(sources, "breakdown?dimension=source&period=30d&limit=10", ofRows),
-    obvious(sources, "obvious schema", Obvious.sources, ofAll),
+    // A visit that runs over the period's edge has its source from before it, which the obvious query does not see.
+    obvious(sources, "obvious schema", Obvious.sources, () => undefined),
     ...["entry", "country", "event", "prop:plan"].map((dimension) =>
       asked(`${dimension} 30d`, `breakdown?dimension=${dimension}&period=30d`)
     ),
