@@ -54,9 +54,9 @@ const thinkSigma = 1.2
 const pairs = Array.from({ length: 36 * 36 }, (_, number) => number.toString(36).padStart(2, "0"))
 const pair = (next: Random): string => pairs[Math.floor(next() * pairs.length)] ?? ""
 
-/** As `Math.random().toString(36).slice(2)` gives it: 11 digits in most cases. */
+/** As the page script makes it. */
 const pageViewId = (next: Random): string =>
-  pair(next) + pair(next) + pair(next) + pair(next) + pair(next) + Math.floor(next() * 36).toString(36)
+  pair(next) + pair(next) + pair(next) + Math.floor(next() * 36).toString(36)
 
 /** What the beacons of one visit share. */
 interface Visit {
