@@ -43,16 +43,15 @@ const months = 12
 const bucketsFrom = (
   timeZone: string,
   fromMillis: number,
-  toMillis: number,
+  lastMillis: number,
   next: (startMillis: number, index: number) => number
 ): ReadonlyArray<Bucket> => {
   const buckets: Array<Bucket> = []
-  // The instant `toMillis` is in a bucket too: what happens in it counts.
-  for (
-    let startMillis = fromMillis;
-    startMillis <= toMillis;
-    startMillis = next(startMillis, buckets.length)
-  ) {
+  let index = 0
+  // The last instant is in a bucket too: what happens in it counts.
+  for (let startMillis = fromMillis; startMillis <= lastMillis; startMillis = next(startMillis, ++index)) {
+    // A date that a calendar skips (Apia, 30 December 2011) begins and ends with the next one.
+    if (startMillis === buckets.at(-1)?.startMillis) continue
     buckets.push({ startMillis, label: isoWithOffset(timeZone, startMillis) })
   }
   return buckets
@@ -99,15 +98,16 @@ export const rangeOfDates = (
   const from = dayAt(0)
   if (from > nowMillis) return undefined
   const end = dayAt(dayCount)
-  const to = Math.min(end, nowMillis)
+  const isOver = end <= nowMillis
   const granularity = granularityOf(dayCount)
-  const buckets = bucketsFrom(timeZone, from, to, (startMillis, index) => {
+  const lastMillis = isOver ? end - 1 : nowMillis
+  const buckets = bucketsFrom(timeZone, from, lastMillis, (startMillis, index) => {
     if (granularity === "hour") return nextHour(timeZone, startMillis)
     return granularity === "day"
       ? dayAt(index)
       : startOfDay(timeZone, { ...first, month: first.month + index, day: 1 })
   })
-  return { ...assemble(from, to, dayAt(-dayCount), granularity, buckets), isOver: end <= nowMillis }
+  return { ...assemble(from, Math.min(end, nowMillis), dayAt(-dayCount), granularity, buckets), isOver }
 }
 
 /** Which instants a period covers for a site in `timeZone`, as of now. Bounds are UTC instants and safe over DST. */

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { localTime, offsetMillis, startOfDay } from "#streams/analytics/LocalTime.ts"
-import { periods, rangeOf } from "#streams/analytics/Periods.ts"
-import { naivePeriod } from "./NaivePeriods.ts"
+import { type PeriodRange, periods, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
+import { type NaivePeriod, naivePeriod } from "./NaivePeriods.ts"
 
 const at = (iso: string): number => Date.parse(iso)
 const iso = (millis: number): string => new Date(millis).toISOString()
@@ -23,6 +23,87 @@ const afterChanges = [
   ["Pacific/Chatham", "2026-09-26T19:45:00Z"],
   ["Asia/Kathmandu", "2026-11-20T20:00:00Z"]
 ] as const
+
+const assertSame = (found: PeriodRange, expected: NaivePeriod, name: string): void => {
+  assert.strictEqual(found.granularity, expected.granularity, name)
+  assert.strictEqual(found.fromMillis, expected.current.fromMillis, name)
+  assert.strictEqual(found.previous.fromMillis, expected.previous.fromMillis, name)
+  assert.deepStrictEqual(
+    found.buckets.map(({ label, startMillis }) => [label, startMillis]),
+    expected.buckets.map(({ fromMillis, label }) => [label, fromMillis]),
+    name
+  )
+}
+
+const days = 86_400_000
+
+const localDate = (date: string) => {
+  const [year = 0, month = 0, day = 0] = date.split("-").map(Number)
+  return { year, month, day }
+}
+
+/** Custom periods of dates, which begin some days before now. */
+const customRange = (from: string, to: string, zone: string, now: number): PeriodRange => {
+  const range = rangeOfDates(localDate(from), localDate(to), zone, now)
+  if (range === undefined) throw new Error(`${from} has not begun in ${zone}`)
+  return range
+}
+
+describe("rangeOfDates", () => {
+  const now = at("2026-11-20T10:20:30Z")
+  const starts = (from: string, to: string): ReadonlyArray<string> =>
+    customRange(from, to, "Europe/Berlin", now).buckets.map(({ label }) => label.slice(0, 16))
+
+  it("ends with the last day, in hours, days or months by its length", () => {
+    const day = customRange("2026-10-25", "2026-10-25", "Europe/Berlin", now)
+    assert.strictEqual(day.buckets.length, 25)
+    assert.isTrue(day.isOver)
+    assert.strictEqual(iso(day.toMillis), "2026-10-25T23:00:00.000Z")
+    assert.deepStrictEqual(starts("2026-10-01", "2026-10-02"), ["2026-10-01T00:00", "2026-10-02T00:00"])
+    assert.strictEqual(starts("2026-01-01", "2026-04-02").length, 92)
+    assert.deepStrictEqual(starts("2026-01-31", "2026-05-03"), [
+      "2026-01-31T00:00",
+      "2026-02-01T00:00",
+      "2026-03-01T00:00",
+      "2026-04-01T00:00",
+      "2026-05-01T00:00"
+    ])
+  })
+
+  it("ends now where it reaches into the future, and is nothing where it has not begun", () => {
+    const range = customRange("2026-11-19", "2026-12-24", "Europe/Berlin", now)
+    assert.isFalse(range.isOver)
+    assert.strictEqual(range.toMillis, now)
+    assert.strictEqual(range.buckets.length, 2)
+    assert.isUndefined(rangeOfDates(localDate("2026-11-21"), localDate("2026-12-24"), "Europe/Berlin", now))
+  })
+
+  it("has no bucket for a date that a calendar skips", () => {
+    const range = customRange("2011-12-28", "2012-01-01", "Pacific/Apia", now)
+    assert.deepStrictEqual(
+      range.buckets.map(({ label }) => label.slice(0, 10)),
+      ["2011-12-28", "2011-12-29", "2011-12-31", "2012-01-01"]
+    )
+  })
+
+  it("is what a look at the clock on the wall every quarter of an hour says, around changes of clocks", () => {
+    for (const [zone, instant] of [...afterChanges, ["Pacific/Apia", "2012-01-01T12:00:00Z"] as const]) {
+      for (const [first, last] of [
+        [0, 0],
+        [1, 1],
+        [3, -2],
+        [40, 1],
+        [93, 2],
+        [400, -1]
+      ] as const) {
+        const [from, to] = [first, last].map((ago) => iso(at(instant) - ago * days).slice(0, 10))
+        if (from === undefined || to === undefined) continue
+        const range = customRange(from, to, zone, at(instant))
+        assertSame(range, naivePeriod("custom", zone, at(instant), { from, to }), `${zone} ${from} ${to}`)
+      }
+    }
+  })
+})
 
 describe("rangeOf", () => {
   it("takes today from local midnight to now, in hours", () => {
@@ -112,16 +193,10 @@ describe("rangeOf", () => {
     for (const [zone, instant] of afterChanges) {
       for (const now of [at(instant), at(instant) + 40 * 3_600_000 + 123]) {
         for (const period of periods) {
-          const found = rangeOf(period, zone, now)
-          const expected = naivePeriod(period, zone, now)
-          const name = `${period} ${zone} ${iso(now)}`
-          assert.strictEqual(found.granularity, expected.granularity, name)
-          assert.strictEqual(found.fromMillis, expected.current.fromMillis, name)
-          assert.strictEqual(found.previous.fromMillis, expected.previous.fromMillis, name)
-          assert.deepStrictEqual(
-            found.buckets.map(({ label, startMillis }) => [label, startMillis]),
-            expected.buckets.map(({ fromMillis, label }) => [label, fromMillis]),
-            name
+          assertSame(
+            rangeOf(period, zone, now),
+            naivePeriod(period, zone, now),
+            `${period} ${zone} ${iso(now)}`
           )
         }
       }
