@@ -11,7 +11,7 @@ export interface StoredEvent {
   readonly ts: number
   /** when this server accepted it, epoch milliseconds */
   readonly received: number
-  /** 64-bit identity, good for one site and one UTC day */
+  /** identity of 48 bits, good for one site and one UTC day */
   readonly visitor: bigint
   /** the UTC day of that identity, in days since 1970-01-01 (0 to 65535) */
   readonly day: number
