@@ -222,6 +222,6 @@ layer(TestStores.layer)("visits written at ingest", (it) => {
         process.stdout.write(`visits met ${JSON.stringify(met)}\n`)
         for (const [what, count] of Object.entries(met)) assert.isAbove(count, 0, what)
       }),
-    600_000
+    3_600_000
   )
 })

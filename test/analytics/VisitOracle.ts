@@ -19,10 +19,19 @@ const described = visitColumns
   .filter((name) => !["site", "visitor", "ver", "deleted"].includes(name))
   .join(", ")
 
-/** The visits of a site as they are stored; `site` is its parameter. */
+/** Parameters of the statements: of many visitors one of several slices at a time. */
+export interface OracleParameters {
+  readonly site: string
+  readonly slice: number
+  readonly slices: number
+}
+
+const where = "site = {site:String} AND visitor % {slices:UInt8} = {slice:UInt8}"
+
+/** The visits of a site as they are stored. */
 export const storedStatement = `
 SELECT ${described}, toString(visits.visitor) AS visitor
-FROM visits FINAL WHERE site = {site:String} ORDER BY day, visits.visitor, start, part`
+FROM (SELECT * FROM visits FINAL WHERE ${where}) AS visits ORDER BY day, visits.visitor, start, part`
 
 /** A row ends after so many page views and events, and with every hour of the visit. */
 const rowHits = 1000
@@ -39,7 +48,7 @@ export const definitionStatement = `
 WITH
   identity AS (
     SELECT *, ts, row_number() OVER (PARTITION BY day, visitor ORDER BY ts, log_id, seq) AS place
-    FROM events WHERE site = {site:String}
+    FROM events WHERE ${where}
   ),
   pings AS (
     SELECT e.day AS day, e.visitor AS visitor, e.place AS place, any(e.ts) AS ts,
@@ -122,7 +131,9 @@ WITH
 SELECT ${described}, toString(id) AS visitor FROM found_rows ORDER BY day, id, start, part`
 
 const run = (statement: string) => (site: string) =>
-  Effect.flatMap(ClickHouse, (clickhouse) => clickhouse.query<DescribedVisit>(statement, { site }))
+  Effect.flatMap(ClickHouse, (clickhouse) =>
+    clickhouse.query<DescribedVisit>(statement, { site, slice: 0, slices: 1 })
+  )
 
 export const visitsInStore = (site = storedEvent().site) => run(storedStatement)(site)
 

@@ -14,16 +14,18 @@ export interface BeaconLoad {
   readonly stop: () => Promise<void>
 }
 
+/** A browser's, so that nothing is taken for a bot. */
 const userAgent =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"
 
 /** Visitors in the documentation range of RFC 5737 and RFC 2544, so that the per-visitor limit is never met. */
-const addressOf = (sequence: number): string =>
+export const addressOf = (sequence: number): string =>
   `198.${18 + ((sequence >> 16) & 1)}.${(sequence >> 8) & 255}.${sequence & 255}`
 
-const beacon = (url: string, agent: Agent, site: string, path: string, sequence: number): Promise<Outcome> =>
+/** Sends a browser event as from an address; the server must run with `TRUST_PROXY=1`. */
+export const sendBeacon = (url: string, agent: Agent, event: object, address: string): Promise<Outcome> =>
   new Promise((resolve) => {
-    const body = JSON.stringify({ s: site, k: "pageview", u: `https://example.com${path}` })
+    const body = JSON.stringify(event)
     const request = httpRequest(`${url}/api/event`, {
       method: "POST",
       agent,
@@ -31,7 +33,7 @@ const beacon = (url: string, agent: Agent, site: string, path: string, sequence:
         "content-type": "text/plain",
         "user-agent": userAgent,
         "content-length": Buffer.byteLength(body),
-        "x-forwarded-for": addressOf(sequence)
+        "x-forwarded-for": address
       },
       timeout: 30_000
     })
@@ -63,7 +65,8 @@ export const startBeacons = (options: {
     while (state.isRunning) {
       const mine = sequence++
       const path = `/${options.label}/${mine}`
-      const outcome = await beacon(options.url, agent, options.site, path, mine)
+      const event = { s: options.site, k: "pageview", u: `https://example.com${path}` }
+      const outcome = await sendBeacon(options.url, agent, event, addressOf(mine))
       outcomes.set(path, outcome)
       // A dead server refuses at once; a busy loop would starve the one that is starting.
       if (outcome === undefined) await new Promise((resolve) => setTimeout(resolve, 20))

@@ -14,27 +14,54 @@ export const embeddedClickHouse = (server: ServerProcess): { readonly url: strin
 export const embeddedPostgresPid = (server: ServerProcess): number =>
   Number(readFileSync(join(server.dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[0])
 
+/** Rows that ClickHouse has, asked with the stock client and past all of the server's code. */
+export const storedRows = async <Row>(
+  clickhouseUrl: string,
+  query: string,
+  parameters: Readonly<Record<string, unknown>>
+): Promise<ReadonlyArray<Row>> => {
+  const client = createClient({ url: clickhouseUrl })
+  try {
+    const result = await client.query({ query, query_params: parameters, format: "JSONEachRow" })
+    return await result.json<Row>()
+  } finally {
+    await client.close()
+  }
+}
+
+/** What a test knows an engage ping by: engaged times must differ. */
+export const pingName = (pv: string, engagedMillis: number): string => `ping ${pv} ${engagedMillis}`
+
 /**
- * How often each path of a site is stored, asked of ClickHouse with the stock client and past all of the server's code.
- * `clickhouseUrl` is where the server's is not embedded.
+ * How often each path of a site, and each ping by its name, is stored. `clickhouseUrl` is where the server's is not
+ * embedded.
  */
 export const storedPaths = async (
   server: ServerProcess,
   site: TestSite,
   clickhouseUrl = embeddedClickHouse(server).url
 ): Promise<ReadonlyMap<string, number>> => {
-  const client = createClient({ url: clickhouseUrl })
-  try {
-    const result = await client.query({
-      query: "SELECT path, count() AS n FROM events WHERE site = {site:String} GROUP BY path",
-      query_params: { site: site.id },
-      format: "JSONEachRow"
-    })
-    const rows = await result.json<{ path: string; n: string | number }>()
-    return new Map(rows.map((row) => [row.path, Number(row.n)]))
-  } finally {
-    await client.close()
-  }
+  const rows = await storedRows<{ readonly what: string; readonly n: string | number }>(
+    clickhouseUrl,
+    `SELECT if(kind = 'engage', concat('ping ', pv, ' ', toString(engaged_ms)), path) AS what, count() AS n
+    FROM events WHERE site = {site:String} GROUP BY what`,
+    { site: site.id }
+  )
+  return new Map(rows.map(({ n, what }) => [what, Number(n)]))
+}
+
+/** How many page views and pings of a site are stored. */
+export const storedKinds = async (
+  server: ServerProcess,
+  site: TestSite
+): Promise<{ readonly pageviews: number; readonly pings: number }> => {
+  const [row] = await storedRows<{ readonly pageviews: string; readonly pings: string }>(
+    embeddedClickHouse(server).url,
+    `SELECT toString(countIf(kind = 'pageview')) AS pageviews, toString(countIf(kind = 'engage')) AS pings
+    FROM events WHERE site = {site:String}`,
+    { site: site.id }
+  )
+  return { pageviews: Number(row?.pageviews), pings: Number(row?.pings) }
 }
 
 /** Waits until everything that the server has accepted for the site is in ClickHouse: a read flushes it. */
@@ -49,9 +76,13 @@ export const drained = async (server: ServerProcess, site: TestSite): Promise<vo
   }
 }
 
-/** The page views of the last 24 hours as the API counts them, over visits. */
-export const countedPageviews = async (server: ServerProcess, site: TestSite): Promise<number> => {
-  const { body } = await ask(server, "GET", `/api/v1/sites/${site.id}/stats?period=24h`)
+/** The page views of a period as the API counts them, over visits. */
+export const countedPageviews = async (
+  server: ServerProcess,
+  site: TestSite,
+  period: "24h" | "30d" = "24h"
+): Promise<number> => {
+  const { body } = await ask(server, "GET", `/api/v1/sites/${site.id}/stats?period=${period}`)
   return (body as { summary: { pageviews: number } }).summary.pageviews
 }
 
