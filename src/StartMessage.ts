@@ -41,6 +41,7 @@ export const startMessage = (started: Started): string => {
     "",
     `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`,
     "",
+    `  Console    ${url}/`,
     `  API        ${url}/api/v1`,
     `  API docs   ${url}/docs`,
     `  Readiness  ${url}/readyz`,

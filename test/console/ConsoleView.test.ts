@@ -57,7 +57,7 @@ describe("the address of a view", () => {
 describe("a change against the period before", () => {
   it("is in percent, and none where there was nothing", () => {
     assert.deepStrictEqual(relativeChange(150, 100), { text: "+50%", verdict: "better" })
-    assert.deepStrictEqual(relativeChange(96, 100), { text: "−4%", verdict: "worse" })
+    assert.deepStrictEqual(relativeChange(96, 100), { text: "−4.0%", verdict: "worse" })
     assert.deepStrictEqual(relativeChange(1001, 1000), { text: "no change", verdict: "same" })
     assert.isUndefined(relativeChange(5, 0))
   })

@@ -12,6 +12,7 @@ const started: Started = {
 describe("the start message", () => {
   it("shows the URLs, and the admin key at the first boot only", () => {
     const first = startMessage(started)
+    assert.match(first, /Console +http:\/\/127\.0\.0\.1:8080\/\n/)
     assert.include(first, "http://127.0.0.1:8080/docs")
     assert.include(first, "sk_secret")
     assert.notInclude(startMessage({ ...started, newAdminKey: undefined }), "sk_")

@@ -5,7 +5,11 @@ const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 })
 const decimal = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 2 })
 const percent = new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 0 })
-const finePercent = new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 1 })
+const finePercent = new Intl.NumberFormat(locale, {
+  style: "percent",
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1
+})
 
 export const formatCount = (count: number): string => whole.format(count)
 

@@ -6,7 +6,7 @@ export const Code = ({ of, text }: { readonly of: string; readonly text: string 
   const id = useId()
   return (
     <div class="code">
-      <pre tabIndex={0} aria-label={of}>
+      <pre>
         <code id={id}>{text}</code>
       </pre>
       <CopyButton of={of} textId={id} />

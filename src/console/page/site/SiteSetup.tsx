@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks"
-import { Refused } from "../api/Ask.ts"
+import { type Ask, Refused } from "../api/Ask.ts"
 import type { Site } from "../api/Contract.ts"
 import { useSession } from "../api/Session.ts"
 import { Code } from "../parts/Code.tsx"
@@ -81,14 +81,16 @@ const collectCommand = (secret = "SITE_SECRET"): string =>
 const Sharing = ({ site }: { readonly site: Site }) => {
   const [isPublic, setPublic] = useState(site.public)
   const { busy, problem, run } = useChange()
-  const change = (wanted: boolean): void =>
-    run(async (ask) => {
-      const changed = await ask<Site>(`/api/v1/sites/${site.id}`, {
-        method: "PATCH",
-        json: { public: wanted }
-      })
-      setPublic(changed.public)
-    })
+  const change = (wanted: boolean): void => {
+    // What was asked for is shown at once, and taken back where the server refuses.
+    setPublic(wanted)
+    run(
+      async (ask) => {
+        await ask<Site>(`/api/v1/sites/${site.id}`, { method: "PATCH", json: { public: wanted } })
+      },
+      () => setPublic(!wanted)
+    )
+  }
   return (
     <section>
       <h2>Who may see the figures</h2>
@@ -116,7 +118,7 @@ const useChange = () => {
   const { ask, onUnknownKey } = useSession()
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<string>()
-  const change = async (body: (with_: typeof ask) => Promise<void>): Promise<void> => {
+  const change = async (body: (ask: Ask) => Promise<void>, onRefused?: () => void): Promise<void> => {
     setBusy(true)
     setProblem(undefined)
     try {
@@ -125,8 +127,9 @@ const useChange = () => {
       if (!(error instanceof Refused)) throw error
       if (error.status === 401) return onUnknownKey()
       setProblem(error.message)
+      onRefused?.()
     }
     setBusy(false)
   }
-  return { busy, problem, run: (body: Parameters<typeof change>[0]): void => void change(body) }
+  return { busy, problem, run: (...args: Parameters<typeof change>): void => void change(...args) }
 }

@@ -1,0 +1,218 @@
+import { assert, it } from "@effect/vitest"
+import type { Browser } from "playwright-core"
+import { afterAll, afterEach, beforeAll } from "vitest"
+import { chromiumPresent, launchBrowser } from "#test/clients/Browser.ts"
+import { ask, createSite, textAt, type TestSite } from "#test/integration/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { describeWith } from "#test/Requirement.ts"
+import { ensureConsoleBuilt } from "./BuiltConsole.ts"
+import { type ConsolePage, openConsole, overflowOf } from "./ConsolePage.ts"
+
+const unknownKey = "sk_0000000000000000000000000000000000000000"
+
+describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
+  let server: ServerProcess
+  let browser: Browser
+  let site: TestSite
+  let opened: Array<ConsolePage> = []
+
+  const collect = async (secret: string, events: ReadonlyArray<object>): Promise<void> => {
+    const answer = await ask(server, "POST", "/api/v1/collect", { key: secret, json: events })
+    assert.strictEqual(answer.status, 202)
+  }
+  const open = async (query: string, shape = {}): Promise<ConsolePage> => {
+    const keys = [server.adminKey(), unknownKey]
+    const console = await openConsole(browser, `${server.url}/${query}`, keys, shape)
+    opened.push(console)
+    return console
+  }
+  const newKey = async (userId?: string): Promise<{ readonly id: string; readonly key: string }> => {
+    const of = userId === undefined ? {} : { user_id: userId }
+    const made = await ask(server, "POST", "/api/v1/keys", { json: { name: "k", kind: "account", ...of } })
+    return { id: textAt(made, "id"), key: textAt(made, "key") }
+  }
+
+  beforeAll(async () => {
+    await ensureConsoleBuilt()
+    server = await startServer()
+    browser = await launchBrowser()
+    site = await createSite(server)
+    await collect(site.secret, [{ url: "/", visitor: "a" }])
+  })
+  afterEach(async () => {
+    const pages = opened
+    opened = []
+    for (const console of pages) await console.close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await server?.dispose()
+  })
+
+  it("shows which rooms are up before there is a key, and weighs less than 100 KB", async () => {
+    const { page, requests } = await open("")
+    const rooms = page.getByRole("region", { name: "Rooms" }).getByRole("listitem")
+    await rooms.filter({ hasText: /Accounts.*up$/ }).waitFor()
+    await rooms.filter({ hasText: /Analytics.*up$/ }).waitFor()
+    await page.waitForLoadState("networkidle")
+    const sizes = await Promise.all(
+      requests.filter((request) => !request.url().startsWith("data:")).map((request) => request.sizes())
+    )
+    const bytes = sizes.reduce((sum, size) => sum + size.responseHeadersSize + size.responseBodySize, 0)
+    assert.isBelow(bytes, 100_000)
+    assert.isAbove(bytes, 10_000)
+  })
+
+  it("refuses a wrong key in words, and keeps what was typed", async () => {
+    const { enterKey, page, shows } = await open("")
+    await enterKey(unknownKey)
+    await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor()
+    assert.strictEqual(await page.getByLabel("Account key").inputValue(), unknownKey)
+    assert.strictEqual(await page.getByLabel("Account key").getAttribute("type"), "password")
+    await enterKey(site.secret)
+    await page.getByRole("alert").filter({ hasText: "That is a site’s secret" }).waitFor()
+    const router = await ask(server, "POST", "/api/v1/keys", { json: { name: "r", kind: "router" } })
+    await enterKey(textAt(router, "key"))
+    await page.getByRole("alert").filter({ hasText: "it is a router’s" }).waitFor()
+    await enterKey(`  ${server.adminKey()} `)
+    await shows("visitors", "1")
+  })
+
+  it("keeps the key in memory only: after a reload it is asked for again, and the view is still there", async () => {
+    const { context, enterKey, page, query, shows } = await open(`?site=${site.id}&period=7d`)
+    await enterKey(server.adminKey())
+    await shows("visitors", "1")
+    await page.reload()
+    await page.getByLabel("Account key").waitFor()
+    assert.strictEqual(query(), `?site=${site.id}&period=7d`)
+    assert.deepStrictEqual((await context.storageState()).origins, [])
+    await enterKey(server.adminKey())
+    await shows("visitors", "1")
+    await page.getByRole("button", { name: "Forget key" }).click()
+    await page.getByText("The key is forgotten.").waitFor()
+    assert.strictEqual(await page.getByLabel("Account key").inputValue(), "")
+  })
+
+  it("asks for the key again once it is revoked, and goes on where one was", async () => {
+    const { id, key } = await newKey()
+    const { enterKey, page, query, shows } = await open(`?site=${site.id}`)
+    await enterKey(key)
+    await shows("visitors", "1")
+    assert.strictEqual((await ask(server, "DELETE", `/api/v1/keys/${id}`)).status, 200)
+    await page.getByRole("link", { name: /^7 days/ }).click()
+    await page.getByText("does not take that key any more").waitFor()
+    assert.strictEqual(query(), `?site=${site.id}&period=7d`)
+    await enterKey(server.adminKey())
+    await shows("visitors", "1")
+  })
+
+  it("leads from no site at all to the first event", async () => {
+    const user = await ask(server, "POST", "/api/v1/admin/users", {
+      json: { email: "new@example.org", name: "New" }
+    })
+    const { key } = await newKey(textAt(user, "id"))
+    const { context, enterKey, page, query, shows } = await open("")
+    await context.grantPermissions(["clipboard-read", "clipboard-write"])
+    await enterKey(key)
+    await page.getByRole("heading", { name: "Count the first site" }).waitFor()
+    const form = page.locator("form")
+    await form.getByLabel("Domain").fill("co.uk")
+    await form.getByRole("button", { name: "Make the site" }).click()
+    await page
+      .getByRole("alert")
+      .filter({ hasText: /domain/i })
+      .waitFor()
+    await form.getByLabel("Domain").fill("https://www.blog.example/about")
+    await form.getByRole("button", { name: "Make the site" }).click()
+
+    await page.getByText("Waiting for the first event").waitFor()
+    const id = new URLSearchParams(query()).get("site") ?? ""
+    const snippet = `<script defer data-site="${id}" src="${server.url}/a.js"></script>`
+    await page.getByText(snippet).waitFor()
+    await page.getByRole("button", { name: "Copy the snippet" }).click()
+    await page.getByText("Copied").waitFor()
+    assert.strictEqual(await page.evaluate("navigator.clipboard.readText()"), snippet)
+    const command = await page.getByText("/api/v1/collect").innerText()
+    const [secret = ""] = /ssk_\w+/.exec(command) ?? []
+
+    await collect(secret, [{ url: "/", visitor: "first" }])
+    await shows("visitors", "1")
+    await page.getByText("The first event is here.").waitFor()
+  })
+
+  it("shows how to send events to a site that has none, and a new secret once", async () => {
+    const empty = await createSite(server, "empty.example")
+    const { enterKey, page } = await open(`?site=${empty.id}`, { width: 360 })
+    await enterKey(server.adminKey())
+    await page.getByText("Waiting for the first event").waitFor()
+    await page.getByText("Bearer SITE_SECRET").waitFor()
+    assert.isAtMost(await overflowOf(page), 0)
+    await page.getByRole("button", { name: "Make a new one" }).click()
+    await page.getByText("is shown only now").waitFor()
+    const [secret = ""] = /ssk_\w+/.exec(await page.getByText("/api/v1/collect").innerText()) ?? []
+    assert.isAtMost(await overflowOf(page), 0)
+    await collect(secret, [{ url: "/", visitor: "first" }])
+    await page.getByText("The first event is here.").waitFor()
+  })
+
+  it("shows a public site to everybody who has the link, and nothing that is the owner’s", async () => {
+    const owner = await open(`?site=${site.id}`)
+    await owner.enterKey(server.adminKey())
+    await owner.page.getByText("Snippet, secret and sharing").click()
+    await owner.page.getByLabel("Everybody who has the link").check()
+    const link = await owner.page.getByText(`${server.url}/?site=`).innerText()
+
+    const { page, requests, shows } = await open(new URL(link).search)
+    await shows("visitors", "1")
+    await page.getByText("Shared view").waitFor()
+    await page.getByRole("list", { name: "Top pages" }).getByRole("link").waitFor()
+    await shows("live", "1")
+    assert.strictEqual(await page.getByText("Not counted").count(), 0)
+    assert.strictEqual(await page.getByText("Snippet, secret and sharing").count(), 0)
+    for (const request of requests) assert.notProperty(await request.allHeaders(), "authorization")
+
+    await page.getByRole("button", { name: "Enter key" }).click()
+    await page.getByLabel("Account key").waitFor()
+    await owner.page.getByLabel("Everybody who has the link").uncheck()
+    await owner.page.getByLabel("Everybody who has the link").and(owner.page.locator(":enabled")).waitFor()
+    await page.reload()
+    await page.getByLabel("Account key").waitFor()
+  })
+
+  it("says so where a site is not one’s own", async () => {
+    const { enterKey, page } = await open("?site=st_0000000000000000000000")
+    await enterKey(server.adminKey())
+    await page.getByRole("heading", { name: "No such site" }).waitFor()
+    await page.getByRole("link", { name: "All sites" }).click()
+    await page.getByRole("heading", { name: "Sites" }).waitFor()
+  })
+
+  it("takes no other methods than GET and HEAD", async () => {
+    for (const [method, path, status] of [
+      ["HEAD", "/", 200],
+      ["POST", "/", 405],
+      ["PUT", "/console/index.html", 405],
+      ["GET", "/console/a/b", 404]
+    ] as const) {
+      const answer = await ask(server, method, path, { key: "" })
+      assert.strictEqual(answer.status, status, `${method} ${path}`)
+      if (status === 405) assert.strictEqual(answer.headers.get("allow"), "GET, HEAD")
+    }
+  })
+
+  it("says where analytics does not run", async () => {
+    const other = await startServer({ env: { ROOMS: "accounts" } })
+    try {
+      const console = await openConsole(browser, `${other.url}/`, [other.adminKey()])
+      opened.push(console)
+      await console.page
+        .getByRole("listitem")
+        .filter({ hasText: /Analytics.*not running here$/ })
+        .waitFor()
+      await console.enterKey(other.adminKey())
+      await console.page.getByRole("alert").filter({ hasText: "Sites are not served here" }).waitFor()
+    } finally {
+      await other.dispose()
+    }
+  })
+})
