@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { extname, join, normalize } from "node:path"
+import type { Encoding } from "#src/infra/http/ContentEncoding.ts"
 
 /** The built page, read once at the start: some fifty kilobytes, in three encodings. */
 export interface ConsoleFiles {
@@ -15,8 +16,6 @@ export interface ConsoleFile {
   /** with its strong entity tag, one a body */
   readonly bodies: Readonly<Record<Encoding, { readonly bytes: Uint8Array; readonly etag: string }>>
 }
-
-export type Encoding = "br" | "gzip" | "identity"
 
 /** Where `deploy/setup/console.mjs` puts it. */
 const home = normalize(join(import.meta.dirname, "../../.runtime/console"))
@@ -45,19 +44,4 @@ export const readConsoleFiles = (directory = home): ConsoleFiles | undefined => 
     files.set(name, { contentType, isHashed: name !== pageName, bodies })
   }
   return { file: (name) => files.get(name) }
-}
-
-/**
- * The smallest encoding that the caller takes. An encoding counts as taken when it is named without `q=0`, which is how
- * browsers ask. Source: RFC 9110, 12.5.3.
- */
-export const encodingFor = (acceptEncoding: string | undefined): Encoding => {
-  const taken = new Set(
-    (acceptEncoding ?? "")
-      .toLowerCase()
-      .split(",")
-      .filter((part) => !/;\s*q=0(\.0*)?\s*$/.test(part))
-      .map((part) => part.split(";", 1)[0]?.trim())
-  )
-  return taken.has("br") ? "br" : taken.has("gzip") ? "gzip" : "identity"
 }
