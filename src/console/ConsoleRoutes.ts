@@ -1,13 +1,8 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isNoneMatch } from "#src/infra/http/ByteRanges.ts"
-import {
-  type ConsoleFile,
-  type ConsoleFiles,
-  encodingFor,
-  pageName,
-  readConsoleFiles
-} from "./ConsoleFiles.ts"
+import { encodingFor } from "#src/infra/http/ContentEncoding.ts"
+import { type ConsoleFile, type ConsoleFiles, pageName, readConsoleFiles } from "./ConsoleFiles.ts"
 
 /** What these routes add to the known paths of the API. */
 export const paths = [
