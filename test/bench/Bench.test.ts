@@ -61,6 +61,34 @@ describe("the harness", () => {
     assert.deepStrictEqual(disagreements(suiteRun), ["made-up : results differ: same, other"])
   })
 
+  it("sets a suite's stage up once, gives it to every case, and leaves it after the last, or a failure", async () => {
+    const happened: Array<string> = []
+    const staged = (fails: boolean): BenchSuite => ({
+      ...suite,
+      stage: async ({ sizes }) => {
+        happened.push(`set up with ${sizes.events} events`)
+        return { given: { port: 1 }, leave: async () => void happened.push("left") }
+      },
+      cases: ["a", "b"].map((name) => ({
+        name,
+        run: async ({ given }) => {
+          happened.push(`${name} ${JSON.stringify(given)}`)
+          if (fails) throw new Error("it fails")
+          return { work: 1, elapsedMillis: 1 }
+        }
+      }))
+    })
+    const options = { quick: true, freshProcesses: false, sizes: { events: 5 } }
+    await runSuite(staged(false), options)
+    assert.deepStrictEqual(happened, ["set up with 5 events", 'a {"port":1}', 'b {"port":1}', "left"])
+    happened.length = 0
+    await runSuite(staged(true), options).then(
+      () => assert.fail("it is expected to fail"),
+      (error: Error) => assert.strictEqual(error.message, "it fails")
+    )
+    assert.deepStrictEqual(happened, ["set up with 5 events", 'a {"port":1}', "left"])
+  })
+
   it("gives the percentiles of latencies", () => {
     const latencies = Float64Array.from({ length: 100 }, (_, index) => 100 - index)
     assert.deepStrictEqual(latencyOf(latencies), { p50Millis: 51, p99Millis: 100, maxMillis: 100 })
