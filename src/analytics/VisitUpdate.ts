@@ -15,8 +15,8 @@ import { reconcile, type Reconciled } from "./VisitReconcile.ts"
 import { visitorDayOf } from "./VisitStore.ts"
 import { VisitWriter } from "./VisitWriter.ts"
 
-/** Open visits of about 100,000 visitors in each generation, some 100 MB. */
-const residentLimits: ResidentLimits = { weightMax: 1_000_000, generationMillis: 30 * 60_000 }
+/** In each generation the open visits of some 100,000 visitors. */
+const residentLimits: ResidentLimits = { bytesMax: 160 * 1024 * 1024, generationMillis: 30 * 60_000 }
 
 interface Touched {
   readonly key: VisitorKey
@@ -120,7 +120,7 @@ export class VisitUpdate {
   #write(touched: ReadonlyArray<Touched>, isRepeated: boolean, nowMillis: number) {
     return Effect.gen({ self: this }, function* () {
       yield* this.#writer.begin
-      this.#resident.turn(nowMillis)
+      this.#resident.age(nowMillis)
       const unknown = touched.filter((one) => isRepeated || !this.#continue(one))
       this.#recomputed += unknown.length
       for (const where of visitorDaysOf(unknown.map(({ key }) => key))) {

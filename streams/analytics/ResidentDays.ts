@@ -8,11 +8,19 @@ export interface VisitorKey {
 }
 
 export interface ResidentLimits {
-  /** page views and visitors held, as `VisitorDay.weight` counts them, in each of two generations */
-  readonly weightMax: number
+  /** about how much memory each of two generations may take, as `VisitorDay.bytes` has it */
+  readonly bytesMax: number
   /** a generation lasts this long: what was not touched for one to two of these is let go */
   readonly generationMillis: number
 }
+
+interface Resident {
+  readonly day: VisitorDay
+  /** when it was last touched */
+  readonly bytes: number
+}
+
+type Generation = Map<string, Map<bigint, Resident>>
 
 /**
  * The visitor-days in memory, which are those with a visit that may still be open. Two generations: what is touched
@@ -21,9 +29,9 @@ export interface ResidentLimits {
  */
 export class ResidentDays {
   readonly #limits: ResidentLimits
-  #young = new Map<string, Map<bigint, VisitorDay>>()
-  #old = new Map<string, Map<bigint, VisitorDay>>()
-  #weight = 0
+  #young: Generation = new Map()
+  #old: Generation = new Map()
+  #youngBytes = 0
   #turnedAtMillis: number
 
   constructor(limits: ResidentLimits, nowMillis: number) {
@@ -33,35 +41,43 @@ export class ResidentDays {
 
   get(key: VisitorKey): VisitorDay | undefined {
     const siteDay = siteDayOf(key)
-    return this.#young.get(siteDay)?.get(key.visitor) ?? this.#old.get(siteDay)?.get(key.visitor)
+    const held = this.#young.get(siteDay)?.get(key.visitor) ?? this.#old.get(siteDay)?.get(key.visitor)
+    return held?.day
   }
 
   /** Keeps it, as touched. */
   set(key: VisitorKey, day: VisitorDay): void {
+    if (this.#youngBytes >= this.#limits.bytesMax) this.#turn()
     const siteDay = siteDayOf(key)
     let visitors = this.#young.get(siteDay)
     if (visitors === undefined) this.#young.set(siteDay, (visitors = new Map()))
-    if (!visitors.has(key.visitor)) this.#weight += day.weight
-    visitors.set(key.visitor, day)
+    const { bytes } = day
+    this.#youngBytes += bytes - (visitors.get(key.visitor)?.bytes ?? 0)
+    visitors.set(key.visitor, { day, bytes })
     this.#old.get(siteDay)?.delete(key.visitor)
   }
 
   forget(key: VisitorKey): void {
     const siteDay = siteDayOf(key)
+    this.#youngBytes -= this.#young.get(siteDay)?.get(key.visitor)?.bytes ?? 0
     this.#young.get(siteDay)?.delete(key.visitor)
     this.#old.get(siteDay)?.delete(key.visitor)
   }
 
-  /** To be called between batches, with a monotonic clock. */
-  turn(nowMillis: number): void {
-    const isDue = nowMillis - this.#turnedAtMillis >= this.#limits.generationMillis
-    if (!isDue && this.#weight < this.#limits.weightMax) return
-    this.#old = this.#young
-    this.#young = new Map()
-    this.#weight = 0
+  /** Lets go of what has not been touched for long; to be called now and then, with a monotonic clock. */
+  age(nowMillis: number): void {
+    if (nowMillis - this.#turnedAtMillis < this.#limits.generationMillis) return
     this.#turnedAtMillis = nowMillis
+    this.#turn()
   }
 
+  #turn(): void {
+    this.#old = this.#young
+    this.#young = new Map()
+    this.#youngBytes = 0
+  }
+
+  /** visitor-days held */
   get size(): number {
     return sizeOf(this.#young) + sizeOf(this.#old)
   }
@@ -70,7 +86,7 @@ export class ResidentDays {
 export const siteDayOf = (key: { readonly site: string; readonly day: number }): string =>
   `${key.site}/${key.day}`
 
-const sizeOf = (generation: ReadonlyMap<string, ReadonlyMap<bigint, VisitorDay>>): number => {
+const sizeOf = (generation: Generation): number => {
   let size = 0
   for (const visitors of generation.values()) size += visitors.size
   return size

@@ -97,9 +97,10 @@ export class VisitorDay {
     else this.#visit(event)
   }
 
-  /** Pings held for matching and rows in memory, as a measure of size. */
-  get weight(): number {
-    return 4 + this.#views.size + this.#paths.size + (this.#current?.pages.length ?? 0)
+  /** About how many bytes of memory it takes: as measured, by what grows. */
+  get bytes(): number {
+    const listed = (this.#current?.pages.length ?? 0) + (this.#current?.goals.length ?? 0)
+    return 1_400 + 70 * (this.#views.size + this.#paths.size + listed)
   }
 
   /** What changed since the last call, as absolute rows. */
@@ -210,13 +211,6 @@ export class VisitorDay {
 const hourOf = (second: number, first: Visit): number => Math.floor((second - first.start) / partSeconds)
 
 const seconds = (millis: number): number => Math.floor(millis / 1000)
-
-/** The visits of a visitor-day from all of its events, which may come in any order. */
-export const sessionise = (events: ReadonlyArray<VisitEvent>): ReadonlyArray<Visit> => {
-  const day = new VisitorDay()
-  for (const event of inOrder(events)) day.push(event)
-  return day.take()
-}
 
 /** By time; what happened in the same millisecond stays in the order of arrival. */
 export const inOrder = <Event extends VisitEvent>(events: ReadonlyArray<Event>): ReadonlyArray<Event> =>

@@ -76,9 +76,10 @@ class Ingest {
   readonly #restart = Effect.gen({ self: this }, function* () {
     met.recomputed += this.#sink?.stats().recomputed ?? 0
     met.restarts++
-    const residentLimits = this.#random.chance(0.5)
-      ? { weightMax: 1_000_000, generationMillis: 3_600_000 }
-      : { weightMax: 1 + this.#random.below(60), generationMillis: 3_600_000 }
+    const residentLimits = {
+      bytesMax: this.#random.chance(0.5) ? 100_000_000 : this.#random.below(20_000),
+      generationMillis: 3_600_000
+    }
     this.#sink = yield* Effect.provideService(
       EventSink.make({ residentLimits }),
       ClickHouse,

@@ -1,5 +1,6 @@
 import fc from "fast-check"
 import { attributeColumns, pack, type VisitEvent } from "#streams/analytics/VisitEvent.ts"
+import { inOrder, type Visit, VisitorDay } from "#streams/analytics/Visits.ts"
 
 /** Midnight of 2026-11-21, UTC. */
 export const midnight = Date.UTC(2026, 10, 21)
@@ -51,3 +52,10 @@ export const visitEvents: fc.Arbitrary<ReadonlyArray<VisitEvent>> = fc.array(
     ),
   { maxLength: 40 }
 )
+
+/** The visits of a visitor-day from all of its events, which may come in any order. */
+export const sessionise = (events: ReadonlyArray<VisitEvent>): ReadonlyArray<Visit> => {
+  const day = new VisitorDay()
+  for (const event of inOrder(events)) day.push(event)
+  return day.take()
+}

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { pack, unpack, type VisitEvent } from "#streams/analytics/VisitEvent.ts"
-import { partEventsMax, pathsMax, sessionise, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
+import { partEventsMax, pathsMax, VisitorDay, type Visit } from "#streams/analytics/Visits.ts"
 import { naiveVisits } from "./NaiveVisits.ts"
-import { midnight, visitEvent, visitEvents } from "./VisitEvents.ts"
+import { midnight, sessionise, visitEvent, visitEvents } from "./VisitEvents.ts"
 
 const minute = 60_000
 const at = (minutes: number): number => midnight / 1000 + minutes * 60
