@@ -29,7 +29,7 @@ const tiles: ReadonlyArray<Tile> = [
   { field: "avgDurationSec", label: "Visible time", format: formatDuration, change: relativeChange }
 ]
 
-const none: Change = { text: "–", verdict: "same" }
+const none: Change = { text: "", verdict: "same" }
 
 /** The summary, each figure beside that of the period before. */
 export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
