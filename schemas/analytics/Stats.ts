@@ -41,7 +41,14 @@ const pathOf = (what: string) =>
 export const filterQuery = {
   page: pathOf("Path"),
   source: filterOf("Name of the source, as the breakdown shows it"),
-  country: filterOf("ISO-3166 alpha-2 code"),
+  country: Schema.optionalKey(
+    Schema.String.check(
+      Schema.isPattern(/^(?:[A-Za-z]{2}|\(none\))$/, { expected: "an ISO-3166 alpha-2 code or (none)" })
+    ).annotate({
+      description: "ISO-3166 alpha-2 code, or `(none)` where it is unknown",
+      examples: ["DE"]
+    })
+  ),
   browser: filterOf("Browser"),
   os: filterOf("Operating system"),
   device: Schema.optionalKey(Schema.Literals(["desktop", "mobile", "tablet", "(none)"])),

@@ -24,7 +24,6 @@ export interface Question {
 }
 
 const customYearsMax = 10
-const customDaysMax = customYearsMax * 366
 
 const invalid = (field: string, problem: string) => Effect.fail(new QuestionInvalid({ field, problem }))
 
@@ -32,6 +31,8 @@ const dateOf = (text: string): LocalDate => {
   const [year = 0, month = 0, day = 0] = text.split("-").map(Number)
   return { year, month, day }
 }
+
+const utcOf = ({ day, month, year }: LocalDate): number => Date.UTC(year, month - 1, day)
 
 const customRange = (
   from: string | undefined,
@@ -41,11 +42,15 @@ const customRange = (
 ): Effect.Effect<PeriodRange, QuestionInvalid> => {
   if (from === undefined) return invalid("from", "is required with period=custom")
   if (to === undefined) return invalid("to", "is required with period=custom")
-  const days = (Date.parse(to) - Date.parse(from)) / 86_400_000
-  if (days < 0) return invalid("to", "must not be before from")
-  if (days >= customDaysMax) return invalid("to", `must be at most ${customYearsMax} years after from`)
-  const range = rangeOfDates(dateOf(from), dateOf(to), timeZone, nowMillis)
-  return range === undefined ? invalid("from", "must not be in the future") : Effect.succeed(range)
+  const [first, last] = [dateOf(from), dateOf(to)]
+  if (utcOf(last) < utcOf(first)) return invalid("to", "must not be before from")
+  if (utcOf(last) > utcOf({ ...first, year: first.year + customYearsMax })) {
+    return invalid("to", `must be at most ${customYearsMax} years after from`)
+  }
+  const range = rangeOfDates(first, last, timeZone, nowMillis)
+  if (range === undefined) return invalid("from", "must not be in the future")
+  // East of Greenwich the first day of 1970 begins in 1969, of which nothing is stored.
+  return range.fromMillis < 0 ? invalid("from", "must not be before 1970 in UTC") : Effect.succeed(range)
 }
 
 /** What a query means at an instant. */

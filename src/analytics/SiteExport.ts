@@ -93,7 +93,7 @@ const placeOf = ({ at_ms, day_number, identity, log, place }: ExportRow): Place 
 /** Days are compared on their own as well, so that the primary key finds where to go on. */
 const statement = (span: { readonly from: number; readonly to: number }, after: Place): string => {
   // A ping is stored on the day of its page view, which may be the day before.
-  const firstDay = Math.max(Math.floor(span.from / dayMillis) - 1, after.day_number)
+  const firstDay = Math.max(Math.floor(span.from / dayMillis) - 1, after.day_number, 0)
   const lastDay = Math.floor((span.to - 1) / dayMillis)
   const isAfter =
     after.day_number < 0

@@ -32,11 +32,13 @@ interface Cells {
 const seconds = (millis: number): number => Math.floor(millis / 1000)
 
 const cellsOf = (range: PeriodRange): Cells => {
-  const previous = {
-    from: seconds(range.previous.fromMillis),
-    to: Math.max(seconds(range.previous.fromMillis) + 1, seconds(range.previous.toMillis))
-  }
   const current = { from: seconds(range.fromMillis), to: endSecond(range) }
+  // Of the time before 1970 nothing is stored, and a store that counts from 1970 has no word for it.
+  const before = Math.max(0, seconds(range.previous.fromMillis))
+  const previous = {
+    from: before,
+    to: Math.min(current.from, Math.max(before + 1, seconds(range.previous.toMillis)))
+  }
   const starts = range.buckets.map(({ startMillis }) => seconds(startMillis))
   const bounds = [previous.from, previous.to, ...starts, current.to]
   return { bounds: [...new Set(bounds)].sort((a, b) => a - b), current, previous }

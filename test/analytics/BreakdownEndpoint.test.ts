@@ -1,4 +1,4 @@
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
 import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
@@ -89,169 +89,174 @@ const expectedRows: Readonly<Record<string, ReadonlyArray<Row>>> = {
   "prop:nothing": []
 }
 
-layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/breakdown", (it) => {
-  it.effect("shows of every dimension who was there, by unique visitors; unknown values are null", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      yield* site.collect(threeVisits)
-      for (const [dimension, expected] of Object.entries(expectedRows)) {
-        const answer = yield* site.read(`breakdown?dimension=${dimension}&period=24h`)
-        assert.deepStrictEqual(rowsOf(answer), expected, dimension)
-        const { rows: _rows, ...rest } = answer.json as { rows: unknown }
-        assert.deepStrictEqual(rest, { dimension, period: "24h", filters: {} })
-      }
-    })
-  )
-
-  it.effect("asks for the last 30 days where no period is given", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      assert.deepStrictEqual(statusAndBody(yield* site.read("breakdown?dimension=page")), [
-        200,
-        { dimension: "page", period: "30d", filters: {}, rows: [] }
-      ])
-    })
-  )
-
-  it.effect("shows 10 rows, or as many as limit says: 1 to 500", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      for (let call = 0; call < 6; call++) {
-        const hundred = Array.from({ length: 100 }, (_, index) => ({
-          url: `/${call}/${index}`,
-          visitor: "v"
-        }))
-        yield* site.collect(hundred)
-      }
-      const rows = (query: string) =>
-        Effect.map(site.read(`breakdown?dimension=page${query}`), (answer) => rowsOf(answer).length)
-      assert.deepStrictEqual(
-        [yield* rows(""), yield* rows("&limit=1"), yield* rows("&limit=500")],
-        [10, 1, 500]
-      )
-      for (const limit of ["0", "501", "-1", "1.5", "ten", ""]) {
-        const refused = yield* site.read(`breakdown?dimension=page&limit=${limit}`)
-        assert.strictEqual(refused.status, 400, limit)
-        assert.match(textOf(refused, "error"), /^limit: /, limit)
-      }
-    })
-  )
-
-  it.effect("requires a dimension, and one that there is: 400 names it", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      const missing = yield* site.read("breakdown")
-      assert.deepStrictEqual(statusAndBody(missing), [400, { error: "dimension: is required" }])
-      const unknown = [
-        "",
-        "pages",
-        "Page",
-        "prop",
-        "prop:",
-        `prop:${"x".repeat(65)}`,
-        "visitor",
-        "constructor"
-      ]
-      for (const dimension of unknown) {
-        const refused = yield* site.read(`breakdown?dimension=${dimension}`)
-        assert.strictEqual(refused.status, 400, dimension)
-        assert.match(textOf(refused, "error"), /^dimension: expected one of page, entry,/, dimension)
-      }
-      assert.strictEqual((yield* site.read(`breakdown?dimension=prop:${"x".repeat(64)}`)).status, 200)
-    })
-  )
-
-  it.effect("shows what was collected before the request, also when it was collected just now", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      for (const visitors of [1, 2, 3]) {
-        yield* site.collect([{ url: "/", visitor: `v${visitors}` }])
-        assert.deepStrictEqual(rowsOf(yield* site.read("breakdown?dimension=page&period=today")), [
-          ["/", visitors, visitors, visitors]
-        ])
-      }
-    })
-  )
-
-  it.effect("keeps sites apart", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      const other = yield* makeSite()
-      yield* site.collect(threeVisits)
-      for (const dimension of Object.keys(expectedRows)) {
-        assert.deepStrictEqual(rowsOf(yield* other.read(`breakdown?dimension=${dimension}`)), [], dimension)
-      }
-    })
-  )
-})
-
-/** Each read of a site's owner, and a query with which it answers 200. */
-const ownersReads = ["stats", "breakdown?dimension=page", "realtime", "drops", "export"]
-
 layer(AccountsServer.layer(), live)("reads of a site", (it) => {
-  it.effect("are 401 without an account key, with a site secret too, in the contract's words", () =>
-    Effect.gen(function* () {
-      const site = yield* makeSite()
-      for (const rest of ownersReads) {
-        for (const key of ["", site.secret, `sk_${"0".repeat(40)}`]) {
-          const refused = yield* site.read(rest, { key })
-          assert.deepStrictEqual(
-            statusAndBody(refused),
-            [401, { error: "Invalid or missing API key" }],
-            `${rest} ${key}`
-          )
+  describe("GET /api/v1/sites/:id/breakdown", () => {
+    it.effect("shows of every dimension who was there, by unique visitors; unknown values are null", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        yield* site.collect(threeVisits)
+        for (const [dimension, expected] of Object.entries(expectedRows)) {
+          const answer = yield* site.read(`breakdown?dimension=${dimension}&period=24h`)
+          assert.deepStrictEqual(rowsOf(answer), expected, dimension)
+          const { rows: _rows, ...rest } = answer.json as { rows: unknown }
+          assert.deepStrictEqual(rest, { dimension, period: "24h", filters: {} })
         }
-      }
-    })
-  )
+      })
+    )
 
-  it.effect("are 403 for a router key, whether the site is there or not and the query is right or not", () =>
-    Effect.gen(function* () {
-      const { makeKey } = yield* AccountsServer
-      const site = yield* makeSite()
-      const { key } = yield* makeKey({ kind: "router" })
-      for (const rest of [...ownersReads, "breakdown", "stats?period=x"]) {
-        assert.strictEqual((yield* site.read(rest, { key })).status, 403, rest)
-        assert.strictEqual((yield* site.read(`../st_0/${rest}`, { key })).status, 403, rest)
-      }
-    })
-  )
+    it.effect("asks for the last 30 days where no period is given", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        assert.deepStrictEqual(statusAndBody(yield* site.read("breakdown?dimension=page")), [
+          200,
+          { dimension: "page", period: "30d", filters: {}, rows: [] }
+        ])
+      })
+    )
 
-  it.effect("are 404 for a site of somebody else, also for administrators and for public sites", () =>
-    Effect.gen(function* () {
-      const { adminKey, makeUser } = yield* AccountsServer
-      const person = yield* makeUser()
-      const site = yield* makeSite({ public: true }, person.key)
-      const stranger = yield* makeUser()
-      for (const rest of ownersReads) {
-        assert.strictEqual((yield* site.read(rest)).status, 200, rest)
-        for (const key of [adminKey, stranger.key]) {
-          const hidden = yield* site.read(rest, { key })
-          assert.deepStrictEqual(statusAndBody(hidden), [404, { error: "Site not found" }], rest)
+    it.effect("shows 10 rows, or as many as limit says: 1 to 500", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        for (let call = 0; call < 6; call++) {
+          const hundred = Array.from({ length: 100 }, (_, index) => ({
+            url: `/${call}/${index}`,
+            visitor: "v"
+          }))
+          yield* site.collect(hundred)
         }
-      }
-    })
-  )
+        const rows = (query: string) =>
+          Effect.map(site.read(`breakdown?dimension=page${query}`), (answer) => rowsOf(answer).length)
+        assert.deepStrictEqual(
+          [yield* rows(""), yield* rows("&limit=1"), yield* rows("&limit=500")],
+          [10, 1, 500]
+        )
+        for (const limit of ["0", "501", "-1", "1.5", "ten", ""]) {
+          const refused = yield* site.read(`breakdown?dimension=page&limit=${limit}`)
+          assert.strictEqual(refused.status, 400, limit)
+          assert.match(textOf(refused, "error"), /^limit: /, limit)
+        }
+      })
+    )
 
-  it.effect("are open to every account key of the site's owner: ownership is the user's", () =>
-    Effect.gen(function* () {
-      const { makeKey, makeUser } = yield* AccountsServer
-      const person = yield* makeUser()
-      const site = yield* makeSite({}, person.key)
-      const { key } = yield* makeKey({}, person.key)
-      for (const rest of ownersReads) assert.strictEqual((yield* site.read(rest, { key })).status, 200, rest)
-    })
-  )
+    it.effect("requires a dimension, and one that there is: 400 names it", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        const missing = yield* site.read("breakdown")
+        assert.deepStrictEqual(statusAndBody(missing), [400, { error: "dimension: is required" }])
+        const unknown = [
+          "",
+          "pages",
+          "Page",
+          "prop",
+          "prop:",
+          `prop:${"x".repeat(65)}`,
+          "visitor",
+          "constructor"
+        ]
+        for (const dimension of unknown) {
+          const refused = yield* site.read(`breakdown?dimension=${dimension}`)
+          assert.strictEqual(refused.status, 400, dimension)
+          assert.match(textOf(refused, "error"), /^dimension: expected one of page, entry,/, dimension)
+        }
+        assert.strictEqual((yield* site.read(`breakdown?dimension=prop:${"x".repeat(64)}`)).status, 200)
+      })
+    )
 
-  it.effect("are only read: other methods are 405 with Allow", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
-      const site = yield* makeSite()
-      for (const rest of ["stats", "breakdown", "realtime", "drops", "export"]) {
-        const refused = yield* ask("POST", `/api/v1/sites/${site.id}/${rest}`, { json: {} })
-        assert.strictEqual(refused.status, 405, rest)
-        assert.include(refused.headers.get("allow") ?? "", "GET", rest)
-      }
-    })
-  )
+    it.effect("shows what was collected before the request, also when it was collected just now", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        for (const visitors of [1, 2, 3]) {
+          yield* site.collect([{ url: "/", visitor: `v${visitors}` }])
+          assert.deepStrictEqual(rowsOf(yield* site.read("breakdown?dimension=page&period=today")), [
+            ["/", visitors, visitors, visitors]
+          ])
+        }
+      })
+    )
+
+    it.effect("keeps sites apart", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        const other = yield* makeSite()
+        yield* site.collect(threeVisits)
+        for (const dimension of Object.keys(expectedRows)) {
+          assert.deepStrictEqual(rowsOf(yield* other.read(`breakdown?dimension=${dimension}`)), [], dimension)
+        }
+      })
+    )
+  })
+
+  /** Each read of a site's owner, and a query with which it answers 200. */
+  const ownersReads = ["stats", "breakdown?dimension=page", "realtime", "drops", "export"]
+
+  describe("all of them", () => {
+    it.effect("are 401 without an account key, with a site secret too, in the contract's words", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        for (const rest of ownersReads) {
+          for (const key of ["", site.secret, `sk_${"0".repeat(40)}`]) {
+            const refused = yield* site.read(rest, { key })
+            assert.deepStrictEqual(
+              statusAndBody(refused),
+              [401, { error: "Invalid or missing API key" }],
+              `${rest} ${key}`
+            )
+          }
+        }
+      })
+    )
+
+    it.effect(
+      "are 403 for a router key, whether the site is there or not and the query is right or not",
+      () =>
+        Effect.gen(function* () {
+          const { makeKey } = yield* AccountsServer
+          const site = yield* makeSite()
+          const { key } = yield* makeKey({ kind: "router" })
+          for (const rest of [...ownersReads, "breakdown", "stats?period=x"]) {
+            assert.strictEqual((yield* site.read(rest, { key })).status, 403, rest)
+            assert.strictEqual((yield* site.read(`../st_0/${rest}`, { key })).status, 403, rest)
+          }
+        })
+    )
+
+    it.effect("are 404 for a site of somebody else, also for administrators and for public sites", () =>
+      Effect.gen(function* () {
+        const { adminKey, makeUser } = yield* AccountsServer
+        const person = yield* makeUser()
+        const site = yield* makeSite({ public: true }, person.key)
+        const stranger = yield* makeUser()
+        for (const rest of ownersReads) {
+          assert.strictEqual((yield* site.read(rest)).status, 200, rest)
+          for (const key of [adminKey, stranger.key]) {
+            const hidden = yield* site.read(rest, { key })
+            assert.deepStrictEqual(statusAndBody(hidden), [404, { error: "Site not found" }], rest)
+          }
+        }
+      })
+    )
+
+    it.effect("are open to every account key of the site's owner: ownership is the user's", () =>
+      Effect.gen(function* () {
+        const { makeKey, makeUser } = yield* AccountsServer
+        const person = yield* makeUser()
+        const site = yield* makeSite({}, person.key)
+        const { key } = yield* makeKey({}, person.key)
+        for (const rest of ownersReads)
+          assert.strictEqual((yield* site.read(rest, { key })).status, 200, rest)
+      })
+    )
+
+    it.effect("are only read: other methods are 405 with Allow", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* AccountsServer
+        const site = yield* makeSite()
+        for (const rest of ["stats", "breakdown", "realtime", "drops", "export"]) {
+          const refused = yield* ask("POST", `/api/v1/sites/${site.id}/${rest}`, { json: {} })
+          assert.strictEqual(refused.status, 405, rest)
+          assert.include(refused.headers.get("allow") ?? "", "GET", rest)
+        }
+      })
+    )
+  })
 })
