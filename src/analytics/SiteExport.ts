@@ -119,23 +119,31 @@ const linesOf = (rows: ReadonlyArray<ExportRow>): Uint8Array =>
 
 const orNull = (text: string): string | null => (text === "" ? null : text)
 
+/** With the utm fields in its query, where they were read from; null for a ping, which is for a page view's page. */
+const urlOf = (row: ExportRow): string | null => {
+  if (row.kind === "engage") return null
+  const utm = {
+    utm_source: row.utm_source,
+    utm_medium: row.utm_medium,
+    utm_campaign: row.utm_campaign,
+    utm_term: row.utm_term,
+    utm_content: row.utm_content
+  }
+  const known = Object.entries(utm).filter(([, value]) => value !== "")
+  const query = known.length === 0 ? "" : `?${new URLSearchParams(known).toString()}`
+  return `https://${row.hostname}${row.path}${query}`
+}
+
 /** In the names of the event input where it has them, so that page views and events can be imported again. */
 const exported = (row: ExportRow) => ({
   timestamp: new Date(row.day_number * dayMillis + row.at_ms).toISOString(),
   kind: row.kind,
   name: row.kind === "event" ? row.event_name : row.kind,
-  url: row.path === "" ? null : `https://${row.hostname}${row.path}`,
+  url: urlOf(row),
   visitor: `${row.day_number}-${BigInt(row.identity).toString(16)}`,
   referrer: orNull(row.referrer),
   source: orNull(row.source),
   channel: row.channel,
-  utm: {
-    source: orNull(row.utm_source),
-    medium: orNull(row.utm_medium),
-    campaign: orNull(row.utm_campaign),
-    term: orNull(row.utm_term),
-    content: orNull(row.utm_content)
-  },
   country: orNull(row.country),
   browser: orNull(row.browser),
   browserVersion: orNull(row.browser_version),
