@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Stage, StageContext } from "#bench/harness/Suite.ts"
+import { createSite } from "#test/integration/ApiClient.ts"
 import { type FilledServer, type FillOptions, mergeParts, openFilled } from "./FilledServer.ts"
 import { makeObvious } from "./ObviousSchema.ts"
 import type { Target, Targets } from "./Targets.ts"
@@ -73,9 +74,10 @@ const fillBoth = async (options: FillOptions, apartDirectory: string): Promise<v
   renameSync(unfinished, apartDirectory)
 }
 
-const givenOf = (merged: FilledServer, apart: FilledServer): Targets => {
+const givenOf = async (merged: FilledServer, apart: FilledServer): Promise<Targets> => {
   const { events, fillMillis } = merged.filled()
-  return { merged: targetOf(merged), apart: targetOf(apart), events, fillMillis }
+  const empty = await createSite(merged.server, "empty.example.com")
+  return { merged: targetOf(merged), apart: targetOf(apart), emptySite: empty.id, events, fillMillis }
 }
 
 const tiny = async ({ directory }: StageContext): Promise<Stage<Targets>> => {
@@ -85,11 +87,11 @@ const tiny = async ({ directory }: StageContext): Promise<Stage<Targets>> => {
   try {
     await server.fillUntil(untilMillis)
     await makeObvious(server.clickhouse, untilMillis - 3 * dayMillis, untilMillis)
+    return { given: await givenOf(server, server), leave: server.close }
   } catch (error) {
     await server.close()
     throw error
   }
-  return { given: givenOf(server, server), leave: server.close }
 }
 
 const full = async ({ directory, sizes }: StageContext): Promise<Stage<Targets>> => {
@@ -114,7 +116,7 @@ const full = async ({ directory, sizes }: StageContext): Promise<Stage<Targets>>
   }
   try {
     await check(merged, apart)
-    return { given: givenOf(merged, apart), leave }
+    return { given: await givenOf(merged, apart), leave }
   } catch (error) {
     await leave()
     throw error

@@ -26,31 +26,41 @@ const ofRows = (answer: unknown): string => {
   return rows.map(({ pageviews, value, visitors }) => `${value ?? ""} ${visitors} ${pageviews}`).join(", ")
 }
 
-/** `GET /api/v1/sites/:id/<path>` of the server whose months are one part each, or whose last day lies in 30 parts. */
+/** Whose figures are asked for: the server whose months are one part each, that with the last day in 30, or no data. */
+const targets = {
+  merged: { suffix: "", of: ({ merged }: Targets): Target => merged },
+  apart: { suffix: ", last day in 30 parts", of: ({ apart }: Targets): Target => apart },
+  empty: {
+    suffix: ", no events",
+    of: ({ emptySite, merged }: Targets): Target => ({ ...merged, site: emptySite })
+  }
+}
+
+/** `GET /api/v1/sites/:id/<path>` */
 const asked = (
-  name: string,
+  group: string,
   path: string,
-  {
-    group = name,
-    of = "merged",
-    resultOf = () => undefined
-  }: {
-    readonly group?: string
-    readonly of?: "merged" | "apart"
-    readonly resultOf?: (answer: unknown) => string | undefined
-  } = {}
-): StatsCase => ({
-  name: of === "apart" ? `${name}, last day in 30 parts` : name,
-  group,
-  run: (context) => measure(context, context.given[of], () => figuresOf(context.given[of], path), resultOf)
-})
+  whose: keyof typeof targets = "merged",
+  resultOf: (answer: unknown) => string | undefined = () => undefined
+): StatsCase => {
+  const { of, suffix } = targets[whose]
+  const name = group + suffix
+  return {
+    name,
+    group: whose === "empty" ? name : group,
+    run: (context) => {
+      const target = of(context.given)
+      return measure(context, target, () => figuresOf(target, path), resultOf)
+    }
+  }
+}
 
 /** Both states of the data, for the questions that have a target. */
 const askedOfBoth = (
   name: string,
   path: string,
   resultOf: (answer: unknown) => string
-): ReadonlyArray<StatsCase> => [asked(name, path, { resultOf }), asked(name, path, { of: "apart", resultOf })]
+): ReadonlyArray<StatsCase> => [asked(name, path, "merged", resultOf), asked(name, path, "apart", resultOf)]
 
 type Rows = Awaited<ReturnType<typeof rowsOf>>
 
@@ -111,10 +121,12 @@ export const suite: BenchSuite<Targets> = {
   stage,
   cases: [
     ...askedOfBoth(summary, "stats?period=30d", ofSummary),
+    asked(summary, "stats?period=30d", "empty"),
     obvious(summary, "obvious schema", Obvious.summary, ofFirst),
     obvious(summary, "sessions by window", Obvious.summaryBySessionsOfNow, ofFirst, false),
     ...askedOfBoth(pages, "breakdown?dimension=page&period=30d&limit=10", ofRows),
     obvious(pages, "obvious schema", (question) => Obvious.pages(question), ofAll),
+    asked(pages, "breakdown?dimension=page&period=30d&limit=10", "empty"),
     ...askedOfBoth(pagesOfGoal, `breakdown?dimension=page&period=30d&limit=10&event=${goal}`, ofRows),
     obvious(pagesOfGoal, "obvious schema", (question) => Obvious.pages(question, goal), ofAll),
     ...askedOfBoth(sources, "breakdown?dimension=source&period=30d&limit=10", ofRows),

@@ -15,6 +15,8 @@ export interface Targets {
   readonly merged: Target
   /** the same events, the last 24 hours in 30 parts; the same server where sizes are tiny */
   readonly apart: Target
+  /** of a site of the merged server that has no events: what a question costs before anything is read */
+  readonly emptySite: string
   readonly events: number
   readonly fillMillis: number
 }
