@@ -30,8 +30,7 @@ const headersOf = ({ isHashed }: ConsoleFile, etag: string): Record<string, stri
   "cache-control": isHashed ? `public, max-age=${year}, immutable` : "no-cache",
   "content-security-policy": contentSecurityPolicy,
   "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin"
+  "referrer-policy": "no-referrer"
 })
 
 const answer = (file: ConsoleFile, request: HttpServerRequest.HttpServerRequest) => {

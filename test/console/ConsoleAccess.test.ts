@@ -200,6 +200,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     }
   })
 
+  // A second server starts meanwhile.
   it("says where analytics does not run", async () => {
     const other = await startServer({ env: { ROOMS: "accounts" } })
     try {
@@ -214,5 +215,5 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     } finally {
       await other.dispose()
     }
-  })
+  }, 120_000)
 })

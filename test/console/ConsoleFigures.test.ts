@@ -21,6 +21,7 @@ const traffic = [
   { ...german("g1"), url: "/", referrer: "https://www.google.com/" },
   { ...german("g1"), url: "/pricing" },
   { ...german("g1"), url: "/pricing", name: "Signup" },
+  { ...german("g1"), url: "/pricing", name: "<img src=/console/x>" },
   { ...german("g2"), url: "/docs" },
   { ...german("g3"), url: "/" },
   { ...american("u1"), url: "/" },
@@ -74,6 +75,9 @@ describeWith(chromiumPresent, "a site's figures at /, in Chromium,", () => {
     assert.match(await row("Top pages", "/pricing").innerText(), /2[\s\S]*40%/)
     await row("Sources", "Google").waitFor()
     assert.match(await row("Goals", "Signup").innerText(), /1[\s\S]*1[\s\S]*20%/)
+    // What visitors send is text, whatever it looks like.
+    await row("Goals", "<img src=/console/x>").waitFor()
+    assert.strictEqual(await page.locator("img").count(), 0)
     await page.getByText("Bots and crawlers").waitFor()
     await page.getByRole("link", { name: "Bots", exact: true }).click()
     await page.getByText("Googlebot").waitFor()

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks"
+import { useCallback, useMemo, useState } from "preact/hooks"
 import type { SiteList } from "./api/Contract.ts"
 import { makeAsk, type Refused } from "./api/Ask.ts"
 import { type Session, SessionProvider } from "./api/Session.ts"
@@ -87,9 +87,6 @@ const useTroubles = () => {
       else after.set(part, trouble)
       return after
     })
-  }, [])
-  useEffect(() => {
-    document.title = "Signalbox"
   }, [])
   return { troubles, report }
 }

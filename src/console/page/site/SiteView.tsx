@@ -4,6 +4,7 @@ import type { SiteStats } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Chart } from "../figures/Chart.tsx"
 import { DropsPanel } from "../figures/DropsPanel.tsx"
+import { formatCount } from "../figures/Format.ts"
 import { FilterChips } from "../figures/FilterChips.tsx"
 import { LivePanel } from "../figures/LivePanel.tsx"
 import { Panel, panels } from "../figures/Panel.tsx"
@@ -30,6 +31,9 @@ export const SiteView = ({ base, isShared = false, setup, site, welcome }: SiteV
   const heading = useFocusOnce()
   useEffect(() => {
     document.title = `${site.name} · Signalbox`
+    return () => {
+      document.title = "Signalbox"
+    }
   }, [site.name])
 
   const summary = stats.data?.summary
@@ -50,6 +54,11 @@ export const SiteView = ({ base, isShared = false, setup, site, welcome }: SiteV
         <PeriodBar />
         <FilterChips />
       </div>
+      <p class="unseen" role="status">
+        {stats.isOld || summary === undefined
+          ? ""
+          : `${formatCount(summary.visitors)} visitors pass the filters`}
+      </p>
       <section class="figures" aria-label="Figures of the period" aria-busy={stats.isOld}>
         <Tiles stats={stats.data} />
         <Chart stats={stats.data} />
