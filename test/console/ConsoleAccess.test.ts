@@ -200,7 +200,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     }
   })
 
-  // A second server starts meanwhile.
+  // It starts a second server, which takes its time beside the first on a busy machine.
   it("says where analytics does not run", async () => {
     const other = await startServer({ env: { ROOMS: "accounts" } })
     try {
