@@ -1,0 +1,148 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
+import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
+import { threeVisits } from "./SiteVisits.ts"
+
+const live = { excludeTestServices: true, timeout: 60_000 } as const
+
+const notFound = [404, { error: "Site not found" }]
+
+/** What everybody may ask about a public site. */
+const publicReads = ["stats", "breakdown?dimension=page", "realtime"]
+
+/** A public site of a person who meets no rate limit. */
+const makePublicSite = Effect.gen(function* () {
+  const { makeKey } = yield* AccountsServer
+  const { key } = yield* makeKey({ rate_limit_per_minute: 1_000_000 })
+  return { key, site: yield* makeSite({ public: true }, key) }
+})
+
+layer(AccountsServer.layer(), live)("a public site", (it) => {
+  it.effect("answers everybody, without a key, what it answers its owner", () =>
+    Effect.gen(function* () {
+      const { stopClockAt } = yield* AccountsServer
+      const { site } = yield* makePublicSite
+      yield* site.collect(threeVisits)
+      yield* Effect.addFinalizer(() => Effect.sync(() => stopClockAt(undefined)))
+      stopClockAt(Date.now())
+      for (const rest of [
+        ...publicReads,
+        "stats?period=7d&event=signup&timezone=Asia/Kolkata",
+        "breakdown?dimension=prop:plan&period=today&limit=1&device=mobile",
+        "breakdown?dimension=source&format=csv"
+      ]) {
+        const shown = yield* site.readPublic(rest)
+        assert.strictEqual(shown.status, 200, rest)
+        const owners = yield* site.read(rest)
+        assert.deepStrictEqual(
+          Buffer.from(shown.bytes).toString(),
+          Buffer.from(owners.bytes).toString(),
+          rest
+        )
+      }
+      assert.deepStrictEqual(rowsOf(yield* site.readPublic("breakdown?dimension=event")), [
+        ["signup", 2, 0, 3],
+        ["scroll", 1, 0, 5]
+      ])
+    })
+  )
+
+  it.effect("shows what was collected just now", () =>
+    Effect.gen(function* () {
+      const { site } = yield* makePublicSite
+      for (const views of [1, 2]) {
+        yield* site.collect([{ url: "/", visitor: "v" }])
+        assert.deepStrictEqual(rowsOf(yield* site.readPublic("breakdown?dimension=page")), [
+          ["/", 1, views, views]
+        ])
+      }
+    })
+  )
+
+  it.effect(
+    "is 404 from the moment that its owner makes it private, deletes it, or before it is public",
+    () =>
+      Effect.gen(function* () {
+        const { ask } = yield* AccountsServer
+        const { key, site } = yield* makePublicSite
+        const change = (json: object) => ask("PATCH", `/api/v1/sites/${site.id}`, { key, json })
+        const shown = Effect.forEach(publicReads, (rest) => Effect.map(site.readPublic(rest), statusAndBody))
+        const allHidden = publicReads.map(() => notFound)
+        yield* change({ public: false })
+        assert.deepStrictEqual(yield* shown, allHidden)
+        yield* change({ public: true })
+        assert.deepStrictEqual(
+          (yield* shown).map(([status]) => status),
+          [200, 200, 200]
+        )
+        yield* ask("DELETE", `/api/v1/sites/${site.id}`, { key })
+        assert.deepStrictEqual(yield* shown, allHidden)
+        const never = yield* makeSite()
+        for (const rest of publicReads) {
+          assert.deepStrictEqual(statusAndBody(yield* never.readPublic(rest)), notFound, rest)
+          const unknown = yield* ask("GET", `/api/v1/public/sites/st_${"0".repeat(22)}/${rest}`, { key: "" })
+          assert.deepStrictEqual(statusAndBody(unknown), notFound, rest)
+        }
+      })
+  )
+
+  it.effect("shows neither its drops nor its events, and is changed by nobody else", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const { site } = yield* makePublicSite
+      for (const rest of ["drops", "export", "import", ""]) {
+        assert.deepStrictEqual(
+          statusAndBody(yield* site.readPublic(rest)),
+          [404, { error: "Not found" }],
+          rest
+        )
+      }
+      assert.strictEqual(
+        (yield* ask("DELETE", `/api/v1/public/sites/${site.id}/stats`, { key: "" })).status,
+        405
+      )
+      assert.strictEqual(
+        (yield* site.read("stats", { key: "" })).status,
+        401,
+        "the owner's address asks for a key"
+      )
+    })
+  )
+})
+
+layer(AccountsServer.layer({ limits: { ratePerMinute: 3, rateBurst: 3 } }), live)(
+  "the rate of a public site",
+  (it) => {
+    it.effect(
+      "is counted for each site: over it comes 429 with Retry-After, whoever asks; its owner is free",
+      () =>
+        Effect.gen(function* () {
+          const { key, site } = yield* makePublicSite
+          const other = yield* makeSite({ public: true }, key)
+          for (const rest of publicReads) assert.strictEqual((yield* site.readPublic(rest)).status, 200, rest)
+          for (const rest of publicReads) {
+            const refused = yield* site.readPublic(rest)
+            assert.strictEqual(refused.status, 429, rest)
+            const seconds = Number(refused.headers.get("retry-after"))
+            assert.isTrue(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, String(seconds))
+            const text = `This public site is asked for too often; try again in ${seconds} s`
+            assert.strictEqual(textOf(refused, "error"), text)
+          }
+          assert.strictEqual((yield* other.readPublic("stats")).status, 200, "another site has its own")
+          assert.strictEqual((yield* site.read("stats")).status, 200)
+        })
+    )
+
+    it.effect("is not spent by sites that are not public, which are 404 however often", () =>
+      Effect.gen(function* () {
+        const { makeKey } = yield* AccountsServer
+        const { key } = yield* makeKey({ rate_limit_per_minute: 1_000_000 })
+        const site = yield* makeSite({}, key)
+        for (let times = 0; times < 5; times++) {
+          assert.deepStrictEqual(statusAndBody(yield* site.readPublic("stats")), notFound)
+        }
+      })
+    )
+  }
+)
