@@ -42,11 +42,20 @@ export const makeAsk =
       if (signal?.aborted === true) throw error
       throw new Refused(0, "The server does not answer", unansweredRetryMillis)
     })
-    const body: unknown = await response.json().catch(() => undefined)
+    const body = await jsonOf(response)
     signal?.throwIfAborted()
     if (response.ok) return body as A
     throw new Refused(response.status, wordsOf(response.status, body), retryOf(response))
   }
+
+const jsonOf = async (response: Response): Promise<unknown> => {
+  try {
+    return await response.json()
+  } catch {
+    // Something in between answered in the server's place, with words of its own: the status says enough.
+    return undefined
+  }
+}
 
 const wordsOf = (status: number, body: unknown): string =>
   typeof body === "object" && body !== null && "error" in body && typeof body.error === "string"
