@@ -224,7 +224,7 @@ export const naiveBreakdown = (
       for (const hit of hits) {
         const value = valueOfHit(dimension, hit)
         if (value === undefined) continue
-        const tally = tallyOf(value)
+        const tally = tallyOf(value || null)
         tally.visitors.add(identityOf(hit))
         tally.pageviews += isPageView(hit) ? 1 : 0
         tally.count++

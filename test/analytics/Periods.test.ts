@@ -183,7 +183,7 @@ describe("rangeOf", () => {
     assert.deepStrictEqual(labels("today", "UTC", at("2026-11-20T00:00:00Z")), ["2026-11-20T00:00:00+00:00"])
   })
 
-  it("has a bucket for now when a bucket begins this very instant", () => {
+  it("gives the present instant a bucket when one begins with it", () => {
     assert.strictEqual(labels("today", "UTC", at("2026-11-20T08:00:00Z")).at(-1), "2026-11-20T08:00:00+00:00")
     assert.strictEqual(labels("7d", "UTC", at("2026-11-20T00:00:00Z")).length, 7)
     assert.strictEqual(labels("12mo", "UTC", at("2026-11-01T00:00:00Z")).length, 12)

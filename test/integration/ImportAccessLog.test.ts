@@ -4,6 +4,11 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll } from "vitest"
+import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import { storedEvent } from "#test/analytics/Events.ts"
+import { naiveBreakdown, naiveSummary, visitsOf, type NaiveFilters } from "#test/analytics/NaiveFigures.ts"
+import { naivePeriod } from "#test/analytics/NaivePeriods.ts"
+import { dimensions } from "#test/analytics/Questions.ts"
 import { ask, textAt } from "./ApiClient.ts"
 import { startServer, type ServerProcess } from "./ServerProcess.ts"
 
@@ -25,55 +30,60 @@ const recentLog = async (): Promise<ReadonlyArray<string>> => {
   )
 }
 
-interface PageView {
-  readonly millis: number
-  /** one identity lasts for one UTC day */
-  readonly visitor: string
+/** What the User-Agents of the fixture are, as a person reads them. Those of bots have none of these words. */
+const agents: ReadonlyArray<readonly [RegExp, Partial<StoredEvent>]> = [
+  [/Macintosh.*Firefox/, { browser: "Firefox", os: "macOS", device: "desktop" }],
+  [/Windows.*Chrome/, { browser: "Chrome", os: "Windows", device: "desktop" }],
+  [/Linux.*Chrome/, { browser: "Chrome", os: "Linux", device: "desktop" }],
+  [/iPhone.*Safari/, { browser: "Safari", os: "iOS", device: "mobile" }]
+]
+
+/** Likewise its referrers; the site's own pages are none. */
+const referrers: Readonly<Record<string, Partial<StoredEvent>>> = {
+  "https://www.google.com/": { source: "Google", referrer: "https://google.com/", channel: "Search" },
+  "https://news.ycombinator.com/item?id=1": {
+    source: "Hacker News",
+    referrer: "https://news.ycombinator.com/item",
+    channel: "Social"
+  }
 }
 
 /** The page views of a log by splitting its lines: nothing of the product takes part. */
-const pageViewsOf = (lines: ReadonlyArray<string>): ReadonlyArray<PageView> =>
-  lines.flatMap((line) => {
+const pageViewsOf = (lines: ReadonlyArray<string>): ReadonlyArray<StoredEvent> => {
+  const visitors = new Map<string, bigint>()
+  return lines.flatMap((line) => {
+    // The referrer is the fourth part: status and size stand between two quotes.
     const [head = "", request = "", status = "", referrer = "", , agent = ""] = line.split('"')
     const [method, target = ""] = request.split(" ")
     const time = /\[(\d+)\/(\w+)\/(\d+):(\S+) ([+-]\d\d)(\d\d)\]/.exec(head)
-    if (
-      time === null ||
-      method !== "GET" ||
-      !["200", "206", "304"].includes(status.trim().split(" ")[0] ?? "")
-    )
-      return []
-    if (/\.(css|js|png|xml|woff2|ico)$/i.test(target.split("?")[0] ?? "")) return []
-    // The referrer is the fourth part: status and size stand between two quotes.
+    const isAnswered = ["200", "206", "304"].includes(status.trim().split(" ")[0] ?? "")
+    if (time === null || method !== "GET" || !isAnswered) return []
+    const [address = "", query = ""] = target.split("#", 1).join("").split("?")
+    if (/\.(css|js|png|xml|woff2|ico)$/i.test(address)) return []
     if (referrer.endsWith(".css") || /bot/i.test(agent)) return []
     const [, day, month = "", year, clock, hours, minutes] = time
     if (!months.includes(month)) return []
     const number = String(months.indexOf(month) + 1).padStart(2, "0")
-    const millis = Date.parse(`${year}-${number}-${day}T${clock}${hours}:${minutes}`)
-    return [{ millis, visitor: `${Math.floor(millis / dayMillis)} ${head.split(" ")[0]} ${agent}` }]
+    const ts = Date.parse(`${year}-${number}-${day}T${clock}${hours}:${minutes}`)
+    const who = `${head.split(" ")[0]} ${agent}`
+    const visitor = visitors.get(who) ?? BigInt(visitors.size)
+    visitors.set(who, visitor)
+    const isNewsletter = query === "utm_source=newsletter&utm_campaign=spring"
+    return [
+      storedEvent({
+        channel: "Direct",
+        ...agents.find(([pattern]) => pattern.test(agent))?.[1],
+        ...referrers[referrer],
+        ...(isNewsletter
+          ? { source: "newsletter", channel: "Email", utmSource: "newsletter", utmCampaign: "spring" }
+          : {}),
+        visitor,
+        ts,
+        day: Math.floor(ts / dayMillis),
+        path: address
+      })
+    ]
   })
-
-/** What the page views in [from, to) come to, as the contract defines it. */
-const recount = (views: ReadonlyArray<PageView>, isWanted: (millis: number) => boolean) => {
-  const visits = Array.from(Map.groupBy(views, ({ visitor }) => visitor).values()).flatMap((own) => {
-    const found: Array<Array<number>> = []
-    for (const { millis } of own.toSorted((a, b) => a.millis - b.millis)) {
-      const open = found.at(-1)
-      if (open === undefined || millis - (open.at(-1) ?? 0) > 30 * 60_000) found.push([millis])
-      else open.push(millis)
-    }
-    return found
-  })
-  const wanted = views.filter(({ millis }) => isWanted(millis))
-  const started = visits.filter(([first]) => isWanted(first ?? 0))
-  const bounced = started.filter((visit) => visit.length === 1).length
-  return {
-    visitors: new Set(wanted.map(({ visitor }) => visitor)).size,
-    visits: started.length,
-    pageviews: wanted.length,
-    viewsPerVisit: Math.round((wanted.length / started.length) * 100) / 100,
-    bounceRate: Math.round((bounced / started.length) * 10_000) / 100
-  }
 }
 
 interface Series {
@@ -124,7 +134,7 @@ const statsOf = async (site: string, period: string): Promise<Series> =>
   (await ask(server, "GET", `/api/v1/sites/${site}/stats?period=${period}`)).body as Series
 
 describe("importing an access log", () => {
-  it("gives the summary and the series of an independent recount of its lines", async () => {
+  it("gives the summary, the series and the breakdowns of an independent recount of its lines", async () => {
     const timeZone = "America/St_Johns"
     const site = await makeSite(timeZone)
     const lines = await recentLog()
@@ -138,16 +148,31 @@ describe("importing an access log", () => {
     assert.strictEqual(outcome["malformed"], 3)
 
     const { summary, timeseries } = await statsOf(site, "30d")
-    const expected = recount(views, () => true)
-    assert.deepStrictEqual(summary, { ...expected, events: 0, avgDurationSec: 0 })
+    const visits = visitsOf(views)
+    const { buckets, current } = naivePeriod("30d", timeZone, Date.now())
+    const expected = naiveSummary(visits, current, {})
+    assert.strictEqual(expected.pageviews, views.length)
     assert.isAbove(expected.visits, expected.visitors)
-    const dateOf = (millis: number): string => new Date(millis).toLocaleDateString("sv-SE", { timeZone })
-    for (const { bucket, ...figures } of timeseries) {
-      const { pageviews, visitors, visits } = recount(
-        views,
-        (millis) => dateOf(millis) === bucket.slice(0, 10)
-      )
-      assert.deepStrictEqual(figures, { visitors, visits, pageviews }, bucket)
+    assert.deepStrictEqual(summary, expected)
+    const series = buckets.map((bucket) => ({ bucket: bucket.label, ...naiveSummary(visits, bucket, {}) }))
+    assert.deepStrictEqual(
+      timeseries,
+      series.map(({ bucket, pageviews, visitors, visits: started }) => ({
+        bucket,
+        visitors,
+        visits: started,
+        pageviews
+      }))
+    )
+
+    for (const filters of [{}, { page: "/blog/*" }, { browser: "Chrome" }] as ReadonlyArray<NaiveFilters>) {
+      for (const dimension of dimensions) {
+        const query = new URLSearchParams({ ...filters, dimension, limit: "500" }).toString()
+        const { body } = await ask(server, "GET", `/api/v1/sites/${site}/breakdown?${query}`)
+        const rows = naiveBreakdown(visits, current, filters, dimension)
+        assert.deepStrictEqual((body as { rows: unknown }).rows, rows, query)
+        if (dimension === "page") assert.isAbove(rows.length, 1)
+      }
     }
   })
 
