@@ -173,6 +173,8 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
 
     await page.getByRole("button", { name: "Enter key" }).click()
     await page.getByLabel("Account key").waitFor()
+    await page.getByRole("button", { name: "Back to the shared view" }).click()
+    await shows("visitors", "1")
     await owner.page.getByLabel("Everybody who has the link").uncheck()
     await owner.page.getByLabel("Everybody who has the link").and(owner.page.locator(":enabled")).waitFor()
     await page.reload()

@@ -12,18 +12,21 @@ import { SharedSite } from "./site/SharedSite.tsx"
 import { useNavigation } from "./view/Navigation.tsx"
 import { emptyView } from "./view/View.ts"
 
+/** When the key is asked for: `where needed`, a public site needs none; `chosen` by somebody who was at one. */
+type Asking = "where needed" | "chosen" | "first"
+
 /** The whole page: whoever has given a key sees their sites; whoever has not, a public site or the question for one. */
 export const App = () => {
   const { go, view } = useNavigation()
   const [key, setKey] = useState<string>()
   const [notice, setNotice] = useState<string>()
-  const [isAsking, setAsking] = useState(false)
+  const [asking, setAsking] = useState<Asking>("where needed")
   const { report, troubles } = useTroubles()
   const readiness = useReadiness()
 
   const onUnknownKey = useCallback(() => {
     setKey(undefined)
-    setAsking(true)
+    setAsking("first")
     setNotice("The server does not take that key any more. It was revoked, or has expired.")
   }, [])
   const session = useMemo(
@@ -33,7 +36,7 @@ export const App = () => {
 
   const onKey = (typed: string, { sites }: SiteList): void => {
     setKey(typed)
-    setAsking(false)
+    setAsking("where needed")
     setNotice(undefined)
     const [only, ...others] = sites
     if (view.site === undefined && only !== undefined && others.length === 0) {
@@ -42,34 +45,32 @@ export const App = () => {
   }
   const forget = (): void => {
     setKey(undefined)
-    setAsking(true)
+    setAsking("first")
     setNotice("The key is forgotten.")
   }
 
   const rooms = <Rooms readiness={readiness} />
   const keyForm = (
     <div class="entrance">
-      <KeyForm onKey={onKey} notice={notice} />
+      <KeyForm
+        onKey={onKey}
+        notice={notice}
+        onBack={asking === "chosen" ? () => setAsking("where needed") : undefined}
+      />
       {rooms}
     </div>
   )
   const body =
     key !== undefined ? (
       <OwnSites rooms={rooms} />
-    ) : view.site !== undefined && !isAsking ? (
-      <SharedSite id={view.site} otherwise={keyForm} />
+    ) : view.site !== undefined && asking === "where needed" ? (
+      <SharedSite id={view.site} otherwise={keyForm} onAsk={() => setAsking("chosen")} />
     ) : (
       keyForm
     )
   return (
     <SessionProvider value={session}>
-      <PageHeader
-        hasKey={key !== undefined}
-        rooms={<RoomsLight readiness={readiness} />}
-        isKeyAsked={isAsking || view.site === undefined}
-        onForget={forget}
-        onAsk={() => setAsking(true)}
-      />
+      <PageHeader hasKey={key !== undefined} rooms={<RoomsLight readiness={readiness} />} onForget={forget} />
       <TroubleNote troubles={troubles} />
       <main id="main">{body}</main>
     </SessionProvider>

@@ -7,33 +7,19 @@ interface KeyFormProps {
   onKey(key: string, sites: SiteList): void
   /** why it is asked for again */
   readonly notice: string | undefined
+  /** to where the key was not needed */
+  readonly onBack: (() => void) | undefined
 }
 
 /** Asks for the account key. It goes nowhere but into the header of requests to this server. */
-export const KeyForm = ({ notice, onKey }: KeyFormProps) => {
+export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
   const [typed, setTyped] = useState("")
-  const [problem, setProblem] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
+  const { check, forgetProblem, isBusy, problem } = useKeyCheck(onKey)
   const id = useId()
-
-  const check = async (): Promise<void> => {
-    const key = typed.trim()
-    const malformed = problemOf(key)
-    if (malformed !== undefined) return setProblem(malformed)
-    setBusy(true)
-    try {
-      onKey(key, await makeAsk(key)<SiteList>("/api/v1/sites"))
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      setProblem(wordsFor(error))
-      setBusy(false)
-    }
-  }
   const onSubmit = (event: Event): void => {
     event.preventDefault()
-    void check()
+    void check(typed.trim())
   }
-
   return (
     <form class="key-form" onSubmit={onSubmit} aria-busy={isBusy}>
       <h1>Open the console</h1>
@@ -46,7 +32,7 @@ export const KeyForm = ({ notice, onKey }: KeyFormProps) => {
           value={typed}
           onInput={(event) => {
             setTyped(event.currentTarget.value)
-            setProblem(undefined)
+            forgetProblem()
           }}
           autocomplete="off"
           autocapitalize="off"
@@ -63,12 +49,38 @@ export const KeyForm = ({ notice, onKey }: KeyFormProps) => {
       <p id={`${id}-problem`} class="problem" role="alert">
         {problem}
       </p>
+      {onBack !== undefined && (
+        <p>
+          <button type="button" class="plain" onClick={onBack}>
+            Back to the shared view
+          </button>
+        </p>
+      )}
       <p id={`${id}-hint`} class="hint">
         The first start printed it, and wrote it to <code>admin.json</code> in the data directory. It stays in
         this tab’s memory: a reload asks again.
       </p>
     </form>
   )
+}
+
+/** Whether the server takes a key, in words where it does not. */
+const useKeyCheck = (onKey: KeyFormProps["onKey"]) => {
+  const [problem, setProblem] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const check = async (key: string): Promise<void> => {
+    const malformed = problemOf(key)
+    if (malformed !== undefined) return setProblem(malformed)
+    setBusy(true)
+    try {
+      onKey(key, await makeAsk(key)<SiteList>("/api/v1/sites"))
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      setProblem(wordsFor(error))
+      setBusy(false)
+    }
+  }
+  return { check, forgetProblem: () => setProblem(undefined), isBusy, problem }
 }
 
 /** What no server needs to be asked about. */

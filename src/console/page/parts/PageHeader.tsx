@@ -4,14 +4,12 @@ import { emptyView } from "../view/View.ts"
 
 interface PageHeaderProps {
   readonly hasKey: boolean
-  readonly isKeyAsked: boolean
   /** how the rooms are, in a word */
   readonly rooms: ComponentChildren
   onForget(): void
-  onAsk(): void
 }
 
-export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget, rooms }: PageHeaderProps) => (
+export const PageHeader = ({ hasKey, onForget, rooms }: PageHeaderProps) => (
   <header class="page-header">
     <ViewLink to={emptyView} class="wordmark">
       <svg viewBox="0 0 16 16" aria-hidden="true">
@@ -27,11 +25,6 @@ export const PageHeader = ({ hasKey, isKeyAsked, onAsk, onForget, rooms }: PageH
       {hasKey && (
         <button type="button" class="plain" onClick={onForget}>
           Forget key
-        </button>
-      )}
-      {!hasKey && !isKeyAsked && (
-        <button type="button" class="plain" onClick={onAsk}>
-          Enter key
         </button>
       )}
     </nav>

@@ -10,17 +10,19 @@ interface SharedSiteProps {
   readonly id: string
   /** what is shown where the site is not public, or not there: nobody is told which */
   readonly otherwise: ComponentChildren
+  /** its reader has a key to enter */
+  readonly onAsk?: () => void
 }
 
 const askAnonymously = makeAsk(undefined)
 
 /** A public site, as everybody may see it. */
-export const SharedSite = ({ id, otherwise }: SharedSiteProps) => {
+export const SharedSite = ({ id, onAsk, otherwise }: SharedSiteProps) => {
   const base = `/api/v1/public/sites/${encodeURIComponent(id)}`
   const found = usePublicSite(base)
   if (found === "asking") return <p class="hint quiet">Asking for the site …</p>
   if (found === "private") return <>{otherwise}</>
-  return <SiteView key={id} site={found} base={base} isShared />
+  return <SiteView key={id} site={found} base={base} isShared onAsk={onAsk} />
 }
 
 type Found = SiteStats["site"] | "asking" | "private"

@@ -18,6 +18,7 @@ interface SiteViewProps {
   /** the path below which its figures are read */
   readonly base: string
   readonly isShared?: boolean
+  readonly onAsk?: (() => void) | undefined
   readonly setup?: ComponentChildren
   readonly welcome?: string | undefined
 }
@@ -25,7 +26,7 @@ interface SiteViewProps {
 const refreshMillis = 60_000
 
 /** Everything that is counted of a site, for the view in the address bar. */
-export const SiteView = ({ base, isShared = false, setup, site, welcome }: SiteViewProps) => {
+export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }: SiteViewProps) => {
   const { view } = useNavigation()
   const stats = useAnswer<SiteStats>(`${base}/stats?${readQuery(view)}`, refreshMillis)
   const heading = useFocusOnce()
@@ -46,6 +47,11 @@ export const SiteView = ({ base, isShared = false, setup, site, welcome }: SiteV
         <p class="hint">
           {site.domain} · {site.timezone}
           {isShared && <span class="badge">Shared view</span>}
+          {onAsk !== undefined && (
+            <button type="button" class="plain" onClick={onAsk}>
+              Enter key
+            </button>
+          )}
         </p>
         {welcome !== undefined && <p role="status">{welcome}</p>}
       </div>
