@@ -75,6 +75,8 @@ export const limits = {
   batchBytes: 16 * 1024 * 1024,
   /** … or when its oldest row has waited this long */
   batchAgeMillis: 500,
+  /** a try to write a batch that takes longer has failed; its statements have limits of their own, `clickhouse…Millis` */
+  batchWriteMillis: 600_000,
   /** pause before a failed batch is tried again, doubled up to `retryMaxMillis` */
   retryMinMillis: 100,
   retryMaxMillis: 5_000,

@@ -36,7 +36,7 @@ export class EventDrain extends Context.Service<
           maxAgeMillis: limits.batchAgeMillis
         },
         backoff: { baseMillis: limits.retryMinMillis, maxMillis: limits.retryMaxMillis },
-        writeTimeoutMillis: limits.clickhouseInsertMillis
+        writeTimeoutMillis: limits.batchWriteMillis
       })
       const flush = yield* SharedFlush.make({
         flush: Effect.suspend(() => batcher.flushTo(log.durableOffset())),

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
+import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { siteDayOf, type VisitorKey } from "#streams/analytics/ResidentDays.ts"
-import type { EventKind } from "#streams/analytics/StoredEvent.ts"
-import { attributeColumns, pack, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
+import { type OwnedVisitEvent, visitEventOf } from "#streams/analytics/VisitEvent.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { quote, type VisitorDays } from "./VisitorDays.ts"
@@ -15,7 +15,7 @@ export type Owner = Pick<VisitorKey, "day" | "visitor">
 /** Site-days in one statement; max_query_size is 256 KiB. */
 const siteDaysPerStatement = 2_000
 
-/** Events in one answer, about 8 MB of JSON. */
+/** Events in one answer, a few megabytes of JSON. */
 export const pageRows = 20_000
 
 /** The offsets [from, to) of a log that are in `events`, with the identity that each was stored under. */
@@ -65,26 +65,18 @@ export const siteDaysWithEvents = (
     return found
   })
 
+/** A row as the log had it, as far as visits need it; how late it came they do not. */
+const rowColumns = eventColumns
+  .map(({ name }) => name)
+  .filter((name) => !name.startsWith("props_"))
+  .map((name) => (name === "lag_ms" ? "toInt64(0)" : name))
+  .join(", ")
+
 interface EventRow {
-  readonly site: string
-  readonly day_number: number
-  readonly identity: string
-  readonly at_ms: number
   readonly log: string
   readonly seq: number
-  readonly kind: EventKind
-  readonly name: string
-  readonly hostname: string
-  readonly path: string
-  readonly pv: string
-  readonly engaged_ms: number
-  readonly attributes: ReadonlyArray<string>
+  readonly row: string
 }
-
-/** No column keeps its name under which another type comes: conditions are on the columns of the table. */
-const columns = `site, toUInt16(day) AS day_number, toString(visitor) AS identity, at_ms,
-  toString(log_id) AS log, seq, kind, name, hostname, path, pv, engaged_ms,
-  [${attributeColumns.map((column) => `toString(${column})`).join(", ")}] AS attributes`
 
 const order = "site, day, visitor, at_ms, log_id, seq"
 
@@ -100,26 +92,15 @@ export const eventsOf = Effect.fnUntraced(function* <E>(
   let after = ""
   for (;;) {
     const rows = yield* clickhouse.query<EventRow>(
-      `SELECT ${columns} FROM events WHERE (${where.ofEvents}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
+      `SELECT toString(log_id) AS log, seq, base64Encode(formatRow('RowBinary', ${rowColumns})) AS row
+      FROM events WHERE (${where.ofEvents}) ${after} ORDER BY ${order} LIMIT ${pageRows}`
     )
-    yield* onPage(rows.map(visitEvent))
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < pageRows) return
-    const place = `${quote(last.site)}, toDate(${last.day_number}), ${last.identity}, ${last.at_ms}`
-    after = `AND (${order}) > (${place}, ${last.log}, ${last.seq})`
+    const events = rows.map(({ row }) => visitEventOf(Buffer.from(row, "base64")))
+    yield* onPage(events)
+    const [lastRow, last] = [rows.at(-1), events.at(-1)]
+    if (lastRow === undefined || last === undefined || rows.length < pageRows) return
+    const { day, site, ts, visitor } = last
+    const place = `${quote(site)}, toDate(${day}), ${visitor}, ${ts - day * dayMillis}`
+    after = `AND (${order}) > (${place}, ${lastRow.log}, ${lastRow.seq})`
   }
-})
-
-const visitEvent = (row: EventRow): OwnedVisitEvent => ({
-  site: row.site,
-  day: Number(row.day_number),
-  visitor: BigInt(row.identity),
-  ts: Number(row.day_number) * dayMillis + row.at_ms,
-  kind: row.kind,
-  name: pack(row.name),
-  hostname: pack(row.hostname),
-  path: pack(row.path),
-  pv: pack(row.pv),
-  engagedMillis: row.engaged_ms,
-  attributes: row.attributes.map(pack).join("")
 })
