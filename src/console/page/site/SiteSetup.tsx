@@ -103,7 +103,7 @@ const Sharing = ({ site }: { readonly site: Site }) => {
         />
         Everybody who has the link
       </label>
-      {isPublic && (
+      {isPublic && !busy && (
         <Code of="link" text={`${location.origin}${formatView({ ...emptyView, site: site.id })}`} />
       )}
       <p class="problem" role="alert">
