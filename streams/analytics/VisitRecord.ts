@@ -56,6 +56,8 @@ export class VisitRecords {
     this.#key(owner, key, ver, 1)
     this.#reserve(figuresBytes)
     this.#buffer.fill(0, this.#position, this.#position + figuresBytes)
+    // Queries look for rows of longer visits by `visit != 0` before ClickHouse replaces rows: they have to see this one.
+    this.#buffer.writeUInt32LE(1, this.#position)
     this.#position += figuresBytes
     this.#packed(packedEmpty)
     this.#packed(packedEmpty.repeat(attributeColumns.length))

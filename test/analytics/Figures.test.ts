@@ -9,8 +9,9 @@ import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
 import { Stats } from "#src/analytics/Stats.ts"
 import { seededRandom } from "#test/integration/SeededRandom.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
+import { storedEvent } from "./Events.ts"
 import { among, arrivalsOf, eventsFrom, type Random } from "./EventStreams.ts"
-import { naiveBreakdown, naiveSummary, visitsOf, type Visit } from "./NaiveFigures.ts"
+import { naiveBreakdown, naiveSummary, visitsOf, type NaiveFilters, type Visit } from "./NaiveFigures.ts"
 import { naivePeriod } from "./NaivePeriods.ts"
 import {
   dimensions,
@@ -20,7 +21,7 @@ import {
   questionFrom,
   type Question
 } from "./Questions.ts"
-import { sinkBatch } from "./SinkBatches.ts"
+import { sinkBatch, testLogId } from "./SinkBatches.ts"
 import { stoppedAt } from "./StoppedClock.ts"
 
 /** A failure names its seed: run that one again with FIGURES_SEED=… FIGURES_RUNS=1. */
@@ -227,5 +228,28 @@ describe("stats and breakdowns", () => {
       })
       it.effect(name, () => test, 600_000)
     }
+
+    it.effect("know the last page of a long visit in which a late event has moved a row", () =>
+      Effect.gen(function* () {
+        const site = siteOf("st_moved")
+        const midnight = Date.UTC(2026, 10, 21)
+        const view = (minutes: number, path: string): StoredEvent =>
+          storedEvent({ site: site.id, path, ts: midnight + minutes * 60_000 })
+        // A visit goes on in a new row with every hour. The late view at 62 minutes begins the second row anew.
+        const before = [view(0, "/"), view(20, "/"), view(40, "/"), view(65, "/b")]
+        const after = [view(62, "/a"), view(80, "/c")]
+        const sink = yield* EventSink.make()
+        const logId = testLogId + 1n
+        yield* sink.write(sinkBatch(before, { logId }))
+        yield* sink.write(sinkBatch(after, { logId, from: before.length }))
+        const nowMillis = midnight + 12 * hour
+        const recounted = { visits: visitsOf([...before, ...after]), timeZone: "UTC", nowMillis }
+        const ask = (filters: NaiveFilters, dimension: string | undefined) =>
+          compare(site, recounted, { question: { period: "today", filters }, dimension, limit: 10 })
+        assert.strictEqual(yield* ask({}, "exit").pipe(stoppedAt(nowMillis)), 1)
+        assert.strictEqual(yield* ask({ exit: "/c" }, undefined).pipe(stoppedAt(nowMillis)), 1)
+        assert.strictEqual(yield* ask({ exit: "/b" }, undefined).pipe(stoppedAt(nowMillis)), 0)
+      })
+    )
   })
 })
