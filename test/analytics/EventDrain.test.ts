@@ -14,8 +14,8 @@ import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
-/** Switches ClickHouse off for inserts and queries. */
-const outage = { isAway: false }
+/** Switches ClickHouse off for inserts and queries; `isStuck`: the next insert never answers. */
+const outage = { isAway: false, isStuck: false }
 
 const switched = Layer.effect(
   ClickHouse,
@@ -29,13 +29,20 @@ const switched = Layer.effect(
     const service: ClickHouseService = {
       ...clickhouse,
       query: (sql, parameters, settings) => unlessAway(clickhouse.query(sql, parameters, settings)),
-      insert: (table, columns, body, options) => unlessAway(clickhouse.insert(table, columns, body, options))
+      insert: (table, columns, body, options) => {
+        const isStuck = outage.isStuck
+        outage.isStuck = false
+        return isStuck ? Effect.never : unlessAway(clickhouse.insert(table, columns, body, options))
+      }
     }
     return service
   })
 )
 
-const stores = SiteDirectory.layer.pipe(Layer.provideMerge(switched), Layer.provideMerge(TestStores.layer))
+const stores = SiteDirectory.layer.pipe(
+  Layer.provideMerge(switched),
+  Layer.provideMerge(TestStores.layerWith({ limits: { batchWriteMillis: 3_000 } }))
+)
 
 const room = Layer.mergeAll(Stats.layer, Sites.layer).pipe(
   Layer.provideMerge(EventDrain.layer),
@@ -117,6 +124,23 @@ describe("the drain", () => {
             Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
           )
         assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [11, 5])
+      })
+    )
+
+    it.effect("gives up a try to write a batch after batchWriteMillis, and writes it all the same", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite
+        const drain = yield* EventDrain
+        const { failures } = drain.stats().batcher
+        outage.isStuck = true
+        yield* accept(site.id, 3)
+        const found = yield* (yield* Stats)
+          .ofSite(site, { period: "today" })
+          .pipe(
+            Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
+          )
+        assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [3, 3])
+        assert.isAbove(drain.stats().batcher.failures, failures)
       })
     )
   })

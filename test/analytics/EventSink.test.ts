@@ -1,8 +1,8 @@
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import fc from "fast-check"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import * as EventSink from "#src/analytics/EventSink.ts"
+import { visitorRange } from "#src/analytics/VisitorDays.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
@@ -154,6 +154,68 @@ describe("the event sink", () => {
     )
   }
 
+  it.effect("credits a ping to its page view also when it does not remember the ping's sender", () =>
+    Effect.gen(function* () {
+      const nextDay = { day: storedEvent().day + 1 }
+      const before = yield* EventSink.make()
+      // The next day has begun, and the sender has been seen on it.
+      yield* before.write(
+        sinkBatch([view(1430, { pv: "a" }), view(1441, { ...nextDay, visitor: 9n, pv: "b" })])
+      )
+      const restarted = yield* EventSink.make()
+      const ping = view(1445, {
+        ...nextDay,
+        kind: "engage",
+        visitor: 9n,
+        pv: "a",
+        engagedMillis: 60_000
+      })
+      yield* restarted.write(sinkBatch([ping], { from: 2 }))
+      const found = yield* visitsInStore()
+      assert.deepStrictEqual(
+        found.map(({ engaged_ms }) => engaged_ms),
+        [60_000, 0]
+      )
+      assert.deepStrictEqual(found, yield* visitsByDefinition())
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
+  it.effect("leaves nothing behind when a crash's batch is taken in other portions", () =>
+    Effect.gen(function* () {
+      const before = yield* EventSink.make()
+      yield* before.write(sinkBatch([view(60)]))
+      // Each of these alone begins the visit elsewhere; the events got there, the visits did not.
+      const late = [view(50), view(40)]
+      assert.strictEqual(
+        (yield* Effect.flip(before.write(sinkBatch(late, { from: 1 }))))._tag,
+        "SinkUnavailable"
+      )
+      const after = yield* EventSink.make()
+      yield* after.write(sinkBatch(late.slice(0, 1), { from: 1, recovering: true }))
+      yield* after.write(sinkBatch(late.slice(1), { from: 2, recovering: true }))
+      const found = yield* visitsInStore()
+      assert.deepStrictEqual(
+        found.map(({ pageviews }) => pageviews),
+        [3]
+      )
+      assert.deepStrictEqual(found, yield* visitsByDefinition())
+    }).pipe(Effect.provide(failing("visits", 2, "before").pipe(Layer.provideMerge(TestStores.layer))))
+  )
+
+  it.effect("waits with a rebuild while a batch is half written, and then finds nothing to do", () =>
+    Effect.gen(function* () {
+      const sink = yield* EventSink.make()
+      yield* sink.write(sinkBatch([view(0)]))
+      const batch = sinkBatch([view(1)], { from: 1 })
+      yield* Effect.flip(sink.write(batch))
+      const { day, site } = storedEvent()
+      const check = sink.rebuild(visitorRange({ site, day }, {}), true)
+      assert.strictEqual((yield* Effect.flip(check))._tag, "SinkUnavailable")
+      yield* sink.write(batch)
+      assert.deepInclude(yield* check, { events: 2, visits: 1, missing: 0, wrong: 0, surplus: 0 })
+    }).pipe(Effect.provide(failing("visits", 2, "before").pipe(Layer.provideMerge(TestStores.layer))))
+  )
+
   it.effect("takes a batch that reaches back to 1970", () =>
     Effect.gen(function* () {
       const sink = yield* EventSink.make()
@@ -177,66 +239,5 @@ describe("the event sink", () => {
       assert.strictEqual(visit?.pageviews, 3)
       assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
     }).pipe(Effect.provide(TestStores.layer))
-  )
-})
-
-interface Arrival extends Pick<StoredEvent, "kind" | "visitor" | "pv" | "path" | "name" | "engagedMillis"> {
-  readonly second: number
-}
-
-const arrivals = fc.array(
-  fc.record<Arrival>({
-    kind: fc.constantFrom("pageview", "pageview", "event", "engage"),
-    second: fc.oneof(fc.integer({ min: -7200, max: 7200 }), fc.integer({ min: 0, max: 3 * 3600 })),
-    visitor: fc.bigInt({ min: 1n, max: 3n }),
-    pv: fc.constantFrom("", "a", "b"),
-    path: fc.constantFrom("/", "/ä", "/c"),
-    name: fc.constantFrom("buy", "say"),
-    engagedMillis: fc.integer({ min: 0, max: 40 * minute })
-  }),
-  { minLength: 1, maxLength: 60 }
-)
-
-layer(TestStores.layer)("visits in the store", (it) => {
-  it.effect("are what a window query over the events says, whatever comes late, twice or over midnight", () =>
-    Effect.gen(function* () {
-      const cases = fc.sample(
-        fc.tuple(arrivals, fc.array(fc.integer({ min: 1, max: 10 }), { minLength: 60, maxLength: 60 })),
-        {
-          numRuns: 12,
-          seed: 20_261_121
-        }
-      )
-      const clickhouse = yield* ClickHouse
-      for (const [found, sizes] of cases) {
-        yield* clickhouse.command("TRUNCATE TABLE events")
-        yield* clickhouse.command("TRUNCATE TABLE visits")
-        let sink = yield* EventSink.make()
-        const events = found.map((arrival) => {
-          const ts = midnight + arrival.second * 1000
-          return storedEvent({
-            ...arrival,
-            ts,
-            received: ts,
-            day: Math.floor(ts / 86_400_000),
-            name: arrival.kind === "event" ? arrival.name : "",
-            source: arrival.path
-          })
-        })
-        for (let from = 0, step = 0; from < events.length; step++) {
-          const size = sizes[step] ?? 1
-          const batch = sinkBatch(events.slice(from, from + size), { from })
-          yield* sink.write(batch)
-          // A restart now and then, which also repeats the batch before it.
-          if (size === 1) {
-            sink = yield* EventSink.make()
-            yield* sink.write({ ...batch, recovering: true })
-          }
-          from += size
-        }
-        assert.deepStrictEqual(yield* storedSeqs, range(0, events.length))
-        assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
-      }
-    })
   )
 })
