@@ -88,7 +88,7 @@ describeWith(chromiumPresent, "a site's figures at /, in Chromium,", () => {
     await collect(live, [{ url: "/first", visitor: "a" }])
     const { figure, page, shows } = await open(`?site=${live.id}`, { hasOwnClock: true })
     await shows("live", "1")
-    await page.getByRole("img", { name: "1 page views in the last 30 minutes" }).waitFor()
+    await page.getByRole("img", { name: "1 page view in the last 30 minutes" }).waitFor()
     for (const visitors of [2, 3]) {
       await collect(live, [{ url: `/page-${visitors}`, visitor: `v${visitors}` }])
       await page.clock.fastForward(5_000)

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { SiteStats } from "../api/Contract.ts"
-import { formatBucket, formatCount } from "./Format.ts"
+import { formatBucket, formatCounted } from "./Format.ts"
 import { type Plot, makePlot } from "./Plot.ts"
 
 /** Visitors and page views over the period. The pointer, or the arrow keys, read one bucket out. */
@@ -11,7 +11,7 @@ export const Chart = ({ stats }: { readonly stats: SiteStats | undefined }) => {
   const at = index === undefined ? undefined : stats?.timeseries[index]
   const readout =
     stats !== undefined && at !== undefined
-      ? `${formatBucket(at.bucket, stats.granularity)}: ${formatCount(at.visitors)} visitors, ${formatCount(at.pageviews)} page views`
+      ? `${formatBucket(at.bucket, stats.granularity)}: ${formatCounted(at.visitors, "visitor")}, ${formatCounted(at.pageviews, "page view")}`
       : undefined
 
   const onKeyDown = (event: KeyboardEvent): void => {

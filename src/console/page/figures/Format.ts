@@ -13,6 +13,10 @@ const finePercent = new Intl.NumberFormat(locale, {
 
 export const formatCount = (count: number): string => whole.format(count)
 
+/** `1 visitor`, `1,234 visitors`. */
+export const formatCounted = (count: number, one: string): string =>
+  `${formatCount(count)} ${count === 1 ? one : `${one}s`}`
+
 /** `12.3K` where there is no room for all digits. */
 export const formatCompact = (count: number): string => compact.format(count)
 

@@ -2,7 +2,7 @@ import type { Realtime } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { useNavigation, ViewLink } from "../view/Navigation.tsx"
 import { withFilter } from "../view/View.ts"
-import { formatCount } from "./Format.ts"
+import { formatCount, formatCounted } from "./Format.ts"
 
 const pollMillis = 4_000
 
@@ -52,7 +52,7 @@ const MinuteBars = ({ perMinute }: Pick<Realtime, "perMinute">) => {
       <div
         class="minute-bars"
         role="img"
-        aria-label={`${formatCount(total)} page views in the last 30 minutes`}
+        aria-label={`${formatCounted(total, "page view")} in the last 30 minutes`}
       >
         {perMinute.map(({ minute, pageviews }) => (
           <span
@@ -65,7 +65,7 @@ const MinuteBars = ({ perMinute }: Pick<Realtime, "perMinute">) => {
       </div>
       <figcaption class="hint">
         <span>30 min ago</span>
-        <span>{formatCount(total)} page views</span>
+        <span>{formatCounted(total, "page view")}</span>
         <span>now</span>
       </figcaption>
     </figure>

@@ -115,6 +115,8 @@ const optionsOf = (
       {
         ...axis,
         grid: { show: false },
+        size: 28,
+        gap: 8,
         space: 64,
         incrs: bucketSteps,
         values: (_plot, splits) => splits.map(tick)

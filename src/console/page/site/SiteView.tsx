@@ -4,7 +4,7 @@ import type { SiteStats } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Chart } from "../figures/Chart.tsx"
 import { DropsPanel } from "../figures/DropsPanel.tsx"
-import { formatCount } from "../figures/Format.ts"
+import { formatCounted } from "../figures/Format.ts"
 import { FilterChips } from "../figures/FilterChips.tsx"
 import { LivePanel } from "../figures/LivePanel.tsx"
 import { Panel, panels } from "../figures/Panel.tsx"
@@ -63,7 +63,7 @@ export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }
       <p class="unseen" role="status">
         {stats.isOld || summary === undefined
           ? ""
-          : `${formatCount(summary.visitors)} visitors pass the filters`}
+          : `${formatCounted(summary.visitors, "visitor")} in this view`}
       </p>
       <section class="figures" aria-label="Figures of the period" aria-busy={stats.isOld}>
         <Tiles stats={stats.data} />
