@@ -70,21 +70,24 @@ const isIn = ({ from, to }: Span, second: string): string => `${second} >= ${fro
 
 /**
  * Page views by their path. The first view of a page by a visitor of a day is marked, so visitors can be added up; but
- * not with filters, and not on a day that had begun before the period, when identities are counted.
+ * not with filters, and not on a day that had begun before the period, when identities are counted. Each kind of row is
+ * added up by itself: most have no more than path and mark to be read.
  */
 const byPage = ({ conditions, holds, span }: Parts): string => {
   const { ends, inner } = splitAtEnds(span)
   const dayEnd = Math.ceil(span.from / daySeconds) * daySeconds
   const isCounted = conditions.isEmpty ? `mark = 2 OR start < ${dayEnd}` : "1"
-  const ofRows = (where: string, within: string): string => `
-    SELECT path, mark, start, ${identity} AS identity FROM visits FINAL
+  const ofRows = (where: string, marks: string, within: string): string => `
+    SELECT path, count() AS views, ${marks} FROM visits FINAL
     ARRAY JOIN pages AS path, page_new AS mark${within === "" ? "" : ", page_s AS second"}
-    WHERE ${where} ${holds} AND ${conditions.isPage("path")} ${within}`
+    WHERE ${where} ${holds} AND ${conditions.isPage("path")} ${within} GROUP BY path`
+  const looked = `countIf(mark = 1 AND NOT (${isCounted})) AS first_views,
+      uniqExactStateIf(day, visitor, ${isCounted}) AS identities`
   return `
-  SELECT path AS value, countIf(mark = 1 AND NOT (${isCounted})) + uniqExactIf(identity, ${isCounted}) AS visitors,
-    count() AS pageviews, count() AS count
-  FROM (${ofRows(beginWithin(inner), "")} UNION ALL
-    ${ofRows(beginWithinAny(ends), `AND ${isIn(span, "start + second")}`)})
+  SELECT path AS value, sum(first_views) + uniqExactMerge(identities) AS visitors, sum(views) AS pageviews,
+    pageviews AS count
+  FROM (${ofRows(beginWithin(inner), looked, "")} UNION ALL
+    ${ofRows(beginWithinAny(ends), looked, `AND ${isIn(span, "start + second")}`)})
   GROUP BY value`
 }
 
@@ -97,45 +100,77 @@ const byEvent = ({ conditions, holds, span }: Parts): string => `
 
 const ofHits: Readonly<Record<string, (parts: Parts) => string>> = { page: byPage, event: byEvent }
 
-/** The first and the last page view of the visit that a row is of, where the row is not all of it. */
-const joinedWhole = (dimension: "entry" | "exit", wide: string): string => {
+/** A dimension whose value is in each row. */
+interface InRow {
+  readonly from: string
+  readonly value: string
+}
+
+const wholeRow = [
+  "day",
+  "visitor",
+  "start",
+  "part",
+  "visit",
+  "pageviews",
+  "pages",
+  "page_s",
+  "goals",
+  "goal_s",
+  "goal_pages"
+]
+
+/**
+ * Where a dimension's value is read: an attribute from every row; the first and last page from the row that is all of
+ * its visit, else from all rows of the visit together.
+ */
+const sourcesOf = (dimension: string, wide: string): ReadonlyArray<(where: string) => InRow> => {
+  if (dimension !== "entry" && dimension !== "exit") {
+    const value = attributeColumnOf[dimension as Attribute]
+    return [(where) => ({ from: `visits FINAL WHERE ${where}`, value })]
+  }
   const [pick, page] = dimension === "entry" ? ["argMinIf", 1] : ["argMaxIf", -1]
-  return `
-  LEFT JOIN (
-    SELECT visitor AS whole_visitor, visit AS whole_visit, ${pick}(pages[${page}], part, notEmpty(pages)) AS whole_page
-    FROM visits FINAL PREWHERE visit != 0 WHERE ${wide} GROUP BY visitor, visit
-  ) AS whole ON visitor = whole_visitor AND visit = whole_visit`
+  return [
+    (where) => ({ from: `visits FINAL WHERE visit = 0 AND ${where}`, value: `pages[${page}]` }),
+    (where) => ({
+      from: `(SELECT ${wholeRow.join(", ")} FROM visits FINAL WHERE visit != 0 AND ${where}) AS one
+      INNER JOIN (
+        SELECT visitor AS its_visitor, visit AS its_visit, ${pick}(pages[${page}], part, notEmpty(pages)) AS whole_page
+        FROM visits FINAL PREWHERE visit != 0 WHERE ${wide} GROUP BY visitor, visit
+      ) AS whole ON visitor = its_visitor AND visit = its_visit WHERE 1`,
+      value: "whole_page"
+    })
+  ]
 }
 
 /** Visits by something that they have as a whole. */
 const byVisit = ({ conditions, holds, span }: Parts, dimension: string): string => {
-  const isPlace = dimension === "entry" || dimension === "exit"
-  const value = isPlace
-    ? `if(visit = 0, pages[${dimension === "entry" ? 1 : -1}], whole_page)`
-    : attributeColumnOf[dimension as Attribute]
-  const join = isPlace ? joinedWhole(dimension, beginWithin(wholeDays(span))) : ""
   const { ends, inner } = splitAtEnds(span)
-  const isStart = `part = 0 AND ${isIn(span, "start")}`
   const hits = (times: string, paths: string): string => {
     const counted = conditions.isOfPages
       ? `arrayFilter((second, path) -> ${conditions.isPage("path")}, ${times}, ${paths})`
       : times
     return `arrayCount(second -> ${isIn(span, "start + second")}, ${counted})`
   }
-  const lookedAt = (where: string): string => `
+  const lookedAt = ({ from, value }: InRow): string => `
     SELECT ${value} AS value, ${identity} AS identity, ${hits("page_s", "pages")} AS p,
-      ${conditions.isOfPages ? "p" : `p + ${hits("goal_s", "goal_pages")}`} AS active, ${isStart} AS is_start
-    FROM visits FINAL ${join} WHERE ${where} ${holds} AND (active > 0 OR is_start)`
-  const asTheyAre = (where: string): string => `
-    SELECT ${value} AS value, ${identity} AS identity, pageviews AS p, 1 AS active, part = 0 AS is_start
-    FROM visits FINAL ${join} WHERE ${where} ${holds}`
-  const rows = conditions.isOfPages
-    ? lookedAt(beginWithin(reachInto(span)))
-    : `${asTheyAre(beginWithin(inner))} UNION ALL ${lookedAt(beginWithinAny(ends))}`
+      ${conditions.isOfPages ? "p" : `p + ${hits("goal_s", "goal_pages")}`} AS active,
+      part = 0 AND ${isIn(span, "start")} AS is_start
+    FROM ${from} AND (active > 0 OR is_start)`
+  const asTheyAre = ({ from, value }: InRow): string => `
+    SELECT ${value} AS value, ${identity} AS identity, pageviews AS p, 1 AS active, part = 0 AS is_start FROM ${from}`
+  const rows = sourcesOf(dimension, beginWithin(wholeDays(span))).flatMap((rowsOf) =>
+    conditions.isOfPages
+      ? [lookedAt(rowsOf(`${beginWithin(reachInto(span))} ${holds}`))]
+      : [
+          asTheyAre(rowsOf(`${beginWithin(inner)} ${holds}`)),
+          lookedAt(rowsOf(`${beginWithinAny(ends)} ${holds}`))
+        ]
+  )
   return `
   SELECT toString(value) AS value, uniqExactIf(identity, active > 0) AS visitors, sum(p) AS pageviews,
     countIf(is_start) AS count
-  FROM (${rows}) GROUP BY value`
+  FROM (${rows.join(" UNION ALL ")}) GROUP BY value`
 }
 
 /** Page views and events by what one of their properties says; of some visits only: those that lie in one of them. */

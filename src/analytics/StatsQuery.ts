@@ -70,7 +70,38 @@ const edgesOf = ({ bounds }: Cells): ReadonlyArray<Span> => {
 export const statsStatement = (site: string, range: PeriodRange, filters: Filters): Statement => {
   const cells = cellsOf(range)
   const conditions = new FilterConditions(filters)
-  const whole = { from: cells.previous.from, to: cells.current.to }
+  const sql = conditions.isEmpty ? added(cells) : counted(cells, conditions)
+  return {
+    sql: `WITH [${[0, ...cells.bounds].join(", ")}]::Array(UInt32) AS cells ${sql}`,
+    parameters: { ...conditions.parameters, site }
+  }
+}
+
+/** All of the time that is asked about. */
+const wholeOf = ({ current, previous }: Cells): Span => ({ from: previous.from, to: current.to })
+
+/** Each kind of row is added up by itself: nothing is carried along that somebody has to tell apart. */
+const added = (cells: Cells): string => {
+  const edges = edgesOf(cells)
+  const near = `
+  SELECT cell, sum(is_new) AS v, sum(is_first_seen) AS f, countIf(is_start) AS n, sum(p) AS p_sum, sum(e) AS e_sum,
+    countIf(is_start AND is_bounce) AS b, sumIf(engaged, is_start) AS g
+  FROM (${nearBounds(cells, new FilterConditions({}), beginWithinAny(edges))}) GROUP BY cell`
+  const within = `
+  SELECT ${markOf(cells, edges)} AS cell, sum(previous_last < cell) AS v,
+    sum(previous_last < if(cell >= ${cells.current.from}, ${cells.current.from}, ${cells.previous.from})) AS f,
+    countIf(part = 0) AS n, sum(pageviews) AS p_sum, sum(events) AS e_sum, countIf(${isBounce} AND part = 0) AS b,
+    sum(engaged_ms) AS g
+  FROM visits FINAL WHERE ${beginWithin(wholeOf(cells))} GROUP BY cell HAVING cell NOT IN (${edgeMarks(cells, edges)})`
+  return `
+  SELECT ${periodOf(cells)} AS period, 0 AS is_total, cell, sum(v) AS visitors, sum(f) AS first_seen, sum(n) AS visits,
+    sum(p_sum) AS pageviews, sum(e_sum) AS events, sum(b) AS bounces, sum(g) AS engaged_ms
+  FROM (${edges.length > 1 ? `${near} UNION ALL ${within}` : near}) GROUP BY cell HAVING period > 0`
+}
+
+/** Identities are counted, for every cell and for the whole. */
+const counted = (cells: Cells, conditions: FilterConditions): string => {
+  const whole = wholeOf(cells)
   const holds = conditions.onVisits(beginWithin(wholeDays(whole)))
   const edges = edgesOf(cells)
   const near = conditions.isOfPages ? beginWithin(reachInto(whole)) : beginWithinAny(edges)
@@ -78,17 +109,12 @@ export const statsStatement = (site: string, range: PeriodRange, filters: Filter
   if (!conditions.isOfPages && edges.length > 1) {
     parts.push(withinCells(cells, edges, `${beginWithin(whole)} ${holds}`))
   }
-  const visitors = conditions.isEmpty
-    ? "sum(is_new)"
-    : `uniqExactIf(identity, ${conditions.isOfPages ? "p > 0" : "p + e > 0"})`
-  const grouping = conditions.isEmpty ? "period, cell" : "GROUPING SETS ((period, cell), (period))"
-  const sql = `
-  WITH [${[0, ...cells.bounds].join(", ")}]::Array(UInt32) AS cells
-  SELECT period, ${conditions.isEmpty ? "0" : "grouping(cell)"} AS is_total, cell, ${visitors} AS visitors,
-    sum(is_first_seen) AS first_seen, countIf(is_start) AS visits, sum(p) AS pageviews, sum(e) AS events,
+  return `
+  SELECT period, grouping(cell) AS is_total, cell,
+    uniqExactIf(identity, ${conditions.isOfPages ? "p > 0" : "p + e > 0"}) AS visitors, 0 AS first_seen,
+    countIf(is_start) AS visits, sum(p) AS pageviews, sum(e) AS events,
     countIf(is_start AND is_bounce) AS bounces, sumIf(engaged, is_start) AS engaged_ms
-  FROM (${parts.join(" UNION ALL ")}) WHERE period > 0 GROUP BY ${grouping}`
-  return { sql, parameters: { ...conditions.parameters, site } }
+  FROM (${parts.join(" UNION ALL ")}) WHERE period > 0 GROUP BY GROUPING SETS ((period, cell), (period))`
 }
 
 const periodOf = ({ current, previous }: Cells): string =>
@@ -98,17 +124,25 @@ const lowerOf = ({ current, previous }: Cells): string => `if(period = 1, ${curr
 
 const isBounce = "pageviews = 1 AND events = 0 AND more = 0"
 
+/** Where cells and the hours before their bounds begin. */
+const marksOf = (cells: Cells, edges: ReadonlyArray<Span>): ReadonlyArray<number> =>
+  [...new Set([0, ...cells.bounds, ...edges.map(({ from }) => from)])].sort((a, b) => a - b)
+
+/** The cell of a row, or the hour before a bound that it begins in. */
+const markOf = (cells: Cells, edges: ReadonlyArray<Span>): string =>
+  `roundDown(start, [${marksOf(cells, edges).join(", ")}]::Array(UInt32))`
+
+const edgeMarks = (cells: Cells, edges: ReadonlyArray<Span>): string =>
+  marksOf(cells, edges)
+    .filter((mark) => edges.some(({ from, to }) => mark >= from && mark < to))
+    .join(", ")
+
 /** Rows that cannot reach the next bound. */
-const withinCells = (cells: Cells, edges: ReadonlyArray<Span>, where: string): string => {
-  const marks = new Set([0, ...cells.bounds, ...edges.map(({ from }) => from)])
-  const inOrder = [...marks].sort((a, b) => a - b)
-  const ofEdges = inOrder.filter((mark) => edges.some(({ from, to }) => mark >= from && mark < to))
-  return `
-  SELECT ${identity} AS identity, roundDown(start, [${inOrder.join(", ")}]::Array(UInt32)) AS cell,
-    ${periodOf(cells)} AS period, pageviews AS p, events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce,
-    engaged_ms AS engaged, previous_last < cell AS is_new, previous_last < ${lowerOf(cells)} AS is_first_seen
-  FROM visits FINAL WHERE ${where} AND cell NOT IN (${ofEdges.join(", ")})`
-}
+const withinCells = (cells: Cells, edges: ReadonlyArray<Span>, where: string): string => `
+  SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period, pageviews AS p,
+    events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged, previous_last < cell AS is_new,
+    previous_last < ${lowerOf(cells)} AS is_first_seen
+  FROM visits FINAL WHERE ${where} AND cell NOT IN (${edgeMarks(cells, edges)})`
 
 /** Rows whose times are looked at one by one: those near a bound, or all where only some pages count. */
 const nearBounds = (cells: Cells, conditions: FilterConditions, where: string): string => {

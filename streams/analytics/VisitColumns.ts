@@ -24,7 +24,7 @@ export const visitColumns: ReadonlyArray<EventColumn> = [
   { name: "events", type: "UInt16" },
   { name: "hostname", type: "LowCardinality(String)" },
   ...attributeColumns.map(text),
-  { name: "pages", type: "Array(LowCardinality(String))" },
+  { name: "pages", type: "Array(String)" },
   { name: "page_s", type: "Array(UInt32)" },
   { name: "page_new", type: "Array(UInt8)" },
   { name: "goals", type: "Array(LowCardinality(String))" },
