@@ -13,7 +13,8 @@ long a page was visible, and offers \`beacon(name, { props })\` for custom event
 loaded, put this before it: \`<script>window.beacon=window.beacon||function(){(beacon.q=beacon.q||[]).push(arguments)}</script>\`.
 It sets no cookie and stores nothing.
 
-A site with a content security policy adds \`script-src {base_url}; connect-src {base_url}\`.
+A site with a content security policy adds \`script-src {base_url}; connect-src {base_url}\`; the line for early calls is an
+inline script, which it allows by its hash or has in a file of its own.
 
 The script is cached for an hour, and for a week more while it is asked for again in the background. Its \`ETag\` is a hash
 of its content. Subresource Integrity (\`integrity\`, with \`crossorigin="anonymous"\`) works, and pins one version: after

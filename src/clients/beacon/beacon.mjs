@@ -13,7 +13,8 @@
  * Recording takes no time and throws nothing. Events are sent half a second later, up to 100 at once, and sent again
  * until the server has them: every event has an id, so that it counts once however often it is sent, and the time at
  * which it was recorded. Of a server that stays away the queue keeps the latest 10,000 events; `dropped` counts what
- * was given up. A process that has nothing else left to do is held up for at most 15 seconds.
+ * was given up. A process that has nothing else left to do waits until they are out, for a server that stays away at
+ * most 15 seconds.
  */
 import { randomUUID } from "node:crypto"
 import process from "node:process"
@@ -143,7 +144,7 @@ export class Beacon {
       this.#delivery ??= this.#deliver()
       if (this.#waiting.length >= batchMax && this.#failures === 0) this.#wake()
     } catch (error) {
-      this.#report(`not recorded: ${error.message}`, [event])
+      this.#report(`not recorded: ${error?.message ?? error}`, [event])
     }
   }
 

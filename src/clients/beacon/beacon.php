@@ -318,7 +318,7 @@ final class Beacon
         if ($this->waiting === []) {
             return;
         }
-        if (session_status() === PHP_SESSION_ACTIVE) {
+        if (function_exists('session_status') && session_status() === PHP_SESSION_ACTIVE) {
             session_write_close();
         }
         foreach (['fastcgi_finish_request', 'litespeed_finish_request'] as $finish) {
