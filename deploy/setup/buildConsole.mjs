@@ -12,6 +12,7 @@ const unfinished = `${home}.unfinished`
 
 await build({
   root: sources,
+  mode: "production",
   base: "/console/",
   configFile: false,
   publicDir: false,

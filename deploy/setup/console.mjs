@@ -42,7 +42,9 @@ export const buildConsole = async (root, { node }) => {
   const started = Date.now()
   const args = [builder, sourcesOf(root), consoleHome(root), fingerprint(root)]
   const output = await new Promise((resolve) => {
-    const child = spawn(node, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] })
+    // The bundler would make a page for developers where this says so.
+    const env = { ...process.env, NODE_ENV: "production" }
+    const child = spawn(node, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     let text = ""
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (text += chunk))
     child.on("error", (error) => resolve(error.message))

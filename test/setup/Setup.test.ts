@@ -46,7 +46,7 @@ export const build = async ({ root, build: { outDir } }) => {
   const text = readFileSync(root + "/index.html", "utf8")
   if (!text.startsWith("<p>")) throw new Error("expected <p>")
   mkdirSync(outDir, { recursive: true })
-  writeFileSync(outDir + "/index.html", text)
+  writeFileSync(outDir + "/index.html", text + " for " + process.env.NODE_ENV)
 }
 `
 
@@ -150,10 +150,10 @@ describe("setting up a clone", () => {
     await setUp()
     await setUp()
     assert.strictEqual(callsIn("build-calls").length, 1)
-    assert.strictEqual(built(), "<p>one")
+    assert.strictEqual(built(), "<p>one for production")
     writeFileSync(page("index.html"), "<p>two")
     await setUp()
-    assert.strictEqual(built(), "<p>two")
+    assert.strictEqual(built(), "<p>two for production")
     writeFileSync(page("chart/Chart.tsx"), "")
     await setUp()
     assert.strictEqual(callsIn("build-calls").length, 3)
