@@ -25,18 +25,15 @@ export const dimensions = [
 
 const propPrefix = "prop:"
 
-const isDimension = (text: string): boolean =>
-  dimensions.some((name) => name === text) ||
-  (text.startsWith(propPrefix) &&
-    text.length > propPrefix.length &&
-    text.length <= propPrefix.length + eventLimits.propKeyLength)
-
 /** A name of `dimensions`, or a property of events. */
 export const Dimension = Schema.String.check(
-  Schema.makeFilter(isDimension, { expected: `one of ${dimensions.join(", ")} or prop:<name>` })
+  Schema.isPattern(
+    new RegExp(`^(?:${dimensions.join("|")}|${propPrefix}[\\s\\S]{1,${eventLimits.propKeyLength}})$`, "u"),
+    { expected: `one of ${dimensions.join(", ")} or ${propPrefix}<name>` }
+  )
 ).annotate({
   description: `One of ${dimensions.map((name) => `\`${name}\``).join(", ")}, or \`prop:<name>\`, a property of events`,
-  examples: ["page", "prop:plan"]
+  examples: [...dimensions, "prop:plan"]
 })
 
 /** The property that a dimension names; undefined for all others. */

@@ -9,7 +9,12 @@ import { eventLimits, expectations } from "./EventLimits.ts"
 export const BrowserEvent = Schema.Struct({
   s: textField(1, 64, expectations.siteId).annotate({ description: "Public site id" }),
   k: oneOf(["pageview", "event", "engage"], expectations.kind),
-  u: optional(textField(1, eventLimits.urlLength, expectations.url), expectations.url).annotateKey({
+  u: optional(
+    textField(1, eventLimits.urlLength, expectations.url).annotate({
+      examples: ["https://example.com/pricing"]
+    }),
+    expectations.url
+  ).annotateKey({
     description: "Page URL; required for pageview and event"
   }),
   n: optional(textField(1, eventLimits.nameLength, expectations.name), expectations.name).annotateKey({

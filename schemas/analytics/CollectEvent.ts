@@ -9,13 +9,14 @@ import { eventLimits, expectations } from "./EventLimits.ts"
  */
 export const CollectEvent = Schema.Struct({
   url: textField(1, eventLimits.urlLength, expectations.url).annotate({
-    description: "Absolute http(s) URL, or a path starting with /"
+    description: "Absolute http(s) URL, or a path starting with /",
+    examples: ["https://example.com/pricing?utm_source=newsletter", "/pricing"]
   }),
   name: optional(textField(1, eventLimits.nameLength, expectations.name), expectations.name).annotateKey({
     description: "pageview (default) or the name of a custom event"
   }),
   ip: optional(
-    textField(1, eventLimits.addressLength, expectations.address),
+    textField(1, eventLimits.addressLength, expectations.address).annotate({ examples: ["203.0.113.7"] }),
     expectations.address
   ).annotateKey({
     description: "The visitor's address; hashed, never stored"

@@ -48,5 +48,5 @@ export const EventTimestamp = Schema.Union([
 ]).annotate(says(expectations.timestamp))
 
 export const CountryCode = Schema.String.annotate(says(expectations.country)).check(
-  Schema.isPattern(/^[A-Za-z]{2}$/, says(expectations.country))
+  Schema.isPattern(/^[A-Za-z]{2}$/u, says(expectations.country))
 )

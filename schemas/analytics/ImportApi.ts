@@ -15,7 +15,8 @@ const query = {
     description: "The caller's name for this import, the same for all its parts and when it is tried again"
   }),
   offset: integer(0, 1_000_000_000).annotate({
-    description: "How many lines of the import lie before this part"
+    description: "How many lines of the import lie before this part",
+    examples: [0]
   }),
   last: Schema.optionalKey(
     Schema.Literals(["true", "false"]).annotate({

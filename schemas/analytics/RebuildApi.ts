@@ -6,16 +6,7 @@ import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { NotFound, ServiceUnavailable } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
-
-/** A UTC day. `Date` alone would turn the 31st of February into the 3rd of March. */
-const isDay = (text: string): boolean => {
-  const millis = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
-  return millis >= 0 && new Date(millis).toISOString().startsWith(text)
-}
-
-const Day = Schema.String.check(
-  Schema.makeFilter(isDay, { expected: "a day since 1970, such as 2026-11-21" })
-).annotate({ format: "date", examples: ["2026-11-21"] })
+import { Day } from "../core/Timestamp.ts"
 
 export const VisitsToRebuild = Schema.Struct({
   from: Schema.optionalKey(

@@ -1,27 +1,20 @@
 import { Schema } from "effect"
 import { SiteId } from "../core/Ids.ts"
 import { line } from "../core/Text.ts"
-import { parseInstant, Timestamp } from "../core/Timestamp.ts"
+import { Day, Timestamp } from "../core/Timestamp.ts"
 
 /** Source: spec 2 A, Periods; `custom` is beyond it (decisions, Analytics). */
 export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo", "custom"])
-
-const dateExpected = "a date, such as 2026-11-21"
-const LocalDate = Schema.String.check(
-  Schema.makeFilter((text: string) => parseInstant(`${text}T00:00Z`) !== undefined, {
-    expected: dateExpected
-  })
-).annotate({ format: "date", examples: ["2026-11-21"] })
 
 /** Which stretch of time is asked about. Source: decisions, Analytics. */
 export const periodQuery = {
   period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })),
   from: Schema.optionalKey(
-    LocalDate.annotate({
+    Day.annotate({
       description: "With `period=custom`: the first day; at most 10 years before the last"
     })
   ),
-  to: Schema.optionalKey(LocalDate.annotate({ description: "With `period=custom`: the last day, included" })),
+  to: Schema.optionalKey(Day.annotate({ description: "With `period=custom`: the last day, included" })),
   timezone: Schema.optionalKey(
     line(1, 64).annotate({
       description: "IANA time zone in which days are meant, instead of the site's",
@@ -43,7 +36,7 @@ export const filterQuery = {
   source: filterOf("Name of the source, as the breakdown shows it"),
   country: Schema.optionalKey(
     Schema.String.check(
-      Schema.isPattern(/^(?:[A-Za-z]{2}|\(none\))$/, { expected: "an ISO-3166 alpha-2 code or (none)" })
+      Schema.isPattern(/^(?:[A-Za-z]{2}|\(none\))$/u, { expected: "an ISO-3166 alpha-2 code or (none)" })
     ).annotate({
       description: "ISO-3166 alpha-2 code, or `(none)` where it is unknown",
       examples: ["DE"]

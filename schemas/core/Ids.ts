@@ -1,8 +1,11 @@
 import { Schema } from "effect"
 
-/** What identifiers look like: a prefix that names the kind, then 128 random bits as 22 base62 digits. */
+/**
+ * What identifiers look like: a prefix that names the kind, then 128 random bits as 22 base62 digits. Patterns here and
+ * elsewhere have the flag `u`, as JSON Schema means them: others are left out of the published document.
+ */
 const idSchema = (prefix: string, noun: string) => {
-  const pattern = new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`)
+  const pattern = new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`, "u")
   return Schema.String.check(
     Schema.isPattern(pattern, { expected: `the id of a ${noun} (${prefix}_ and 22 letters or digits)` })
   ).annotate({ description: `Id of a ${noun}` })
@@ -20,5 +23,5 @@ const pathIdExpected = "an id of at most 64 characters"
 export const PathId = Schema.String.check(
   Schema.isMaxLength(64, { expected: pathIdExpected }),
   // oxlint-disable-next-line no-control-regex
-  Schema.isPattern(/^[^\u0000-\u001f\u007f]*$/, { expected: pathIdExpected })
+  Schema.isPattern(/^[^\u0000-\u001f\u007f]*$/u, { expected: pathIdExpected })
 ).annotate({ description: "Id, as returned when the resource was made" })

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 /** Control characters (NUL above all, which PostgreSQL refuses in text) are never meant in a one-line field. */
 // oxlint-disable-next-line no-control-regex
-const printable = /^[^\u0000-\u001f\u007f]*$/
+const printable = /^[^\u0000-\u001f\u007f]*$/u
 
 /** One line of text between two lengths, counted in UTF-16 units. */
 export const line = (minLength: number, maxLength: number) => {
@@ -17,7 +17,7 @@ export const line = (minLength: number, maxLength: number) => {
 export const Email = Schema.String.check(
   Schema.isMaxLength(254, { expected: "an e-mail address of at most 254 characters" }),
   // oxlint-disable-next-line no-control-regex
-  Schema.isPattern(/^[^\s@\u0000-\u001f\u007f]{1,64}@[^\s@\u0000-\u001f\u007f]+$/, {
+  Schema.isPattern(/^[^\s@\u0000-\u001f\u007f]{1,64}@[^\s@\u0000-\u001f\u007f]+$/u, {
     expected: "an e-mail address"
   })
 ).annotate({ format: "email", examples: ["ada@example.org"] })

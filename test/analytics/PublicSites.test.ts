@@ -6,7 +6,7 @@ import { threeVisits } from "./SiteVisits.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
-const notFound = [404, { error: "Site not found" }]
+const notFound = [404, { error: "Site not found" }] as const
 
 /** What everybody may ask about a public site. */
 const publicReads = ["stats", "breakdown?dimension=page", "realtime"]

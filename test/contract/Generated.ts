@@ -85,6 +85,10 @@ const strings = (schema: JsonSchema): fc.Arbitrary<string> => {
   const minLength = schema.minLength ?? 0
   const maxLength = Math.min(schema.maxLength ?? lengthGeneratedMax, Math.max(minLength, lengthGeneratedMax))
   if (schema.format === "email") return fc.emailAddress()
+  if (schema.format === "date") {
+    const days = fc.date({ min: new Date("1970-01-01"), max: new Date("2030-01-01"), noInvalidDate: true })
+    return days.map((date) => date.toISOString().slice(0, 10))
+  }
   if (schema.format === "date-time") {
     return fc
       .date({ min: new Date("1990-01-01"), max: new Date("2100-01-01"), noInvalidDate: true })
