@@ -162,8 +162,10 @@ export const eventsFrom = (random: Random, scene: StreamScene): ReadonlyArray<St
   for (const edge of scene.edges) {
     const journeys = 2 + below(random, 4)
     for (let index = 0; index < journeys; index++) {
-      const count = 1 + below(random, 9)
-      const steps = { count, gap: () => gapFrom(random) }
+      // Some stay for hours: their visits lie in several rows.
+      const stays = random() < 0.2
+      const count = 1 + below(random, stays ? 30 : 9)
+      const steps = { count, gap: () => (stays ? below(random, 20 * minute) : gapFrom(random)) }
       found.push(...journey(random, scene, near(random, edge), steps, nextId))
     }
   }
@@ -188,7 +190,7 @@ export const arrivalsOf = (
   const isStrange = ({ day, kind, pv, visitor }: StoredEvent): boolean =>
     kind === "engage" && (views.get(pv)?.day !== day || views.get(pv)?.visitor !== visitor)
   const placed = events.map((event, index) => {
-    const late = random() < 0.15 ? below(random, events.length) : 0
+    const late = random() < 0.25 ? below(random, events.length) : 0
     return { event, place: isStrange(event) ? Number.POSITIVE_INFINITY : index + late }
   })
   return placed

@@ -17,8 +17,8 @@ import {
   dimensions,
   filtersAlone,
   filtersTogether,
-  periodNames,
-  questionFrom,
+  periodsFrom,
+  type AskedPeriod,
   type Question
 } from "./Questions.ts"
 import { sinkBatch, testLogId } from "./SinkBatches.ts"
@@ -83,13 +83,22 @@ const stores = Layer.merge(Stats.layer, Breakdowns.layer).pipe(
   Layer.provideMerge(TestStores.layer)
 )
 
-/** Where figures can go wrong: bounds of periods and buckets, midnights of UTC, now. */
-const edgesOf = (random: Random, timeZone: string, nowMillis: number): ReadonlyArray<number> => {
-  const ofPeriods = Array.from({ length: 6 }, () => {
-    const { custom, period } = questionFrom(random, nowMillis, {})
+/** Where figures can go wrong: bounds of the periods that will be asked about, of buckets, midnights of UTC, now. */
+const edgesOf = (
+  random: Random,
+  periods: ReadonlyArray<AskedPeriod>,
+  timeZone: string,
+  nowMillis: number
+): ReadonlyArray<number> => {
+  const ofPeriods = periods.map(({ custom, period }) => {
     const { buckets, current, previous } = naivePeriod(period, timeZone, nowMillis, custom)
-    const bounds = [current.fromMillis, current.toMillis, previous.fromMillis, previous.toMillis]
-    return [among(random, bounds), among(random, buckets).fromMillis]
+    const bounds = [
+      current.toMillis,
+      previous.fromMillis,
+      previous.toMillis,
+      among(random, buckets).fromMillis
+    ]
+    return [current.fromMillis, among(random, bounds)]
   })
   const midnight = Math.floor(nowMillis / dayMillis) * dayMillis
   return [...ofPeriods.flat(), midnight, midnight - dayMillis, nowMillis, nowMillis - 2 * hour]
@@ -102,7 +111,7 @@ const store = Effect.fnUntraced(function* (
   from: number
 ) {
   let sink = yield* EventSink.make()
-  const size = Math.ceil(arrivals.length / (2 + Math.floor(random() * 3)))
+  const size = Math.ceil(arrivals.length / (2 + Math.floor(random() * 5)))
   for (let at = 0; at < arrivals.length; at += size) {
     const batch = sinkBatch(arrivals.slice(at, at + size), { from: from + at })
     yield* sink.write(batch)
@@ -154,23 +163,21 @@ interface Asked {
 }
 
 /** Every period, every filter alone, some together; and every dimension, with and without filters. */
-const questionsFrom = (random: Random, nowMillis: number): ReadonlyArray<Asked> => {
-  const ask = (filters: Question["filters"], dimension: string | undefined, period?: string): Asked => ({
-    question: questionFrom(random, nowMillis, filters, period),
+const questionsFrom = (random: Random, periods: ReadonlyArray<AskedPeriod>): ReadonlyArray<Asked> => {
+  const ask = (
+    filters: NaiveFilters,
+    dimension: string | undefined,
+    period = among(random, periods)
+  ): Asked => ({
+    question: { ...period, filters },
     dimension,
     limit: among(random, [1, 3, 500, 500])
   })
+  const underFilters = [...filtersAlone(random), ...Array.from({ length: 10 }, () => filtersTogether(random))]
   return [
-    ...periodNames.map((period) => ask({}, undefined, period)),
+    ...periods.map((period) => ask({}, undefined, period)),
     ...dimensions.map((dimension) => ask({}, dimension)),
-    ...filtersAlone(random).flatMap((filters) => [
-      ask(filters, undefined),
-      ask(filters, among(random, dimensions))
-    ]),
-    ...Array.from({ length: 10 }, () => filtersTogether(random)).flatMap((filters) => [
-      ask(filters, undefined),
-      ask(filters, among(random, dimensions))
-    ])
+    ...underFilters.flatMap((filters) => [ask(filters, undefined), ask(filters, among(random, dimensions))])
   ]
 }
 
@@ -211,15 +218,16 @@ describe("stats and breakdowns", () => {
         const random = seededRandom(runSeed)
         const nowMillis = Date.parse(instant)
         const site = siteOf(`st_figures${runSeed}`)
-        const scene = { site: site.id, nowMillis, edges: edgesOf(random, timeZone, nowMillis) }
-        const arrivals = arrivalsOf(random, eventsFrom(random, scene))
+        const periods = periodsFrom(random, nowMillis)
+        const edges = edgesOf(random, periods, timeZone, nowMillis)
+        const arrivals = arrivalsOf(random, eventsFrom(random, { site: site.id, nowMillis, edges }))
         // The same people on another site.
         const others = arrivals.filter(() => random() < 0.1).map((event) => ({ ...event, site: "st_other" }))
         yield* store(random, [...arrivals, ...others], stored)
         stored += arrivals.length + others.length
         const recounted = { visits: visitsOf(arrivals), timeZone, nowMillis }
         const compared = yield* Effect.forEach(
-          questionsFrom(random, nowMillis),
+          questionsFrom(random, periods),
           (asked) => compare(site, recounted, asked),
           { concurrency: 3 }
         ).pipe(stoppedAt(nowMillis))

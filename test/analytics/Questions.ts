@@ -4,9 +4,12 @@ import type { Dates } from "./NaivePeriods.ts"
 
 /** What may be asked about a site: every filter with what it may select, every dimension, every period. */
 
-export interface Question {
+export interface AskedPeriod {
   readonly period: string
   readonly custom?: Dates
+}
+
+export interface Question extends AskedPeriod {
   readonly filters: NaiveFilters
 }
 
@@ -72,13 +75,9 @@ const datesFrom = (random: Random, nowMillis: number): Dates => {
   return { from: dateBefore(nowMillis, first), to: dateBefore(nowMillis, last) }
 }
 
-export const periodNames = ["today", "24h", "7d", "30d", "90d", "12mo", "custom"] as const
-
-/** The question put to one of the periods. */
-export const questionFrom = (
-  random: Random,
-  nowMillis: number,
-  filters: NaiveFilters,
-  period: string = among(random, periodNames)
-): Question =>
-  period === "custom" ? { period, custom: datesFrom(random, nowMillis), filters } : { period, filters }
+/** All that have a name, and two that have not. */
+export const periodsFrom = (random: Random, nowMillis: number): ReadonlyArray<AskedPeriod> => [
+  ...["today", "24h", "7d", "30d", "90d", "12mo"].map((period) => ({ period })),
+  { period: "custom", custom: datesFrom(random, nowMillis) },
+  { period: "custom", custom: datesFrom(random, nowMillis) }
+]
