@@ -80,6 +80,14 @@ interface EventRow {
 
 const order = "site, day, visitor, at_ms, log_id, seq"
 
+/** What comes after an event in the order of the table. The first part lets the index skip what comes before. */
+const behind = ({ day, site, ts, visitor }: OwnedVisitEvent, { log, seq }: EventRow): string => {
+  const [ofSite, ofDay, atMillis] = [quote(site), `toDate(${day})`, ts - day * dayMillis]
+  const ofVisitor = `visitor > ${visitor} OR visitor = ${visitor} AND at_ms >= ${atMillis}`
+  return `(site > ${ofSite} OR site = ${ofSite} AND (day > ${ofDay} OR day = ${ofDay} AND (${ofVisitor})))
+    AND (${order}) > (${ofSite}, ${ofDay}, ${visitor}, ${atMillis}, ${log}, ${seq})`
+}
+
 /**
  * All events of some visitor-days, one visitor-day after the other and each in the order of time, handed over in pages
  * so that memory stays bounded however busy an identity was (all callers that send no address are one).
@@ -99,8 +107,6 @@ export const eventsOf = Effect.fnUntraced(function* <E>(
     yield* onPage(events)
     const [lastRow, last] = [rows.at(-1), events.at(-1)]
     if (lastRow === undefined || last === undefined || rows.length < pageRows) return
-    const { day, site, ts, visitor } = last
-    const place = `${quote(site)}, toDate(${day}), ${visitor}, ${ts - day * dayMillis}`
-    after = `AND (${order}) > (${place}, ${lastRow.log}, ${lastRow.seq})`
+    after = `AND ${behind(last, lastRow)}`
   }
 })
