@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import { AccountsServer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -157,6 +158,29 @@ layer(AccountsServer.layer(), live)("an import", (it) => {
       const longest = `import=${"x".repeat(64)}&offset=0&last=false`
       assert.strictEqual((yield* part(site, longest, [view("/")])).status, 200)
       assert.strictEqual((yield* part(site, "import=a&offset=1000000000", [])).status, 400)
+    })
+  )
+
+  it.effect("hashes visitors with a salt of its own, one for all parts, thrown away with the last", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const sql = yield* SqlClient
+      const site = yield* makeSite
+      const visitors = Effect.map(
+        ask("GET", `/api/v1/sites/${site}/stats`),
+        ({ json }) => (json as { summary: { visitors: number } }).summary.visitors
+      )
+      const salts = sql<{ salt: string | null }>`SELECT salt FROM imports WHERE site = ${site} ORDER BY name`
+      yield* part(site, "import=a&offset=0", [view("/1", 3)])
+      yield* part(site, "import=a&offset=1", [view("/2", 3)])
+      assert.strictEqual(yield* visitors, 1)
+      yield* part(site, "import=b&offset=0", [view("/3", 3)])
+      assert.strictEqual(yield* visitors, 2, "what one import knows of a visitor, another cannot meet")
+      const [first, second] = yield* salts
+      assert.match(first?.salt ?? "", /^[0-9a-f]{64}$/)
+      assert.notStrictEqual(first?.salt, second?.salt)
+      yield* part(site, "import=a&offset=2&last=true", [])
+      assert.deepStrictEqual(yield* salts, [{ salt: null }, { salt: second?.salt ?? "" }])
     })
   )
 

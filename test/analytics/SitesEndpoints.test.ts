@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { AccountsServer, type Answer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+import { makeSite } from "./SiteProbe.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 const sites = "/api/v1/sites"
@@ -165,8 +166,32 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
       const fresh = textOf(rotated, "secret")
       assert.match(fresh, /^ssk_[0-9A-Za-z]{40}$/)
       assert.deepStrictEqual([yield* collect(old), yield* collect(fresh)], [401, 202])
+      const hit = { s: id, k: "pageview", u: "https://example.com/" }
+      const event = () => ask("POST", "/api/event", { key: "", json: hit })
+      assert.strictEqual((yield* event()).status, 202)
       yield* ask("DELETE", `${sites}/${id}`)
       assert.strictEqual(yield* collect(fresh), 401)
+      const refused = yield* event()
+      assert.deepStrictEqual([refused.status, refused.json], [404, { error: "Unknown site" }])
+    })
+  )
+
+  it.effect("show when their first event was, which may be before they were made", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const site = yield* makeSite()
+      yield* site.importLines("old", [
+        JSON.stringify({ url: "/", visitor: "b", timestamp: "2026-01-02T00:00:00Z" }),
+        JSON.stringify({ url: "/", visitor: "a", timestamp: "2026-01-01T10:20:30+01:00" })
+      ])
+      const shown = Effect.map(ask("GET", sites), ({ json }) =>
+        (json as { sites: ReadonlyArray<SiteBody> }).sites.find(({ id }) => id === site.id)
+      )
+      const noted = yield* Effect.repeat(shown, {
+        until: (found) => found?.["firstEventAt"] !== null,
+        schedule: Schedule.spaced(50)
+      })
+      assert.strictEqual(noted?.["firstEventAt"], "2026-01-01T09:20:30.000Z")
     })
   )
 })
