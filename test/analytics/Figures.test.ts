@@ -171,11 +171,12 @@ const questionsFrom = (random: Random, periods: ReadonlyArray<AskedPeriod>): Rea
   ): Asked => ({
     question: { ...period, filters },
     dimension,
-    limit: among(random, [1, 3, 500, 500])
+    limit: among(random, [1, 5, 500, 500, 500])
   })
   const underFilters = [...filtersAlone(random), ...Array.from({ length: 10 }, () => filtersTogether(random))]
   return [
-    ...periods.map((period) => ask({}, undefined, period)),
+    // Without filters, stats and pages are counted in a way of their own.
+    ...periods.flatMap((period) => [ask({}, undefined, period), ask({}, "page", period)]),
     ...dimensions.map((dimension) => ask({}, dimension)),
     ...underFilters.flatMap((filters) => [ask(filters, undefined), ask(filters, among(random, dimensions))])
   ]
