@@ -197,6 +197,12 @@ describeWith(languageNamed("PHP").present, "a page of PHP", () => {
       })
       assert.deepStrictEqual(await storedHits(server, site), [])
       await visit(port)
+      // One byte of Latin-1, as old pages send it: no UTF-8, and so nothing that JSON could hold as it is.
+      await fetch(`http://127.0.0.1:${port}/`, {
+        headers: { ...headers, referer: "https://other.example/\u00e9" }
+      })
+      const hits = await hitsOnce(server, site, (all) => all.length >= 3)
+      assert.strictEqual(hits[2]?.referrer, "https://other.example/%EF%BF%BD")
     } finally {
       child.kill()
       await gone
