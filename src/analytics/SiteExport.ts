@@ -15,7 +15,7 @@ export class SiteExport extends Context.Service<
     readonly ofSite: (
       site: SiteRow,
       question: StatsQuestion
-    ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, QuestionInvalid | SinkUnavailable>
+    ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, QuestionInvalid | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/SiteExport") {
   static readonly layer = Layer.effect(
@@ -28,7 +28,7 @@ export class SiteExport extends Context.Service<
           const { range } = yield* questionOf(site, query, yield* Clock.currentTimeMillis)
           yield* drain.flush
           const span = { from: range.fromMillis, to: endSecond(range) * 1000 }
-          return Stream.paginate(firstPlace, (after) =>
+          const pageAfter = (after: Place) =>
             clickhouse.query<ExportRow>(statement(span, after), { site: site.id }).pipe(
               Effect.map((rows) => {
                 const last = rows.length < pageRows ? undefined : rows.at(-1)
@@ -36,7 +36,13 @@ export class SiteExport extends Context.Service<
                 return [rows.length === 0 ? [] : [linesOf(rows)], next] as const
               })
             )
-          )
+          // Before the answer begins, so that a store that is away is no answer that breaks off.
+          const [first, next] = yield* pageAfter(firstPlace)
+          const rest = Option.match(next, {
+            onNone: () => Stream.empty,
+            onSome: (place) => Stream.paginate(place, pageAfter)
+          })
+          return Stream.concat(Stream.fromIterable(first), rest)
         })
       })
     })

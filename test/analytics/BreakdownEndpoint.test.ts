@@ -247,6 +247,20 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
       })
     )
 
+    it.effect("count against the key's rate, and tell it", () =>
+      Effect.gen(function* () {
+        const { makeKey } = yield* AccountsServer
+        const site = yield* makeSite()
+        const { key } = yield* makeKey({ rate_limit_per_minute: 5 })
+        for (const [taken, rest] of ownersReads.entries()) {
+          const { headers, status } = yield* site.read(rest, { key })
+          assert.strictEqual(status, 200, rest)
+          assert.strictEqual(headers.get("ratelimit-limit"), "5", rest)
+          assert.isAtMost(Number(headers.get("ratelimit-remaining")), 5 - taken, rest)
+        }
+      })
+    )
+
     it.effect("are only read: other methods are 405 with Allow", () =>
       Effect.gen(function* () {
         const { ask } = yield* AccountsServer

@@ -152,11 +152,11 @@ layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
       const site = yield* makeSite()
       const start = Date.now() - 3 * 86_400_000
       // Many events of one visitor and millisecond: a page ends among what differs by its place in the log alone.
-      const lines = Array.from({ length: 41_000 }, (_, index) =>
+      const lines = Array.from({ length: 21_000 }, (_, index) =>
         JSON.stringify({
           url: `/${index}`,
-          visitor: `v${index % 7}`,
-          timestamp: start + Math.floor(index / 14_000) * 86_400_000
+          visitor: `v${index % 3}`,
+          timestamp: start + Math.floor(index / 20_500) * 86_400_000
         })
       )
       for (let offset = 0; offset < lines.length; offset += 10_000) {

@@ -13,6 +13,12 @@ const printed = `${JSON.stringify(spec, null, 2)}\n`
 const operationsOf = (path: string): ReadonlyMap<string, { operationId: string; summary?: string }> =>
   new Map(Object.entries(JSON.parse(JSON.stringify(spec.paths[path] ?? {}))))
 
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly schema: object
+}
+
 describe("/openapi.json", () => {
   it("is a valid OpenAPI 3.1 document", async () => {
     const validator = new Validator()
@@ -41,5 +47,18 @@ describe("/openapi.json", () => {
       }
     })
     assert.isAbove(ids.size, 10)
+  })
+
+  it("says of every query parameter what it takes: more than a type", () => {
+    const paths: Readonly<
+      Record<string, Readonly<Record<string, { parameters?: ReadonlyArray<Parameter> }>>>
+    > = JSON.parse(JSON.stringify(spec.paths))
+    for (const [path, operations] of Object.entries(paths)) {
+      for (const { parameters = [] } of Object.values(operations)) {
+        for (const { in: place, name, schema } of parameters) {
+          if (place === "query") assert.isAbove(Object.keys(schema).length, 1, `${path} ${name}`)
+        }
+      }
+    }
   })
 })

@@ -109,6 +109,15 @@ describe("GET /api/v1/sites/:id/stats", () => {
     const away = await stats("?period=today")
     assert.strictEqual(away.status, 503)
     assert.match(away.headers.get("retry-after") ?? "", /^[1-9]\d*$/)
+    // Nothing new waits for it there: the reads themselves find it away.
+    const quiet = await createSite(server, "quiet.example")
+    for (const read of ["stats", "breakdown?dimension=page", "export"]) {
+      const refused = await ask(server, "GET", `/api/v1/sites/${quiet.id}/${read}`)
+      assert.strictEqual(refused.status, 503, read)
+      assert.match(refused.headers.get("retry-after") ?? "", /^[1-9]\d*$/, read)
+    }
+    const live = await ask(server, "GET", `/api/v1/sites/${site.id}/realtime`)
+    assert.strictEqual(live.status, 200, "realtime figures need no store")
     wire.mend()
     let answer = await stats("?period=today")
     while (answer.status === 503) answer = await stats("?period=today")
