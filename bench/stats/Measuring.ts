@@ -34,7 +34,7 @@ const timed = async <Answer>(
 /** At most so long, and so often, is a question asked in one run. */
 const measuredMillis = 4_000
 const askedMost = 40
-const askedLeast = 5
+const askedLeast = 3
 
 /**
  * Asks one question again and again, one at a time, and times each answer. ClickHouse's cache of results is off (the
