@@ -180,27 +180,32 @@ describe("the event sink", () => {
     }).pipe(Effect.provide(TestStores.layer))
   )
 
-  it.effect("leaves nothing behind when a crash's batch is taken in other portions", () =>
-    Effect.gen(function* () {
-      const before = yield* EventSink.make()
-      yield* before.write(sinkBatch([view(60)]))
-      // Each of these alone begins the visit elsewhere; the events got there, the visits did not.
-      const late = [view(50), view(40)]
-      assert.strictEqual(
-        (yield* Effect.flip(before.write(sinkBatch(late, { from: 1 }))))._tag,
-        "SinkUnavailable"
-      )
-      const after = yield* EventSink.make()
-      yield* after.write(sinkBatch(late.slice(0, 1), { from: 1, recovering: true }))
-      yield* after.write(sinkBatch(late.slice(1), { from: 2, recovering: true }))
-      const found = yield* visitsInStore()
-      assert.deepStrictEqual(
-        found.map(({ pageviews }) => pageviews),
-        [3]
-      )
-      assert.deepStrictEqual(found, yield* visitsByDefinition())
-    }).pipe(Effect.provide(failing("visits", 2, "before").pipe(Layer.provideMerge(TestStores.layer))))
-  )
+  for (const minutes of [
+    // Each of these alone begins the visit elsewhere.
+    [50, 40],
+    // The first portion's fold finds the second's event, too, which is not late afterwards.
+    [70, 80]
+  ] as const) {
+    it.effect(`leaves and doubles nothing when a crash's batch is taken in other portions: ${minutes}`, () =>
+      Effect.gen(function* () {
+        const before = yield* EventSink.make()
+        yield* before.write(sinkBatch([view(60)]))
+        // The events got there, the visits did not.
+        const events = minutes.map((minute) => view(minute))
+        const cut = yield* Effect.flip(before.write(sinkBatch(events, { from: 1 })))
+        assert.strictEqual(cut._tag, "SinkUnavailable")
+        const after = yield* EventSink.make()
+        yield* after.write(sinkBatch(events.slice(0, 1), { from: 1, recovering: true }))
+        yield* after.write(sinkBatch(events.slice(1), { from: 2, recovering: true }))
+        const found = yield* visitsInStore()
+        assert.deepStrictEqual(
+          found.map(({ pageviews }) => pageviews),
+          [3]
+        )
+        assert.deepStrictEqual(found, yield* visitsByDefinition())
+      }).pipe(Effect.provide(failing("visits", 2, "before").pipe(Layer.provideMerge(TestStores.layer))))
+    )
+  }
 
   it.effect("waits with a rebuild while a batch is half written, and then finds nothing to do", () =>
     Effect.gen(function* () {
