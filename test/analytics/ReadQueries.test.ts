@@ -108,6 +108,39 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
       })
     )
 
+    it.effect("take patterns of any shape, and texts that mean something elsewhere", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite()
+        const odd = '/it\'s \\ "100%"_{a:String}[](?i)ö😀'
+        yield* site.collect([{ url: "/", name: odd, visitor: "v" }, ...threeVisits])
+        const visits = (event: string) =>
+          Effect.map(
+            ask(site, `stats?event=${encodeURIComponent(event)}`),
+            ({ summary }) => summary["visits"]
+          )
+        for (const event of [
+          odd,
+          `${odd.slice(0, 9)}*`,
+          `*${odd.slice(-3)}`,
+          `${odd.slice(0, 5)}*${odd.slice(-5)}`
+        ]) {
+          assert.strictEqual(yield* visits(event), 1, event)
+        }
+        assert.strictEqual(yield* visits("*".repeat(2048)), 4, "all have events")
+        for (const event of [
+          "*a".repeat(1024),
+          "\\",
+          "\\*",
+          "(?i)SIGNUP",
+          "[a-z]*",
+          "{a:String}",
+          "' OR 1=1 --"
+        ]) {
+          assert.strictEqual(yield* visits(event), 0, event)
+        }
+      })
+    )
+
     it.effect("hold together", () =>
       Effect.gen(function* () {
         const site = yield* makeSite()
