@@ -13,7 +13,7 @@ const midnight = Date.UTC(2026, 10, 21)
 const among = <Item>(random: SeededRandom, items: readonly [Item, ...ReadonlyArray<Item>]): Item =>
   items[random.below(items.length)] ?? items[0]
 
-/** Somebody's identity of a day: any 64 bits. */
+/** Somebody's identity of a day, from all over the 64 bits. */
 const visitorOf = (person: number, day: number): bigint =>
   BigInt.asUintN(64, BigInt(person * 100_000 + day) * 0x9e37_79b9_7f4a_7c15n)
 
