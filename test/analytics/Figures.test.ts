@@ -173,7 +173,7 @@ const questionsFrom = (random: Random, periods: ReadonlyArray<AskedPeriod>): Rea
     dimension,
     limit: among(random, [1, 5, 500, 500, 500])
   })
-  const underFilters = [...filtersAlone(random), ...Array.from({ length: 10 }, () => filtersTogether(random))]
+  const underFilters = [...filtersAlone(random), ...Array.from({ length: 8 }, () => filtersTogether(random))]
   return [
     // Without filters, stats and pages are counted in a way of their own.
     ...periods.flatMap((period) => [ask({}, undefined, period), ask({}, "page", period)]),

@@ -50,14 +50,16 @@ export const dimensions: ReadonlyArray<string> = [
   "prop:unheard of"
 ]
 
-/** Each filter alone. */
+/** Each filter alone; those that take `*` with several texts. */
 export const filtersAlone = (random: Random): ReadonlyArray<NaiveFilters> =>
-  Object.keys(filterTexts).map((name) => ({ [name]: among(random, selections(name)) }))
+  [...Object.keys(filterTexts), "page", "page", "entry", "exit", "event"].map((name) => ({
+    [name]: among(random, selections(name))
+  }))
 
-/** Two or three filters together, often with `page`, which holds in a way of its own. */
+/** Two filters together, often `page`, which holds in a way of its own. */
 export const filtersTogether = (random: Random): NaiveFilters => {
   const names = Object.keys(filterTexts)
-  const chosen = [random() < 0.5 ? "page" : among(random, names), among(random, names), among(random, names)]
+  const chosen = [random() < 0.5 ? "page" : among(random, names), among(random, names)]
   return Object.fromEntries(chosen.map((name) => [name, among(random, selections(name))]))
 }
 
