@@ -1,7 +1,15 @@
 import type { PeriodRange } from "#streams/analytics/Periods.ts"
 import { partSeconds } from "#streams/analytics/Visits.ts"
 import { FilterConditions, type Filters, type Statement } from "./Filters.ts"
-import { beginWithin, beginWithinAny, identity, reachInto, type Span, wholeDays } from "./VisitRows.ts"
+import {
+  beginWithin,
+  beginWithinAny,
+  identity,
+  reachInto,
+  slotSeconds,
+  type Span,
+  wholeDays
+} from "./VisitRows.ts"
 
 /** One cell of time: a bucket of the series, or the previous period, which is one cell of its own. */
 export interface StatsRow {
@@ -47,11 +55,11 @@ const cellsOf = (range: PeriodRange): Cells => {
 /** Of a period that goes on, the second of now still counts: a reader sees what was accepted before it asked. */
 export const endSecond = ({ isOver, toMillis }: PeriodRange): number => seconds(toMillis) + (isOver ? 0 : 1)
 
-/** The hour before each bound: rows of visits that begin there may go on behind it, no others may. */
+/** The hour (to a full slot) before each bound: rows of visits that begin there may go on behind it, no others may. */
 const edgesOf = ({ bounds }: Cells): ReadonlyArray<Span> => {
   const edges: Array<Span> = []
   for (const to of bounds) {
-    const from = Math.max(0, to - partSeconds)
+    const from = Math.max(0, Math.floor((to - partSeconds) / slotSeconds) * slotSeconds)
     const last = edges.at(-1)
     if (last !== undefined && last.to >= from) edges[edges.length - 1] = { from: last.from, to }
     else edges.push({ from, to })
@@ -84,9 +92,10 @@ const wholeOf = ({ current, previous }: Cells): Span => ({ from: previous.from, 
 const added = (cells: Cells): string => {
   const edges = edgesOf(cells)
   const near = `
-  SELECT cell, sum(is_new) AS v, sum(is_first_seen) AS f, countIf(is_start) AS n, sum(p) AS p_sum, sum(e) AS e_sum,
-    countIf(is_start AND is_bounce) AS b, sumIf(engaged, is_start) AS g
-  FROM (${nearBounds(cells, new FilterConditions({}), beginWithinAny(edges))}) GROUP BY cell`
+  SELECT cell, sum(cell != start_cell OR previous_last < cell) AS v, sum(${isFirstSeen(cells)}) AS f,
+    countIf(is_start) AS n, sum(p) AS p_sum, sum(e) AS e_sum, countIf(is_start AND is_bounce) AS b,
+    sumIf(engaged, is_start) AS g
+  FROM (${nearBounds(new FilterConditions({}), beginWithinAny(edges))}) GROUP BY cell`
   const within = `
   SELECT ${markOf(cells, edges)} AS cell, sum(previous_last < cell) AS v,
     sum(previous_last < if(cell >= ${cells.current.from}, ${cells.current.from}, ${cells.previous.from})) AS f,
@@ -105,7 +114,8 @@ const counted = (cells: Cells, conditions: FilterConditions): string => {
   const holds = conditions.onVisits(beginWithin(wholeDays(whole)))
   const edges = edgesOf(cells)
   const near = conditions.isOfPages ? beginWithin(reachInto(whole)) : beginWithinAny(edges)
-  const parts = [nearBounds(cells, conditions, `${near} ${holds}`)]
+  const rows = `SELECT identity, cell, ${periodOf(cells)} AS period, p, e, is_start, is_bounce, engaged`
+  const parts = [`${rows} FROM (${nearBounds(conditions, `${near} ${holds}`)})`]
   if (!conditions.isOfPages && edges.length > 1) {
     parts.push(withinCells(cells, edges, `${beginWithin(whole)} ${holds}`))
   }
@@ -120,7 +130,14 @@ const counted = (cells: Cells, conditions: FilterConditions): string => {
 const periodOf = ({ current, previous }: Cells): string =>
   `multiIf(cell >= ${current.from} AND cell < ${current.to}, 1, cell = ${previous.from}, 2, 0)`
 
-const lowerOf = ({ current, previous }: Cells): string => `if(period = 1, ${current.from}, ${previous.from})`
+/**
+ * Whether a visitor is in this cell of a row for the first time in the period: in the row's first cell there, and not
+ * before the row.
+ */
+const isFirstSeen = ({ current, previous }: Cells): string => {
+  const lower = `if(cell >= ${current.from}, ${current.from}, ${previous.from})`
+  return `if(start < ${lower}, cell = arrayMin(arrayFilter(one -> one >= ${lower}, row_cells)), cell = start_cell AND previous_last < ${lower})`
+}
 
 const isBounce = "pageviews = 1 AND events = 0 AND more = 0"
 
@@ -140,12 +157,11 @@ const edgeMarks = (cells: Cells, edges: ReadonlyArray<Span>): string =>
 /** Rows that cannot reach the next bound. */
 const withinCells = (cells: Cells, edges: ReadonlyArray<Span>, where: string): string => `
   SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period, pageviews AS p,
-    events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged, previous_last < cell AS is_new,
-    previous_last < ${lowerOf(cells)} AS is_first_seen
+    events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged
   FROM visits FINAL WHERE ${where} AND cell NOT IN (${edgeMarks(cells, edges)})`
 
 /** Rows whose times are looked at one by one: those near a bound, or all where only some pages count. */
-const nearBounds = (cells: Cells, conditions: FilterConditions, where: string): string => {
+const nearBounds = (conditions: FilterConditions, where: string): string => {
   const cellOf = (time: string): string => `roundDown(toUInt32(${time}), cells)`
   const hits = (times: string, paths: string): string => {
     const counted = conditions.isOfPages
@@ -153,15 +169,12 @@ const nearBounds = (cells: Cells, conditions: FilterConditions, where: string): 
       : times
     return `arrayMap(second -> ${cellOf("start + second")}, ${counted})`
   }
-  const lower = lowerOf(cells)
   return `
-  SELECT ${identity} AS identity, arrayJoin(row_cells) AS cell, ${periodOf(cells)} AS period,
+  SELECT identity, start, start_cell, row_cells, previous_last, arrayJoin(row_cells) AS cell,
     countEqual(page_cells, cell) AS p, countEqual(event_cells, cell) AS e, part = 0 AND cell = start_cell AS is_start,
-    ${isBounce} AS is_bounce, engaged_ms AS engaged, cell != start_cell OR previous_last < cell AS is_new,
-    cell = arrayMin(arrayFilter(one -> one >= ${lower}, row_cells))
-      AND (start < ${lower} OR previous_last < ${lower}) AS is_first_seen
+    is_bounce, engaged
   FROM (
-    SELECT day, visitor, start, part, pageviews, events, more, engaged_ms, previous_last,
+    SELECT ${identity} AS identity, start, part, ${isBounce} AS is_bounce, engaged_ms AS engaged, previous_last,
       ${cellOf("start")} AS start_cell, ${hits("page_s", "pages")} AS page_cells,
       ${hits("goal_s", "goal_pages")} AS event_cells,
       arrayDistinct(arrayPushFront(arrayConcat(page_cells, event_cells), start_cell)) AS row_cells

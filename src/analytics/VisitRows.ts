@@ -12,8 +12,23 @@ const daySeconds = 86_400
 export const beginWithin = ({ from, to }: Span): string =>
   `site = {site:String} AND start >= ${from} AND start < ${to}`
 
-export const beginWithinAny = (spans: ReadonlyArray<Span>): string =>
-  `site = {site:String} AND (${spans.map(({ from, to }) => `start >= ${from} AND start < ${to}`).join(" OR ")})`
+/** Bounds of days and hours are multiples of this in all zones of today. */
+export const slotSeconds = 900
+
+const isOfSlots = ({ from, to }: Span): boolean => from % slotSeconds === 0 && to % slotSeconds === 0
+
+const slotsOf = ({ from, to }: Span): ReadonlyArray<number> =>
+  Array.from({ length: (to - from) / slotSeconds }, (_, index) => from / slotSeconds + index)
+
+/** Of many spans most are said as a list of slots, which ClickHouse takes in at a tenth of the time of comparisons. */
+export const beginWithinAny = (spans: ReadonlyArray<Span>): string => {
+  const listed = spans.length > 3 ? spans.filter(isOfSlots) : []
+  const compared = spans.filter((span) => !listed.includes(span))
+  const conditions = compared.map(({ from, to }) => `start >= ${from} AND start < ${to}`)
+  if (listed.length > 0)
+    conditions.push(`intDiv(start, ${slotSeconds}) IN (${listed.flatMap(slotsOf).join(", ")})`)
+  return `site = {site:String} AND (${conditions.join(" OR ")})`
+}
 
 /** What may reach into a span: a row is shorter than `partSeconds`. */
 export const reachInto = ({ from, to }: Span): Span => ({ from: Math.max(0, from - partSeconds), to })
