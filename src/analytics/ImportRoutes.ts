@@ -12,7 +12,6 @@ import {
   StorageFull
 } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 import { type ImportGap, Imports } from "./Imports.ts"
 import { siteProblems } from "./SitesRoutes.ts"
@@ -78,8 +77,7 @@ export const layer = HttpApiBuilder.group(
               return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
             }
             const part = { name: query.import, offset: query.offset, isLast: query.last === "true", lines }
-            // Most of it is beside Postgres, and on a busy machine it may take its time.
-            return yield* storeAwayUntimed(imports.take(site, part))
+            return yield* imports.take(site, part)
           })
         )
       }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))

@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
 import type { ImportedPart } from "#schemas/analytics/ImportApi.ts"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
 import { Drop } from "#streams/analytics/Drop.ts"
@@ -38,7 +39,7 @@ export class Imports extends Context.Service<
     readonly take: (
       site: SiteRow,
       part: ImportPart
-    ) => Effect.Effect<ImportedPart, ImportGap | LogFull | LogUnavailable | SqlError>
+    ) => Effect.Effect<ImportedPart, ImportGap | LogFull | LogUnavailable | ServiceUnavailable>
   }
 >()("signalbox/analytics/Imports") {
   static readonly layerNoDeps = Layer.effect(
@@ -52,7 +53,7 @@ export class Imports extends Context.Service<
         take: (site, part) =>
           oneAtATime.withPermits(1)(
             Effect.gen(function* () {
-              const { next, salt } = yield* repository.begin(site.id, part.name)
+              const { next, salt } = yield* storeAway(repository.begin(site.id, part.name))
               if (part.offset > next) return yield* new ImportGap({ next })
               const skipped = next - part.offset
               const tally = yield* taker(site, salt, {
@@ -61,7 +62,7 @@ export class Imports extends Context.Service<
                 lines: part.lines.slice(skipped)
               })
               const reached = Math.max(next, part.offset + part.lines.length)
-              yield* repository.advance(site.id, part.name, reached, part.isLast)
+              yield* storeAway(repository.advance(site.id, part.name, reached, part.isLast))
               return { next: reached, ...tally }
             })
           )

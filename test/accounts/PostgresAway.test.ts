@@ -95,6 +95,17 @@ layer(AccountsServer.layer({}, { wire }), live)("without Postgres", (it) => {
       const event = { name: "pageview", url: "https://b.example/", visitor: "v" }
       const collected = yield* ask("POST", "/api/v1/collect", { key: textOf(site, "secret"), json: event })
       assert.strictEqual(collected.status, 202)
+      const ofSite = `/api/v1/sites/${(site.json as { site: { id: string } }).site.id}`
+      for (const read of ["stats", "breakdown?dimension=page", "realtime", "export"]) {
+        assert.strictEqual((yield* ask("GET", `${ofSite}/${read}`, { key: other.key })).status, 200, read)
+      }
+      for (const [method, path] of [
+        ["GET", "drops"],
+        ["POST", "import?import=a&offset=0"]
+      ] as const) {
+        const answer = yield* ask(method, `${ofSite}/${path}`, { key: other.key })
+        assert.deepStrictEqual([answer.status, answer.json], [503, flat503], path)
+      }
 
       yield* eventually(
         "/readyz says that revocation is suspended",
