@@ -48,7 +48,7 @@ export const breakdownStatement = ({ dimension, filters, limit, range, site }: B
   const prop = propOf(dimension)
   const sql = prop === undefined ? (ofHits[dimension] ?? byVisit)(parts, dimension) : byProp(parts)
   return {
-    sql: `${sql} ORDER BY visitors DESC, count DESC, value = '', value LIMIT ${limit}`,
+    sql: `${sql} ORDER BY visitors DESC, count DESC, value = '', value LIMIT ${limit}${conditions.settings}`,
     parameters: { ...conditions.parameters, site, ...(prop === undefined ? {} : { prop }) }
   }
 }
@@ -75,6 +75,7 @@ const isIn = ({ from, to }: Span, second: string): string => `${second} >= ${fro
  */
 const byPage = ({ conditions, holds, span }: Parts): string => {
   const { ends, inner } = splitAtEnds(span)
+  const within = `AND ${isIn(span, "start + second")}`
   const dayEnd = Math.ceil(span.from / daySeconds) * daySeconds
   const isCounted = conditions.isEmpty ? `mark = 2 OR start < ${dayEnd}` : "1"
   const ofRows = (where: string, marks: string, within: string): string => `
@@ -83,12 +84,14 @@ const byPage = ({ conditions, holds, span }: Parts): string => {
     WHERE ${where} ${holds} AND ${conditions.isPage("path")} ${within} GROUP BY path`
   const looked = `countIf(mark = 1 AND NOT (${isCounted})) AS first_views,
       uniqExactStateIf(day, visitor, ${isCounted}) AS identities`
+  // What is dear is said once.
+  const rows = conditions.isOfWholeVisits
+    ? ofRows(beginWithin(reachInto(span)), looked, within)
+    : `${ofRows(beginWithin(inner), looked, "")} UNION ALL ${ofRows(beginWithinAny(ends), looked, within)}`
   return `
   SELECT path AS value, sum(first_views) + uniqExactMerge(identities) AS visitors, sum(views) AS pageviews,
     pageviews AS count
-  FROM (${ofRows(beginWithin(inner), looked, "")} UNION ALL
-    ${ofRows(beginWithinAny(ends), looked, `AND ${isIn(span, "start + second")}`)})
-  GROUP BY value`
+  FROM (${rows}) GROUP BY value`
 }
 
 /** Events by their name. */

@@ -80,6 +80,16 @@ export class FilterConditions {
     return this.#filters.page !== undefined && this.#filters.page !== none
   }
 
+  /** Whether visits of several rows have to be put together, which is dear. */
+  get isOfWholeVisits(): boolean {
+    return Object.keys(this.#filters).some(isListFilter)
+  }
+
+  /** The end of a statement: a list of visits is no help to the primary key, and would be made while planning too. */
+  get settings(): string {
+    return this.isOfWholeVisits ? " SETTINGS use_index_for_in_with_subqueries = 0" : ""
+  }
+
   /** Whether a path is one of the pages that count. */
   isPage(path: string): string {
     const { page } = this.#filters

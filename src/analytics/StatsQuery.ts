@@ -80,7 +80,7 @@ export const statsStatement = (site: string, range: PeriodRange, filters: Filter
   const conditions = new FilterConditions(filters)
   const sql = conditions.isEmpty ? added(cells) : counted(cells, conditions)
   return {
-    sql: `WITH [${[0, ...cells.bounds].join(", ")}]::Array(UInt32) AS cells ${sql}`,
+    sql: `WITH [${[0, ...cells.bounds].join(", ")}]::Array(UInt32) AS cells ${sql}${conditions.settings}`,
     parameters: { ...conditions.parameters, site }
   }
 }

