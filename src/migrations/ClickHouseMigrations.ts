@@ -1,5 +1,6 @@
 import type { ClickHouseMigration } from "#src/infra/clickhouse/Migrations.ts"
 import { analytics } from "./clickhouse/0001_Analytics.ts"
+import { noDrafts } from "./clickhouse/0002_NoDrafts.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
-export const clickHouseMigrations: ReadonlyArray<ClickHouseMigration> = [analytics]
+export const clickHouseMigrations: ReadonlyArray<ClickHouseMigration> = [analytics, noDrafts]

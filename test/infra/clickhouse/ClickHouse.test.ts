@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { migrate } from "#src/infra/clickhouse/Migrations.ts"
+import { noDrafts } from "#src/migrations/clickhouse/0002_NoDrafts.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 
 /** RowBinary of (n UInt64, text String, tags Array(String)). */
@@ -182,6 +183,19 @@ describe("ClickHouse", () => {
     it.effect("answers pings", () =>
       Effect.gen(function* () {
         assert.isTrue(yield* (yield* ClickHouse).ping)
+      })
+    )
+
+    it.effect("is refused when its tables are of a version before the first", () =>
+      Effect.gen(function* () {
+        const clickhouse = yield* ClickHouse
+        const again = (id: number) => migrate([{ ...noDrafts, id }])
+        const [last] = yield* clickhouse.query<{ id: number }>("SELECT max(id) AS id FROM migrations")
+        const next = (last?.id ?? 0) + 1
+        yield* clickhouse.command("ALTER TABLE visits ADD COLUMN single UInt8")
+        assert.include((yield* Effect.flip(again(next))).message, "development version before 0.1.0")
+        yield* clickhouse.command("ALTER TABLE visits DROP COLUMN single")
+        assert.deepStrictEqual(yield* again(next), ["no drafts"])
       })
     )
 
