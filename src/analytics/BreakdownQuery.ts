@@ -78,16 +78,15 @@ const byPage = ({ conditions, holds, span }: Parts): string => {
   const within = `AND ${isIn(span, "start + second")}`
   const dayEnd = Math.ceil(span.from / daySeconds) * daySeconds
   const isCounted = conditions.isEmpty ? `mark = 2 OR start < ${dayEnd}` : "1"
-  const ofRows = (where: string, marks: string, within: string): string => `
-    SELECT path, count() AS views, ${marks} FROM visits FINAL
-    ARRAY JOIN pages AS path, page_new AS mark${within === "" ? "" : ", page_s AS second"}
+  const ofRows = (where: string, within: string): string => `
+    SELECT path, count() AS views, countIf(mark = 1 AND NOT (${isCounted})) AS first_views,
+      uniqExactStateIf(day, visitor, ${isCounted}) AS identities
+    FROM visits FINAL ARRAY JOIN pages AS path, page_new AS mark${within === "" ? "" : ", page_s AS second"}
     WHERE ${where} ${holds} AND ${conditions.isPage("path")} ${within} GROUP BY path`
-  const looked = `countIf(mark = 1 AND NOT (${isCounted})) AS first_views,
-      uniqExactStateIf(day, visitor, ${isCounted}) AS identities`
   // What is dear is said once.
   const rows = conditions.isOfWholeVisits
-    ? ofRows(beginWithin(reachInto(span)), looked, within)
-    : `${ofRows(beginWithin(inner), looked, "")} UNION ALL ${ofRows(beginWithinAny(ends), looked, within)}`
+    ? ofRows(beginWithin(reachInto(span)), within)
+    : `${ofRows(beginWithin(inner), "")} UNION ALL ${ofRows(beginWithinAny(ends), within)}`
   return `
   SELECT path AS value, sum(first_views) + uniqExactMerge(identities) AS visitors, sum(views) AS pageviews,
     pageviews AS count

@@ -92,19 +92,20 @@ const wholeOf = ({ current, previous }: Cells): Span => ({ from: previous.from, 
 const added = (cells: Cells): string => {
   const edges = edgesOf(cells)
   const near = `
-  SELECT cell, sum(cell != start_cell OR previous_last < cell) AS v, sum(${isFirstSeen(cells)}) AS f,
-    countIf(is_start) AS n, sum(p) AS p_sum, sum(e) AS e_sum, countIf(is_start AND is_bounce) AS b,
-    sumIf(engaged, is_start) AS g
+  SELECT cell, sum(cell != start_cell OR previous_last < cell) AS here, sum(${isFirstSeen(cells)}) AS first_here,
+    countIf(is_start) AS starts, sum(p) AS views, sum(e) AS fired, countIf(is_start AND is_bounce) AS bounced,
+    sumIf(engaged, is_start) AS engaged_sum
   FROM (${nearBounds(new FilterConditions({}), beginWithinAny(edges))}) GROUP BY cell`
   const within = `
-  SELECT ${markOf(cells, edges)} AS cell, sum(previous_last < cell) AS v,
-    sum(previous_last < if(cell >= ${cells.current.from}, ${cells.current.from}, ${cells.previous.from})) AS f,
-    countIf(part = 0) AS n, sum(pageviews) AS p_sum, sum(events) AS e_sum, countIf(${isBounce} AND part = 0) AS b,
-    sum(engaged_ms) AS g
+  SELECT ${markOf(cells, edges)} AS cell, sum(previous_last < cell) AS here,
+    sum(previous_last < if(cell >= ${cells.current.from}, ${cells.current.from}, ${cells.previous.from})) AS first_here,
+    countIf(part = 0) AS starts, sum(pageviews) AS views, sum(events) AS fired,
+    countIf(${isBounce} AND part = 0) AS bounced, sum(engaged_ms) AS engaged_sum
   FROM visits FINAL WHERE ${beginWithin(wholeOf(cells))} GROUP BY cell HAVING cell NOT IN (${edgeMarks(cells, edges)})`
   return `
-  SELECT ${periodOf(cells)} AS period, 0 AS is_total, cell, sum(v) AS visitors, sum(f) AS first_seen, sum(n) AS visits,
-    sum(p_sum) AS pageviews, sum(e_sum) AS events, sum(b) AS bounces, sum(g) AS engaged_ms
+  SELECT ${periodOf(cells)} AS period, 0 AS is_total, cell, sum(here) AS visitors, sum(first_here) AS first_seen,
+    sum(starts) AS visits, sum(views) AS pageviews, sum(fired) AS events, sum(bounced) AS bounces,
+    sum(engaged_sum) AS engaged_ms
   FROM (${edges.length > 1 ? `${near} UNION ALL ${within}` : near}) GROUP BY cell HAVING period > 0`
 }
 

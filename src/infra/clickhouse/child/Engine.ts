@@ -99,6 +99,8 @@ export class Engine {
     const settings = new Map<string, string>([
       ["async_insert", "0"],
       ["max_insert_threads", "1"],
+      // A thread for each core: by default a statement gets one alone while less than 1 GiB per thread is free.
+      ["max_threads_min_free_memory_per_thread", "0"],
       ["max_memory_usage", String(this.options.queryBytes)],
       ["max_result_bytes", String(this.options.resultBytes)],
       ["max_execution_time", String(this.options.queryMillis / 1000)],
