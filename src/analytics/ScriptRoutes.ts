@@ -30,7 +30,7 @@ const javascript = "text/javascript; charset=utf-8"
 const plain = "text/plain; charset=utf-8"
 
 /** The address that a client has in its source, in quotes and once. */
-const placeholder = /(?<=["'])http:\/\/127\.0\.0\.1:8080(?=["'])/
+const ownAddress = /(?<=["'])http:\/\/127\.0\.0\.1:8080(?=["'])/
 
 /**
  * The source with the address in its place. Origin and path of a URL have no double quote and no backslash; where the
@@ -39,7 +39,7 @@ const placeholder = /(?<=["'])http:\/\/127\.0\.0\.1:8080(?=["'])/
 export const clientFrom = (source: string, url: string): string => {
   const { origin, pathname } = new URL(url)
   const address = `${origin}${pathname}`.replace(/\/+$/, "")
-  const [before = "", after, ...more] = source.split(placeholder)
+  const [before = "", after, ...more] = source.split(ownAddress)
   if (after === undefined || more.length > 0)
     throw new Error("a client has no address to replace, or several")
   return before + (before.endsWith("'") ? address.replaceAll("'", "\\'") : address) + after

@@ -35,7 +35,7 @@ export const RoomsLight = ({ readiness }: RoomsProps) => {
   return (
     <span class="rooms-light" role="status">
       <span class={`light ${status}`} aria-hidden="true" />
-      <span class="rooms-word">{text}</span>
+      <span class="long">{text}</span>
     </span>
   )
 }
