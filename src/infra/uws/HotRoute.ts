@@ -22,6 +22,25 @@ export interface HotReply {
    * are the front's. Header values that could end the line are not written.
    */
   send(status: number, headers: ReadonlyArray<readonly [string, string]>, body?: string | Uint8Array): void
+  /**
+   * Begins an answer whose body comes piece by piece, instead of `send`; the head is written with the first piece or at
+   * the end of this turn. After an abort a stream that takes everything and sends nothing.
+   */
+  stream(status: number, headers: ReadonlyArray<readonly [string, string]>): HotStream
+  /** Called once, when the client goes away before the answer is complete; at once if it has gone already. */
+  onAbort(listener: () => void): void
+}
+
+/** The body of a streamed answer. After an abort every call is a no-op. */
+export interface HotStream {
+  /** Answers false where the client does not keep up: what was given is kept, and `onDrain` tells when to go on. */
+  write(piece: string | Uint8Array): boolean
+  /** Called each time after a `write` answered false and the socket has taken everything. One listener. */
+  onDrain(listener: () => void): void
+  /** The last piece, if any, and the end of the answer. */
+  end(piece?: string | Uint8Array): void
+  /** bytes that were given and have not left for the socket */
+  readonly bufferedBytes: number
 }
 
 /**

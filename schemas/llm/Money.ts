@@ -1,0 +1,20 @@
+import * as Decimal from "./Decimal.ts"
+
+/**
+ * Amounts of money inside the server are integers of pico-USD (10^-12 USD), never floats. Source: design, Money.
+ */
+export type PicoUsd = bigint
+
+const picoDigits = 12
+
+/** Rounded half away from zero: once a call, at the very end. */
+export const picoOf = (usd: Decimal.Decimal): PicoUsd => Decimal.rounded(usd, picoDigits)
+
+/** From a number of a request body, exactly as it was written (up to 15 digits). Undefined where it is not finite. */
+export const picoOfNumber = (usd: number): PicoUsd | undefined => {
+  const decimal = Decimal.fromNumber(usd)
+  return decimal === undefined ? undefined : picoOf(decimal)
+}
+
+/** For answers, where the contract has numbers: the double nearest to the amount. */
+export const usdOf = (amount: PicoUsd): number => Number(Decimal.format({ units: amount, scale: picoDigits }))

@@ -1,0 +1,61 @@
+import { Schema } from "effect"
+import type { PicoUsd } from "#schemas/llm/Money.ts"
+import type { Settlement } from "#streams/llm/CallRecord.ts"
+
+/** What a call asks of the ledger before it may begin. */
+export interface AdmissionAsk {
+  readonly userId: string
+  readonly keyId: string
+  readonly source: "api" | "agent"
+  /** ids of the models that may answer: a plan covers the call only if it covers all of them */
+  readonly models: ReadonlyArray<string>
+  /** estimate, for allowances */
+  readonly promptTokens: number
+  /** output tokens that are wanted */
+  readonly outputTokens: number
+  /** fewer than these make no sense, and the call is refused */
+  readonly outputTokensMin: number
+  /** the most that a call with so many output tokens costs; 0 for a free model */
+  readonly costOf: (outputTokens: number) => PicoUsd
+}
+
+/** A hold on credits or allowances. Exactly one of `settle` and `release` ends it; further calls do nothing. */
+export interface Admission {
+  readonly covered: boolean
+  /** what the hold covers: at most what was wanted */
+  readonly outputTokens: number
+  /** the wanted output had to be cut because the balance, the key's cap or an allowance does not cover it */
+  readonly clamped: boolean
+  /**
+   * Makes the hold cover so many output tokens in all (more than before); answers how many it covers now: as many as
+   * before when there is nothing left. Waits for the database where the lease in memory does not do.
+   */
+  readonly extend: (outputTokens: number) => Promise<number>
+  /**
+   * Ends the hold with what the call has cost. Synchronous: what is charged is out of reach for other calls from here
+   * on, and is settled for good once the answered settlement is in the log of calls.
+   */
+  readonly settle: (actual: { readonly cost: PicoUsd; readonly tokens: number }) => Settlement
+  /** Ends the hold without a charge. */
+  readonly release: () => void
+}
+
+/**
+ * Neither an allowance nor the credits cover the call. `busy`: other calls' holds stand in the way, and what they do not
+ * use comes back; the ledger has waited for it already.
+ */
+export class CreditsExhausted extends Schema.TaggedError<CreditsExhausted>()("CreditsExhausted", {
+  busy: Schema.Boolean
+}) {}
+
+/** The key has spent, or other calls of it hold, what it is limited to. */
+export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("KeyLimitReached", {
+  busy: Schema.Boolean
+}) {}
+
+/** The database is away and what this process has leased is not enough. */
+export class LedgerAway extends Schema.TaggedError<LedgerAway>()("LedgerAway", {
+  problem: Schema.String
+}) {}
+
+export type AdmissionRefused = CreditsExhausted | KeyLimitReached | LedgerAway

@@ -1,0 +1,51 @@
+import type { Decimal } from "#schemas/llm/Decimal.ts"
+
+/** A model of the catalogue, as routing, billing and the models list need it. Source: spec 1, Model entry. */
+export interface CatalogueModel {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  /** the first segment of the id; markups are kept by it */
+  readonly provider: string
+  /** epoch seconds, of the upstream's list */
+  readonly created: number
+  /** tokens */
+  readonly contextLength: number
+  /** tokens, where the upstream says it */
+  readonly maxCompletionTokens: number | null
+  readonly inputModalities: ReadonlyArray<string>
+  readonly outputModalities: ReadonlyArray<string>
+  readonly supportedParameters: ReadonlyArray<string>
+  /** vision, tools, long-context, free, reasoning, audio */
+  readonly categories: ReadonlyArray<string>
+  /** every price is 0 */
+  readonly isFree: boolean
+  /** takes images */
+  readonly isVision: boolean
+  readonly hasTools: boolean
+  /** decimal text, markup included, as the contract shows it; "-1" of a router model stays "-1" */
+  readonly pricing: {
+    readonly prompt: string
+    readonly completion: string
+    readonly request: string
+    readonly image: string
+  }
+  /** what a call is charged by; undefined for a model that routes (price -1): only the upstream's own cost says it */
+  readonly prices: ModelPrices | undefined
+  /** 1 + percent/100 of the provider, by which the upstream's own `usage.cost` is multiplied */
+  readonly markupFactor: Decimal
+}
+
+/** USD per unit with the markup in them, exact. A call keeps the ones of its admission. */
+export interface ModelPrices {
+  readonly prompt: Decimal
+  readonly completion: Decimal
+  readonly request: Decimal
+  readonly image: Decimal
+  /** of prompt tokens read from the upstream's cache; the prompt price where the list has none */
+  readonly cacheRead: Decimal
+  /** of prompt tokens written to the upstream's cache; the prompt price where the list has none */
+  readonly cacheWrite: Decimal
+  /** of reasoning tokens, on top of their completion price */
+  readonly reasoning: Decimal
+}
