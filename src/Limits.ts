@@ -83,6 +83,26 @@ export const limits = {
   /** a read makes its site's pending rows visible first, at most this often */
   readFlushMillis: 250,
 
+  // --- models
+  /** body of a completion, images in it included; above it 413 */
+  completionBodyBytes: 20 * 1024 * 1024,
+  /** connections to the upstream: calls under way at once; further ones wait for one */
+  upstreamConnections: 4_000,
+  /** a connection to the upstream that takes longer has failed */
+  upstreamConnectMillis: 5_000,
+  /** the first content of a stream has to come within this, else the next member is tried */
+  firstTokenMillis: 30_000,
+  /** silence of a stream after which the upstream has failed */
+  streamSilenceMillis: 60_000,
+  /** a plain answer has to be whole within this */
+  plainAnswerMillis: 300_000,
+  /** the head of a streamed answer is held back for so long at most, so that a change of member does not show */
+  streamHeadMillis: 15_000,
+  /** a comment is sent after so much silence */
+  keepAliveMillis: 15_000,
+  /** of one answer of the upstream that is not a stream, and of one frame of a stream */
+  upstreamAnswerBytes: 32 * 1024 * 1024,
+
   // --- Postgres
   /** connections of this process */
   postgresConnections: 10,

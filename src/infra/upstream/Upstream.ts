@@ -1,0 +1,187 @@
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { type Dispatcher, Pool } from "undici"
+import { AppConfig } from "#src/Config.ts"
+import { UpstreamAddress } from "./UpstreamAddress.ts"
+
+/** There was no answer, or only a part of one. `wasReached` is false where not even a connection came about. */
+export class UpstreamUnreachable extends Schema.TaggedError<UpstreamUnreachable>()("UpstreamUnreachable", {
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `the upstream is unreachable: ${this.problem}`
+  }
+}
+
+/** Hears one answer, piece by piece. After `failed` or `ended` nothing follows. */
+export interface UpstreamListener {
+  /** header names are in lower case; of several lines with one name the first counts */
+  readonly head: (status: number, header: (name: string) => string | undefined) => void
+  /** the bytes may be kept */
+  readonly data: (bytes: Buffer) => void
+  readonly ended: () => void
+  readonly failed: (error: UpstreamUnreachable) => void
+}
+
+/** A request under way. */
+export interface UpstreamCall {
+  /** Closes the connection; the listener hears nothing more. */
+  abort(): void
+  pause(): void
+  resume(): void
+}
+
+/**
+ * Calls to the upstream over kept connections. It sets no time limits of its own but that of connecting: how long to wait
+ * for what is the caller's business.
+ */
+export class Upstream extends Context.Service<
+  Upstream,
+  {
+    readonly url: string
+    /** A whole answer as text, of at most `maxBytes`. */
+    readonly get: (
+      path: string,
+      options: { readonly maxBytes: number; readonly timeoutMillis: number }
+    ) => Effect.Effect<{ readonly status: number; readonly text: string }, UpstreamUnreachable>
+    /** A JSON body. The listener is called later, never from within. */
+    readonly post: (path: string, body: string | Uint8Array, listener: UpstreamListener) => UpstreamCall
+  }
+>()("signalbox/infra/Upstream") {
+  static readonly layer: Layer.Layer<Upstream, never, UpstreamAddress | AppConfig> = Layer.effect(
+    Upstream,
+    Effect.gen(function* () {
+      const { apiKey, url } = yield* UpstreamAddress
+      const { limits } = yield* AppConfig
+      const root = new URL(url)
+      const pool = yield* Effect.acquireRelease(
+        Effect.sync(
+          () =>
+            new Pool(root.origin, {
+              connections: limits.upstreamConnections,
+              connect: { timeout: limits.upstreamConnectMillis },
+              headersTimeout: 0,
+              bodyTimeout: 0
+            })
+        ),
+        (open) => Effect.promise(() => open.destroy())
+      )
+      const headers = {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "user-agent": "signalbox",
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${Redacted.value(apiKey)}` })
+      }
+      const prefix = root.pathname.replace(/\/$/, "")
+      const start = (method: "GET" | "POST", path: string, body: string | Uint8Array | null) =>
+        ({ method, path: prefix + path, headers, body }) satisfies Dispatcher.DispatchOptions
+      return Upstream.of({
+        url,
+        post: (path, body, listener) => new Call(pool, start("POST", path, body), listener),
+        get: (path, options) => wholeText(pool, start("GET", path, null), options)
+      })
+    })
+  )
+}
+
+/** One request in the shape that undici drives: handler of the answer and handle of the caller in one object. */
+class Call implements Dispatcher.DispatchHandler, UpstreamCall {
+  readonly #listener: UpstreamListener
+  #controller: Dispatcher.DispatchController | undefined
+  #isOver = false
+  #isPaused = false
+
+  constructor(pool: Pool, options: Dispatcher.DispatchOptions, listener: UpstreamListener) {
+    this.#listener = listener
+    pool.dispatch(options, this)
+  }
+
+  abort(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#controller?.abort(aborted)
+  }
+
+  pause(): void {
+    this.#isPaused = true
+    this.#controller?.pause()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#isOver) controller.abort(aborted)
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | Array<string> | undefined>>
+  ): void {
+    if (this.#isOver || status < 200) return
+    this.#listener.head(status, (name) => {
+      const value = headers[name]
+      return typeof value === "object" ? value[0] : value
+    })
+    if (this.#isPaused) this.#controller?.pause()
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#isOver) this.#listener.data(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#listener.ended()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#listener.failed(new UpstreamUnreachable({ problem: problemOf(error) }))
+  }
+}
+
+const aborted = new Error("given up by the caller")
+
+/** Name and code say more than the message where a host has several addresses: then the message is empty. */
+const problemOf = (error: Error & { readonly code?: unknown }): string => {
+  const code = typeof error.code === "string" ? error.code : ""
+  return [code, error.message].filter((part) => part !== "").join(": ") || error.name
+}
+
+const wholeText = (
+  pool: Pool,
+  options: Dispatcher.DispatchOptions,
+  { maxBytes, timeoutMillis }: { readonly maxBytes: number; readonly timeoutMillis: number }
+): Effect.Effect<{ readonly status: number; readonly text: string }, UpstreamUnreachable> =>
+  Effect.callback<{ readonly status: number; readonly text: string }, UpstreamUnreachable>((resume) => {
+    let status = 0
+    let bytes = 0
+    const pieces: Array<Buffer> = []
+    const fail = (problem: string) => resume(Effect.fail(new UpstreamUnreachable({ problem })))
+    const call: UpstreamCall = new Call(pool, options, {
+      head: (answered) => {
+        status = answered
+      },
+      data: (piece) => {
+        bytes += piece.length
+        if (bytes <= maxBytes) return void pieces.push(piece)
+        call.abort()
+        fail(`an answer of more than ${maxBytes} bytes`)
+      },
+      ended: () => resume(Effect.succeed({ status, text: Buffer.concat(pieces).toString("utf8") })),
+      failed: (error) => resume(Effect.fail(error))
+    })
+    return Effect.sync(() => call.abort())
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: timeoutMillis,
+      orElse: () =>
+        Effect.fail(new UpstreamUnreachable({ problem: `no whole answer in ${timeoutMillis} ms` }))
+    })
+  )
