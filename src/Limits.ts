@@ -102,6 +102,21 @@ export const limits = {
   keepAliveMillis: 15_000,
   /** of one answer of the upstream that is not a stream, and of one frame of a stream */
   upstreamAnswerBytes: 32 * 1024 * 1024,
+  /** the upstream's list of models is fetched this often */
+  catalogueRefreshMillis: 3 * 3_600_000,
+  /** fetching it fails when it takes longer … */
+  catalogueFetchMillis: 30_000,
+  /** … or is longer; what was known before then counts on */
+  catalogueBytes: 32 * 1024 * 1024,
+  /** pause before a fetch that failed is tried again, doubled up to `catalogueRetryMaxMillis` */
+  catalogueRetryMinMillis: 1_000,
+  catalogueRetryMaxMillis: 300_000,
+  /** how long a start waits for the first list; then it goes on with the copy of an earlier run, or none */
+  catalogueStartMillis: 3_000,
+  /** models of one collection */
+  collectionModels: 100,
+  /** collections of one user */
+  collectionsPerUser: 1_000,
 
   // --- Postgres
   /** connections of this process */
