@@ -84,6 +84,12 @@ export const limits = {
   readFlushMillis: 250,
 
   // --- models
+  /** the log of finished calls grows to this size when the ledger or ClickHouse is away; then calls are refused with 503 */
+  callLogBytes: 1024 * 1024 * 1024,
+  /** one segment file of the log of calls */
+  callLogSegmentBytes: 16 * 1024 * 1024,
+  /** a call that the log refused is offered to it again this often */
+  callLogRetryMillis: 100,
   /** body of a completion, images in it included; above it 413 */
   completionBodyBytes: 20 * 1024 * 1024,
   /** connections to the upstream: calls under way at once; further ones wait for one */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import * as Consumer from "./Consumer.ts"
-import { GroupCommit, type Acknowledge } from "./GroupCommit.ts"
+import { GroupCommit, type Acknowledge, type GroupCommitOptions } from "./GroupCommit.ts"
 import { LogCorrupt, unavailable, type LogFull, type LogLocked, type LogUnavailable } from "./LogFailure.ts"
 import { LogFiles, type LogFileSystem } from "./LogFiles.ts"
 import * as Segment from "./Segment.ts"
@@ -10,6 +10,7 @@ import * as Segments from "./Segments.ts"
 import * as Tail from "./Tail.ts"
 import * as Waiters from "./Waiters.ts"
 import { readWhole, replaceWhole } from "./WholeFile.ts"
+import * as WriteThrough from "./WriteThrough.ts"
 
 export type { LogConsumer } from "./Consumer.ts"
 export type { LogRecord } from "./LogRecord.ts"
@@ -78,6 +79,12 @@ export interface LogOptions {
    * come up to so much later. Default 0
    */
   readonly commitEveryMillis?: number
+  /**
+   * A record survives `kill -9` as soon as `append` has returned, not only once it is acknowledged, which still means a
+   * power cut. Costs one more write per record, of a few microseconds, in the caller's thread. A log that was opened with
+   * it is always opened with it: what a killed process left is found by no other. Default false
+   */
+  readonly writeThrough?: boolean
   /** after a failed write: pause before the log tries to write again. Default 100 */
   readonly repairEveryMillis?: number
 }
@@ -114,7 +121,11 @@ const openIn = Effect.fnUntraced(function* (options: LogOptions) {
     Segments.make({ files, directory, logId, segmentBytes }, scanned),
     (opened) => opened.close.pipe(Effect.catch((error) => Effect.logWarning("closing the log failed", error)))
   )
-  return yield* assemble(files, options, logId, segments, capBytes)
+  const writeThrough =
+    options.writeThrough === true
+      ? yield* WriteThrough.open({ files, directory, logId }, segments)
+      : undefined
+  return yield* assemble(files, options, { logId, segments, writeThrough, capBytes })
 })
 
 const findSegments = Effect.fnUntraced(function* (files: LogFileSystem, directory: string) {
@@ -170,17 +181,13 @@ const scanAll = Effect.fnUntraced(function* (
 const assemble = Effect.fnUntraced(function* (
   files: LogFileSystem,
   options: LogOptions,
-  logId: bigint,
-  segments: Segments.Segments,
-  capBytes: number
+  opened: Pick<GroupCommitOptions, "logId" | "segments" | "writeThrough" | "capBytes">
 ) {
-  const firstDurable = segments.endOffset()
-  const tail = Tail.make(options.tailBytes ?? 16 * mebibyte, firstDurable)
+  const { logId, segments } = opened
+  const tail = Tail.make(options.tailBytes ?? 16 * mebibyte, segments.endOffset())
   const waiters = Waiters.make({ durableOffset: () => commit.durable, bytesFrom: tail.bytesFrom })
   const commit = new GroupCommit({
-    logId,
-    segments,
-    capBytes,
+    ...opened,
     maxBatchBytes: options.maxBatchBytes ?? 16 * mebibyte,
     fullRetryAfterSeconds: options.fullRetryAfterSeconds ?? 5,
     repairEveryMillis: options.repairEveryMillis ?? 100,

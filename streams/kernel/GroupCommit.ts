@@ -2,12 +2,15 @@ import { Clock, Effect, Result } from "effect"
 import { headerBytes, putRecord, recordHeaderBytes, seal, type Frame } from "./Frame.ts"
 import { FileFailed, LogFull, LogUnavailable, unavailable } from "./LogFailure.ts"
 import type { Segments } from "./Segments.ts"
+import type { WriteThrough } from "./WriteThrough.ts"
 
 export type Acknowledge = (error: LogUnavailable | undefined) => void
 
 export interface GroupCommitOptions {
   readonly logId: bigint
   readonly segments: Segments
+  /** where records are kept from their `append` until they are durable, if they are to survive the process at once */
+  readonly writeThrough: WriteThrough | undefined
   readonly capBytes: number
   readonly maxBatchBytes: number
   readonly fullRetryAfterSeconds: number
@@ -97,6 +100,11 @@ export class GroupCommit {
   append(record: Uint8Array, done: Acknowledge): number | LogFull | LogUnavailable {
     const refused = this.refuse(recordHeaderBytes + record.length)
     if (refused !== undefined) return refused
+    const { writeThrough } = this.options
+    if (writeThrough !== undefined) {
+      const failure = writeThrough.put(this.next, [record])
+      if (failure !== undefined) return unavailable(failure)
+    }
     const batch = this.gathering
     batch.used = putRecord(batch.bytes, batch.used, record)
     batch.count++
@@ -110,6 +118,8 @@ export class GroupCommit {
     for (const record of records) needed += recordHeaderBytes + record.length
     const refused = this.refuse(needed)
     if (refused !== undefined) return refused
+    const failure = this.options.writeThrough?.put(this.next, records)
+    if (failure !== undefined) return unavailable(failure)
     const batch = this.gathering
     for (const record of records) batch.used = putRecord(batch.bytes, batch.used, record)
     batch.count += records.length
@@ -199,6 +209,7 @@ export class GroupCommit {
     this.gathering = this.spare
     this.spare = batch
     this.writingBytes = batch.used
+    this.options.writeThrough?.turn()
     return batch
   }
 
@@ -239,7 +250,10 @@ export class GroupCommit {
       while (!this.isClosing) {
         yield* Effect.sleep(this.options.repairEveryMillis)
         yield* this.options.makeRoom
-        const repaired = yield* Effect.result(this.options.segments.repair)
+        const { segments, writeThrough } = this.options
+        const repaired = yield* Effect.result(
+          Effect.andThen(segments.repair, writeThrough?.wipe ?? Effect.void)
+        )
         if (Result.isSuccess(repaired)) break
         this.refusal = unavailable(repaired.failure)
       }

@@ -5,6 +5,8 @@ import { nodeLogFiles } from "./NodeLogFiles.ts"
 export interface LogFile {
   /** answers how many bytes were written, which may be fewer than given. `bytes` belongs to the call until then */
   readonly write: (bytes: Uint8Array, position: number) => Effect.Effect<number, FileFailed>
+  /** As `write`, before it returns: into the page cache, which takes microseconds where the file holds the bytes already. */
+  readonly writeNow: (bytes: Uint8Array, position: number) => number | FileFailed
   /** after it, what was written before it survives a power cut (fdatasync) */
   readonly sync: Effect.Effect<void, FileFailed>
   /** answers how many bytes were read: fewer than asked for only at the end of the file */

@@ -46,6 +46,13 @@ const readFully = (
 const logFile = (path: string, descriptor: number): LogFile => ({
   write: (bytes, position) =>
     operation("write", path, (done) => fs.write(descriptor, bytes, 0, bytes.length, position, done)),
+  writeNow: (bytes, position) => {
+    try {
+      return fs.writeSync(descriptor, bytes, 0, bytes.length, position)
+    } catch (cause) {
+      return failed("write", path, cause as NodeJS.ErrnoException)
+    }
+  },
   sync: command("fdatasync", path, (done) => fs.fdatasync(descriptor, done)),
   read: (into, position) => operation("read", path, (done) => readFully(descriptor, into, position, done)),
   truncate: (length) => command("truncate", path, (done) => fs.ftruncate(descriptor, length, done)),

@@ -154,33 +154,40 @@ export class SimulatedDisk {
     act: () => A,
     inPart: (code: string) => void = () => undefined
   ): Effect.Effect<A, FileFailed> {
-    const isAlive = (): boolean => generation === this.generation && this.crashIn > 0
     const turns = this.random.below(3)
     return Effect.gen({ self: this }, function* () {
       for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
-      if (!isAlive()) return yield* Effect.never
-      this.operations++
-      this.crashIn--
-      if (this.crashIn <= 0) {
-        if (this.random.chance(0.5)) act()
-        else inPart("CRASH")
-        this.onCrash()
-        return yield* Effect.never
-      }
-      if (this.random.chance(this.faults.becomesFull)) this.isFull = true
-      if (this.random.chance(this.faults.becomesFree)) this.isFull = false
-      const code =
-        this.isFull && name === "write"
-          ? "ENOSPC"
-          : this.random.chance(errors.chance)
-            ? errors.code
-            : undefined
-      if (code !== undefined) {
-        inPart(code)
+      const code = this.meet(generation, name, errors, act, inPart)
+      if (code === "CRASHED") return yield* Effect.never
+      if (code !== undefined)
         return yield* new FileFailed({ operation: name, path, code, cause: new Error(code) })
-      }
       return act()
     })
+  }
+
+  /** What befalls an operation: nothing (it is then to be done), an error, or that the process is gone. */
+  private meet(
+    generation: number,
+    name: string,
+    errors: { readonly code: string; readonly chance: number },
+    act: () => unknown,
+    inPart: (code: string) => void
+  ): string | undefined {
+    if (generation !== this.generation || this.crashIn <= 0) return "CRASHED"
+    this.operations++
+    this.crashIn--
+    if (this.crashIn <= 0) {
+      if (this.random.chance(0.5)) act()
+      else inPart("CRASH")
+      this.onCrash()
+      return "CRASHED"
+    }
+    if (this.random.chance(this.faults.becomesFull)) this.isFull = true
+    if (this.random.chance(this.faults.becomesFree)) this.isFull = false
+    const code =
+      this.isFull && name === "write" ? "ENOSPC" : this.random.chance(errors.chance) ? errors.code : undefined
+    if (code !== undefined) inPart(code)
+    return code
   }
 
   private file(generation: number, path: string, inode: Inode): LogFile {
@@ -203,6 +210,20 @@ export class SimulatedDisk {
             () => write(bytes, position, this.random.below(bytes.length + 1))
           )
         }),
+      writeNow: (bytes, position) => {
+        const length = this.random.chance(this.faults.shortWrite)
+          ? this.random.below(bytes.length) + 1
+          : bytes.length
+        const all = () => write(bytes, position, length)
+        const errors = { code: "EIO", chance: this.faults.writeError }
+        const code = this.meet(generation, "write", errors, all, () =>
+          write(bytes, position, this.random.below(bytes.length + 1))
+        )
+        // A process that is gone learns nothing: whatever is answered, nobody hears it.
+        if (code === "CRASHED") return bytes.length
+        if (code === undefined) return all()
+        return new FileFailed({ operation: "write", path, code, cause: new Error(code) })
+      },
       sync: Effect.suspend(() =>
         this.operation(
           generation,
