@@ -3,6 +3,15 @@ import { accounts } from "./postgres/0001_Accounts.ts"
 import { drops } from "./postgres/0002_Drops.ts"
 import { imports } from "./postgres/0003_Imports.ts"
 import { namedDrops } from "./postgres/0004_NamedDrops.ts"
+import { catalogue } from "./postgres/0006_Catalogue.ts"
+import { collections } from "./postgres/0007_Collections.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
-export const postgresMigrations: ReadonlyArray<PostgresMigration> = [accounts, drops, imports, namedDrops]
+export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
+  accounts,
+  drops,
+  imports,
+  namedDrops,
+  catalogue,
+  collections
+]

@@ -1,0 +1,33 @@
+/**
+ * State: none here; the last good list of each upstream, kept by whoever provides this port (Postgres).
+ * Messages: `newerThan`, `keep`. Limits: one copy an upstream.
+ * Restart policy: none; a copy that could not be kept is kept with the next fetch.
+ * In a crash nothing is lost that was kept.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** The store of copies cannot be asked. */
+export class CopiesUnavailable extends Schema.TaggedError<CopiesUnavailable>()("CopiesUnavailable", {
+  problem: Schema.String
+}) {}
+
+/** A list of models as the upstream sent it. */
+export interface CatalogueCopy {
+  readonly body: string
+  readonly fetchedAt: Date
+}
+
+/** Where the last good list of the upstream is kept, for restarts and for other processes. */
+export class CatalogueCopies extends Context.Service<
+  CatalogueCopies,
+  {
+    /** the copy that is kept, if it is newer than `than` (undefined: in any case) */
+    readonly newerThan: (
+      than: Date | undefined
+    ) => Effect.Effect<CatalogueCopy | undefined, CopiesUnavailable>
+    /** a newer copy stays */
+    readonly keep: (copy: CatalogueCopy) => Effect.Effect<void, CopiesUnavailable>
+  }
+>()("signalbox/llm/CatalogueCopies") {}

@@ -1,0 +1,27 @@
+/**
+ * State: none here; the upstream has the list of models, and whoever provides this port asks it.
+ * Messages: `fetch`, one at a time. Limits: one answer of at most `limits.catalogueBytes`, in `limits.catalogueFetchMillis`.
+ * Restart policy: none; the mirror of the catalogue tries again after a pause.
+ * In a crash nothing is lost.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** There is no list to be had from the upstream, or none that is of use; what was known before still counts. */
+export class CatalogueUnavailable extends Schema.TaggedError<CatalogueUnavailable>()("CatalogueUnavailable", {
+  problem: Schema.String
+}) {
+  override get message(): string {
+    return `the upstream's list of models: ${this.problem}`
+  }
+}
+
+/** Where the list of models comes from. */
+export class CatalogueSource extends Context.Service<
+  CatalogueSource,
+  {
+    /** the body of the upstream's `GET /models`, of at most `limits.catalogueBytes` */
+    readonly fetch: Effect.Effect<string, CatalogueUnavailable>
+  }
+>()("signalbox/llm/CatalogueSource") {}

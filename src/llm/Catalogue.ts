@@ -1,0 +1,114 @@
+import { Context, Effect, Layer } from "effect"
+import * as CatalogueMirror from "#actors/llm/CatalogueMirror.ts"
+import type { CatalogueUnavailable } from "#actors/llm/CatalogueSource.ts"
+import type { ListedModel } from "#streams/llm/UpstreamList.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
+import { markupPercentDefault } from "#schemas/llm/Markup.ts"
+import { AppConfig } from "#src/Config.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
+import { markupFactorOf, offeredModel, providerOf } from "./CataloguePrices.ts"
+import * as CatalogueTable from "./CatalogueTable.ts"
+import * as CatalogueUpstream from "./CatalogueUpstream.ts"
+import { MarkupDirectory } from "./MarkupDirectory.ts"
+
+/**
+ * The upstream's models with this server's prices, in memory. The list is fetched at the start and every 3 hours, and the
+ * last good one counts through an outage. Source: spec 1, GET /models; decisions, LLM (Models).
+ */
+export class Catalogue extends Context.Service<
+  Catalogue,
+  {
+    /** with the prices of this moment; a call keeps what it got at its admission */
+    readonly get: (id: string) => CatalogueModel | undefined
+    /** in the upstream's order */
+    readonly all: () => ReadonlyArray<CatalogueModel>
+    readonly status: () => CatalogueMirror.CatalogueStatus
+    readonly refresh: Effect.Effect<void, CatalogueUnavailable>
+  }
+>()("signalbox/llm/Catalogue") {
+  /** Over a source of lists and a store of copies. */
+  static readonly layerNoDeps = Layer.effect(
+    Catalogue,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const markups = yield* MarkupDirectory
+      const mirror = yield* CatalogueMirror.make({
+        refreshMillis: limits.catalogueRefreshMillis,
+        retryMinMillis: limits.catalogueRetryMinMillis,
+        retryMaxMillis: limits.catalogueRetryMaxMillis,
+        startMillis: limits.catalogueStartMillis
+      })
+      const offers = new Offers(mirror.current, (provider) => markups.get(provider)?.percent)
+      return Catalogue.of({
+        get: (id) => offers.get(id),
+        all: () => offers.all(),
+        status: mirror.status,
+        refresh: mirror.refresh
+      })
+    })
+  )
+
+  static readonly layer = this.layerNoDeps.pipe(
+    Layer.provide([CatalogueUpstream.layer, CatalogueTable.layer])
+  )
+}
+
+const percentDefault: Decimal.Decimal = { units: BigInt(markupPercentDefault), scale: 0 }
+
+interface Offer {
+  readonly listed: ListedModel
+  /** the percentage that is in the prices */
+  percent: Decimal.Decimal
+  model: CatalogueModel
+}
+
+/**
+ * Prices a model anew when it is asked for and its provider's markup is no more the one in its prices: so a change holds
+ * from the moment at which the markup is known here, and nobody has to be told.
+ */
+class Offers {
+  readonly #current: () => CatalogueMirror.MirroredList | undefined
+  readonly #percentOf: (provider: string) => Decimal.Decimal | undefined
+  #list: CatalogueMirror.MirroredList | undefined
+  #offers: ReadonlyMap<string, Offer> = new Map()
+
+  constructor(
+    current: () => CatalogueMirror.MirroredList | undefined,
+    percentOf: (provider: string) => Decimal.Decimal | undefined
+  ) {
+    this.#current = current
+    this.#percentOf = percentOf
+  }
+
+  get(id: string): CatalogueModel | undefined {
+    const offer = this.#offersNow().get(id)
+    return offer === undefined ? undefined : this.#priced(offer)
+  }
+
+  all(): ReadonlyArray<CatalogueModel> {
+    return Array.from(this.#offersNow().values(), (offer) => this.#priced(offer))
+  }
+
+  #offersNow(): ReadonlyMap<string, Offer> {
+    const list = this.#current()
+    if (list !== this.#list) {
+      this.#list = list
+      this.#offers = new Map(list?.models.map((listed) => [listed.id, this.#offer(listed)]))
+    }
+    return this.#offers
+  }
+
+  #offer(listed: ListedModel): Offer {
+    const percent = this.#percentOf(providerOf(listed.id)) ?? percentDefault
+    return { listed, percent, model: offeredModel(listed, markupFactorOf(percent)) }
+  }
+
+  #priced(offer: Offer): CatalogueModel {
+    const percent = this.#percentOf(offer.model.provider) ?? percentDefault
+    if (percent !== offer.percent && Decimal.compare(percent, offer.percent) !== 0) {
+      offer.model = offeredModel(offer.listed, markupFactorOf(percent))
+    }
+    offer.percent = percent
+    return offer.model
+  }
+}

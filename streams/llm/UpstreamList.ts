@@ -1,0 +1,165 @@
+import { Predicate, Result } from "effect"
+import * as Decimal from "#schemas/llm/Decimal.ts"
+
+/** A model as the upstream's list has it: its own prices, without anybody's markup. */
+export interface ListedModel {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  /** epoch seconds; 0 where the list does not say */
+  readonly created: number
+  /** tokens; 0 where the list does not say */
+  readonly contextLength: number
+  readonly maxCompletionTokens: number | null
+  readonly inputModalities: ReadonlyArray<string>
+  readonly outputModalities: ReadonlyArray<string>
+  readonly supportedParameters: ReadonlyArray<string>
+  readonly pricing: ListedPricing
+}
+
+export interface ListedPricing {
+  readonly prompt: Decimal.Decimal
+  readonly completion: Decimal.Decimal
+  readonly request: Decimal.Decimal
+  readonly image: Decimal.Decimal
+  readonly cacheRead: Decimal.Decimal | undefined
+  readonly cacheWrite: Decimal.Decimal | undefined
+  readonly reasoning: Decimal.Decimal | undefined
+  /** one of the four that the contract shows is -1: the model routes, and what it costs is known afterwards */
+  readonly isRouted: boolean
+  /** every price of the list is 0, those that the contract does not show as well */
+  readonly isFree: boolean
+}
+
+/** What one reading of an upstream's list gave. */
+export interface UpstreamList {
+  /** in the upstream's order */
+  readonly models: ReadonlyArray<ListedModel>
+  /** models that make no sense, or whose id came twice */
+  readonly leftOut: number
+  /** what is wrong with the first of them */
+  readonly firstFault: string | undefined
+}
+
+/**
+ * Reads the body of `GET /models` of an OpenRouter-shaped upstream. The failure says why the list as a whole is of no
+ * use: no JSON, no `data`, nothing in it, or more that makes no sense than that does.
+ */
+export const readUpstreamList = (text: string): Result.Result<UpstreamList, string> => {
+  const parsed = Result.try((): unknown => JSON.parse(text))
+  if (Result.isFailure(parsed)) return Result.fail("the list is not JSON")
+  const body = parsed.success
+  if (!Predicate.hasProperty(body, "data") || !Array.isArray(body.data)) {
+    return Result.fail("the list has no data array")
+  }
+  const entries: ReadonlyArray<unknown> = body.data
+  if (entries.length === 0) return Result.fail("the list is empty")
+  const models = new Map<string, ListedModel>()
+  let firstFault: string | undefined
+  for (const [index, entry] of entries.entries()) {
+    const read = readModel(entry)
+    const fault = Result.isFailure(read)
+      ? read.failure
+      : models.has(read.success.id)
+        ? "its id came before"
+        : undefined
+    if (Result.isSuccess(read) && fault === undefined) models.set(read.success.id, read.success)
+    else firstFault ??= `data[${index}]: ${fault}`
+  }
+  const leftOut = entries.length - models.size
+  return leftOut > models.size
+    ? Result.fail(`${leftOut} of the list's ${entries.length} models make no sense; ${firstFault}`)
+    : Result.succeed({ models: [...models.values()], leftOut, firstFault })
+}
+
+/** Printable, without spaces: an id is part of paths, and of the names that people type. */
+const idForm = /^[^\s\p{C}]{1,200}$/u
+
+/** Ids with this prefix are those of collections. Source: spec 1, Collection pseudo-model. */
+const collectionPrefix = "collection/"
+
+const readModel = (entry: unknown): Result.Result<ListedModel, string> => {
+  if (!Predicate.isObject(entry)) return Result.fail("no object")
+  const { architecture, id, pricing, top_provider: provider } = entry as Fields
+  if (!Predicate.isString(id) || !idForm.test(id) || id.startsWith(collectionPrefix)) {
+    return Result.fail("no usable id")
+  }
+  const prices = readPricing(pricing)
+  if (Result.isFailure(prices)) return Result.fail(`${id}: ${prices.failure}`)
+  const { input_modalities: input, output_modalities: output } = fieldsOf(architecture)
+  const { context_length: providerContext, max_completion_tokens: completion } = fieldsOf(provider)
+  const { context_length: context, created, description, name, supported_parameters } = entry as Fields
+  return Result.succeed({
+    id,
+    name: textOf(name) || id,
+    description: textOf(description),
+    created: countOf(created) ?? 0,
+    contextLength: countOf(context) ?? countOf(providerContext) ?? 0,
+    maxCompletionTokens: countOf(completion) || null,
+    inputModalities: wordsOf(input) ?? ["text"],
+    outputModalities: wordsOf(output) ?? ["text"],
+    supportedParameters: wordsOf(supported_parameters) ?? [],
+    pricing: prices.success
+  })
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const fieldsOf = (value: unknown): Fields => (Predicate.isObject(value) ? (value as Fields) : {})
+
+const textOf = (value: unknown): string => (Predicate.isString(value) ? value : "")
+
+const countOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined
+
+const wordsOf = (value: unknown): ReadonlyArray<string> | undefined =>
+  Array.isArray(value) ? value.filter(Predicate.isString) : undefined
+
+/** USD per token, per request or per image above which a price is a mistake: the dearest token today costs 0.0006. */
+const priceMax: Decimal.Decimal = { units: 1_000n, scale: 0 }
+
+const routed: Decimal.Decimal = { units: -1n, scale: 0 }
+
+/** Not a price but a share that prices already have in them. */
+const discount = "discount"
+
+/** Prices beside the base ones, such as those of long prompts: lists of objects. */
+const overrides = "overrides"
+
+const readPricing = (pricing: unknown): Result.Result<ListedPricing, string> => {
+  if (!Predicate.isObject(pricing)) return Result.fail("no pricing")
+  const prices = new Map<string, Decimal.Decimal>()
+  for (const [name, value] of Object.entries(pricing)) {
+    if (name === discount || name === overrides || value === null) continue
+    const price = readPrice(value)
+    if (price === undefined) return Result.fail(`pricing.${name} is no price`)
+    prices.set(name, price)
+  }
+  const prompt = prices.get("prompt")
+  const completion = prices.get("completion")
+  if (prompt === undefined || completion === undefined) return Result.fail("no price of tokens")
+  const request = prices.get("request") ?? Decimal.zero
+  const image = prices.get("image") ?? Decimal.zero
+  return Result.succeed({
+    prompt,
+    completion,
+    request,
+    image,
+    cacheRead: prices.get("input_cache_read"),
+    cacheWrite: prices.get("input_cache_write"),
+    reasoning: prices.get("internal_reasoning"),
+    isRouted: [prompt, completion, request, image].some((price) => price.units < 0n),
+    isFree: [...prices.values()].every((price) => price.units === 0n)
+  })
+}
+
+/** Decimal text or a JSON number; below 0 only -1, which says that the price is not known beforehand. */
+const readPrice = (value: unknown): Decimal.Decimal | undefined => {
+  const price = Predicate.isString(value)
+    ? Decimal.parse(value)
+    : Predicate.isNumber(value)
+      ? Decimal.fromNumber(value)
+      : undefined
+  if (price === undefined || Decimal.compare(price, priceMax) > 0) return undefined
+  return price.units < 0n && Decimal.compare(price, routed) !== 0 ? undefined : price
+}
