@@ -6,6 +6,7 @@ import { Connection } from "./Connection.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
+import { sandboxUpstream } from "./SandboxUpstreamCommand.ts"
 import { sites } from "./SitesCommand.ts"
 import { status } from "./StatusCommand.ts"
 import { users } from "./UsersCommand.ts"
@@ -16,7 +17,7 @@ import { users } from "./UsersCommand.ts"
  */
 const signalbox = Command.make("signalbox").pipe(
   Command.withDescription("Manage a Signalbox server"),
-  Command.withSubcommands([status, users, keys, sites, importCommand, rebuildCommand])
+  Command.withSubcommands([status, users, keys, sites, importCommand, rebuildCommand, sandboxUpstream])
 )
 
 signalbox.pipe(

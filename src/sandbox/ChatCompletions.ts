@@ -1,0 +1,107 @@
+import { type Answer, answerOf } from "./Answer.ts"
+import { type Call, onEnd, refuse, sendJson, type Shared } from "./Call.ts"
+import { BadRequest, type ChatRequest, parseChatRequest } from "./ChatRequest.ts"
+import { ChatStream } from "./ChatStream.ts"
+import type { Behaviour, SandboxModel } from "./SandboxModel.ts"
+import { type PromptSize, sizeOf, type Usage, usageOf } from "./Tokens.ts"
+import { completionJson, deltasOf, type Named, type Refusal } from "./Wire.ts"
+
+/** What the sandbox knows of a call before it answers. */
+export interface Prepared {
+  readonly shared: Shared
+  readonly call: Call
+  readonly request: ChatRequest
+  readonly model: SandboxModel
+  readonly named: Named
+  readonly size: PromptSize
+  readonly answer: Answer
+  /** JSON texts, each one token */
+  readonly deltas: ReadonlyArray<string>
+}
+
+const raw = (message: string) => ({ provider_name: "Sandbox", raw: message })
+
+const refusals: { readonly [B in Behaviour]?: Refusal } = {
+  fail: { status: 500, message: "Internal Server Error" },
+  limit: {
+    status: 429,
+    message: "Provider returned error",
+    metadata: raw("The sandbox is rate-limited; please retry shortly"),
+    retryAfterSeconds: 1
+  },
+  "limit-silently": {
+    status: 429,
+    message: "Provider returned error",
+    metadata: raw("The sandbox is rate-limited")
+  },
+  "refuse-payment": {
+    status: 402,
+    message: "Insufficient credits. Add more at the sandbox, which sells none"
+  },
+  embed: { status: 400, message: "This model makes embeddings; ask /embeddings" }
+}
+
+const refusalOf = (model: SandboxModel, request: ChatRequest, size: PromptSize): Refusal | undefined => {
+  const known = refusals[model.behaviour]
+  if (known !== undefined) return known
+  if (model.behaviour === "break" && !request.stream) {
+    return { status: 502, message: "The sandbox broke off while it generated" }
+  }
+  if (size.images > 0 && !model.seesImages) {
+    return { status: 404, message: "No endpoints found that support image input" }
+  }
+  if (request.tools.length > 0 && !model.callsTools) {
+    return { status: 404, message: "No endpoints found that support tool use" }
+  }
+  return size.promptTokens > model.contextLength
+    ? {
+        status: 400,
+        message:
+          `This endpoint's maximum context length is ${model.contextLength} tokens. ` +
+          `However, you requested about ${size.promptTokens} tokens`
+      }
+    : undefined
+}
+
+/** `POST /chat/completions`. Throws `BadRequest`. */
+export const completeChat = (shared: Shared, call: Call): void => {
+  const request = parseChatRequest(call.body)
+  const model = shared.models.get(request.model)
+  if (model === undefined) throw new BadRequest(`${request.model} is not a valid model ID`)
+  const size = sizeOf(request, model)
+  const refusal = refusalOf(model, request, size)
+  if (refusal !== undefined) {
+    shared.account.failed(model.id)
+    return refuse(call.response, refusal)
+  }
+  const answer = answerOf(model, request, call.digest)
+  const named = { id: `gen-${call.digest.slice(0, 24)}`, model: model.id }
+  const prepared: Prepared = { shared, call, request, model, named, size, answer, deltas: deltasOf(answer) }
+  if (model.behaviour === "stall") return stall(prepared)
+  if (request.stream) new ChatStream(prepared).begin()
+  else answerWhole(prepared)
+}
+
+/** What a call took that has come so far. */
+export const usageAfter = ({ answer, model, size }: Prepared, tokens: number): Usage =>
+  usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
+
+/** The head of an answer and nothing more, until the client has had enough. */
+const stall = ({ call, model, request, shared }: Prepared): void => {
+  const type = request.stream ? "text/event-stream" : "application/json"
+  call.response.writeHead(200, { "Content-Type": type })
+  call.response.flushHeaders()
+  onEnd(call.response, () => shared.account.failed(model.id))
+}
+
+const answerWhole = (prepared: Prepared): void => {
+  const { answer, call, deltas, model, named, request, shared } = prepared
+  const usage = usageAfter(prepared, deltas.length)
+  onEnd(call.response, (isAborted) => shared.account.served(model.id, usage, isAborted))
+  const send = (): void => sendJson(call.response, 200, completionJson(named, answer, usage, model.behaviour))
+  const words = request.play.wordMillis ?? model.wordMillis ?? 0
+  const millis = (request.play.firstWordMillis ?? 0) + words * deltas.length
+  if (millis === 0) return send()
+  const timer = setTimeout(send, millis)
+  call.response.once("close", () => clearTimeout(timer))
+}

@@ -1,0 +1,72 @@
+import { type Prepared, usageAfter } from "./ChatCompletions.ts"
+import { onEnd } from "./Call.ts"
+import { done, Frames } from "./Wire.ts"
+
+/** Words that a model says before it breaks off. */
+const wordsBeforeBreak = 5
+
+const eventStream = [
+  ["Content-Type", "text/event-stream"],
+  ["Cache-Control", "no-cache"]
+].flat()
+
+/** A streamed answer, word by word at its pace. A client that does not read is waited for; one that goes ends it. */
+export class ChatStream {
+  private readonly prepared: Prepared
+  private readonly frames: Frames
+  private readonly wordMillis: number
+  /** words that are on their way: what an aborted call pays for */
+  private sent = 0
+  /** at which the next word is due, on the clock of `performance.now` */
+  private dueAt = 0
+  private timer: NodeJS.Timeout | undefined
+  private hasEnded = false
+
+  constructor(prepared: Prepared) {
+    this.prepared = prepared
+    this.frames = new Frames(prepared.named)
+    this.wordMillis =
+      prepared.request.play.wordMillis ?? prepared.model.wordMillis ?? prepared.shared.wordMillis
+  }
+
+  begin(): void {
+    const { call, model, request, shared } = this.prepared
+    onEnd(call.response, (isAborted) => {
+      this.hasEnded = true
+      clearTimeout(this.timer)
+      shared.account.served(model.id, usageAfter(this.prepared, this.sent), isAborted)
+    })
+    call.response.writeHead(200, eventStream)
+    call.response.flushHeaders()
+    this.dueAt = performance.now() + (request.play.firstWordMillis ?? 0)
+    this.go()
+  }
+
+  /** Says what is due, then waits for what is next. */
+  private readonly go = (): void => {
+    const { deltas, model, request } = this.prepared
+    const most = model.behaviour === "break" ? wordsBeforeBreak : deltas.length
+    for (;;) {
+      if (this.hasEnded) return
+      if (this.sent >= Math.min(deltas.length, most)) return this.end()
+      const waitMillis = this.dueAt - performance.now()
+      if (waitMillis > 0.5) return void (this.timer = setTimeout(this.go, waitMillis))
+      const delta = deltas[this.sent++] ?? "{}"
+      this.dueAt += this.wordMillis
+      const isTaken = this.prepared.call.response.write(this.frames.delta(delta, request.play.stamp))
+      if (!isTaken) return void this.prepared.call.response.once("drain", this.go)
+    }
+  }
+
+  private end(): void {
+    const { answer, call, model } = this.prepared
+    if (model.behaviour === "break") {
+      call.response.end(this.frames.error(502, "The sandbox broke off while it generated"))
+      return
+    }
+    const usage = usageAfter(this.prepared, this.sent)
+    call.response.end(
+      this.frames.finish(answer.finishReason) + this.frames.usage(usage, model.behaviour) + done
+    )
+  }
+}
