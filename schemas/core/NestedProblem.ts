@@ -56,6 +56,16 @@ export class NestedNotFound extends Schema.Error<NestedNotFound>("NestedNotFound
   }
 }
 
+export class NestedConflict extends Schema.Error<NestedConflict>("NestedConflict")(body, {
+  httpApiStatus: 409,
+  description: "Already taken, or at odds with what is there"
+}) {
+  readonly _tag = "NestedConflict"
+  static of(message: string, code: string, param: string | null = null): NestedConflict {
+    return new NestedConflict({ error: { message, type: "conflict_error", code, param } })
+  }
+}
+
 export class NestedPayloadTooLarge extends Schema.Error<NestedPayloadTooLarge>("NestedPayloadTooLarge")(
   body,
   {
