@@ -14,7 +14,7 @@ import { readWhole } from "./WholeFile.ts"
  *
  * The segments know nothing of this, so the rules for what is torn and what is damage there stay as they are. Here
  * nothing is damage: a file is good up to the first frame that is not, and what an earlier batch left behind lies below
- * the segments' end, or does not join on.
+ * the segments' end.
  */
 export interface WriteThrough {
   /** Once it returns undefined the records are in the kernel's hands; otherwise none of them counts. */
@@ -143,15 +143,13 @@ const recover = Effect.fnUntraced(function* (
   yield* segments.append(seal(bytes, stamp))
 })
 
-/** The frames at the start of a file, each of which joins on to the one before it. */
+/** The whole frames at the start of a file: those of its batch, and perhaps some of a batch before, which are below it. */
 const framesOf = (content: Uint8Array, logId: bigint): ReadonlyArray<Frame> => {
   const frames: Array<Frame> = []
   let at = 0
   for (;;) {
     const frame = frameAt(content, at, logId)
-    const last = frames.at(-1)
     if (frame === undefined) return frames
-    if (last !== undefined && frame.baseOffset !== last.baseOffset + last.count) return frames
     frames.push(frame)
     at += frame.bytes.length
   }

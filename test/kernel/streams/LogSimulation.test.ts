@@ -15,6 +15,12 @@ class Model {
   readonly kept = new Map<number, string>()
   /** every record ever handed to the log */
   readonly offered = new Set<string>()
+  /** appended with write-through, and not failed since: a killed process leaves each of them behind */
+  readonly handed = new Set<string>()
+  /** refused by an acknowledgement, and no record acknowledged since */
+  readonly refused = new Set<string>()
+  /** not in the log when a process opened it, or refused before another was acknowledged: never to be seen again */
+  readonly gone = new Set<string>()
   /** what must never happen, in words: an acknowledgement that throws would take the log's side down with it */
   readonly violations: Array<string> = []
   acknowledged = 0
@@ -27,8 +33,15 @@ class Model {
     return record
   }
 
+  refuse(record: string): void {
+    this.handed.delete(record)
+    this.refused.add(record)
+  }
+
   acknowledge(offset: number, record: string): void {
     this.acknowledged++
+    for (const refused of this.refused) this.gone.add(refused)
+    this.refused.clear()
     const before = this.kept.get(offset)
     assert.isTrue(
       before === undefined || before === record,
@@ -41,7 +54,12 @@ class Model {
 const bytesOf = (record: string): Uint8Array => Buffer.from(record, "latin1")
 const textOf = (payload: Uint8Array): string => Buffer.from(payload).toString("latin1")
 
-const append = (log: DurableLog.DurableLog, model: Model, random: SeededRandom): void => {
+const append = (
+  log: DurableLog.DurableLog,
+  model: Model,
+  random: SeededRandom,
+  isOver: () => boolean
+): void => {
   const records = Array.from({ length: random.chance(0.7) ? 1 : 1 + random.below(4) }, () =>
     model.offer(random)
   )
@@ -50,6 +68,7 @@ const append = (log: DurableLog.DurableLog, model: Model, random: SeededRandom):
     if (++called > 1) model.violations.push("an acknowledgement was called twice")
     if (error?.cause instanceof FileFailed && error.cause.code === "DEFECT")
       model.violations.push(String(error.cause.cause))
+    if (error !== undefined) for (const record of records) model.refuse(record)
     if (error !== undefined) model.failed++
     else if (typeof first !== "number") model.violations.push("a refused record was acknowledged")
     else records.forEach((record, index) => model.acknowledge(first + index, record))
@@ -58,10 +77,17 @@ const append = (log: DurableLog.DurableLog, model: Model, random: SeededRandom):
     records.length === 1
       ? log.append(bytesOf(records[0] ?? ""), done)
       : log.appendAll(records.map(bytesOf), done)
+  // Nobody outside has heard of what was handed over in the instant of the crash.
+  if (typeof first === "number" && !isOver()) for (const record of records) model.handed.add(record)
 }
 
 /** Reads the whole log as a new process finds it. */
-const verify = Effect.fnUntraced(function* (log: DurableLog.DurableLog, model: Model, random: SeededRandom) {
+const verify = Effect.fnUntraced(function* (
+  log: DurableLog.DurableLog,
+  model: Model,
+  random: SeededRandom,
+  isWriteThrough = false
+) {
   const consumer = log.consumer("sink")
   const first = log.stats().firstOffset
   assert.isAtMost(first, consumer.committed(), "records that the sink has not got were removed")
@@ -79,6 +105,7 @@ const verify = Effect.fnUntraced(function* (log: DurableLog.DurableLog, model: M
       assert.strictEqual(record.offset, offset, "a gap")
       assert.isTrue(model.offered.has(text), `a record that nobody appended: ${text}`)
       assert.isFalse(seen.has(text), `a record came twice: ${text}`)
+      assert.isFalse(model.gone.has(text), `a record came back: ${text}`)
       assert.strictEqual(text, model.kept.get(offset) ?? text, "an acknowledged record has changed")
       model.kept.set(offset, text)
       seen.add(text)
@@ -86,6 +113,12 @@ const verify = Effect.fnUntraced(function* (log: DurableLog.DurableLog, model: M
     }
   }
   for (const kept of model.kept.keys()) assert.isBelow(kept, offset, "an acknowledged record is gone")
+  const present = new Set(model.kept.values())
+  for (const record of model.offered) if (!present.has(record)) model.gone.add(record)
+  model.refused.clear()
+  if (!isWriteThrough) return
+  for (const record of model.handed) assert.isTrue(present.has(record), `the killed process lost ${record}`)
+  model.handed.clear()
 })
 
 const options: DurableLog.LogOptions = {
@@ -98,9 +131,9 @@ const options: DurableLog.LogOptions = {
 }
 
 /** Opens however often it takes; only what a retry can cure may stand in the way. */
-const openLog = Effect.gen(function* () {
+const openLog = Effect.fnUntraced(function* (writeThrough: boolean) {
   for (;;) {
-    const opened = yield* Effect.result(DurableLog.open(options))
+    const opened = yield* Effect.result(DurableLog.open({ ...options, writeThrough }))
     if (Result.isSuccess(opened)) return opened.success
     if (opened.failure._tag !== "LogUnavailable") return yield* opened.failure
   }
@@ -142,7 +175,7 @@ const drive = Effect.fnUntraced(function* (
   const steps = random.below(random.chance(0.3) ? 3 : 25)
   for (let step = 0; step < steps; step++) {
     const burst = 1 + random.below(4)
-    for (let i = 0; i < burst; i++) append(log, model, random)
+    for (let i = 0; i < burst; i++) append(log, model, random, isOver)
     const turns = random.below(12)
     for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
     // A crashed process does nothing more, and nobody waits for it.
@@ -156,7 +189,8 @@ const live = Effect.fnUntraced(function* (
   disk: SimulatedDisk,
   model: Model,
   sink: SinkModel,
-  random: SeededRandom
+  random: SeededRandom,
+  isWriteThrough: boolean
 ) {
   sink.faultChance = random.chance(0.5) ? 0.4 : 0
   // Beyond the batcher's patience at times.
@@ -173,8 +207,8 @@ const live = Effect.fnUntraced(function* (
     })
   }
   const work = Effect.gen(function* () {
-    const log = yield* openLog
-    yield* verify(log, model, random).pipe(
+    const log = yield* openLog(isWriteThrough)
+    yield* verify(log, model, random, isWriteThrough).pipe(
       Effect.retry({ while: (error) => error._tag === "LogUnavailable" })
     )
     yield* startBatcher(log, sink, random)
@@ -193,7 +227,10 @@ const live = Effect.fnUntraced(function* (
   assert.deepStrictEqual(model.violations, [])
   if (end === "crashed") totals.crashes++
   if (random.chance(0.5)) disk.restartProcess()
-  else disk.restartMachine()
+  else {
+    disk.restartMachine()
+    model.handed.clear()
+  }
   if (random.chance(0.05)) disk.damage("log/sink.checkpoint")
 })
 
@@ -202,13 +239,14 @@ const settle = Effect.fnUntraced(function* (
   disk: SimulatedDisk,
   model: Model,
   sink: SinkModel,
-  random: SeededRandom
+  random: SeededRandom,
+  isWriteThrough: boolean
 ) {
   sink.faultChance = 0
   sink.maxMillis = 0
   disk.faults = noFaults
-  const log = yield* openLog
-  yield* verify(log, model, random)
+  const log = yield* openLog(isWriteThrough)
+  yield* verify(log, model, random, isWriteThrough)
   const batcher = yield* startBatcher(log, sink, random)
   const end = log.durableOffset()
   yield* Effect.raceFirst(batcher.flushTo(end), Effect.forever(TestClock.adjust(20)))
@@ -217,40 +255,52 @@ const settle = Effect.fnUntraced(function* (
   for (const [offset, row] of sink.rows) assert.strictEqual(row, model.kept.get(offset), `row ${offset}`)
 })
 
-const totals = { offered: 0, acknowledged: 0, failed: 0, crashes: 0, rows: 0 }
+const noTotals = { offered: 0, acknowledged: 0, failed: 0, crashes: 0, rows: 0 }
 
-const simulate = (random: SeededRandom, seed: number): Effect.Effect<void, unknown> =>
-  Effect.gen(function* () {
-    const disk = new SimulatedDisk(random)
-    const model = new Model()
-    const sink = new SinkModel(random)
-    const lives = 1 + random.below(5)
-    for (let life = 0; life < lives; life++) yield* live(disk, model, sink, random)
-    const last = Effect.scoped(settle(disk, model, sink, random))
-    yield* Effect.provideService(last, LogFiles, disk.mount())
-    totals.offered += model.offered.size
-    totals.acknowledged += model.acknowledged
-    totals.failed += model.failed
-    totals.rows += sink.rows.size
-  }).pipe(
-    Random.withSeed(seed),
-    // A clock of its own: what crashed processes left asleep must not go on in the next seed.
-    Effect.provide(TestClock.layer())
-  )
+let totals = { ...noTotals }
+
+const simulate =
+  (isWriteThrough: boolean) =>
+  (random: SeededRandom, seed: number): Effect.Effect<void, unknown> =>
+    Effect.gen(function* () {
+      const disk = new SimulatedDisk(random)
+      const model = new Model()
+      const sink = new SinkModel(random)
+      const lives = 1 + random.below(5)
+      for (let life = 0; life < lives; life++) yield* live(disk, model, sink, random, isWriteThrough)
+      const last = Effect.scoped(settle(disk, model, sink, random, isWriteThrough))
+      yield* Effect.provideService(last, LogFiles, disk.mount())
+      totals.offered += model.offered.size
+      totals.acknowledged += model.acknowledged
+      totals.failed += model.failed
+      totals.rows += sink.rows.size
+    }).pipe(
+      Random.withSeed(seed),
+      // A clock of its own: what crashed processes left asleep must not go on in the next seed.
+      Effect.provide(TestClock.layer())
+    )
+
+/** A simulation in which hardly anything succeeds, fails or crashes proves nothing. */
+const provesSomething = Effect.sync(() => {
+  const said = JSON.stringify(totals)
+  assert.isAbove(totals.acknowledged, totals.offered / 4, said)
+  assert.isAbove(totals.rows, totals.acknowledged / 2, said)
+  assert.isAbove(totals.failed, totals.offered / 100, said)
+  assert.isAbove(totals.crashes, 0, said)
+  totals = { ...noTotals }
+})
 
 describe("the durable log under seeded faults", () => {
   it.effect(
     "keeps every acknowledged record once and in order, and brings each into the sink exactly once",
-    () =>
-      Effect.gen(function* () {
-        yield* forSeeds(1000, simulate)
-        // A simulation in which hardly anything succeeds, fails or crashes proves nothing.
-        assert.isAbove(totals.acknowledged, totals.offered / 4, JSON.stringify(totals))
-        assert.isAbove(totals.rows, totals.acknowledged / 2, JSON.stringify(totals))
-        assert.isAbove(totals.failed, totals.offered / 100, JSON.stringify(totals))
-        assert.isAbove(totals.crashes, 0, JSON.stringify(totals))
-      }),
+    () => Effect.andThen(forSeeds(1000, simulate(false)), provesSomething),
     // Minutes when SIMULATION_RUNS asks for thousands.
+    600_000
+  )
+
+  it.effect(
+    "with write-through keeps, besides, every record that a killed process had appended, acknowledged or not",
+    () => Effect.andThen(forSeeds(1000, simulate(true)), provesSomething),
     600_000
   )
 
@@ -273,7 +323,7 @@ describe("the durable log under seeded faults", () => {
           yield* Deferred.await(crashed)
         }).pipe(Scope.provide(scope), Effect.provideService(LogFiles, disk.mount()))
         disk.restartMachine()
-        yield* Effect.scoped(Effect.flatMap(openLog, (log) => verify(log, model, random))).pipe(
+        yield* Effect.scoped(Effect.flatMap(openLog(false), (log) => verify(log, model, random))).pipe(
           Effect.provideService(LogFiles, disk.mount())
         )
       })
