@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Starts the command line with a Node that can: this one, or the one that the set-up fetched into .runtime/.
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import process from "node:process"
@@ -17,7 +17,9 @@ if (!isEnough && !existsSync(packaged)) {
   process.exit(69)
 }
 const node = isEnough ? process.execPath : packaged
-const { status, signal } = spawnSync(node, [join(here, "main.ts"), ...process.argv.slice(2)], {
-  stdio: "inherit"
+const child = spawn(node, [join(here, "main.ts"), ...process.argv.slice(2)], { stdio: "inherit" })
+// What is to end this process ends the child, and this process with it.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+child.on("close", (status, signal) => {
+  process.exitCode = status ?? (signal === "SIGINT" ? 130 : 1)
 })
-process.exitCode = status ?? (signal === "SIGINT" ? 130 : 1)
