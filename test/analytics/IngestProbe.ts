@@ -92,6 +92,10 @@ const request = (
       bytes,
       {
         aborted: false,
+        stream: () => {
+          throw new Error("events are not answered in pieces")
+        },
+        onAbort: () => undefined,
         send: (status, sent, answer = "") => {
           const text = typeof answer === "string" ? answer : Buffer.from(answer).toString()
           if (isAnswered) throw new Error("answered twice")

@@ -4,6 +4,7 @@ import { ClientAbort } from "effect/http/HttpServerError"
 import type { UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "./ClientAddress.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
+import { setTimerBack } from "./NativeTimer.ts"
 import type { Discarded, RequestBody } from "./RequestBody.ts"
 import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
 
@@ -153,8 +154,8 @@ export class Exchange implements Watched {
 
   check(nowMillis: number): void {
     if (nowMillis - this.blockedSince >= this.state.limits.stalledReaderMillis) this.reset()
-    // Sets uWebSockets.js's own timer of 10 s back: the limit is ours. A paused socket has no timer.
-    else if (this.body?.isDeaf !== true) this.response.resume()
+    // A paused socket has no timer.
+    else if (this.body?.isDeaf !== true) setTimerBack(this.response)
   }
 
   private send(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {

@@ -1,4 +1,4 @@
-/** The answers that the front gives itself, before or instead of the app: flat `{"error": "..."}` JSON. */
+/** An answer that the front gives itself, before or instead of the app: flat `{"error": "..."}` JSON where not said otherwise. */
 export interface FrontAnswer {
   readonly status: number
   readonly body: string
@@ -13,6 +13,35 @@ export const bodyTooLarge = answer(413, "Request body too large")
 export const failed = answer(500, "Internal server error")
 export const overloaded = answer(503, "Too much is arriving at once; try again")
 export const starting = answer(503, "Starting")
+
+/** The answers that the front gives in place of a hot route. */
+export interface HotFailures {
+  readonly badRequest: FrontAnswer
+  readonly methodNotAllowed: FrontAnswer
+  readonly bodyTooLarge: FrontAnswer
+  readonly failed: FrontAnswer
+  readonly overloaded: FrontAnswer
+}
+
+const flat: HotFailures = { badRequest, methodNotAllowed, bodyTooLarge, failed, overloaded }
+
+const nestedAs = (like: FrontAnswer, type: string, code: string | null): FrontAnswer => {
+  const { error: message }: { readonly error: string } = JSON.parse(like.body)
+  return { status: like.status, body: JSON.stringify({ error: { message, type, code, param: null } }) }
+}
+
+/** Types and codes: decisions, Common. */
+const nested: HotFailures = {
+  badRequest: nestedAs(badRequest, "invalid_request_error", null),
+  methodNotAllowed: nestedAs(methodNotAllowed, "invalid_request_error", null),
+  bodyTooLarge: nestedAs(bodyTooLarge, "invalid_request_error", "payload_too_large"),
+  failed: nestedAs(failed, "server_error", "internal_error"),
+  overloaded: nestedAs(overloaded, "server_error", "overloaded")
+}
+
+/** In the family of errors that the route belongs to. */
+export const failuresOf = (errors: "flat" | "nested" | undefined): HotFailures =>
+  errors === "nested" ? nested : flat
 
 /** For a status that the app's failure led to; undefined where the app has said nothing wrong. */
 export const forStatus = (status: number): FrontAnswer | undefined => byStatus.get(status)

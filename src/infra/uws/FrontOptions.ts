@@ -16,6 +16,8 @@ export interface FrontLimits {
   readonly slowUploadWindowMillis: number
   /** a client that takes nothing of its answer for this long is dropped */
   readonly stalledReaderMillis: number
+  /** as `stalledReaderMillis`, for the streamed answers of hot routes */
+  readonly stalledStreamMillis: number
   /** bytes of a body held in memory before the client is made to wait */
   readonly bodyHighWaterBytes: number
   /** bytes of all unfinished bodies of hot routes together; above it 503 */
@@ -46,6 +48,8 @@ export const defaultLimits: FrontLimits = {
   minUploadBytesPerSecond: 1024,
   slowUploadWindowMillis: 10_000,
   stalledReaderMillis: 10_000,
+  // A model's answer is dear and its readers are slow on purpose: people scroll, laptops sleep a moment.
+  stalledStreamMillis: 60_000,
   bodyHighWaterBytes: 256 * 1024,
   hotBodiesBytes: 128 * 1024 * 1024,
   lingerBytes: 16 * 1024 * 1024,

@@ -24,3 +24,12 @@ const isSafeName = (name: string): boolean => {
 
 /** A header of a hot answer is left out where it could end the line, or where the front writes it. */
 export const isWritable = (name: string, value: string): boolean => isSafeName(name) && isHeaderValue(value)
+
+/** Calls a listener; what it throws is reported and harms nobody else. */
+export const attempt = (listener: () => void, context: HotContext): void => {
+  try {
+    listener()
+  } catch (defect) {
+    context.report(defect)
+  }
+}

@@ -23,23 +23,27 @@ export interface HotReply {
    */
   send(status: number, headers: ReadonlyArray<readonly [string, string]>, body?: string | Uint8Array): void
   /**
-   * Begins an answer whose body comes piece by piece, instead of `send`; the head is written with the first piece or at
-   * the end of this turn. After an abort a stream that takes everything and sends nothing.
+   * Begins an answer whose body comes piece by piece, instead of `send`; the head is written with the first piece. After
+   * an abort or another answer a stream that takes everything and sends nothing. A client that takes nothing for
+   * `stalledStreamMillis` while something waits for it is dropped.
    */
   stream(status: number, headers: ReadonlyArray<readonly [string, string]>): HotStream
   /** Called once, when the client goes away before the answer is complete; at once if it has gone already. */
   onAbort(listener: () => void): void
 }
 
-/** The body of a streamed answer. After an abort every call is a no-op. */
+/** The body of a streamed answer. What is written in one turn leaves together. After an abort every call is a no-op. */
 export interface HotStream {
-  /** Answers false where the client does not keep up: what was given is kept, and `onDrain` tells when to go on. */
+  /**
+   * Answers false where the client does not keep up: what was given is kept, and `onDrain` tells when to go on. Bytes
+   * must not change afterwards.
+   */
   write(piece: string | Uint8Array): boolean
   /** Called each time after a `write` answered false and the socket has taken everything. One listener. */
   onDrain(listener: () => void): void
   /** The last piece, if any, and the end of the answer. */
   end(piece?: string | Uint8Array): void
-  /** bytes that were given and have not left for the socket */
+  /** bytes that were given and have not left for the socket; up to 16 KB of small pieces may go unseen until the next */
   readonly bufferedBytes: number
 }
 
@@ -57,6 +61,8 @@ export interface HotRoute {
   readonly headers: ReadonlyArray<string>
   /** "open" lets every origin read the answer, "configured" only the front's `corsOrigins`. The front answers OPTIONS */
   readonly cors: "open" | "configured"
+  /** the shape of the answers that the front gives in the route's place (400, 405, 413, 500, 503); "flat" when absent */
+  readonly errors?: "flat" | "nested"
   /** `body` is only valid until the handler returns: copy what must outlive it. A throw is answered 500 */
   handle(request: HotRequest, body: Uint8Array, reply: HotReply): void
 }

@@ -23,7 +23,8 @@ export const make = (
 ): Effect.Effect<HttpServer.HttpServer["Service"], ServeError, Scope.Scope> =>
   Effect.gen(function* () {
     const limits = limitsOf(options)
-    const hot: NodeHotContext = { ...context, limits, clientAddress: ClientAddress.make(options.trustProxy) }
+    const clientAddress = ClientAddress.make(options.trustProxy)
+    const hot: NodeHotContext = { ...context, limits, clientAddress, streaming: new WeakSet() }
     const nodeServer = new NodeFrontServer(hot)
     // Added first, so that it runs last.
     yield* Effect.addFinalizer(() => Effect.sync(() => nodeServer.closeAllConnections()))

@@ -1,6 +1,6 @@
 import { type IncomingMessage, Server, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { type FrontAnswer, jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
+import { type FrontAnswer, failuresOf, jsonType, notFound } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
 import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
 import { statusLine } from "./StatusLine.ts"
@@ -98,16 +98,21 @@ export class NodeFrontServer extends Server {
     if (method === "OPTIONS") {
       const wanted = String(request.headers["access-control-request-headers"] ?? "")
       response.writeHead(204, cors.preflight(there.cors, origin, wanted, allow).flat()).end()
-    } else answer(response, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)])
+    } else {
+      const { methodNotAllowed } = failuresOf(there.errors)
+      answer(response, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)])
+    }
     return true
   }
 
   /**
    * A socket without activity for `stalledReaderMillis`, or for `keepAliveMillis` between requests. A quiet handler is
-   * no reason to drop a client; a client that takes nothing is.
+   * no reason to drop a client; a client that takes nothing is. Streamed answers of hot routes have a limit of their own.
    */
   private idle(socket: Socket): void {
-    if (!this.inFlight.has(socket) || socket.writableLength > 0) socket.destroy()
+    const flight = this.inFlight.get(socket)
+    if (flight !== undefined && this.hot.streaming.has(flight.response)) return
+    if (flight === undefined || socket.writableLength > 0) socket.destroy()
   }
 
   private sweep(): void {

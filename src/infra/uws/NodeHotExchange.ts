@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { canonicalAddress, type ClientAddress } from "./ClientAddress.ts"
-import { bodyTooLarge, failed, jsonType, overloaded, retrySoon } from "./FrontAnswer.ts"
+import { failuresOf, type HotFailures, jsonType, retrySoon } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
-import { type HotContext, isWritable } from "./HotAnswer.ts"
-import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
+import { attempt, type HotContext, isWritable } from "./HotAnswer.ts"
+import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
+import { NodeStream } from "./NodeStream.ts"
+import { deadStream } from "./PieceStream.ts"
 import { statusLine } from "./StatusLine.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
@@ -12,6 +14,8 @@ type Headers = ReadonlyArray<readonly [string, string]>
 export interface NodeHotContext extends HotContext {
   readonly limits: FrontLimits
   readonly clientAddress: ClientAddress
+  /** answers that come in pieces and have not ended */
+  readonly streaming: WeakSet<ServerResponse>
 }
 
 /** The path and what follows its `?`, of a request target in origin or absolute form. */
@@ -38,6 +42,8 @@ export class NodeHotExchange implements HotRequest, HotReply {
   private takenBytes = 0
   private isRefused = false
   private isAnswered = false
+  private streamed: NodeStream | undefined
+  private abortListeners: Array<() => void> = []
 
   constructor(route: HotRoute, request: IncomingMessage, response: ServerResponse, context: NodeHotContext) {
     this.route = route
@@ -59,10 +65,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
     const { request, response, route } = this
     request.on("data", (chunk: Buffer) => this.receive(chunk))
     request.on("end", () => this.complete())
-    response.on("close", () => {
-      this.drop()
-      this.aborted ||= !this.isAnswered
-    })
+    response.on("close", () => this.closed())
     const declared = Number(this.valueOf("content-length"))
     if (declared > route.maxBodyBytes) this.refuse(declared)
   }
@@ -73,6 +76,34 @@ export class NodeHotExchange implements HotRequest, HotReply {
 
   send(status: number, headers: Headers, body?: string | Uint8Array): void {
     this.write(status, headers, body ?? "", false)
+  }
+
+  stream(status: number, headers: Headers): HotStream {
+    if (this.method === "HEAD") this.send(status, headers)
+    if (this.aborted || this.isAnswered) return deadStream
+    this.isAnswered = true
+    const { response, context } = this
+    context.streaming.add(response)
+    this.streamed = new NodeStream(response, context.limits.stalledStreamMillis, () =>
+      response.writeHead(status, statusLine(status).slice(4), this.headersOf(headers))
+    )
+    return this.streamed.pieces
+  }
+
+  onAbort(listener: () => void): void {
+    if (this.aborted) listener()
+    else this.abortListeners.push(listener)
+  }
+
+  /** After the answer, or instead of it. */
+  private closed(): void {
+    this.drop()
+    this.context.streaming.delete(this.response)
+    const isComplete = this.streamed === undefined ? this.isAnswered : this.streamed.pieces.isOver
+    if (isComplete || this.aborted) return
+    this.aborted = true
+    this.streamed?.abort()
+    for (const listener of this.abortListeners) attempt(listener, this.context)
   }
 
   private receive(chunk: Buffer): void {
@@ -86,6 +117,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
       this.chunks.push(chunk)
     } else {
       this.drop()
+      const { overloaded } = this.failures
       this.write(overloaded.status, [jsonType, retrySoon], overloaded.body, true)
     }
   }
@@ -99,7 +131,10 @@ export class NodeHotExchange implements HotRequest, HotReply {
       this.route.handle(this, body, this)
     } catch (defect) {
       this.context.report(defect)
-      this.write(failed.status, [jsonType], failed.body, false)
+      const { failed } = this.failures
+      // A stream that nobody will end.
+      if (this.streamed?.pieces.isOver === false) this.response.destroy()
+      else this.write(failed.status, [jsonType], failed.body, false)
     }
   }
 
@@ -120,20 +155,29 @@ export class NodeHotExchange implements HotRequest, HotReply {
     this.takenBytes = 0
   }
 
+  private get failures(): HotFailures {
+    return failuresOf(this.route.errors)
+  }
+
   private answerTooLarge(closes: boolean): void {
+    const { bodyTooLarge } = this.failures
     this.write(bodyTooLarge.status, [jsonType], bodyTooLarge.body, closes)
   }
 
   private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
-    const { response, context, route } = this
-    const written = headers.filter(([name, value]) => isWritable(name, value))
-    const all = [...written, ...context.cors.answer(route.cors, this.valueOf("origin"))].flat()
+    const { response } = this
+    const all = this.headersOf(headers)
     if (closes) all.push("Connection", "close")
     if (status !== 204 && status !== 304) all.push("Content-Length", String(Buffer.byteLength(body)))
     response.writeHead(status, statusLine(status).slice(4), all)
     response.end(this.method === "HEAD" || status === 204 || status === 304 ? undefined : body)
+  }
+
+  private headersOf(headers: Headers): Array<string> {
+    const written = headers.filter(([name, value]) => isWritable(name, value))
+    return [...written, ...this.context.cors.answer(this.route.cors, this.valueOf("origin"))].flat()
   }
 
   private valueOf(name: string): string {

@@ -1,5 +1,6 @@
 import type { UwsResponse } from "./Addon.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
+import { setTimerBack } from "./NativeTimer.ts"
 
 /**
  * Drops a connection whose body comes too slowly, by the front's limits. uWebSockets.js would drop anything below
@@ -42,6 +43,6 @@ export class UploadRate implements Watched {
       this.windowStart = nowMillis
       this.windowBytes = 0
     }
-    if (!this.isHeldBack) this.response.resume()
+    if (!this.isHeldBack) setTimerBack(this.response)
   }
 }

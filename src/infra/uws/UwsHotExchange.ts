@@ -1,14 +1,16 @@
 import type { UwsRequest, UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "./ClientAddress.ts"
-import { bodyTooLarge, failed, type FrontAnswer, jsonType, overloaded, retrySoon } from "./FrontAnswer.ts"
+import { failuresOf, type FrontAnswer, type HotFailures, jsonType, retrySoon } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { headerBytes } from "./HeaderText.ts"
-import { type HotContext, isWritable } from "./HotAnswer.ts"
-import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
+import { attempt, type HotContext, isWritable } from "./HotAnswer.ts"
+import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
+import { deadStream } from "./PieceStream.ts"
 import { RequestBody } from "./RequestBody.ts"
 import { UploadRate } from "./UploadRate.ts"
 import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "./StatusLine.ts"
+import { UwsStream } from "./UwsStream.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
@@ -50,6 +52,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private refused: RequestBody | undefined
   private isAnswered = false
   private isCorked = false
+  private streamed: UwsStream | undefined
+  private abortListeners: Array<() => void> | undefined
 
   constructor(
     route: HotRoute,
@@ -102,12 +106,31 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.write(status, headers, body ?? "", false)
   }
 
+  stream(status: number, headers: Headers): HotStream {
+    if (this.method === "HEAD") this.send(status, headers)
+    if (this.aborted || this.isAnswered) return deadStream
+    this.isAnswered = true
+    this.streamed = new UwsStream(this.response, this.state, {
+      writeHead: () => {
+        this.writeHead(status, headers)
+        if (this.state.isDraining) this.response.writeHeader("Connection", "close")
+      },
+      ended: () => this.state.finished()
+    })
+    return this.streamed.pieces
+  }
+
+  onAbort(listener: () => void): void {
+    if (this.aborted) listener()
+    else (this.abortListeners ??= []).push(listener)
+  }
+
   private receive(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.refused !== undefined) return this.refused.receive(chunk, isLast)
     if (this.isAnswered) return
     this.isCorked = true
     if (isLast && this.held === undefined) {
-      if (chunk.byteLength > this.route.maxBodyBytes) this.fail(bodyTooLarge, false)
+      if (chunk.byteLength > this.route.maxBodyBytes) this.fail(this.failures.bodyTooLarge, false)
       else this.handle(new Uint8Array(chunk))
     } else this.hold(chunk, isLast)
     this.isCorked = false
@@ -117,12 +140,13 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.heldBytes += chunk.byteLength
     if (this.heldBytes > this.route.maxBodyBytes) {
       this.drop()
-      if (isLast) this.fail(bodyTooLarge, false)
+      if (isLast) this.fail(this.failures.bodyTooLarge, false)
       else this.refuse(undefined)
       return
     }
     if (!this.context.held.take(chunk.byteLength)) {
       this.drop()
+      const { overloaded } = this.failures
       return this.write(overloaded.status, overloadedHeaders, overloaded.body, true)
     }
     this.takenBytes += chunk.byteLength
@@ -153,14 +177,20 @@ export class UwsHotExchange implements HotRequest, HotReply {
       this.route.handle(this, body, this)
     } catch (defect) {
       this.context.report(defect)
-      this.fail(failed, false)
+      // A stream that nobody will end.
+      if (this.streamed?.pieces.isOver === false) this.response.close()
+      else this.fail(this.failures.failed, false)
     }
   }
 
   /** Answers 413 once the rest of the body is out of the way. */
   private refuse(declaredBytes: number | undefined): void {
     this.refused = new RequestBody(this.response, declaredBytes, this.state)
-    this.refused.discard((outcome) => this.fail(bodyTooLarge, outcome !== "Complete"))
+    this.refused.discard((outcome) => this.fail(this.failures.bodyTooLarge, outcome !== "Complete"))
+  }
+
+  private get failures(): HotFailures {
+    return failuresOf(this.route.errors)
   }
 
   private fail(answer: FrontAnswer, closes: boolean): void {
@@ -177,13 +207,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
   }
 
   private writeWhole(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
-    const { response, context, route } = this
-    response.writeStatus(statusLine(status))
-    for (const [name, value] of headers) {
-      if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
-    }
-    for (const [name, value] of context.cors.answer(route.cors, this.origin))
-      response.writeHeader(name, value)
+    const { response } = this
+    this.writeHead(status, headers)
     const isClosing = closes || this.state.isDraining
     if (this.method !== "HEAD" && status !== 204 && status !== 304) response.end(body, isClosing)
     else {
@@ -192,11 +217,24 @@ export class UwsHotExchange implements HotRequest, HotReply {
     }
   }
 
+  private writeHead(status: number, headers: Headers): void {
+    const { response, context, route } = this
+    response.writeStatus(statusLine(status))
+    for (const [name, value] of headers) {
+      if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
+    }
+    for (const [name, value] of context.cors.answer(route.cors, this.origin))
+      response.writeHeader(name, value)
+  }
+
   private abort(): void {
-    if (this.isAnswered) return
+    const isComplete = this.streamed === undefined ? this.isAnswered : this.streamed.pieces.isOver
+    if (isComplete || this.aborted) return
     this.aborted = true
     this.drop()
     this.refused?.abort()
+    this.streamed?.abort()
     this.state.finished()
+    for (const listener of this.abortListeners ?? []) attempt(listener, this.context)
   }
 }

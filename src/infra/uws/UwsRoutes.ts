@@ -1,6 +1,6 @@
 import type { UwsApp, UwsRequest, UwsResponse } from "./Addon.ts"
 import type { FrontAnswer } from "./FrontAnswer.ts"
-import { badRequest, jsonType, methodNotAllowed, notFound } from "./FrontAnswer.ts"
+import { failuresOf, jsonType, notFound } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
@@ -20,7 +20,7 @@ export const register = (
       const coding = request.getHeader("transfer-encoding")
       // Taken for chunked by uWebSockets.js, whatever it says (RFC 9112 6.3).
       if (coding !== "" && coding.toLowerCase() !== "chunked")
-        answer(response, request, badRequest, [], state)
+        answer(response, request, failuresOf(route.errors).badRequest, [], state)
       else new UwsHotExchange(route, response, request, context, state).begin()
     }
     if (route.method === "GET") app.get(route.path, serve)
@@ -61,8 +61,10 @@ export const answerHotPath = (
       response.writeHeader(name, value)
     if (closes(request, state)) response.writeHeader("Connection", "close")
     endWithoutBody(response, undefined)
-  } else
+  } else {
+    const { methodNotAllowed } = failuresOf(there.errors)
     answer(response, request, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)], state)
+  }
   return true
 }
 

@@ -1,0 +1,132 @@
+import type { HotStream } from "./HotRoute.ts"
+
+/**
+ * Bytes handed to an engine at a time. uWebSockets.js keeps what the socket does not take in a buffer without saying how
+ * much, so it is never given more than this beyond what the socket has taken.
+ */
+export const pieceBytes = 32 * 1024
+
+/** An engine's side of a streamed answer. */
+export interface PieceSink {
+  /** Runs `writes` so that what they write leaves together; before the first time it writes the head. */
+  cork(writes: () => void): void
+  /** false: not all of it has left, and `PieceStream.writable` will be called */
+  write(piece: Uint8Array): boolean
+  /** of what was written, as far as the engine says; 0 while `write` answers true */
+  readonly heldBytes: number
+  /** The end of the answer; nothing of it may be touched from then on. */
+  end(): void
+}
+
+/** Takes everything and sends nothing: for a client that has gone, or an answer that was given before. */
+export const deadStream: HotStream = {
+  write: () => true,
+  onDrain: () => undefined,
+  end: () => undefined,
+  bufferedBytes: 0
+}
+
+/**
+ * The pieces of a streamed answer, in order, on either engine. What is written in one turn leaves together at its end;
+ * once the engine is behind, pieces wait here, where they are counted.
+ */
+export class PieceStream implements HotStream {
+  /** ended or aborted: the engine's response must not be touched */
+  isOver = false
+  /** the engine has not taken all that it was given */
+  isBehind = false
+  private readonly sink: PieceSink
+  private queue: Array<Uint8Array> = []
+  private queuedBytes = 0
+  private isEnding = false
+  private isScheduled = false
+  /** a `write` answered false, and nobody has been told to go on */
+  private owesDrain = false
+  private drained: () => void = () => undefined
+
+  constructor(sink: PieceSink) {
+    this.sink = sink
+  }
+
+  get bufferedBytes(): number {
+    return this.isOver ? 0 : this.queuedBytes + this.sink.heldBytes
+  }
+
+  write(piece: string | Uint8Array): boolean {
+    if (this.isOver || this.isEnding) return true
+    this.push(piece)
+    this.owesDrain ||= this.isBehind
+    return !this.isBehind
+  }
+
+  onDrain(listener: () => void): void {
+    this.drained = listener
+  }
+
+  end(piece: string | Uint8Array = ""): void {
+    if (this.isOver || this.isEnding) return
+    this.push(piece)
+    this.isEnding = true
+    this.schedule()
+  }
+
+  /** The engine can take more. */
+  writable(): void {
+    if (this.isOver) return
+    this.isBehind = false
+    this.sink.cork(() => this.advance())
+    if (this.isOver || this.isBehind || !this.owesDrain) return
+    this.owesDrain = false
+    this.drained()
+  }
+
+  /** The client is gone. */
+  abort(): void {
+    this.isOver = true
+    this.queue = []
+    this.queuedBytes = 0
+  }
+
+  private push(piece: string | Uint8Array): void {
+    // What has to wait is copied: a piece may be a few bytes of a buffer of 64 KB, which it would keep alive.
+    const bytes = typeof piece === "string" || this.isBehind ? Buffer.from(piece) : piece
+    if (bytes.length === 0) return
+    this.queue.push(bytes)
+    this.queuedBytes += bytes.length
+    if (this.queuedBytes < pieceBytes) this.schedule()
+    // So much is worth a system call of its own, and the writer learns at once whether the socket takes it.
+    else if (!this.isBehind) this.flush()
+  }
+
+  private schedule(): void {
+    if (this.isScheduled || this.isBehind) return
+    this.isScheduled = true
+    queueMicrotask(() => {
+      this.isScheduled = false
+      if (!this.isOver && !this.isBehind) this.flush()
+    })
+  }
+
+  /** What has just been written goes to the engine. */
+  private flush(): void {
+    this.sink.cork(() => this.advance())
+    if (this.isBehind) this.queue = this.queue.map((piece) => Buffer.from(piece))
+  }
+
+  private advance(): void {
+    const { queue } = this
+    let next = 0
+    for (let piece = queue[0]; piece !== undefined && !this.isBehind; piece = queue[next]) {
+      const isLong = piece.length > pieceBytes
+      const slice = isLong ? piece.subarray(0, pieceBytes) : piece
+      if (isLong) queue[next] = piece.subarray(pieceBytes)
+      else next++
+      this.queuedBytes -= slice.length
+      this.isBehind = !this.sink.write(slice)
+    }
+    queue.splice(0, next)
+    if (this.isBehind || !this.isEnding) return
+    this.isOver = true
+    this.sink.end()
+  }
+}
