@@ -1,10 +1,10 @@
 import { Context, Effect, Layer } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
+import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { EventLog, eventLogConsumers } from "./EventLog.ts"
 import { EventSink, type EventSinkStats } from "./EventSink.ts"
-import * as SharedFlush from "./SharedFlush.ts"
 
 export interface EventDrainStats {
   readonly batcher: Batcher.BatcherStats

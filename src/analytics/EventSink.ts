@@ -1,12 +1,12 @@
-import { randomUUID } from "node:crypto"
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { rowOf } from "#streams/analytics/EventRecord.ts"
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
-import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { insertsUnderWay, presentEvents, type StoreError } from "./EventStore.ts"
+import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
+import { presentEvents, type StoreError } from "./EventStore.ts"
 import { FirstEvents } from "./FirstEvents.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
@@ -83,10 +83,21 @@ export const make = Effect.fnUntraced(function* ({
     Effect.gen(function* () {
       const isRepeated = last?.token === batch.token
       const prepared = yield* prepare(batch)
-      if (!batch.recovering) yield* insertAll(clickhouse, batch, prepared)
-      // A store that was killed may know the token of an attempt whose rows it lost, and then drops its repetition.
+      const present = yield* insertOnce(clickhouse, {
+        batch,
+        isRepeated,
+        insert: (isWanted, token) =>
+          clickhouse.insert("events", eventNames, rowsOf(batch, prepared, isWanted), {
+            format: "RowBinary",
+            token
+          }),
+        present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
+      })
+      // What was there before keeps the identity that it has there.
       const events =
-        batch.recovering || isRepeated ? yield* insertMissing(clickhouse, batch, prepared) : prepared
+        present.size === 0
+          ? prepared
+          : prepared.map((event, index) => ({ ...event, ...present.get(batch.from + index) }))
       yield* visits.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
       last = undefined
       stored += events.length
@@ -125,30 +136,6 @@ interface Prepared {
   readonly token: string
   readonly events: ReadonlyArray<OwnedVisitEvent>
 }
-
-const insertAll = Effect.fnUntraced(function* (
-  clickhouse: ClickHouseService,
-  batch: SinkBatch,
-  events: ReadonlyArray<OwnedVisitEvent>
-) {
-  const rows = rowsOf(batch, events, () => true)
-  yield* clickhouse.insert("events", eventNames, rows, { format: "RowBinary", token: batch.token })
-})
-
-/** Answers the events as they are in the store: what was there before keeps the identity that it has there. */
-const insertMissing = Effect.fnUntraced(function* (
-  clickhouse: ClickHouseService,
-  batch: SinkBatch,
-  events: ReadonlyArray<OwnedVisitEvent>
-) {
-  while ((yield* insertsUnderWay(clickhouse, batch.logId)) > 0) yield* Effect.sleep(100)
-  const present = yield* presentEvents(clickhouse, batch.logId, batch.from, batch.to)
-  const rows = rowsOf(batch, events, (seq) => !present.has(seq))
-  // A token of its own: it finds this insert among those under way, and never equals one with other rows.
-  const token = `${batch.token}:${randomUUID()}`
-  if (rows.length > 0) yield* clickhouse.insert("events", eventNames, rows, { format: "RowBinary", token })
-  return events.map((event, index) => ({ ...event, ...present.get(batch.from + index) }))
-})
 
 /** The batch's rows, each behind its place in the log and under the identity that its event has by now. */
 const rowsOf = (

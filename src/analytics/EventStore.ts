@@ -35,16 +35,6 @@ export const presentEvents = (clickhouse: ClickHouseService, logId: bigint, from
       )
     )
 
-/** How many inserts of this log's batches, of a process that is gone, ClickHouse still works on. */
-export const insertsUnderWay = (clickhouse: ClickHouseService, logId: bigint) =>
-  clickhouse
-    .query<{ readonly inserts: number }>(
-      `SELECT count() AS inserts FROM system.processes
-      WHERE query_kind = 'Insert' AND startsWith(Settings['insert_deduplication_token'], {token:String})`,
-      { token: `${logId}:` }
-    )
-    .pipe(Effect.map((rows) => Number(rows[0]?.inserts ?? 0)))
-
 /** Of these site-days, the ones that have events (`<site>/<day>`). */
 export const siteDaysWithEvents = (
   clickhouse: ClickHouseService,

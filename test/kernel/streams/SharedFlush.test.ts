@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as SharedFlush from "#src/analytics/SharedFlush.ts"
+import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
 
 const everyMillis = 250
 
