@@ -1,0 +1,56 @@
+import { Context, Effect, Layer } from "effect"
+import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { decode } from "#streams/llm/CallRecord.ts"
+import { callColumns, rowOf } from "#streams/llm/CallRow.ts"
+import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
+
+const columns = ["log_id", "seq", ...callColumns]
+
+/** The rows of the offsets that are wanted, one JSON object a line. */
+const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer => {
+  const logId = String(batch.logId)
+  const lines = batch.records
+    .filter(({ offset }) => isWanted(offset))
+    .map(({ offset, payload }) => JSON.stringify({ log_id: logId, seq: offset, ...rowOf(decode(payload)) }))
+  return Buffer.from(lines.join("\n"))
+}
+
+/** The one writer of `calls` in this process: each call of the log is one row of it, exactly once. */
+export class CallSink extends Context.Service<CallSink, Sink>()("signalbox/llm/CallSink") {
+  static readonly layer = Layer.effect(
+    CallSink,
+    Effect.gen(function* () {
+      const clickhouse = yield* ClickHouse
+      let lastToken = ""
+
+      const present = ({ from, logId, to }: SinkBatch) =>
+        clickhouse
+          .query<{ readonly seq: number }>(
+            `SELECT seq FROM calls
+            WHERE log_id = {log:UInt64} AND seq >= {from:UInt64} AND seq < {to:UInt64}`,
+            { log: String(logId), from, to }
+          )
+          .pipe(Effect.map((rows) => new Map(rows.map(({ seq }) => [Number(seq), true]))))
+
+      const write = Effect.fnUntraced(function* (batch: SinkBatch) {
+        const isRepeated = lastToken === batch.token
+        lastToken = batch.token
+        yield* insertOnce(clickhouse, {
+          batch,
+          isRepeated,
+          insert: (isWanted, token) =>
+            clickhouse.insert("calls", columns, rowsOf(batch, isWanted), { format: "JSONEachRow", token }),
+          present: present(batch)
+        })
+        lastToken = ""
+      })
+
+      const away = (cause: Error) => Effect.fail(new SinkUnavailable({ problem: cause.message, cause }))
+      return CallSink.of({
+        write: (batch) =>
+          Effect.catchTags(write(batch), { ClickHouseUnavailable: away, ClickHouseFailed: away })
+      })
+    })
+  )
+}
