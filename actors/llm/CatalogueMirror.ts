@@ -84,7 +84,10 @@ export const make = Effect.fnUntraced(function* (
     build: (_key: "catalogue", self) =>
       Effect.as(self.fork(refreshForEver), { state: known, handlers: { refresh: () => refresh } })
   })
-  yield* Effect.orDie(supervisor.acquire("catalogue"))
+  const start = Effect.exit(supervisor.acquire("catalogue"))
+  yield* start
+  // One that was given up is started again: nobody else would need it.
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(start, options.retryMaxMillis)))
   yield* Effect.timeoutOption(Deferred.await(firstTry), options.startMillis)
   const status = statusOf(known)
   yield* SampledMetrics.register(samples(known, status, yield* Clock.Clock))

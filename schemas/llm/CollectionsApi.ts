@@ -1,0 +1,68 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { CollectionId, PathId } from "../core/Ids.ts"
+import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { NestedJsonBody } from "../core/JsonBody.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { Collection, CollectionChange, CollectionList, NewCollection } from "./Collection.ts"
+
+const Deleted = Schema.Struct({ id: CollectionId, deleted: Schema.Literal(true) }).annotate({
+  identifier: "DeletedCollection",
+  description: "Nothing is routed by it any more"
+})
+
+/**
+ * Collections of the caller, or of anyone for an administrator. Router keys read those that they may use.
+ * Source: spec 1, Collection; decisions, LLM (Collections).
+ */
+export class CollectionsApi extends HttpApiGroup.make("collections")
+  .add(
+    HttpApiEndpoint.get("listCollections", "/collections", {
+      query: {
+        user_id: Schema.optionalKey(PathId.annotate({ description: "Whose (administrators only)" }))
+      },
+      success: CollectionList,
+      error: [NestedForbidden, NestedNotFound]
+    })
+      .annotate(OpenToRouterKeys, true)
+      .annotate(OpenApi.Summary, "List collections"),
+    HttpApiEndpoint.post("createCollection", "/collections", {
+      payload: NewCollection,
+      success: Collection.pipe(HttpApiSchema.status(201)),
+      error: [NestedForbidden, NestedNotFound, NestedConflict]
+    })
+      .middleware(NestedJsonBody)
+      .annotate(OpenApi.Summary, "Make a collection"),
+    HttpApiEndpoint.get("readCollection", "/collections/:id", {
+      params: { id: PathId },
+      success: Collection,
+      error: [NestedForbidden, NestedNotFound]
+    })
+      .annotate(OpenToRouterKeys, true)
+      .annotate(OpenApi.Summary, "Read a collection"),
+    HttpApiEndpoint.patch("updateCollection", "/collections/:id", {
+      params: { id: PathId },
+      payload: CollectionChange,
+      success: Collection,
+      error: [NestedNotFound, NestedConflict]
+    })
+      .middleware(NestedJsonBody)
+      .annotate(OpenApi.Summary, "Change a collection"),
+    HttpApiEndpoint.delete("deleteCollection", "/collections/:id", {
+      params: { id: PathId },
+      success: Deleted,
+      error: NestedNotFound
+    }).annotate(OpenApi.Summary, "Delete a collection")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Collections",
+      description: "Models under one name, tried in order: pass `collection/{slug}` as `model`."
+    })
+  )
+  .prefix("/api/v1") {}

@@ -1,0 +1,38 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
+import { Faults } from "../core/Faults.ts"
+import { JsonBody } from "../core/JsonBody.ts"
+import { RateLimit } from "../core/RateLimit.ts"
+import { Markup, MarkupChange, MarkupList, Provider } from "./Markup.ts"
+
+/** What is earned on each provider's models, for administrators. Flat error family. Source: decisions, LLM (Models). */
+export class MarkupsApi extends HttpApiGroup.make("markups")
+  .add(
+    HttpApiEndpoint.get("listMarkups", "/markups", { success: MarkupList }).annotate(
+      OpenApi.Summary,
+      "List markups"
+    ),
+    HttpApiEndpoint.get("readMarkup", "/markups/:provider", {
+      params: { provider: Provider },
+      success: Markup
+    }).annotate(OpenApi.Summary, "Read a provider's markup"),
+    HttpApiEndpoint.put("setMarkup", "/markups/:provider", {
+      params: { provider: Provider },
+      payload: MarkupChange,
+      success: Markup
+    })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Set a provider's markup")
+      .annotate(OpenApi.Description, "For calls from then on, everywhere within a second.")
+  )
+  .middleware(AdministratorsOnly)
+  .middleware(RateLimit)
+  .middleware(Authorization)
+  .middleware(Faults)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Markups",
+      description: "For account keys of administrators: what is added to the upstream's prices."
+    })
+  )
+  .prefix("/api/v1/admin") {}

@@ -1,0 +1,47 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { line } from "../core/Text.ts"
+import { ModelList, modelQuery, ModelOrCollection } from "./Model.ts"
+
+const errors = [NestedForbidden, NestedNotFound] as const
+
+/**
+ * Models and the caller's collections. A key that is limited sees what it may use; one that it may not use is 403 whether
+ * or not it exists. Source: spec 1, GET /models; decisions, LLM (Models).
+ */
+export class ModelsApi extends HttpApiGroup.make("models")
+  .add(
+    HttpApiEndpoint.get("listModels", "/models", { query: modelQuery, success: ModelList })
+      .annotate(OpenApi.Summary, "List models")
+      .annotate(
+        OpenApi.Description,
+        "Collections come first, outside paging, and are left out where models are filtered."
+      ),
+    HttpApiEndpoint.get("readModel", "/models/:id", {
+      params: { id: line(1, 200).annotate({ description: "Id, its slash percent-encoded" }) },
+      success: ModelOrCollection,
+      error: errors
+    }).annotate(OpenApi.Summary, "Read a model"),
+    HttpApiEndpoint.get("readProvidersModel", "/models/:provider/:name", {
+      params: {
+        provider: line(1, 200).annotate({ description: "The id up to its slash, or `collection`" }),
+        name: line(1, 200).annotate({ description: "The id behind its slash" })
+      },
+      success: ModelOrCollection,
+      error: errors
+    }).annotate(OpenApi.Summary, "Read a model by its id as it is written")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotate(OpenToRouterKeys, true)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Models",
+      description: "What can be asked, and its prices: the upstream's, marked up by its provider."
+    })
+  )
+  .prefix("/api/v1") {}

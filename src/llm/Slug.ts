@@ -1,0 +1,17 @@
+import { slugLengthMax } from "#schemas/llm/Collection.ts"
+
+/**
+ * A slug from a name: accents and case are dropped, everything else but letters and digits becomes a hyphen. Undefined
+ * where nothing is left, as of a name in another script.
+ */
+export const slugOf = (name: string): string | undefined => {
+  const slug = name
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, slugLengthMax)
+    .replace(/-+$/, "")
+  return slug === "" ? undefined : slug
+}
