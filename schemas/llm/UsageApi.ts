@@ -1,0 +1,32 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { UsageOfWindow, UsageOverview, usageQuery } from "./Usage.ts"
+
+/** What the key's owner has used, over all keys. Source: spec 1, GET /usage; decisions, LLM (Usage). */
+export class UsageApi extends HttpApiGroup.make("usage")
+  .add(
+    HttpApiEndpoint.get("readUsage", "/usage", {
+      query: usageQuery,
+      success: Schema.Union([UsageOfWindow, UsageOverview])
+    })
+      .annotate(OpenApi.Summary, "Read usage")
+      .annotate(
+        OpenApi.Description,
+        "Without `window`: all windows, and the credits. With it: that window, its series and its models. Calls that " +
+          "this server has answered before are in it."
+      )
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotate(OpenToRouterKeys, true)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Usage",
+      description: "Requests, tokens and cost by windows of the calendar, in UTC."
+    })
+  )
+  .prefix("/api/v1") {}
