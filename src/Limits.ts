@@ -106,8 +106,32 @@ export const limits = {
   streamHeadMillis: 15_000,
   /** a comment is sent after so much silence */
   keepAliveMillis: 15_000,
+  /** completions and embeddings under way at once; above it 503 */
+  callsInFlight: 10_000,
+  /** output tokens that a stream without `max_tokens` holds at first, and that its hold is extended by */
+  streamHoldTokens: 1_024,
+  /** output tokens that a plain call without `max_tokens` holds at most */
+  plainHoldTokens: 8_192,
+  /** output tokens that the description of images may have */
+  visionTokens: 1_024,
+  /** characters whose tokens are counted where the upstream does not say; longer texts are estimated */
+  countedCharacters: 2_000_000,
+  /** counting that takes longer is given up for an estimate */
+  countMillis: 10_000,
+  /** of a stream, kept in case its tokens have to be counted; what is longer is estimated by its pieces */
+  producedBytes: 4 * 1024 * 1024,
   /** of one answer of the upstream that is not a stream, and of one frame of a stream */
   upstreamAnswerBytes: 32 * 1024 * 1024,
+  /** failures in a row after which a member of a collection is left out … */
+  breakerFailures: 5,
+  /** … for so long at first, doubled each time its probe fails, … */
+  breakerMinMillis: 10_000,
+  /** … up to this; also the longest Retry-After that is believed */
+  breakerMaxMillis: 300_000,
+  /** a member that rate-limits without a Retry-After is left alone for so long */
+  breakerLimitedMillis: 2_000,
+  /** the health of a collection's members is forgotten after so long without a call */
+  collectionRouteIdleMillis: 900_000,
   /** the upstream's list of models is fetched this often */
   catalogueRefreshMillis: 3 * 3_600_000,
   /** fetching it fails when it takes longer … */
@@ -123,6 +147,33 @@ export const limits = {
   collectionModels: 100,
   /** collections of one user */
   collectionsPerUser: 1_000,
+  /** how long a call waits for what other calls hold, before it is refused */
+  ledgerWaitMillis: 2_000,
+  /** calls of one user that wait so; further ones are refused at once */
+  ledgerWaiting: 10_000,
+  /** a call that waits asks the database again this often, when it hears nothing */
+  ledgerPollMillis: 50,
+  /** after another process has asked for them, leases of a user are not kept for so long */
+  ledgerScarceMillis: 1_000,
+  /** a lease that no call has used for so long is given back */
+  ledgerIdleMillis: 10_000,
+  /** users with leases at once */
+  ledgerUsers: 10_000,
+  /** a grant or a return that takes longer has failed */
+  ledgerGrantMillis: 1_500,
+  /** pause before a return that failed is tried again */
+  ledgerRetryMillis: 200,
+  /** a process says this often that it lives; one that has been silent for `ledgerSweepMillis` loses its leases … */
+  ledgerHeartbeatMillis: 30_000,
+  ledgerSweepMillis: 15 * 60_000,
+  /** … to those that look for it this often */
+  ledgerSweepEveryMillis: 60_000,
+  /** calls that are settled in one transaction … */
+  settlementRecords: 2_000,
+  /** … or this many bytes of them … */
+  settlementBytes: 4 * 1024 * 1024,
+  /** … or when the oldest has waited this long */
+  settlementAgeMillis: 20,
 
   // --- Postgres
   /** connections of this process */

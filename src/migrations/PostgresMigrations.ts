@@ -3,6 +3,7 @@ import { accounts } from "./postgres/0001_Accounts.ts"
 import { drops } from "./postgres/0002_Drops.ts"
 import { imports } from "./postgres/0003_Imports.ts"
 import { namedDrops } from "./postgres/0004_NamedDrops.ts"
+import { ledger } from "./postgres/0005_Ledger.ts"
 import { catalogue } from "./postgres/0006_Catalogue.ts"
 import { collections } from "./postgres/0007_Collections.ts"
 
@@ -12,6 +13,7 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   drops,
   imports,
   namedDrops,
+  ledger,
   catalogue,
   collections
 ]

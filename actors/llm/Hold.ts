@@ -1,0 +1,103 @@
+/**
+ * State: what one call holds of its limits, in the order in which it got it.
+ * Messages: none; the call's code ends it synchronously, by `settle` or `release`, and extends it through CreditLease.
+ * Limits: never more than was leased. Restart policy: none; it outlives its actor, what it leaves is given back then.
+ * In a crash of the process the hold is gone with its lease, and nothing is charged that was not in the log of calls.
+ */
+import type { LeaseRow } from "./LeaseRow.ts"
+
+/** Held of each of these limits. */
+interface Part {
+  readonly rows: ReadonlyArray<LeaseRow>
+  readonly amount: bigint
+}
+
+export interface Drawn {
+  readonly limit: string
+  readonly windowStart: number
+  readonly amount: bigint
+}
+
+export interface Settled {
+  readonly draws: ReadonlyArray<Drawn>
+  /** of each limit */
+  readonly drawn: bigint
+}
+
+/** By which limits a call may be paid, and what it takes of each of them. */
+export interface Choice {
+  /** in their order */
+  readonly limits: ReadonlyArray<string>
+  /** with so many output tokens; rises with them */
+  readonly amountOf: (outputTokens: number) => bigint
+}
+
+export class Hold {
+  readonly choice: Choice
+  /** output tokens that it covers */
+  tokens: number
+  private parts: Array<Part>
+  private isEnded = false
+  private readonly onEnd: (hold: Hold) => void
+
+  constructor(choice: Choice, tokens: number, part: Part, onEnd: (hold: Hold) => void) {
+    this.choice = choice
+    this.tokens = tokens
+    this.parts = [part]
+    this.onEnd = onEnd
+  }
+
+  get ended(): boolean {
+    return this.isEnded
+  }
+
+  get amount(): bigint {
+    return this.parts.reduce((sum, part) => sum + part.amount, 0n)
+  }
+
+  /** What of a row's hold is this one's. */
+  heldOf(row: LeaseRow): bigint {
+    return this.parts.reduce((sum, part) => (part.rows.includes(row) ? sum + part.amount : sum), 0n)
+  }
+
+  extended(tokens: number, part: Part): void {
+    this.tokens = tokens
+    this.parts.push(part)
+  }
+
+  /** Uses up `actual` of each limit; beyond what is held, only what is leased and free. */
+  settle(actual: bigint): Settled {
+    if (this.isEnded) return { draws: [], drawn: 0n }
+    this.isEnded = true
+    const draws = new Map<LeaseRow, bigint>()
+    let rest = actual
+    for (const { amount, rows } of this.parts) {
+      const used = rest < amount ? rest : amount
+      rest -= used
+      for (const row of rows) {
+        row.unhold(amount, used)
+        draws.set(row, (draws.get(row) ?? 0n) + used)
+      }
+    }
+    const rows = this.parts.at(-1)?.rows ?? []
+    if (rest > 0n && rows.every((row) => row.isOpen)) {
+      const extra = rows.reduce((least, { free }) => (free < least ? free : least), rest)
+      rest -= extra
+      for (const row of rows) {
+        row.spend(extra)
+        draws.set(row, (draws.get(row) ?? 0n) + extra)
+      }
+    }
+    this.onEnd(this)
+    return {
+      draws: Array.from(draws, ([{ limit, windowStart }, amount]) => ({ limit, windowStart, amount })).filter(
+        ({ amount }) => amount > 0n
+      ),
+      drawn: actual - rest
+    }
+  }
+
+  release(): void {
+    this.settle(0n)
+  }
+}

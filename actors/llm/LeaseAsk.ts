@@ -1,0 +1,71 @@
+/**
+ * State: none; what a call asks of the leases of its user, and how it is refused.
+ * Messages: this is one. Limits: of output tokens, between the fewest that make sense and those that are wanted.
+ * Restart policy and crash: a call whose actor crashes while it is in line is refused as busy.
+ */
+import type { Choice } from "./Hold.ts"
+
+export interface LeaseAsk {
+  /** in the order of preference */
+  readonly choices: ReadonlyArray<Choice>
+  /** output tokens */
+  readonly tokens: number
+  readonly tokensMin: number
+}
+
+export interface LeaseOptions {
+  /** how long a call waits for what other calls hold */
+  readonly waitMillis: number
+  /** calls in line per user */
+  readonly waiting: number
+  /** how often a call in line asks, when nothing is heard */
+  readonly pollMillis: number
+  /** after a recall by another process nothing is kept for so long */
+  readonly scarceMillis: number
+  /** what nobody has used for so long is given back */
+  readonly idleMillis: number
+}
+
+/** Why there is no hold. `busy`: what calls hold, and do not use up, would do. */
+export class HoldRefused {
+  readonly _tag = "HoldRefused"
+  /** the limit that was short, of the last choice */
+  readonly limit: string
+  readonly busy: boolean
+  constructor(limit: string, busy: boolean) {
+    this.limit = limit
+    this.busy = busy
+  }
+}
+
+/**
+ * The most output tokens, up to those wanted, whose amount is at most `budget` above what is held already (`base`).
+ * Undefined: not even the fewest that make sense. A budget of undefined has no end.
+ */
+export const affordable = (
+  ask: LeaseAsk,
+  choice: Choice,
+  base: bigint,
+  budget: bigint | undefined
+): number | undefined => {
+  const fits = (tokens: number): boolean => budget === undefined || choice.amountOf(tokens) - base <= budget
+  if (fits(ask.tokens)) return ask.tokens
+  if (!fits(ask.tokensMin)) return undefined
+  let low = ask.tokensMin
+  let high = ask.tokens
+  while (high - low > 1) {
+    const middle = low + Math.floor((high - low) / 2)
+    if (fits(middle)) low = middle
+    else high = middle
+  }
+  return low
+}
+
+export const least = (values: ReadonlyArray<bigint>): bigint | undefined =>
+  values.reduce<bigint | undefined>(
+    (min, value) => (min === undefined || value < min ? value : min),
+    undefined
+  )
+
+/** What is missing of an amount. */
+export const above = (amount: bigint, free: bigint): bigint => (amount > free ? amount - free : 0n)

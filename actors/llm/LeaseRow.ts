@@ -1,0 +1,117 @@
+/**
+ * State: what this process has leased of one limit in one window, and how much of it calls hold.
+ * Messages: none; CreditLease calls it synchronously. Limits: none of its own, what it holds was granted.
+ * Restart policy: none; it ends with its window or its actor, and what calls leave after that is given back.
+ * In a crash of the process the lease is given back at its next start, or by others.
+ */
+import type { GrantAnswer, LimitGrants } from "./LimitGrants.ts"
+
+/** `retired`: what comes free is given back. `lost`: others have given the lease up, so that nothing comes free. */
+type Standing = "open" | "retired" | "lost"
+
+export class LeaseRow {
+  readonly limit: string
+  readonly windowStart: number
+  /** monotonic; Infinity without windows */
+  readonly endsAtMillis: number
+  /** leased, and held by no call */
+  free = 0n
+  /** leased, and held by calls */
+  held = 0n
+  /** what the limit would leave for calls here if no call held anything, when it was asked last; undefined: no cap */
+  reach: bigint | undefined = undefined
+  /** leased by other processes, when it was asked last */
+  others = 0n
+  /** the most that was held at once of late */
+  peak = 0n
+  /** used up since the last tick, and in the one before */
+  spent = 0n
+  spentBefore = 0n
+  usedAtMillis: number
+  private standing: Standing = "open"
+  private readonly grants: LimitGrants["Service"]
+
+  constructor(answer: GrantAnswer, askedAtMillis: number, grants: LimitGrants["Service"]) {
+    this.limit = answer.limit
+    this.windowStart = answer.windowStart
+    this.endsAtMillis = askedAtMillis + answer.endsInMillis
+    this.usedAtMillis = askedAtMillis
+    this.grants = grants
+  }
+
+  get isOpen(): boolean {
+    return this.standing === "open"
+  }
+
+  granted({ available, granted, others }: GrantAnswer): void {
+    if (this.isOpen) this.free += granted
+    else this.giveBack(granted)
+    this.others = others
+    this.reach = available === undefined ? undefined : available + others + this.free + this.held
+  }
+
+  /** Part of what is free, which must be enough. */
+  hold(amount: bigint, nowMillis: number): void {
+    this.free -= amount
+    this.held += amount
+    if (this.held > this.peak) this.peak = this.held
+    this.usedAtMillis = nowMillis
+  }
+
+  /** Ends a hold of which `spent` was used up. */
+  unhold(amount: bigint, spent: bigint): void {
+    this.held -= amount
+    this.used(spent)
+    const left = amount - spent
+    if (this.isOpen) this.free += left
+    else this.giveBack(left)
+  }
+
+  /** Used up without a hold: a call that cost more. */
+  spend(amount: bigint): void {
+    this.free -= amount
+    this.used(amount)
+  }
+
+  /** How much is good to have: for as many calls at once as of late, twice, and for what they use up in a second. */
+  get level(): bigint {
+    return 2n * this.peak + (this.spent > this.spentBefore ? this.spent : this.spentBefore)
+  }
+
+  /** Once a second: what was needed of late counts for less and less. Gives back what is far more than that. */
+  tick(): void {
+    this.peak -= this.peak / 8n
+    if (this.held > this.peak) this.peak = this.held
+    this.spentBefore = this.spent
+    this.spent = 0n
+    if (this.free > 2n * this.level) this.giveBackFree(this.free - this.level)
+  }
+
+  giveBackFree(amount: bigint = this.free, tell?: string): void {
+    this.free -= amount
+    this.giveBack(amount, tell)
+  }
+
+  /** Its window or its actor has ended. */
+  retire(): void {
+    if (!this.isOpen) return
+    this.standing = "retired"
+    this.giveBackFree()
+  }
+
+  lose(): void {
+    this.standing = "lost"
+    this.free = 0n
+  }
+
+  private used(amount: bigint): void {
+    this.spent += amount
+    if (this.reach !== undefined) this.reach -= amount
+  }
+
+  private giveBack(amount: bigint, tell?: string): void {
+    if (amount > 0n && this.standing !== "lost") {
+      this.grants.giveBack(this.limit, this.windowStart, amount, tell)
+    }
+  }
+}

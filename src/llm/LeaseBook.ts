@@ -1,0 +1,77 @@
+/** What Postgres has said of one lease, and what it is to be told. Totals since the owner's generation began. */
+interface Totals {
+  readonly limit: string
+  readonly windowStart: number
+  granted: bigint
+  returned: bigint
+}
+
+/** A window that ended so long ago is forgotten: nothing of it can come any more. */
+const forgottenAfterMillis = 15 * 24 * 3_600_000
+
+/**
+ * Totals of this process's leases. Because they only rise, a statement whose outcome is unknown is said again without
+ * harm, and what it granted is found by whoever hears of the total first.
+ */
+export class LeaseBook {
+  private readonly totals = new Map<string, Totals>()
+  private readonly unsaid = new Set<Totals>()
+  private readonly told = new Set<string>()
+
+  /** How much of the total that Postgres has granted was not known here. */
+  heard(limit: string, windowStart: number, granted: bigint): bigint {
+    const totals = this.of(limit, windowStart)
+    const news = granted - totals.granted
+    if (news <= 0n) return 0n
+    totals.granted = granted
+    return news
+  }
+
+  giveBack(limit: string, windowStart: number, amount: bigint, tellUser?: string): void {
+    const totals = this.of(limit, windowStart)
+    totals.returned += amount
+    this.unsaid.add(totals)
+    if (tellUser !== undefined) this.told.add(tellUser)
+  }
+
+  /** What Postgres is to be told; `said` when it has heard. */
+  takeUnsaid(): { readonly totals: ReadonlyArray<Readonly<Totals>>; readonly told: ReadonlyArray<string> } {
+    const unsaid = {
+      totals: Array.from(this.unsaid, (totals) => ({ ...totals })),
+      told: Array.from(this.told)
+    }
+    this.unsaid.clear()
+    this.told.clear()
+    return unsaid
+  }
+
+  notSaid({ told, totals }: ReturnType<LeaseBook["takeUnsaid"]>): void {
+    for (const { limit, windowStart } of totals) this.unsaid.add(this.of(limit, windowStart))
+    for (const user of told) this.told.add(user)
+  }
+
+  get hasUnsaid(): boolean {
+    return this.unsaid.size > 0
+  }
+
+  forget(beforeMillis: number): void {
+    for (const [key, { windowStart }] of this.totals) {
+      if (windowStart > 0 && windowStart < beforeMillis - forgottenAfterMillis) this.totals.delete(key)
+    }
+  }
+
+  clear(): void {
+    this.totals.clear()
+    this.unsaid.clear()
+    this.told.clear()
+  }
+
+  private of(limit: string, windowStart: number): Totals {
+    const key = `${limit} ${windowStart}`
+    const known = this.totals.get(key)
+    if (known !== undefined) return known
+    const totals = { limit, windowStart, granted: 0n, returned: 0n }
+    this.totals.set(key, totals)
+    return totals
+  }
+}

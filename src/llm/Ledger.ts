@@ -1,0 +1,73 @@
+import { Context, Effect, Layer } from "effect"
+import { CreditLeases } from "#actors/llm/CreditLeases.ts"
+import { LimitGrants } from "#actors/llm/LimitGrants.ts"
+import { AppConfig } from "#src/Config.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { Admission, AdmissionAsk, AdmissionRefused } from "./Admission.ts"
+import { FreeAdmission, HeldAdmission, refusalOf } from "./HeldAdmission.ts"
+import { LimitStore } from "./LimitStore.ts"
+import * as Payment from "./Payment.ts"
+import { Settler } from "./Settler.ts"
+
+/** What may be spent: holds for calls that begin. The consumer of the log of calls (`Settler`) books what they cost. */
+export class Ledger extends Context.Service<
+  Ledger,
+  {
+    /** Synchronous, from what this process has leased. Undefined: `admit` has to ask. */
+    readonly admitNow: (ask: AdmissionAsk) => Admission | undefined
+    /** Waits up to 2 s where only other calls' holds stand in the way. Whoever gets the admission has to end it. */
+    readonly admit: (ask: AdmissionAsk) => Effect.Effect<Admission, AdmissionRefused>
+    /** Afterwards Postgres has every call that was in the log before. */
+    readonly flush: Effect.Effect<void, SinkUnavailable>
+  }
+>()("signalbox/llm/Ledger") {
+  static readonly layerNoDeps = Layer.effect(
+    Ledger,
+    Effect.gen(function* () {
+      const leases = yield* CreditLeases
+      const paymentOf = yield* Payment.make
+      const { flush } = yield* Settler
+      return Ledger.of({
+        admitNow: (ask) => {
+          const lease = paymentOf(ask)
+          if (lease === undefined) return new FreeAdmission(ask.outputTokens)
+          const hold = leases.admitNow(ask.userId, lease)
+          return hold === undefined ? undefined : new HeldAdmission(leases, hold, ask)
+        },
+        admit: (ask) =>
+          Effect.suspend(() => {
+            const lease = paymentOf(ask)
+            if (lease === undefined) return Effect.succeed<Admission>(new FreeAdmission(ask.outputTokens))
+            return leases.admit(ask.userId, lease).pipe(
+              Effect.map((hold): Admission => new HeldAdmission(leases, hold, ask)),
+              Effect.mapError(refusalOf)
+            )
+          }),
+        flush
+      })
+    })
+  )
+
+  /** Needs Postgres, the log of calls, the keys and the directories of plans and subscriptions. */
+  static readonly layer = this.layerNoDeps.pipe(
+    Layer.provide(Layer.suspend(() => leasesLayer)),
+    Layer.provideMerge(Settler.layer),
+    Layer.provide(LimitStore.layer)
+  )
+}
+
+/** Leases begin when those of the run before have been settled and given back. */
+const grantsLayer = Layer.effect(LimitGrants, Effect.andThen(Settler, LimitStore))
+
+const leasesLayer = Layer.unwrap(
+  Effect.map(AppConfig, ({ limits }) =>
+    CreditLeases.layer({
+      waitMillis: limits.ledgerWaitMillis,
+      waiting: limits.ledgerWaiting,
+      pollMillis: limits.ledgerPollMillis,
+      scarceMillis: limits.ledgerScarceMillis,
+      idleMillis: limits.ledgerIdleMillis,
+      maxUsers: limits.ledgerUsers
+    })
+  )
+).pipe(Layer.provide(grantsLayer))

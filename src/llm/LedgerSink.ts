@@ -1,0 +1,65 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { decode } from "#streams/llm/CallRecord.ts"
+import { type Booking, bookingOf, columnsOf, cutDown, type Missing } from "./Settlements.ts"
+
+interface MissingRow {
+  readonly limit_id: string
+  readonly window_millis: string
+  readonly missing: string
+}
+
+/**
+ * Settles the log of calls: a batch is one transaction with the offset that the log is settled to, so that a batch that
+ * comes again is nothing new.
+ */
+export const make = (owner: string): Effect.Effect<Sink, never, SqlClient> =>
+  Effect.map(SqlClient, (sql) => ({
+    write: (batch) =>
+      sql
+        .withTransaction(settle(sql, owner, batch))
+        .pipe(Effect.mapError((cause) => new SinkUnavailable({ problem: cause.message, cause })))
+  }))
+
+const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch: SinkBatch) {
+  const [known] = yield* sql<{ applied: string }>`SELECT applied::text FROM owners WHERE id = ${owner}
+    FOR NO KEY UPDATE`
+  const applied = Number(known?.applied ?? 0)
+  // The log may hold a call twice, when it did not know whether the disk had taken it.
+  const bookings = new Map<string, Booking>()
+  for (const { offset, payload } of batch.records) {
+    if (offset < applied) continue
+    const booking = bookingOf(decode(payload))
+    if (booking.charge > 0n || booking.loss > 0n || booking.draws.length > 0) {
+      bookings.set(booking.record.id, booking)
+    }
+  }
+  if (batch.to <= applied) return
+  const all = Array.from(bookings.values())
+  while (true) {
+    const [missing] = yield* book(sql, owner, batch.to, all)
+    if (missing === undefined) return
+    // One at a time: what is cut for one limit may have been missing of another one as well.
+    cutDown(all, missing)
+  }
+})
+
+/** Answers what nothing covers; then nothing was booked. */
+const book = (sql: SqlClient, owner: string, to: number, bookings: ReadonlyArray<Booking>) => {
+  const columns = columnsOf(bookings)
+  return Effect.map(
+    sql<MissingRow>`SELECT limit_id, window_millis, missing FROM ledger_settle(${owner}, ${String(to)}::text::bigint,
+      ${columns.requests}::text[], ${columns.kinds}::text[], ${columns.debits}::text[], ${columns.credits}::text[],
+      ${columns.amounts}::text[]::numeric[], ${columns.units}::text[], ${columns.users}::text[], ${columns.keys}::text[],
+      ${columns.starts}::text[]::bigint[], ${columns.drawEntries}::text[]::integer[], ${columns.drawLimits}::text[],
+      ${columns.drawStarts}::text[]::bigint[], ${columns.drawAmounts}::text[]::numeric[],
+      ${columns.drawLeased}::text[]::boolean[])`,
+    (rows) =>
+      rows.map(({ limit_id, missing, window_millis }): Missing => ({
+        limit: limit_id,
+        windowStart: Number(window_millis),
+        amount: BigInt(missing)
+      }))
+  )
+}

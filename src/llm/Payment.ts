@@ -1,0 +1,65 @@
+import { Clock, Effect } from "effect"
+import type { LeaseAsk } from "#actors/llm/LeaseAsk.ts"
+import type { Choice } from "#actors/llm/Hold.ts"
+import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import type { AdmissionAsk } from "./Admission.ts"
+import { type PlanRow, PlanDirectory } from "./PlanDirectory.ts"
+import { SubscriptionDirectory } from "./SubscriptionDirectory.ts"
+
+export const creditsOf = (userId: string): string => `credits:${userId}`
+export const capOf = (keyId: string): string => `key:${keyId}`
+
+/** In the order in which limits are locked. */
+export const allowanceWindows = ["day", "hour", "week"] as const
+export type AllowanceWindow = (typeof allowanceWindows)[number]
+
+export const allowanceOf = (subscriptionId: string, window: AllowanceWindow): string =>
+  `allowance:${subscriptionId}:${window}`
+
+export const isAllowance = (limit: string): boolean => limit.startsWith("allowance:")
+export const isCap = (limit: string): boolean => limit.startsWith("key:")
+
+const covers = (plan: PlanRow, { models, source }: AdmissionAsk): boolean =>
+  (source === "agent" || plan.coversDirectApi) &&
+  (plan.models === null || models.every((model) => plan.models?.has(model) === true))
+
+/**
+ * By what a call may be paid, in the order of preference: the allowances of a plan that covers it, then credits, up to
+ * what its key may spend. Undefined: it costs nothing. Source: spec 1, Rules 4 and 5; decisions, LLM (Usage windows).
+ */
+export const make = Effect.gen(function* () {
+  const keys = yield* KeyDirectory
+  const plans = yield* PlanDirectory
+  const subscriptions = yield* SubscriptionDirectory
+  const clock = yield* Clock.Clock
+
+  const covering = (ask: AdmissionAsk): Choice | undefined => {
+    const subscription = subscriptions.by("user", ask.userId)
+    if (subscription === undefined) return undefined
+    if (subscription.currentPeriodEnd.getTime() <= clock.currentTimeMillisUnsafe()) return undefined
+    const plan = plans.get(subscription.planId)
+    if (plan === undefined || !covers(plan, ask)) return undefined
+    return {
+      limits: allowanceWindows.map((window) => allowanceOf(subscription.id, window)),
+      amountOf: (outputTokens) => BigInt(ask.promptTokens + outputTokens)
+    }
+  }
+
+  const credits = (ask: AdmissionAsk): Choice => {
+    const key = keys.get(ask.keyId)
+    const isCapped = key === undefined || key.spendLimitUsd !== null
+    const limits = isCapped ? [creditsOf(ask.userId), capOf(ask.keyId)] : [creditsOf(ask.userId)]
+    return { limits, amountOf: ask.costOf }
+  }
+
+  return (ask: AdmissionAsk): LeaseAsk | undefined => {
+    if (ask.costOf(ask.outputTokens) === 0n) return undefined
+    const allowances = covering(ask)
+    const money = credits(ask)
+    return {
+      choices: allowances === undefined ? [money] : [allowances, money],
+      tokens: ask.outputTokens,
+      tokensMin: Math.min(ask.outputTokensMin, ask.outputTokens)
+    }
+  }
+})
