@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { CatalogueApi } from "#schemas/llm/CatalogueApi.ts"
+import { Api } from "#schemas/Api.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { Markups } from "./Markups.ts"
 
 export const layer = HttpApiBuilder.group(
-  CatalogueApi,
+  Api,
   "markups",
   Effect.fnUntraced(function* (handlers) {
     const markups = yield* Markups

@@ -1,0 +1,130 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
+import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
+import {
+  NestedBadRequest,
+  NestedConflict,
+  NestedForbidden,
+  NestedNotFound,
+  NestedServiceUnavailable
+} from "#schemas/core/NestedProblem.ts"
+import type { Collection } from "#schemas/llm/Collection.ts"
+import { Users } from "#src/accounts/Users.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { Catalogue } from "./Catalogue.ts"
+import type { CollectionRow } from "./CollectionDirectory.ts"
+import {
+  type CollectionFieldInvalid,
+  Collections,
+  type SlugTaken,
+  type TooManyCollections
+} from "./Collections.ts"
+import { collectionPrefix, mayUseCollection } from "./Target.ts"
+
+const collectionResource =
+  (catalogue: Catalogue["Service"]) =>
+  (row: CollectionRow): Collection => ({
+    id: row.id,
+    model: `${collectionPrefix}${row.slug}`,
+    name: row.name,
+    slug: row.slug,
+    auto_route: row.autoRoute,
+    models: row.models.map((id, position) => {
+      const model = catalogue.get(id)
+      return {
+        position,
+        id,
+        vision: model?.isVision === true,
+        free: model?.isFree === true,
+        available: model !== undefined
+      }
+    })
+  })
+
+const problems = {
+  CollectionNotFound: () =>
+    Effect.fail(NestedNotFound.of("Collection not found", "collection_not_found", "id")),
+  CollectionFieldInvalid: ({ field, problem }: CollectionFieldInvalid) =>
+    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field)),
+  SlugTaken: ({ slug }: SlugTaken) =>
+    Effect.fail(NestedConflict.of(`slug: "${slug}" is taken by another collection`, "slug_taken", "slug")),
+  ModelsUnknown: () =>
+    Effect.fail(NestedServiceUnavailable.of("The upstream's list of models is not there; try again later"))
+}
+
+const tooMany = ({ limit }: TooManyCollections) =>
+  Effect.fail(NestedConflict.of(`A user has at most ${limit} collections`, "too_many_collections"))
+
+/** Administrators reach everybody's collections. */
+const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
+
+/** Whose collections are meant: the caller's own, or for an administrator anybody's. */
+const userOf = (users: Users["Service"], caller: Principal, userId: string | undefined) =>
+  Effect.gen(function* () {
+    if (userId === undefined || userId === caller.userId) return caller.userId
+    if (caller.role !== "admin" || caller.kind !== "account") {
+      return yield* NestedForbidden.of("user_id: only administrators reach the collections of others")
+    }
+    yield* Effect.mapError(users.find(userId), () =>
+      NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+    )
+    return userId
+  })
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "collections",
+  Effect.fnUntraced(function* (handlers) {
+    const collections = yield* Collections
+    const users = yield* Users
+    const resourceOf = collectionResource(yield* Catalogue)
+
+    return handlers.handleAll({
+      listCollections: ({ query }) =>
+        Effect.gen(function* () {
+          const caller = yield* CurrentKey
+          const userId = yield* userOf(users, caller, query.user_id)
+          const listed = userId === caller.userId ? collections.listFor(caller) : collections.list(userId)
+          return { object: "list" as const, data: listed.map(resourceOf) }
+        }),
+      createCollection: ({ payload }) =>
+        CurrentKey.pipe(
+          Effect.flatMap((caller) => userOf(users, caller, payload.user_id)),
+          Effect.flatMap((userId) => collections.create(userId, payload)),
+          nestedStoreAway,
+          Effect.map(resourceOf),
+          Effect.catchTags({
+            CollectionFieldInvalid: problems.CollectionFieldInvalid,
+            SlugTaken: problems.SlugTaken,
+            ModelsUnknown: problems.ModelsUnknown,
+            TooManyCollections: tooMany
+          })
+        ),
+      readCollection: ({ params }) =>
+        Effect.gen(function* () {
+          const caller = yield* CurrentKey
+          if (!mayUseCollection(caller, params.id)) {
+            return yield* NestedForbidden.of("This key may not use that collection", "model_not_allowed")
+          }
+          // A router key acts for its owner alone, also where that is an administrator.
+          const reach = caller.kind === "router" ? caller.userId : reachOf(caller)
+          return resourceOf(yield* collections.find(params.id, reach))
+        }).pipe(Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)),
+      updateCollection: ({ params, payload }) =>
+        CurrentKey.pipe(
+          Effect.flatMap((caller) => collections.update(params.id, reachOf(caller), payload)),
+          nestedStoreAway,
+          Effect.map(resourceOf),
+          Effect.catchTags(problems)
+        ),
+      deleteCollection: ({ params }) =>
+        CurrentKey.pipe(
+          Effect.flatMap((caller) => collections.remove(params.id, reachOf(caller))),
+          nestedStoreAway,
+          Effect.as({ id: params.id, deleted: true as const }),
+          Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)
+        )
+    })
+  })
+)
