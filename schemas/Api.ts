@@ -9,6 +9,9 @@ import { ScriptsApi } from "./analytics/ScriptsApi.ts"
 import { SitesApi } from "./analytics/SitesApi.ts"
 import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
+import { CollectionsApi } from "./llm/CollectionsApi.ts"
+import { MarkupsApi } from "./llm/MarkupsApi.ts"
+import { ModelsApi } from "./llm/ModelsApi.ts"
 import { SystemApi } from "./system/SystemApi.ts"
 
 const description = `One self-hosted server for AI products and websites.
@@ -32,8 +35,13 @@ export class AnalyticsRoomApi extends HttpApi.make("signalbox")
   .add(ImportApi)
   .add(RebuildApi) {}
 
+export class LlmRoomApi extends HttpApi.make("signalbox")
+  .add(ModelsApi)
+  .add(CollectionsApi)
+  .add(MarkupsApi) {}
+
 /** The endpoints of all rooms that pass the Effect pipeline. */
-export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi) {}
+export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi).addHttpApi(LlmRoomApi) {}
 
 const published = Api.add(IngestApi).add(ScriptsApi)
 

@@ -32,12 +32,13 @@ export const postgres = Layer.effectDiscard(PostgresMigrator.migrate(postgresMig
   Layer.provideMerge(Postgres.layer)
 )
 
-const clickHouse = ReadyClickHouse.layer(clickHouseMigrations).pipe(
+/** ClickHouse with today's schema. */
+export const clickHouse = ReadyClickHouse.layer(clickHouseMigrations).pipe(
   Layer.provide(ClickHouse.layer),
   Layer.provideMerge(ClickHouseEndpoint.layer)
 )
 
-/** Postgres and ClickHouse, started side by side where they are embedded, with today's schema. */
+/** Postgres and ClickHouse, started side by side where they are embedded. */
 export const layer: Layer.Layer<
   SqlClient | PgClient | ClickHouse | ClickHouseEndpoint,
   StoresFailed,

@@ -46,6 +46,6 @@ export interface ModelPrices {
   readonly cacheRead: Decimal
   /** of prompt tokens written to the upstream's cache; the prompt price where the list has none */
   readonly cacheWrite: Decimal
-  /** of reasoning tokens, on top of their completion price */
+  /** of reasoning tokens among the completion; the completion price where the list has none, or 0 */
   readonly reasoning: Decimal
 }

@@ -6,19 +6,27 @@ export interface KnownPaths {
   allow(path: string): string | undefined
 }
 
-/** The endpoints of an API, and what else is served (method and path). */
-export const make = <Id extends string, Groups extends HttpApiGroup.Constraint>(
-  api: HttpApi.HttpApi<Id, Groups>,
-  others: ReadonlyArray<readonly [method: string, path: string]>
-): KnownPaths => {
+type Endpoint = readonly [method: string, path: string]
+
+/** The endpoints of an API. */
+export const endpointsOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>
+): ReadonlyArray<Endpoint> => {
+  const endpoints: Array<Endpoint> = []
+  HttpApi.reflect(api, {
+    onGroup() {},
+    onEndpoint: ({ endpoint }) => endpoints.push([endpoint.method, endpoint.path])
+  })
+  return endpoints
+}
+
+export const make = (endpoints: ReadonlyArray<Endpoint>): KnownPaths => {
   const methods = new Map<string, Set<string>>()
-  const add = (method: string, path: string): void => {
+  for (const [method, path] of endpoints) {
     const there = methods.get(path) ?? new Set()
     methods.set(path, there.add(method))
     if (method === "GET") there.add("HEAD")
   }
-  HttpApi.reflect(api, { onGroup() {}, onEndpoint: ({ endpoint }) => add(endpoint.method, endpoint.path) })
-  for (const [method, path] of others) add(method, path)
   const patterns = Array.from(methods, ([path, there]) => ({
     pattern: patternOf(path),
     allow: [...there].join(", ")

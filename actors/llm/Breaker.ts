@@ -1,0 +1,72 @@
+/** When a member of a collection is left out, and when it is asked again. */
+export interface BreakerOptions {
+  /** failures in a row that open it */
+  readonly failuresMax: number
+  /** how long it is open at first; doubled each time the probe after it fails … */
+  readonly openMinMillis: number
+  /** … up to this; also the longest that a Retry-After is believed */
+  readonly openMaxMillis: number
+  /** how long a model that rate-limits without saying for how long is left alone */
+  readonly limitedMillis: number
+}
+
+/** What may be done with a member now. "probe": it was out, and one call may try whether it is back. */
+export type BreakerState = "closed" | "probe" | "open"
+
+/** The circuit breaker of one model: a plain value. Times are monotonic milliseconds. */
+export class Breaker {
+  readonly #options: BreakerOptions
+  #failures = 0
+  #openedTimes = 0
+  /** closed where it is undefined */
+  #openUntil: number | undefined
+  #isProbing = false
+
+  constructor(options: BreakerOptions) {
+    this.#options = options
+  }
+
+  state(now: number): BreakerState {
+    if (this.#openUntil === undefined) return "closed"
+    return now >= this.#openUntil && !this.#isProbing ? "probe" : "open"
+  }
+
+  /** When it may be probed; 0 when closed. */
+  get openUntil(): number {
+    return this.#openUntil ?? 0
+  }
+
+  /** A call is under way; while the breaker is not closed no second one is let through. */
+  begin(): void {
+    this.#isProbing = this.#openUntil !== undefined
+  }
+
+  /** The call ended without saying anything about the model: its client left, or the request was at fault. */
+  withdraw(): void {
+    this.#isProbing = false
+  }
+
+  succeed(): void {
+    this.#failures = 0
+    this.#openedTimes = 0
+    this.#openUntil = undefined
+    this.#isProbing = false
+  }
+
+  fail(now: number): void {
+    this.#failures++
+    const isProbeFailed = this.#openUntil !== undefined
+    this.#isProbing = false
+    if (!isProbeFailed && this.#failures < this.#options.failuresMax) return
+    const { openMaxMillis, openMinMillis } = this.#options
+    this.#openUntil = now + Math.min(openMaxMillis, openMinMillis * 2 ** this.#openedTimes)
+    this.#openedTimes++
+  }
+
+  /** It asked to be left alone, which is no failure. */
+  limit(now: number, retryAfterMillis: number | undefined): void {
+    this.#isProbing = false
+    const { limitedMillis, openMaxMillis } = this.#options
+    this.#openUntil = now + Math.min(openMaxMillis, retryAfterMillis ?? limitedMillis)
+  }
+}

@@ -1,0 +1,59 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { RateDecision } from "#actors/accounts/RateBucket.ts"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { AppConfig } from "#src/Config.ts"
+import { Keys } from "./Keys.ts"
+import { rateHeaders } from "./RateLimiting.ts"
+import { RequestCounts } from "./RequestCounts.ts"
+
+/** What a hot endpoint learns of the key that it was sent. */
+export type Entry =
+  | { readonly _tag: "Unknown" }
+  | {
+      readonly _tag: "Known"
+      readonly key: Principal
+      readonly rate: RateDecision
+      /** what the answer says of the key's rate */
+      readonly headers: ReadonlyArray<readonly [string, string]>
+    }
+
+/**
+ * Authentication, rate limit and request counts for endpoints that are served beside the Effect pipeline, by the rules of
+ * the middlewares `Authorization` and `RateLimit`.
+ */
+export class KeyGate extends Context.Service<
+  KeyGate,
+  {
+    /** @param authorization the header as it came; "" for none */
+    readonly enter: (authorization: string) => Effect.Effect<Entry, SqlError>
+    /** The request was answered, which its key's owner sees in their figures. */
+    readonly record: (key: Principal, status: number) => void
+  }
+>()("signalbox/accounts/KeyGate") {
+  static readonly layer = Layer.effect(
+    KeyGate,
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const buckets = yield* RateBuckets
+      const counts = yield* RequestCounts
+      const clock = yield* Clock.Clock
+      const { limits } = yield* AppConfig
+      return KeyGate.of({
+        enter: Effect.fnUntraced(function* (authorization) {
+          const key = yield* keys.authenticate(bearer.exec(authorization)?.[1] ?? "")
+          if (key === undefined) return { _tag: "Unknown" }
+          const perMinute = key.rateLimitPerMinute ?? limits.ratePerMinute
+          // The limiter is given up only when the process is: that is a fault, not the caller's.
+          const rate =
+            buckets.takeNow(key.keyId, perMinute) ?? (yield* Effect.orDie(buckets.take(key.keyId, perMinute)))
+          return { _tag: "Known", key, rate, headers: Object.entries(rateHeaders(rate)) }
+        }),
+        record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
+      })
+    })
+  )
+}
+
+const bearer = /^bearer +([^ ]+) *$/i

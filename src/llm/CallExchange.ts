@@ -1,0 +1,50 @@
+import { requestIdOf } from "#src/infra/http/RequestId.ts"
+import type { HotReply, HotRequest } from "#src/infra/uws/HotRoute.ts"
+import * as CallFault from "./CallFault.ts"
+import { Client } from "./Client.ts"
+
+type Header = readonly [name: string, value: string]
+
+const json: Header = ["Content-Type", "application/json"]
+
+/** One HTTP request for a model call, and the one answer that it gets. */
+export class CallExchange {
+  readonly startedAt = Date.now()
+  readonly authorization: string
+  readonly idempotencyKey: string
+  readonly requestId: string
+  readonly body: Uint8Array
+  readonly client: Client
+  readonly reply: HotReply
+  /** on every answer */
+  readonly headers: Array<Header>
+  /** hears the status of the answer */
+  onStatus: (status: number) => void = () => undefined
+
+  constructor(request: HotRequest, body: Uint8Array, reply: HotReply) {
+    this.authorization = request.header("authorization")
+    this.idempotencyKey = request.header("idempotency-key")
+    this.requestId = requestIdOf(request.header("x-request-id"))
+    // Who asks may have to be looked up first, and the front's bytes are gone by then.
+    this.body = Buffer.from(body)
+    this.client = new Client(reply)
+    this.reply = reply
+    this.headers = [["X-Request-Id", this.requestId]]
+  }
+
+  sendJson(status: number, body: string, more: ReadonlyArray<Header> = []): void {
+    this.onStatus(status)
+    this.reply.send(status, [json, ...this.headers, ...more], body)
+  }
+
+  fail(fault: CallFault.CallFault): void {
+    const { retryAfterSeconds, shouldRetry, status } = fault
+    const more: Array<Header> = []
+    if (retryAfterSeconds !== undefined) more.push(["Retry-After", String(retryAfterSeconds)])
+    if (shouldRetry !== undefined) more.push(["X-Should-Retry", String(shouldRetry)])
+    // The key's own rate says when to come back already.
+    const headers = this.headers.filter(([name]) => retryAfterSeconds === undefined || name !== "retry-after")
+    this.onStatus(status)
+    this.reply.send(status, [json, ...headers, ...more], JSON.stringify(CallFault.envelopeOf(fault)))
+  }
+}

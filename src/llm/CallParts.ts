@@ -1,0 +1,42 @@
+import type { CollectionRoute } from "#actors/llm/CollectionRoutes.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { Limits } from "#src/Limits.ts"
+import type { Upstream } from "#src/infra/upstream/Upstream.ts"
+import type { Admission, AdmissionAsk } from "./Admission.ts"
+import type { CallLog } from "./CallLog.ts"
+import type { CallTally } from "./CallTally.ts"
+import type { ChatRequest } from "./ChatRequest.ts"
+import type { Client } from "./Client.ts"
+import type { ClientStream } from "./ClientStream.ts"
+import type { Target } from "./Target.ts"
+import type { TokenCounter } from "./TokenCounter.ts"
+
+/** What every call is made with. */
+export interface CallParts {
+  readonly upstream: Upstream["Service"]
+  readonly log: CallLog["Service"]
+  readonly counter: TokenCounter["Service"]
+  readonly limits: Limits
+}
+
+/** Where an answer goes. */
+export interface AnswerSink {
+  /** the whole answer of a plain call */
+  readonly json: (body: unknown) => void
+  /** the beginning of a streamed one; `onDrain` is called when the client has taken what waited for it */
+  readonly stream: (onDrain: () => void) => ClientStream
+}
+
+/** One call that was let in: who asks for what, who may answer, and what is held for it. */
+export interface Call {
+  readonly key: Principal
+  readonly request: ChatRequest
+  readonly target: Target
+  readonly client: Client
+  readonly sink: AnswerSink
+  readonly admission: Admission
+  /** what was asked of the ledger */
+  readonly ask: AdmissionAsk
+  readonly tally: CallTally
+  readonly route: CollectionRoute | undefined
+}

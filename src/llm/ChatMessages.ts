@@ -1,0 +1,80 @@
+import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { imageProblem } from "./ImageUrl.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+/** What routing and billing need to know of the messages. */
+export interface MessageFigures {
+  readonly imageCount: number
+  /** characters */
+  readonly textLength: number
+}
+
+const messagesMax = 10_000
+const partsMax = 1_000
+const roles = ["system", "developer", "user", "assistant", "tool", "function"]
+
+/** Checks the messages. Source: spec 1, POST /chat/completions body; OpenAI, Chat Completions (roles, parts). */
+export const readMessages = (value: unknown): MessageFigures | RequestFault => {
+  if (!Array.isArray(value) || value.length === 0 || value.length > messagesMax)
+    return new RequestFault("messages", `expected between 1 and ${messagesMax} messages`)
+  let imageCount = 0
+  let textLength = 0
+  for (const [index, message] of value.entries()) {
+    const figures = readMessage(message, `messages[${index}]`)
+    if (figures instanceof RequestFault) return figures
+    imageCount += figures.imageCount
+    textLength += figures.textLength
+  }
+  return { imageCount, textLength }
+}
+
+const readMessage = (message: unknown, at: string): MessageFigures | RequestFault => {
+  if (!isJsonRecord(message)) return new RequestFault(at, "expected an object")
+  const { role, content, tool_calls: calls } = message
+  if (typeof role !== "string" || !roles.includes(role))
+    return new RequestFault(`${at}.role`, `expected one of ${roles.join(", ")}`)
+  if (calls !== undefined && calls !== null && !Array.isArray(calls))
+    return new RequestFault(`${at}.tool_calls`, "expected a list")
+  const callsLength = Array.isArray(calls) ? JSON.stringify(calls).length : 0
+  if (typeof content === "string") return { imageCount: 0, textLength: content.length + callsLength }
+  if (Array.isArray(content)) {
+    const figures = readParts(content, `${at}.content`)
+    return figures instanceof RequestFault
+      ? figures
+      : { ...figures, textLength: figures.textLength + callsLength }
+  }
+  if (role === "assistant" && (content === undefined || content === null))
+    return { imageCount: 0, textLength: callsLength }
+  return new RequestFault(`${at}.content`, "expected a text or a list of parts")
+}
+
+const readParts = (parts: ReadonlyArray<unknown>, at: string): MessageFigures | RequestFault => {
+  if (parts.length === 0 || parts.length > partsMax)
+    return new RequestFault(at, `expected between 1 and ${partsMax} parts`)
+  let imageCount = 0
+  let textLength = 0
+  for (const [index, part] of parts.entries()) {
+    const place = `${at}[${index}]`
+    if (!isJsonRecord(part) || typeof part["type"] !== "string")
+      return new RequestFault(place, "expected an object with a type")
+    if (part["type"] === "text") {
+      if (typeof part["text"] !== "string") return new RequestFault(`${place}.text`, "expected a text")
+      textLength += part["text"].length
+    } else if (part["type"] === "image_url") {
+      const url = imageUrlOf(part)
+      const problem = url === undefined ? "expected an address" : imageProblem(url)
+      if (problem !== undefined) return new RequestFault(`${place}.image_url.url`, problem)
+      imageCount++
+    }
+  }
+  return { imageCount, textLength }
+}
+
+export const isImagePart = (part: unknown): part is JsonRecord =>
+  isJsonRecord(part) && part["type"] === "image_url"
+
+const imageUrlOf = (part: JsonRecord): string | undefined => {
+  const image = part["image_url"]
+  const url = isJsonRecord(image) ? image["url"] : undefined
+  return typeof url === "string" ? url : undefined
+}

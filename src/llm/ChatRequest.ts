@@ -1,0 +1,155 @@
+import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { readMessages } from "./ChatMessages.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+/** A completion as it was asked, once it is clear that it makes sense. Source: spec 1, POST /chat/completions body. */
+export interface ChatRequest {
+  /** the body; what is not looked at here is passed through */
+  readonly body: JsonRecord
+  /** as sent: a model's id or `collection/{slug}` */
+  readonly model: string
+  /** further models to try, in order */
+  readonly models: ReadonlyArray<string>
+  readonly stream: boolean
+  /** a usage chunk is wanted at the end of the stream */
+  readonly includeUsage: boolean
+  readonly hasTools: boolean
+  readonly imageCount: number
+  /** characters of all text in the messages and tools */
+  readonly textLength: number
+  /** undefined: as much as the model likes */
+  readonly maxTokens: number | undefined
+  /** answers wanted to one question */
+  readonly choices: number
+}
+
+const modelLengthMax = 200
+const modelsMax = 20
+const tokensMax = 10_000_000
+const choicesMax = 16
+const toolsMax = 1_000
+
+/** Reads a body that is JSON. Other fields than those of the contract are the upstream's business. */
+export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
+  if (!isJsonRecord(json)) return new RequestFault("", "the body has to be a JSON object")
+  const model = readModel(json["model"], "model")
+  if (model instanceof RequestFault) return model
+  const models = readModels(json["models"])
+  if (models instanceof RequestFault) return models
+  const messages = readMessages(json["messages"])
+  if (messages instanceof RequestFault) return messages
+  const fault = parameters(json)
+  if (fault !== undefined) return fault
+  const tools = json["tools"]
+  const options = json["stream_options"]
+  return {
+    body: json,
+    model,
+    models,
+    stream: json["stream"] === true,
+    includeUsage: isJsonRecord(options) && options["include_usage"] === true,
+    hasTools: Array.isArray(tools) && tools.length > 0,
+    imageCount: messages.imageCount,
+    textLength: messages.textLength + (Array.isArray(tools) ? JSON.stringify(tools).length : 0),
+    maxTokens: numberOf(json["max_completion_tokens"]) ?? numberOf(json["max_tokens"]),
+    choices: numberOf(json["n"]) ?? 1
+  }
+}
+
+const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
+
+export const readModel = (value: unknown, param: string): string | RequestFault => {
+  if (typeof value !== "string" || value === "") return new RequestFault(param, "expected the id of a model")
+  return value.length > modelLengthMax
+    ? new RequestFault(param, `at most ${modelLengthMax} characters`)
+    : value
+}
+
+const readModels = (value: unknown): ReadonlyArray<string> | RequestFault => {
+  if (value === undefined || value === null) return []
+  if (!Array.isArray(value) || value.length > modelsMax)
+    return new RequestFault("models", `expected at most ${modelsMax} ids of models`)
+  const models: Array<string> = []
+  for (const [index, one] of value.entries()) {
+    const model = readModel(one, `models[${index}]`)
+    if (model instanceof RequestFault) return model
+    models.push(model)
+  }
+  return models
+}
+
+/** What a parameter may be; null and absence leave it to the model. */
+type Check = (value: unknown) => string | undefined
+
+const between =
+  (minimum: number, maximum: number): Check =>
+  (value) =>
+    typeof value === "number" && value >= minimum && value <= maximum
+      ? undefined
+      : `expected a number between ${minimum} and ${maximum}`
+
+const integer =
+  (minimum: number, maximum: number): Check =>
+  (value) =>
+    Number.isInteger(value) && between(minimum, maximum)(value) === undefined
+      ? undefined
+      : `expected a whole number between ${minimum} and ${maximum}`
+
+const boolean: Check = (value) => (typeof value === "boolean" ? undefined : "expected true or false")
+
+const object: Check = (value) => (isJsonRecord(value) ? undefined : "expected an object")
+
+const isStop = (value: unknown): boolean =>
+  typeof value === "string" ||
+  (Array.isArray(value) && value.length <= 16 && value.every((one) => typeof one === "string"))
+
+const checks: ReadonlyArray<readonly [name: string, check: Check]> = [
+  ["stream", boolean],
+  ["stream_options", object],
+  ["temperature", between(0, 2)],
+  ["top_p", between(0, 1)],
+  ["top_k", integer(0, tokensMax)],
+  ["min_p", between(0, 1)],
+  ["frequency_penalty", between(-2, 2)],
+  ["presence_penalty", between(-2, 2)],
+  ["repetition_penalty", between(0, 2)],
+  ["max_tokens", integer(1, tokensMax)],
+  ["max_completion_tokens", integer(1, tokensMax)],
+  ["n", integer(1, choicesMax)],
+  ["seed", integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)],
+  ["logprobs", boolean],
+  ["top_logprobs", integer(0, 20)],
+  ["logit_bias", object],
+  ["response_format", object],
+  ["stop", (value) => (isStop(value) ? undefined : "expected a text or at most 16 texts")]
+]
+
+const parameters = (json: JsonRecord): RequestFault | undefined => {
+  for (const [name, check] of checks) {
+    const value = json[name]
+    if (value === undefined || value === null) continue
+    const problem = check(value)
+    if (problem !== undefined) return new RequestFault(name, problem)
+  }
+  const options = json["stream_options"]
+  const includeUsage = isJsonRecord(options) ? options["include_usage"] : undefined
+  if (includeUsage !== undefined && includeUsage !== null && typeof includeUsage !== "boolean")
+    return new RequestFault("stream_options.include_usage", "expected true or false")
+  return tools(json["tools"])
+}
+
+const tools = (value: unknown): RequestFault | undefined => {
+  if (value === undefined || value === null) return undefined
+  if (!Array.isArray(value) || value.length > toolsMax)
+    return new RequestFault("tools", `expected at most ${toolsMax} tools`)
+  for (const [index, tool] of value.entries()) {
+    const at = `tools[${index}]`
+    if (!isJsonRecord(tool) || typeof tool["type"] !== "string")
+      return new RequestFault(at, "expected an object with a type")
+    if (tool["type"] !== "function") continue
+    const called = tool["function"]
+    if (!isJsonRecord(called) || typeof called["name"] !== "string" || called["name"] === "")
+      return new RequestFault(`${at}.function.name`, "expected the function's name")
+  }
+  return undefined
+}

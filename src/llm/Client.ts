@@ -1,0 +1,25 @@
+import type { HotReply } from "#src/infra/uws/HotRoute.ts"
+
+/** Whether somebody still waits for the answer. */
+export class Client {
+  #isGone = false
+  readonly #listeners = new Set<() => void>()
+
+  constructor(reply: Pick<HotReply, "onAbort">) {
+    reply.onAbort(() => {
+      this.#isGone = true
+      for (const listener of this.#listeners) listener()
+      this.#listeners.clear()
+    })
+  }
+
+  get isGone(): boolean {
+    return this.#isGone
+  }
+
+  /** Called once when the client goes away; the answer takes it back. */
+  onGone(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+}

@@ -1,0 +1,117 @@
+import { Cause, Effect } from "effect"
+import { KeyGate } from "#src/accounts/KeyGate.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { AppConfig } from "#src/Config.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import { CallExchange } from "./CallExchange.ts"
+import * as CallFault from "./CallFault.ts"
+import { readChatRequest } from "./ChatRequest.ts"
+import { ClientStream } from "./ClientStream.ts"
+import { Completions } from "./Completions.ts"
+import { readJson } from "./JsonRequest.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+/** The fault to answer with; undefined where the exchange was answered already. */
+type Handled = Effect.Effect<CallFault.CallFault | undefined>
+
+const eventStream: ReadonlyArray<readonly [string, string]> = [
+  ["Content-Type", "text/event-stream; charset=utf-8"],
+  ["Cache-Control", "no-cache"],
+  // nginx would gather the stream into blocks otherwise.
+  ["X-Accel-Buffering", "no"]
+]
+
+/** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
+export const completionRoutes = Effect.gen(function* () {
+  const completions = yield* Completions
+  const { limits } = yield* AppConfig
+  const enter = yield* entering
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+
+  const complete = (exchange: CallExchange, key: Principal, body: unknown): Handled => {
+    const request = readChatRequest(body)
+    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
+    return completions.complete({
+      key,
+      source: "api",
+      request,
+      client: exchange.client,
+      sink: {
+        json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
+        stream: (onDrain) => {
+          const headers = [...eventStream, ...exchange.headers]
+          return new ClientStream(exchange.reply, headers, limits, onDrain, () => exchange.onStatus(200))
+        }
+      },
+      startedAt: exchange.startedAt
+    })
+  }
+
+  const routeOf = (
+    path: string,
+    handle: (exchange: CallExchange, key: Principal, body: unknown) => Handled
+  ): HotRoute => ({
+    method: "POST",
+    path,
+    maxBodyBytes: limits.completionBodyBytes,
+    headers: ["authorization", "x-request-id", "idempotency-key"],
+    cors: "configured",
+    errors: "nested",
+    handle: (request, body, reply) => {
+      const exchange = new CallExchange(request, body, reply)
+      run(answering(exchange, enter(exchange, handle)))
+    }
+  })
+  return [routeOf("/api/v1/chat/completions", complete)]
+})
+
+/** Lets in who may call, and reads the body. */
+const entering = Effect.gen(function* () {
+  const gate = yield* KeyGate
+  const { rateLimitMode } = yield* AppConfig
+  return Effect.fnUntraced(function* (
+    exchange: CallExchange,
+    handle: (exchange: CallExchange, key: Principal, body: unknown) => Handled
+  ) {
+    const entry = yield* Effect.catchTag(
+      nestedStoreAway(gate.enter(exchange.authorization)),
+      "NestedServiceUnavailable",
+      ({ error }) => Effect.succeed(CallFault.overloaded(error.message))
+    )
+    if ("status" in entry) return entry
+    if (entry._tag === "Unknown") return CallFault.invalidKey
+    exchange.headers.push(...entry.headers)
+    exchange.onStatus = (status) => gate.record(entry.key, status)
+    const { allowed, limit, retryAfterSeconds } = entry.rate
+    if (!allowed) {
+      const text = `Rate limit of ${limit} requests a minute reached; try again in ${retryAfterSeconds} s`
+      return rateLimitMode === "block"
+        ? CallFault.blocked(text, retryAfterSeconds)
+        : CallFault.rateLimited(text, retryAfterSeconds)
+    }
+    const body = readJson(exchange.body)
+    return body instanceof RequestFault
+      ? CallFault.invalidRequest(body)
+      : yield* handle(exchange, entry.key, body)
+  })
+})
+
+/** Answers the fault, if there is one. What is nobody's fault but this server's is logged, and answered 500. */
+const answering = <E>(
+  exchange: CallExchange,
+  handled: Effect.Effect<CallFault.CallFault | undefined, E>
+): Effect.Effect<void> =>
+  handled.pipe(
+    Effect.catchCause((cause) =>
+      Effect.as(
+        Effect.annotateLogs(Effect.logError("A call failed", Cause.squash(cause)), {
+          requestId: exchange.requestId
+        }),
+        CallFault.internalError(exchange.requestId)
+      )
+    ),
+    Effect.map((fault) => {
+      if (fault !== undefined) exchange.fail(fault)
+    })
+  )

@@ -1,0 +1,145 @@
+import { Context, Effect, Layer } from "effect"
+import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
+import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { AppConfig } from "#src/Config.ts"
+import { Upstream } from "#src/infra/upstream/Upstream.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { AdmissionAsk } from "./Admission.ts"
+import { admittedCall } from "./AdmittedCall.ts"
+import * as CallFault from "./CallFault.ts"
+import { CallLog } from "./CallLog.ts"
+import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
+import { CallTally } from "./CallTally.ts"
+import { Catalogue } from "./Catalogue.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
+import type { ChatRequest } from "./ChatRequest.ts"
+import type { Client } from "./Client.ts"
+import { CollectionDirectory } from "./CollectionDirectory.ts"
+import { holdOf, tooLong } from "./Estimate.ts"
+import { Ledger } from "./Ledger.ts"
+import { answerPlain } from "./PlainAnswer.ts"
+import { answerStream } from "./StreamAnswer.ts"
+import { resolve, type Target } from "./Target.ts"
+import { TokenCounter } from "./TokenCounter.ts"
+import { bodyFor, withDescription } from "./UpstreamBody.ts"
+import { describeImages } from "./VisionStage.ts"
+
+/** A completion that is asked for, after its body was read. */
+export interface CompletionAsk {
+  readonly key: Principal
+  readonly source: "api" | "agent"
+  readonly request: ChatRequest
+  readonly client: Client
+  readonly sink: AnswerSink
+  /** epoch milliseconds */
+  readonly startedAt: number
+}
+
+/** Makes completions: finds who may answer, holds what it may cost, asks, relays, settles. Source: spec 1; decisions, LLM. */
+export class Completions extends Context.Service<
+  Completions,
+  {
+    /** The fault to answer with; undefined where the sink has been given the answer, or its client has gone. */
+    readonly complete: (ask: CompletionAsk) => Effect.Effect<CallFault.CallFault | undefined>
+    /** calls under way */
+    readonly inFlight: () => number
+  }
+>()("signalbox/llm/Completions") {
+  static readonly layer = Layer.effect(
+    Completions,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const catalogue = yield* Catalogue
+      const collections = yield* CollectionDirectory
+      const routes = yield* CollectionRoutes
+      const ledger = yield* Ledger
+      const parts: CallParts = {
+        upstream: yield* Upstream,
+        log: yield* CallLog,
+        counter: yield* TokenCounter,
+        limits
+      }
+      let inFlight = 0
+      const leave = Effect.sync(() => inFlight--)
+
+      const make = (ask: CompletionAsk, target: Target) => {
+        const hold = askOf(ask, target, parts)
+        const tally = new CallTally(headOf(ask, target))
+        return admittedCall(ledger, parts.log, tally, hold, (admission) =>
+          Effect.matchEffect(routeOf(routes, target), {
+            onSuccess: (route) => answer(parts, { ...ask, target, admission, ask: hold, tally, route }),
+            onFailure: ({ _tag }) =>
+              Effect.succeed(CallFault.overloaded(`The collection cannot be routed at the moment (${_tag})`))
+          })
+        )
+      }
+
+      const complete = (ask: CompletionAsk) =>
+        Effect.suspend(() => {
+          const target = resolve(ask.key, ask.request, catalogue, collections)
+          if ("status" in target) return Effect.succeed(target)
+          const tooMuch = tooLong(ask.request, target)
+          if (tooMuch !== undefined) return Effect.succeed(CallFault.invalidRequest(tooMuch))
+          if (inFlight >= limits.callsInFlight || parts.log.isFailing())
+            return Effect.succeed(CallFault.overloaded("Too many calls are under way; try again"))
+          inFlight++
+          return Effect.ensuring(make(ask, target), leave)
+        })
+      return Completions.of({ complete, inFlight: () => inFlight })
+    })
+  )
+}
+
+const routeOf = (
+  routes: CollectionRoutes["Service"],
+  { collection }: Target
+): Effect.Effect<CollectionRoute | undefined, ActorUnavailable> => {
+  if (collection === undefined) return Effect.succeed(undefined)
+  const known = routes.peek(collection.id)
+  return known === undefined ? routes.acquire(collection.id) : Effect.succeed(known)
+}
+
+const askOf = (
+  { key, request, source }: CompletionAsk,
+  target: Target,
+  { limits }: CallParts
+): AdmissionAsk => ({
+  ...holdOf(request, target, limits),
+  userId: key.userId,
+  keyId: key.keyId,
+  source
+})
+
+const headOf = ({ key, request, source, startedAt }: CompletionAsk, { collection }: Target) => ({
+  // Not the caller's X-Request-Id: the ledger takes an id once only.
+  id: newId("req"),
+  userId: key.userId,
+  keyId: key.keyId,
+  source,
+  startedAt,
+  requested: request.model,
+  collection: collection?.id ?? "",
+  kind: "chat" as const,
+  streamed: request.stream
+})
+
+/** The stages of a call. Source: spec 1, POST /chat/completions, rule 2. */
+const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
+  const { admission, request, tally, target } = call
+  let messages: ReadonlyArray<unknown> | undefined
+  if (target.vision.length > 0) {
+    const description = yield* describeImages(parts, call)
+    if (description === undefined) return void parts.log.append(tally.clientGone())
+    messages = withDescription(request, description)
+  }
+  tally.stages.push("primary")
+  const maxTokens = admission.clamped
+    ? Math.max(1, Math.floor(admission.outputTokens / request.choices))
+    : undefined
+  const bodyOf = (model: CatalogueModel) => bodyFor(request, { model: model.id, messages, maxTokens })
+  const images = messages === undefined ? request.imageCount : 0
+  return yield* request.stream
+    ? answerStream(parts, call, bodyOf, images)
+    : answerPlain(parts, call, bodyOf, images)
+})

@@ -1,0 +1,41 @@
+import type { Admission } from "./Admission.ts"
+
+/**
+ * Keeps the hold of a stream ahead of what it has produced, where its length is not known beforehand. A stream whose
+ * hold covers all it may say never grows.
+ */
+export class GrowingHold {
+  readonly #admission: Admission
+  readonly #stepTokens: number
+  readonly #isOpenEnded: boolean
+  #covered: number
+  #isGrowing = false
+  #isExhausted = false
+
+  constructor(admission: Admission, isOpenEnded: boolean, stepTokens: number) {
+    this.#admission = admission
+    this.#isOpenEnded = isOpenEnded
+    this.#stepTokens = stepTokens
+    this.#covered = admission.outputTokens
+  }
+
+  /**
+   * Whether so many tokens are more than can be paid. Asked at every piece: when half a step is left more is asked for,
+   * and the stream goes on meanwhile.
+   */
+  isUsedUp(tokens: number): boolean {
+    if (!this.#isOpenEnded) return false
+    if (this.#isExhausted) return tokens >= this.#covered
+    if (!this.#isGrowing && tokens > this.#covered - this.#stepTokens / 2) void this.#grow(tokens)
+    return false
+  }
+
+  async #grow(tokens: number): Promise<void> {
+    this.#isGrowing = true
+    const wanted = Math.max(tokens, this.#covered) + this.#stepTokens
+    const covered = await this.#admission.extend(wanted)
+    this.#isGrowing = false
+    this.#isExhausted = covered < wanted
+    this.#covered = covered
+  }
+}

@@ -1,0 +1,75 @@
+import { Effect } from "effect"
+import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
+import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
+import type { CallFault } from "./CallFault.ts"
+import type { Call, CallParts } from "./CallParts.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
+import { chargeOf } from "./Charge.ts"
+import { usageObject, usageOf } from "./CountedUsage.ts"
+import { plainAttempt } from "./PlainAttempt.ts"
+import { routerBlock } from "./RouterBlock.ts"
+import { settle } from "./Settling.ts"
+import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
+
+/** What is wrong with a completion that came whole. */
+export const emptyAnswer = (json: JsonRecord): string | undefined =>
+  chunkOf(json).hasContent ? undefined : "The model's answer was empty"
+
+/** Asks one model for an answer in one piece. */
+export const askPlain = (
+  { limits, upstream }: CallParts,
+  { client, tally }: Pick<Call, "client" | "tally">,
+  body: string
+): Effect.Effect<Tried<JsonRecord>> => {
+  tally.attempts++
+  return Effect.map(
+    plainAttempt({ upstream, path: "/chat/completions", body, client, limits, problemOf: emptyAnswer }),
+    (outcome) =>
+      outcome._tag === "Answered" ? { _tag: "Done", value: outcome.json, health: "succeeded" } : outcome
+  )
+}
+
+/** Adds a model's whole answer to the call. */
+export const addAnswer = Effect.fnUntraced(function* (
+  { counter }: CallParts,
+  { request, tally }: Pick<Call, "request" | "tally">,
+  model: CatalogueModel,
+  json: JsonRecord,
+  images: number
+) {
+  const usage = yield* usageOf(counter, request, json["usage"], () => ({ text: textOf(json), factor: 1 }))
+  tally.add(model, usage, chargeOf(model, usage, images))
+  return usage
+})
+
+/** The last stage of a plain call: the first model that answers is what the client gets. */
+export const answerPlain = Effect.fnUntraced(function* (
+  parts: CallParts,
+  call: Call,
+  bodyOf: (model: CatalogueModel) => string,
+  images: number
+): Effect.fn.Return<CallFault | undefined> {
+  const { admission, sink, tally, target } = call
+  const result = yield* tryInOrder(target.primary, call.route, (model) =>
+    askPlain(parts, call, bodyOf(model))
+  )
+  if (result._tag === "ClientGone") return void parts.log.append(tally.clientGone())
+  if (result._tag === "AllFailed") {
+    const fault = faultOf(result.failures)
+    parts.log.append(tally.refused(fault))
+    return fault
+  }
+  const { model, value: json } = result
+  const usage = yield* addAnswer(parts, call, model, json, images)
+  const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
+  parts.log.append(tally.answered(settlement))
+  sink.json({
+    ...json,
+    id: typeof json["id"] === "string" ? json["id"] : tally.head.id,
+    object: "chat.completion",
+    model: model.id,
+    usage: usageObject(usage, json["usage"]),
+    router: routerBlock(call, settlement, admission.clamped && chunkOf(json).finishReason === "length")
+  })
+  return undefined
+})

@@ -1,0 +1,33 @@
+import { usdOf } from "#schemas/llm/Money.ts"
+import type { Settlement } from "#streams/llm/CallRecord.ts"
+import type { Call } from "./CallParts.ts"
+
+/** The additive block of an answer. Source: spec 1, Completion response; decisions, LLM (Charging). */
+export interface RouterBlock {
+  readonly requested: string
+  readonly resolved: string
+  readonly collection?: string
+  readonly auto_route: boolean
+  readonly attempts: number
+  readonly stages: ReadonlyArray<string>
+  readonly charged_usd: number
+  readonly covered_by_subscription: boolean
+  /** the answer ends where the credits did */
+  readonly truncated?: "credits"
+}
+
+export const routerBlock = (
+  { request, tally, target }: Pick<Call, "request" | "tally" | "target">,
+  settlement: Settlement,
+  isTruncated: boolean
+): RouterBlock => ({
+  requested: request.model,
+  resolved: tally.resolved,
+  ...(target.collection === undefined ? {} : { collection: target.collection.slug }),
+  auto_route: target.autoRoute,
+  attempts: tally.attempts,
+  stages: tally.stages,
+  charged_usd: usdOf(BigInt(settlement.charge)),
+  covered_by_subscription: settlement.covered,
+  ...(isTruncated ? { truncated: "credits" } : {})
+})

@@ -1,0 +1,68 @@
+import { Effect } from "effect"
+import type { CollectionRoute, Health } from "#actors/llm/CollectionRoutes.ts"
+import type { AttemptFailure } from "./AttemptFailure.ts"
+import * as CallFault from "./CallFault.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
+
+/** What came of asking one model. */
+export type Tried<A> =
+  | { readonly _tag: "Done"; readonly value: A; readonly health: Health }
+  | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
+  | { readonly _tag: "ClientGone" }
+
+/** What came of asking the models of a stage, one after the other. */
+export type StageResult<A> =
+  | { readonly _tag: "Done"; readonly value: A; readonly model: CatalogueModel }
+  | { readonly _tag: "AllFailed"; readonly failures: ReadonlyArray<AttemptFailure> }
+  | { readonly _tag: "ClientGone" }
+
+/**
+ * Asks the models in order until one answers. Any failure moves on to the next one, and is told to the collection's
+ * route, which leaves out who fails too often. Source: spec 1, POST /chat/completions, rule 1.
+ */
+export const tryInOrder = <A>(
+  models: ReadonlyArray<CatalogueModel>,
+  route: CollectionRoute | undefined,
+  attempt: (model: CatalogueModel) => Effect.Effect<Tried<A>>
+): Effect.Effect<StageResult<A>> =>
+  Effect.gen(function* () {
+    const failures: Array<AttemptFailure> = []
+    for (const model of route?.order(models, performance.now()) ?? models) {
+      route?.begin(model.id)
+      const tried = yield* attempt(model)
+      route?.report(model.id, healthOf(tried), performance.now())
+      if (tried._tag === "Done") return { _tag: "Done", value: tried.value, model }
+      if (tried._tag === "ClientGone") return tried
+      failures.push(tried.failure)
+    }
+    return { _tag: "AllFailed", failures }
+  })
+
+const healthOf = <A>(tried: Tried<A>): Health => {
+  if (tried._tag === "Done") return tried.health
+  if (tried._tag === "ClientGone") return "moot"
+  const { kind, retryAfterSeconds } = tried.failure
+  if (kind === "request") return "moot"
+  return kind === "upstream"
+    ? "failed"
+    : { limitedMillis: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000 }
+}
+
+/** What the caller is told when every model failed. Source: decisions, LLM (Trying the next member). */
+export const faultOf = (failures: ReadonlyArray<AttemptFailure>): CallFault.CallFault => {
+  const [first] = failures
+  if (first === undefined) return CallFault.upstreamError("No model was asked")
+  if (failures.every(({ kind }) => kind === "request"))
+    return CallFault.refusedByModel(first.message, first.code)
+  if (failures.every(({ kind }) => kind === "rate_limited")) {
+    const waits = failures
+      .map(({ retryAfterSeconds }) => retryAfterSeconds)
+      .filter((wait) => wait !== undefined)
+    return CallFault.rateLimited(
+      first.message,
+      waits.length === 0 ? undefined : Math.max(1, Math.min(...waits))
+    )
+  }
+  const telling = failures.find(({ kind }) => kind === "upstream") ?? first
+  return CallFault.upstreamError(telling.message)
+}

@@ -1,0 +1,85 @@
+import type { Principal } from "#schemas/core/Authorization.ts"
+import * as CallFault from "./CallFault.ts"
+import type { Catalogue } from "./Catalogue.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
+import type { ChatRequest } from "./ChatRequest.ts"
+import { type CollectionDirectory, type CollectionRow, slugKey } from "./CollectionDirectory.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+/** Who may answer a request, in the order in which they are asked. */
+export interface Target {
+  readonly collection: CollectionRow | undefined
+  readonly autoRoute: boolean
+  /** who describes the images first; none: nobody has to */
+  readonly vision: ReadonlyArray<CatalogueModel>
+  readonly primary: ReadonlyArray<CatalogueModel>
+}
+
+export const collectionPrefix = "collection/"
+
+/** A key without limits reaches everything of its owner; any limit leaves only what it names. Source: decisions, Common. */
+const isUnlimited = (key: Principal): boolean => key.models === null && key.collections === null
+
+export const mayUseModel = (key: Principal, model: string): boolean =>
+  isUnlimited(key) || key.models?.includes(model) === true
+
+export const mayUseCollection = (key: Principal, collectionId: string | undefined): boolean =>
+  isUnlimited(key) || (collectionId !== undefined && key.collections?.includes(collectionId) === true)
+
+/** Scope is looked at before existence: a key does not learn what is beyond its scope. */
+export const resolve = (
+  key: Principal,
+  request: ChatRequest,
+  catalogue: Catalogue["Service"],
+  collections: CollectionDirectory["Service"]
+): Target | CallFault.CallFault => {
+  if (!request.model.startsWith(collectionPrefix)) return direct(key, request, catalogue)
+  const slug = request.model.slice(collectionPrefix.length)
+  const collection = collections.by("slug", slugKey(key.userId, slug))
+  if (!mayUseCollection(key, collection?.id)) return CallFault.modelNotAllowed(request.model, "model")
+  if (collection === undefined) return CallFault.modelNotFound(request.model)
+  const members = collection.models.map((id) => catalogue.get(id)).filter((model) => model !== undefined)
+  if (members.length === 0)
+    return CallFault.noAvailableModel(`No member of ${request.model} is available`, unavailableRetrySeconds)
+  return membersOf(collection, members, request)
+}
+
+/** A model that has left the upstream's list is seldom back sooner. */
+const unavailableRetrySeconds = 60
+
+/** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
+const direct = (
+  key: Principal,
+  request: ChatRequest,
+  catalogue: Catalogue["Service"]
+): Target | CallFault.CallFault => {
+  const ids = [...new Set([request.model, ...request.models])]
+  for (const [index, id] of ids.entries()) {
+    if (!mayUseModel(key, id))
+      return CallFault.modelNotAllowed(id, index === 0 ? "model" : `models[${request.models.indexOf(id)}]`)
+  }
+  const primary = ids.map((id) => catalogue.get(id)).filter((model) => model !== undefined)
+  if (primary.length === 0) return CallFault.modelNotFound(request.model)
+  return { collection: undefined, autoRoute: false, vision: [], primary }
+}
+
+/** Source: spec 1, POST /chat/completions, rules 1 to 3; decisions, LLM (Vision). */
+const membersOf = (
+  collection: CollectionRow,
+  members: ReadonlyArray<CatalogueModel>,
+  request: ChatRequest
+): Target | CallFault.CallFault => {
+  const { autoRoute } = collection
+  const capable = autoRoute && request.hasTools ? members.filter(({ hasTools }) => hasTools) : members
+  if (capable.length === 0)
+    return CallFault.invalidRequest(new RequestFault("tools", `no member of ${request.model} can call tools`))
+  const seeing = members.filter(({ isVision }) => isVision)
+  const writing = capable.filter(({ isVision }) => !isVision)
+  const isStaged = request.imageCount > 0 && seeing.length > 0 && writing.length > 0
+  const vision = isStaged ? seeing : []
+  const withImages = capable.filter(({ isVision }) => isVision)
+  const primary = isStaged ? writing : request.imageCount > 0 && withImages.length > 0 ? withImages : capable
+  const all = { collection, autoRoute, vision, primary }
+  // Without auto-route the first one answers, and nobody else is asked.
+  return autoRoute ? all : { ...all, vision: vision.slice(0, 1), primary: primary.slice(0, 1) }
+}

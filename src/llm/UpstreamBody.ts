@@ -1,0 +1,61 @@
+import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isImagePart } from "./ChatMessages.ts"
+import type { ChatRequest } from "./ChatRequest.ts"
+
+/** What the caller's body becomes for one model. `messages` where the images were described before. */
+export interface BodyOptions {
+  readonly model: string
+  readonly messages: ReadonlyArray<unknown> | undefined
+  /** output tokens of one choice, where the hold covers fewer than asked for */
+  readonly maxTokens: number | undefined
+}
+
+/** Everything else is passed through. The list of fallbacks is this server's own business. */
+export const bodyFor = (request: ChatRequest, { maxTokens, messages, model }: BodyOptions): string => {
+  const { models: _, stream_options: options, ...rest } = request.body
+  return JSON.stringify({
+    ...rest,
+    model,
+    ...(messages === undefined ? {} : { messages }),
+    ...(maxTokens === undefined ? {} : limitedTo(request.body, maxTokens)),
+    ...(request.stream
+      ? { stream_options: { ...(isJsonRecord(options) ? options : {}), include_usage: true } }
+      : {})
+  })
+}
+
+/** Under the name that the caller used. */
+const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord =>
+  typeof body["max_completion_tokens"] === "number"
+    ? { max_completion_tokens: maxTokens }
+    : { max_tokens: maxTokens }
+
+const describe =
+  "You see what another model, which will answer, cannot see. Describe the images of this conversation for it: " +
+  "everything that matters to what the user wants, with all text in them word for word. Do not answer the user."
+
+/** The same conversation, for a model that sees: it describes the images in the light of it. */
+export const visionBody = (request: ChatRequest, model: string, maxTokens: number): string =>
+  JSON.stringify({
+    model,
+    messages: [...messagesOf(request), { role: "user", content: describe }],
+    max_tokens: maxTokens
+  })
+
+const messagesOf = (request: ChatRequest): ReadonlyArray<unknown> =>
+  Array.isArray(request.body["messages"]) ? request.body["messages"] : []
+
+/** The conversation with the images replaced by text: the last message that has any gets the description. */
+export const withDescription = (request: ChatRequest, description: string): ReadonlyArray<unknown> => {
+  const messages = messagesOf(request)
+  const last = messages.findLastIndex((message) => partsOf(message).some(isImagePart))
+  return messages.map((message, index) => {
+    const parts = partsOf(message)
+    if (!isJsonRecord(message) || !parts.some(isImagePart)) return message
+    const text = index === last ? description : "[An image, described below]"
+    return { ...message, content: [...parts.filter((part) => !isImagePart(part)), { type: "text", text }] }
+  })
+}
+
+const partsOf = (message: unknown): ReadonlyArray<unknown> =>
+  isJsonRecord(message) && Array.isArray(message["content"]) ? message["content"] : []

@@ -1,0 +1,25 @@
+import { Effect } from "effect"
+import { textOf } from "#streams/llm/ChatChunk.ts"
+import type { Call, CallParts } from "./CallParts.ts"
+import { addAnswer, askPlain } from "./PlainAnswer.ts"
+import { tryInOrder } from "./Stage.ts"
+import { visionBody } from "./UpstreamBody.ts"
+
+/**
+ * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
+ * says why there is none; undefined when the client left. Source: spec 1, POST /chat/completions, rule 2.
+ */
+export const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
+  const { request, route, tally, target } = call
+  tally.stages.push("vision")
+  const result = yield* tryInOrder(target.vision, route, (model) =>
+    askPlain(parts, call, visionBody(request, model.id, parts.limits.visionTokens))
+  )
+  if (result._tag === "ClientGone") return undefined
+  if (result._tag === "AllFailed") {
+    const [first] = result.failures
+    return `[The images could not be described: ${first?.message ?? "no model was asked"}]`
+  }
+  yield* addAnswer(parts, call, result.model, result.value, request.imageCount)
+  return `[What the images show, as ${result.model.id} describes it]\n${textOf(result.value)}`
+})

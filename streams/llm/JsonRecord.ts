@@ -1,0 +1,5 @@
+/** A JSON object of which nothing is known yet. */
+export type JsonRecord = Readonly<Record<string, unknown>>
+
+export const isJsonRecord = (value: unknown): value is JsonRecord =>
+  typeof value === "object" && value !== null && !Array.isArray(value)

@@ -1,0 +1,55 @@
+import * as Decimal from "#schemas/llm/Decimal.ts"
+import { isJsonRecord } from "./JsonRecord.ts"
+
+/** What an upstream says a call has used. Source: OpenAI and OpenRouter, usage object. */
+export interface UpstreamUsage {
+  readonly promptTokens: number
+  readonly completionTokens: number
+  /** among the prompt tokens, read from a cache */
+  readonly cachedTokens: number
+  /** among the prompt tokens, written to a cache */
+  readonly cacheWriteTokens: number
+  /** among the completion tokens */
+  readonly reasoningTokens: number
+  /** USD, where the upstream says it */
+  readonly cost: Decimal.Decimal | undefined
+}
+
+/** Above it an upstream is wrong, or lies. */
+const tokensMax = 1_000_000_000
+
+const tokensOf = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= tokensMax ? value : undefined
+
+/** Undefined where there is no usage in it that can be true: then the tokens are counted here. */
+export const readUsage = (value: unknown): UpstreamUsage | undefined => {
+  if (!isJsonRecord(value)) return undefined
+  const promptTokens = tokensOf(value["prompt_tokens"])
+  // Embeddings have prompt tokens only.
+  const completionTokens = tokensOf(value["completion_tokens"] ?? 0)
+  if (promptTokens === undefined || completionTokens === undefined) return undefined
+  const promptDetails = isJsonRecord(value["prompt_tokens_details"]) ? value["prompt_tokens_details"] : {}
+  const outputDetails = isJsonRecord(value["completion_tokens_details"])
+    ? value["completion_tokens_details"]
+    : {}
+  const cached = Math.min(tokensOf(promptDetails["cached_tokens"]) ?? 0, promptTokens)
+  return {
+    promptTokens,
+    completionTokens,
+    cachedTokens: cached,
+    cacheWriteTokens: Math.min(tokensOf(promptDetails["cache_write_tokens"]) ?? 0, promptTokens - cached),
+    reasoningTokens: Math.min(tokensOf(outputDetails["reasoning_tokens"]) ?? 0, completionTokens),
+    cost: costOf(value["cost"])
+  }
+}
+
+const costOf = (value: unknown): Decimal.Decimal | undefined => {
+  const cost = typeof value === "number" ? Decimal.fromNumber(value) : undefined
+  return cost === undefined || cost.units < 0n ? undefined : cost
+}
+
+/** The usage object without what the upstream charges, which is nobody's business but the platform's. */
+export const withoutCost = (usage: Readonly<Record<string, unknown>>): Record<string, unknown> => {
+  const { cost: _cost, cost_details: _details, is_byok: _byok, ...rest } = usage
+  return rest
+}
