@@ -3,6 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { encode, type CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
+import { countCall } from "./CallCounters.ts"
 
 /** Who reads the log of calls: the ledger settles them in Postgres, ClickHouse counts them. */
 export const callLogConsumers = { ledger: "ledger", clickHouse: "clickhouse" } as const
@@ -39,13 +40,17 @@ export class CallLog extends Context.Service<
         commitEveryMillis: limits.logCommitEveryMillis,
         writeThrough: true
       })
-      return CallLog.of(yield* make(log, limits.callLogRetryMillis))
+      return CallLog.of(yield* make(log, limits.callLogRetryMillis, yield* countCall))
     })
   )
 }
 
-/** A log of calls over an open log. */
-export const make = Effect.fnUntraced(function* (log: DurableLog.DurableLog, retryMillis: number) {
+/** A log of calls over an open log. `count` hears of every call. */
+export const make = Effect.fnUntraced(function* (
+  log: DurableLog.DurableLog,
+  retryMillis: number,
+  count: (record: CallRecord) => void
+) {
   const refused: Array<Uint8Array> = []
   let pending = 0
 
@@ -82,6 +87,7 @@ export const make = Effect.fnUntraced(function* (log: DurableLog.DurableLog, ret
     append: (record: CallRecord) => {
       const bytes = encode(record)
       pending++
+      count(record)
       if (refused.length > 0 || !offer(bytes)) refused.push(bytes)
     },
     isFailing: () => refused.length > 0,
