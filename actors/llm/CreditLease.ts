@@ -174,10 +174,13 @@ export class CreditLease {
       const outcomes: Array<Outcome> = []
       for (const choice of waiter.ask.choices) {
         const limit = choice.limits.find((name) => claimed.has(name))
+        // Where somebody earlier in line has just asked in vain, there is nothing to ask.
         const outcome: Outcome =
-          limit === undefined || this.now() >= waiter.untilMillis
+          limit === undefined
             ? yield* this.attempt(waiter, choice)
-            : { is: "held", limit, others: false, choice, tokens: undefined }
+            : this.now() >= waiter.untilMillis
+              ? this.judge(waiter, choice)
+              : { is: "held", limit, others: false, choice, tokens: undefined }
         outcomes.push(outcome)
         if (outcome.is === "taken") break
       }
@@ -240,13 +243,14 @@ export class CreditLease {
           more: this.isScarce() ? 0n : above((row?.level ?? 0n) + want, free)
         }
       })
-      return this.judge(waiter, choice, base)
+      return this.judge(waiter, choice)
     })
   }
 
   /** After asking: takes what there is, if holds do not stand in the way of more. */
-  private judge(waiter: Waiter, choice: Choice, base: bigint): Outcome {
+  private judge(waiter: Waiter, choice: Choice): Outcome {
     const { ask } = waiter
+    const base = waiter.extends?.amount ?? 0n
     const rows = this.table.of(choice)
     if (rows === undefined) {
       return { is: "held", limit: choice.limits[0] ?? "", others: false, choice, tokens: undefined }
