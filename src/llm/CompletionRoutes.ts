@@ -9,6 +9,8 @@ import * as CallFault from "./CallFault.ts"
 import { readChatRequest } from "./ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
+import { Embeddings } from "./Embeddings.ts"
+import { readEmbeddingsRequest } from "./EmbeddingsRequest.ts"
 import { readJson } from "./JsonRequest.ts"
 import { RequestFault } from "./RequestFault.ts"
 
@@ -25,6 +27,7 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
   const completions = yield* Completions
+  const embeddings = yield* Embeddings
   const { limits } = yield* AppConfig
   const enter = yield* entering
   const run = Effect.runForkWith(yield* Effect.context<never>())
@@ -63,7 +66,19 @@ export const completionRoutes = Effect.gen(function* () {
       run(answering(exchange, enter(exchange, handle)))
     }
   })
-  return [routeOf("/api/v1/chat/completions", complete)]
+  const embed = (exchange: CallExchange, key: Principal, body: unknown): Handled => {
+    const request = readEmbeddingsRequest(body)
+    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
+    return embeddings.embed({
+      key,
+      request,
+      client: exchange.client,
+      send: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
+      startedAt: exchange.startedAt
+    })
+  }
+
+  return [routeOf("/api/v1/chat/completions", complete), routeOf("/api/v1/embeddings", embed)]
 })
 
 /** Lets in who may call, and reads the body. */

@@ -1,6 +1,7 @@
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Settlement } from "#streams/llm/CallRecord.ts"
-import type { Call } from "./CallParts.ts"
+import type { CallTally } from "./CallTally.ts"
+import type { Target } from "./Target.ts"
 
 /** The additive block of an answer. Source: spec 1, Completion response; decisions, LLM (Charging). */
 export interface RouterBlock {
@@ -16,8 +17,15 @@ export interface RouterBlock {
   readonly truncated?: "credits"
 }
 
+/** What the block is made of. */
+export interface Routed {
+  readonly request: { readonly model: string }
+  readonly tally: CallTally
+  readonly target: Pick<Target, "collection" | "autoRoute">
+}
+
 export const routerBlock = (
-  { request, tally, target }: Pick<Call, "request" | "tally" | "target">,
+  { request, tally, target }: Routed,
   settlement: Settlement,
   isTruncated: boolean
 ): RouterBlock => ({

@@ -15,6 +15,7 @@ import { Collections } from "#src/llm/Collections.ts"
 import * as CollectionsRoutes from "#src/llm/CollectionsRoutes.ts"
 import { completionRoutes } from "#src/llm/CompletionRoutes.ts"
 import { Completions } from "#src/llm/Completions.ts"
+import { Embeddings } from "#src/llm/Embeddings.ts"
 import { Ledger } from "#src/llm/Ledger.ts"
 import { MarkupDirectory } from "#src/llm/MarkupDirectory.ts"
 import { Markups } from "#src/llm/Markups.ts"
@@ -51,7 +52,7 @@ const collectionRoutes = Layer.unwrap(
 )
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-const services = Layer.mergeAll(Completions.layer, Collections.layer, Markups.layer).pipe(
+const services = Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(

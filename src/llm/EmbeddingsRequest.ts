@@ -1,0 +1,48 @@
+import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { readModel } from "./ChatRequest.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+/** Embeddings as they were asked. Source: OpenAI, Embeddings; decisions, LLM. */
+export interface EmbeddingsRequest {
+  /** the body; what is not looked at here is passed through */
+  readonly body: JsonRecord
+  readonly model: string
+  /** characters of the texts, or token ids */
+  readonly textLength: number
+  /** for counting tokens where the upstream does not */
+  readonly text: string
+}
+
+const inputsMax = 2_048
+const expected = `expected a text, between 1 and ${inputsMax} texts, or lists of token ids`
+
+export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | RequestFault => {
+  if (!isJsonRecord(json)) return new RequestFault("", "the body has to be a JSON object")
+  const model = readModel(json["model"], "model")
+  if (model instanceof RequestFault) return model
+  const texts = textsOf(json["input"])
+  if (texts === undefined) return new RequestFault("input", expected)
+  const { dimensions, encoding_format: encoding } = json
+  if (dimensions !== undefined && !(Number.isInteger(dimensions) && Number(dimensions) > 0))
+    return new RequestFault("dimensions", "expected a whole number above 0")
+  if (encoding !== undefined && encoding !== "float" && encoding !== "base64")
+    return new RequestFault("encoding_format", "expected float or base64")
+  const text = texts.join("\n")
+  return { body: json, model, textLength: text.length, text }
+}
+
+/** Token ids stand for a text of four characters each. */
+const textsOf = (input: unknown): ReadonlyArray<string> | undefined => {
+  if (typeof input === "string") return input === "" ? undefined : [input]
+  if (!Array.isArray(input) || input.length === 0 || input.length > inputsMax) return undefined
+  const parts: ReadonlyArray<unknown> = isTokens(input) ? [input] : input
+  const texts = parts.map((part) =>
+    typeof part === "string" ? part : isTokens(part) ? "tokn".repeat(part.length) : undefined
+  )
+  return texts.every((text) => text !== undefined && text !== "")
+    ? texts.filter((text) => text !== undefined)
+    : undefined
+}
+
+const isTokens = (value: unknown): value is ReadonlyArray<number> =>
+  Array.isArray(value) && value.length > 0 && value.every((one) => Number.isInteger(one) && one >= 0)
