@@ -5,7 +5,7 @@ import { Client } from "./Client.ts"
 
 type Header = readonly [name: string, value: string]
 
-const json: Header = ["Content-Type", "application/json"]
+const json = "application/json"
 
 /** One HTTP request for a model call, and the one answer that it gets. */
 export class CallExchange {
@@ -15,7 +15,10 @@ export class CallExchange {
   readonly requestId: string
   readonly body: Uint8Array
   readonly client: Client
-  readonly reply: HotReply
+  /** where the answer goes; recorded where it is to be kept */
+  reply: HotReply
+  /** the answer ended with an error, and does not count */
+  isSpoilt = false
   /** on every answer */
   readonly headers: Array<Header>
   /** hears the status of the answer */
@@ -32,9 +35,13 @@ export class CallExchange {
     this.headers = [["X-Request-Id", this.requestId]]
   }
 
-  sendJson(status: number, body: string, more: ReadonlyArray<Header> = []): void {
+  send(status: number, contentType: string, body: string, more: ReadonlyArray<Header> = []): void {
     this.onStatus(status)
-    this.reply.send(status, [json, ...this.headers, ...more], body)
+    this.reply.send(status, [["Content-Type", contentType], ...this.headers, ...more], body)
+  }
+
+  sendJson(status: number, body: string): void {
+    this.send(status, json, body)
   }
 
   fail(fault: CallFault.CallFault): void {
@@ -42,9 +49,12 @@ export class CallExchange {
     const more: Array<Header> = []
     if (retryAfterSeconds !== undefined) more.push(["Retry-After", String(retryAfterSeconds)])
     if (shouldRetry !== undefined) more.push(["X-Should-Retry", String(shouldRetry)])
-    // The key's own rate says when to come back already.
-    const headers = this.headers.filter(([name]) => retryAfterSeconds === undefined || name !== "retry-after")
+    // RFC 9110, 15.5.2: a 401 says how to authenticate.
+    if (status === 401) more.push(["WWW-Authenticate", "Bearer"])
+    const named = new Set(more.map(([name]) => name.toLowerCase()))
+    const headers = this.headers.filter(([name]) => !named.has(name.toLowerCase()))
     this.onStatus(status)
-    this.reply.send(status, [json, ...headers, ...more], JSON.stringify(CallFault.envelopeOf(fault)))
+    const body = JSON.stringify(CallFault.envelopeOf(fault))
+    this.reply.send(status, [["Content-Type", json], ...headers, ...more], body)
   }
 }

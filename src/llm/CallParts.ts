@@ -25,6 +25,8 @@ export interface AnswerSink {
   readonly json: (body: unknown) => void
   /** the beginning of a streamed one; `onDrain` is called when the client has taken what waited for it */
   readonly stream: (onDrain: () => void) => ClientStream
+  /** The stream ends with an error: what was sent of it does not count as an answer. */
+  readonly brokeOff: () => void
 }
 
 /** One call that was let in: who asks for what, who may answer, and what is held for it. */

@@ -145,20 +145,21 @@ const writing = (
     const slug = collection.slug ?? slugOf(collection.name)
     if (slug === undefined) return yield* invalid("slug", "is required: none can be made from the name")
     yield* checkModels(catalogue, collection.models, [], limits.collectionModels)
-    if ((yield* repository.countOf(userId)) >= limits.collectionsPerUser) {
-      return yield* new TooManyCollections({ limit: limits.collectionsPerUser })
-    }
     const row = yield* Effect.mapError(
-      repository.insert({
-        id: newId("col"),
-        user_id: userId,
-        name: collection.name,
-        slug,
-        auto_route: collection.auto_route ?? true,
-        models: collection.models
-      }),
+      repository.insert(
+        {
+          id: newId("col"),
+          user_id: userId,
+          name: collection.name,
+          slug,
+          auto_route: collection.auto_route ?? true,
+          models: collection.models
+        },
+        limits.collectionsPerUser
+      ),
       slugTaken(slug)
     )
+    if (row === undefined) return yield* new TooManyCollections({ limit: limits.collectionsPerUser })
     directory.applyLocal(row)
     return row
   })

@@ -21,7 +21,11 @@ type Row = Record<string, unknown>
 export class CollectionsRepository extends Context.Service<
   CollectionsRepository,
   {
-    readonly insert: (row: NewCollectionRow) => Effect.Effect<CollectionRow, SqlError>
+    /** undefined: their owner has `limit` of them already, however many are made at once */
+    readonly insert: (
+      row: NewCollectionRow,
+      limit: number
+    ) => Effect.Effect<CollectionRow | undefined, SqlError>
     readonly update: (
       id: string,
       owner: string | undefined,
@@ -31,8 +35,6 @@ export class CollectionsRepository extends Context.Service<
       id: string,
       owner: string | undefined
     ) => Effect.Effect<CollectionRow | undefined, SqlError>
-    /** what a user has, from the table itself */
-    readonly countOf: (userId: string) => Effect.Effect<number, SqlError>
   }
 >()("signalbox/llm/CollectionsRepository") {
   static readonly layer = Layer.effect(
@@ -50,9 +52,16 @@ const make = (sql: SqlClient): CollectionsRepository["Service"] => {
       ? sql`id = ${id} AND deleted_at IS NULL`
       : sql`id = ${id} AND user_id = ${owner} AND deleted_at IS NULL`
   return {
-    insert: (row) =>
-      Effect.map(sql<Row>`INSERT INTO collections ${sql.insert({ ...row })} RETURNING *`, (rows) =>
-        collectionOfRow(rows[0] ?? {})
+    insert: (row, limit) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          // Whoever makes another one for the same user waits here, and counts this one.
+          yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
+          const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM collections
+            WHERE user_id = ${row.user_id} AND deleted_at IS NULL`
+          if ((there?.total ?? 0) >= limit) return undefined
+          return first(yield* sql<Row>`INSERT INTO collections ${sql.insert({ ...row })} RETURNING *`)
+        })
       ),
     update: (id, owner, change) =>
       Object.keys(change).length === 0
@@ -65,12 +74,6 @@ const make = (sql: SqlClient): CollectionsRepository["Service"] => {
       Effect.map(
         sql<Row>`UPDATE collections SET deleted_at = now() WHERE ${isOf(id, owner)} RETURNING *`,
         first
-      ),
-    countOf: (userId) =>
-      Effect.map(
-        sql<{ total: number }>`SELECT count(*)::int AS total FROM collections
-          WHERE user_id = ${userId} AND deleted_at IS NULL`,
-        (rows) => rows[0]?.total ?? 0
       )
   }
 }

@@ -2,16 +2,20 @@ import { Cause, Effect } from "effect"
 import { KeyGate } from "#src/accounts/KeyGate.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import { CallAnswers } from "./CallAnswers.ts"
 import { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
+import type { AnswerSink } from "./CallParts.ts"
 import { readChatRequest } from "./ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
 import { Embeddings } from "./Embeddings.ts"
 import { readEmbeddingsRequest } from "./EmbeddingsRequest.ts"
 import { readJson } from "./JsonRequest.ts"
+import { onceOnly } from "./OnceOnly.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
@@ -24,37 +28,17 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
   ["X-Accel-Buffering", "no"]
 ]
 
+/** What an endpoint does with a body that is JSON. */
+type Handle = (exchange: CallExchange, key: Principal, body: unknown) => Handled
+
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
-  const completions = yield* Completions
-  const embeddings = yield* Embeddings
+  const answers = yield* CallAnswers
   const { limits } = yield* AppConfig
   const enter = yield* entering
   const run = Effect.runForkWith(yield* Effect.context<never>())
 
-  const complete = (exchange: CallExchange, key: Principal, body: unknown): Handled => {
-    const request = readChatRequest(body)
-    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
-    return completions.complete({
-      key,
-      source: "api",
-      request,
-      client: exchange.client,
-      sink: {
-        json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
-        stream: (onDrain) => {
-          const headers = [...eventStream, ...exchange.headers]
-          return new ClientStream(exchange.reply, headers, limits, onDrain, () => exchange.onStatus(200))
-        }
-      },
-      startedAt: exchange.startedAt
-    })
-  }
-
-  const routeOf = (
-    path: string,
-    handle: (exchange: CallExchange, key: Principal, body: unknown) => Handled
-  ): HotRoute => ({
+  const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
     path,
     maxBodyBytes: limits.completionBodyBytes,
@@ -63,23 +47,46 @@ export const completionRoutes = Effect.gen(function* () {
     errors: "nested",
     handle: (request, body, reply) => {
       const exchange = new CallExchange(request, body, reply)
-      run(answering(exchange, enter(exchange, handle)))
+      const once = (key: Principal, json: unknown) =>
+        onceOnly(answers, exchange, key.keyId, path, handle(exchange, key, json))
+      run(answering(exchange, enter(exchange, once)))
     }
   })
-  const embed = (exchange: CallExchange, key: Principal, body: unknown): Handled => {
-    const request = readEmbeddingsRequest(body)
+
+  return [
+    routeOf("/api/v1/chat/completions", completing(yield* Completions, limits)),
+    routeOf("/api/v1/embeddings", embedding(yield* Embeddings))
+  ]
+})
+
+const completing =
+  (completions: Completions["Service"], limits: Limits): Handle =>
+  (exchange, key, body) => {
+    const request = readChatRequest(body)
     if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
-    return embeddings.embed({
-      key,
-      request,
-      client: exchange.client,
-      send: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
-      startedAt: exchange.startedAt
-    })
+    const { client, startedAt } = exchange
+    const sink: AnswerSink = {
+      json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
+      stream: (onDrain) => {
+        const headers = [...eventStream, ...exchange.headers]
+        return new ClientStream(exchange.reply, headers, limits, onDrain, () => exchange.onStatus(200))
+      },
+      brokeOff: () => {
+        exchange.isSpoilt = true
+      }
+    }
+    return completions.complete({ key, source: "api", request, client, sink, startedAt })
   }
 
-  return [routeOf("/api/v1/chat/completions", complete), routeOf("/api/v1/embeddings", embed)]
-})
+const embedding =
+  (embeddings: Embeddings["Service"]): Handle =>
+  (exchange, key, body) => {
+    const request = readEmbeddingsRequest(body)
+    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
+    const { client, startedAt } = exchange
+    const send = (answer: unknown) => exchange.sendJson(200, JSON.stringify(answer))
+    return embeddings.embed({ key, request, client, send, startedAt })
+  }
 
 /** Lets in who may call, and reads the body. */
 const entering = Effect.gen(function* () {
@@ -87,7 +94,7 @@ const entering = Effect.gen(function* () {
   const { rateLimitMode } = yield* AppConfig
   return Effect.fnUntraced(function* (
     exchange: CallExchange,
-    handle: (exchange: CallExchange, key: Principal, body: unknown) => Handled
+    handle: (key: Principal, body: unknown) => Handled
   ) {
     const entry = yield* Effect.catchTag(
       nestedStoreAway(gate.enter(exchange.authorization)),
@@ -106,9 +113,7 @@ const entering = Effect.gen(function* () {
         : CallFault.rateLimited(text, retryAfterSeconds)
     }
     const body = readJson(exchange.body)
-    return body instanceof RequestFault
-      ? CallFault.invalidRequest(body)
-      : yield* handle(exchange, entry.key, body)
+    return body instanceof RequestFault ? CallFault.invalidRequest(body) : yield* handle(entry.key, body)
   })
 })
 

@@ -41,6 +41,7 @@ export const answerStream = Effect.fnUntraced(function* (
       stream.dispose()
       return fault
     }
+    call.sink.brokeOff()
     stream.end(
       errorChunk({ id: tally.head.id, model: call.request.model }, fault) + summary(call, nothingDrawn, false)
     )
@@ -87,6 +88,7 @@ const finish = Effect.fnUntraced(function* (
     const { message } = streamed.failure ?? upstreamFailure("The model's answer broke off")
     const fault = CallFault.upstreamError(message)
     parts.log.append(tally.brokeOff("upstream_error"))
+    call.sink.brokeOff()
     stream.end(errorChunk(streamed.first, fault) + summary(call, nothingDrawn, false))
     return
   }

@@ -6,6 +6,7 @@ import { namedDrops } from "./postgres/0004_NamedDrops.ts"
 import { ledger } from "./postgres/0005_Ledger.ts"
 import { catalogue } from "./postgres/0006_Catalogue.ts"
 import { collections } from "./postgres/0007_Collections.ts"
+import { callAnswers } from "./postgres/0008_CallAnswers.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
 export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
@@ -15,5 +16,6 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   namedDrops,
   ledger,
   catalogue,
-  collections
+  collections,
+  callAnswers
 ]

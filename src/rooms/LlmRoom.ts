@@ -6,6 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import * as Stores from "#src/infra/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
+import { CallAnswers } from "#src/llm/CallAnswers.ts"
 import { CallDrain } from "#src/llm/CallDrain.ts"
 import { CallLog } from "#src/llm/CallLog.ts"
 import { CallSink } from "#src/llm/CallSink.ts"
@@ -56,6 +57,7 @@ const services = Layer.mergeAll(Completions.layer, Embeddings.layer, Collections
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
+      CallAnswers.layer,
       CallDrain.layer.pipe(Layer.provide(CallSink.layer)),
       MarkupDirectory.layer,
       PlanDirectory.layer,

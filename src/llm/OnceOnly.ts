@@ -1,0 +1,91 @@
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import type { CallAnswers, KeyedCall } from "./CallAnswers.ts"
+import type { CallExchange } from "./CallExchange.ts"
+import * as CallFault from "./CallFault.ts"
+import { RecordedReply } from "./RecordedReply.ts"
+import { RequestFault } from "./RequestFault.ts"
+
+type Handled = Effect.Effect<CallFault.CallFault | undefined>
+
+/** Printable ASCII, as a header may carry it. */
+const acceptable = /^[\x20-\x7e]{1,255}$/
+
+const header = "Idempotency-Key"
+
+/**
+ * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or is told that the first one is still
+ * under way. A call that failed, or whose client left, counts for nothing, and its repetition is made.
+ */
+export const onceOnly = (
+  answers: CallAnswers["Service"],
+  exchange: CallExchange,
+  keyId: string,
+  path: string,
+  make: Handled
+): Handled => {
+  const { body, idempotencyKey } = exchange
+  if (idempotencyKey === "") return make
+  if (!acceptable.test(idempotencyKey))
+    return Effect.succeed(
+      CallFault.invalidRequest(new RequestFault(header, "at most 255 characters of ASCII"))
+    )
+  const call: KeyedCall = { keyId, idempotencyKey, path, body }
+  return Effect.gen(function* () {
+    const claim = yield* nestedStoreAway(answers.claim(call))
+    switch (claim._tag) {
+      case "InFlight":
+        return CallFault.conflict("A call with this Idempotency-Key is still in progress")
+      case "OtherRequest":
+        return CallFault.conflict("This Idempotency-Key was used with another request")
+      case "Answered":
+        return replay(exchange, claim.answer)
+      case "Claimed":
+        return yield* recorded(answers, exchange, call, claim.claim, make)
+    }
+  }).pipe(Effect.catchTag("NestedServiceUnavailable", unavailable))
+}
+
+const unavailable = ({ error }: NestedServiceUnavailable) =>
+  Effect.succeed(CallFault.overloaded(error.message))
+
+const replay = (
+  exchange: CallExchange,
+  {
+    body,
+    contentType,
+    status
+  }: { readonly body: string | null; readonly contentType: string; readonly status: number }
+): CallFault.CallFault | undefined => {
+  if (body === null)
+    return CallFault.conflict("This call was answered; its answer is too long to be repeated")
+  exchange.send(status, contentType, body, [["Idempotent-Replayed", "true"]])
+  return undefined
+}
+
+const recorded = (
+  answers: CallAnswers["Service"],
+  exchange: CallExchange,
+  call: KeyedCall,
+  claim: string,
+  make: Handled
+): Handled =>
+  Effect.gen(function* () {
+    const reply = new RecordedReply(exchange.reply)
+    exchange.reply = reply
+    const fault = yield* make
+    const { answer } = reply
+    const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
+    yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
+    reply.flush()
+    exchange.reply = reply.original
+    return fault
+  }).pipe(Effect.onError(() => told(answers.release(claim, call))))
+
+/** The caller gets the answer all the same: at worst a repetition is told to wait for an hour. */
+const told = (write: Effect.Effect<void, SqlError>): Effect.Effect<void> =>
+  Effect.catch(write, (error) =>
+    Effect.logWarning("The answer of a call with an Idempotency-Key could not be kept", error)
+  )

@@ -1,0 +1,82 @@
+import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
+import { type KeptAnswer, keptLengthMax } from "./CallAnswers.ts"
+
+type Headers = ReadonlyArray<readonly [string, string]>
+
+/** A reply that is written down as it is sent, so that it can be sent again. */
+export class RecordedReply implements HotReply {
+  readonly original: HotReply
+  #status = 0
+  #headers: Headers = []
+  #pieces: Array<string> = []
+  #length = 0
+  #isStream = false
+  #isEnded = false
+  readonly #utf8 = new TextDecoder()
+
+  constructor(reply: HotReply) {
+    this.original = reply
+  }
+
+  get aborted(): boolean {
+    return this.original.aborted
+  }
+
+  onAbort(listener: () => void): void {
+    this.original.onAbort(listener)
+  }
+
+  /** An answer in one piece waits for `flush`, by when it is kept: a repetition finds it or is told to wait. */
+  send(status: number, headers: Headers, body: string | Uint8Array = ""): void {
+    this.#status = status
+    this.#headers = headers
+    this.#add(body)
+    this.#isEnded = true
+  }
+
+  stream(status: number, headers: Headers): HotStream {
+    this.#status = status
+    this.#headers = headers
+    this.#isStream = true
+    const stream = this.original.stream(status, headers)
+    return {
+      write: (piece) => {
+        this.#add(piece)
+        return stream.write(piece)
+      },
+      onDrain: (listener) => stream.onDrain(listener),
+      end: (piece = "") => {
+        this.#add(piece)
+        this.#isEnded = true
+        stream.end(piece)
+      },
+      get bufferedBytes() {
+        return stream.bufferedBytes
+      }
+    }
+  }
+
+  /** Sends what `send` was given. */
+  flush(): void {
+    if (!this.#isStream && this.#isEnded)
+      this.original.send(this.#status, this.#headers, this.#pieces.join(""))
+  }
+
+  /** What was answered, once it is complete. */
+  get answer(): KeptAnswer | undefined {
+    if (!this.#isEnded) return undefined
+    const contentType = this.#headers.find(([name]) => name.toLowerCase() === "content-type")?.[1]
+    return {
+      status: this.#status,
+      contentType: contentType ?? "application/json",
+      body: this.#isStream && this.#length > keptLengthMax ? null : this.#pieces.join("")
+    }
+  }
+
+  #add(piece: string | Uint8Array): void {
+    const text = typeof piece === "string" ? piece : this.#utf8.decode(piece, { stream: true })
+    this.#length += text.length
+    // The answer in one piece is sent from here, however long.
+    if (!this.#isStream || this.#length <= keptLengthMax) this.#pieces.push(text)
+  }
+}

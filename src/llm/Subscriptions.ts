@@ -1,0 +1,156 @@
+import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Page } from "#schemas/core/Page.ts"
+import type { Allowance } from "#schemas/llm/Subscription.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { Ledger } from "./Ledger.ts"
+import { allowanceOf } from "./Payment.ts"
+import { PlanDirectory, type PlanRow } from "./PlanDirectory.ts"
+import { SubscriptionDirectory, subscriptionOfRow, type SubscriptionRow } from "./SubscriptionDirectory.ts"
+
+export class SubscriptionNotFound extends Schema.TaggedError<SubscriptionNotFound>()(
+  "SubscriptionNotFound",
+  {}
+) {}
+
+/** A user has one active subscription. */
+export class AlreadySubscribed extends Schema.TaggedError<AlreadySubscribed>()("AlreadySubscribed", {}) {}
+
+/** It would be over before it began. */
+export class PeriodOver extends Schema.TaggedError<PeriodOver>()("PeriodOver", {}) {}
+
+export interface SubscriptionState {
+  readonly plan: PlanRow
+  readonly subscription: SubscriptionRow
+  readonly allowances: ReadonlyArray<Allowance>
+}
+
+/** Who has which plan, and what is left of it. */
+export class Subscriptions extends Context.Service<
+  Subscriptions,
+  {
+    /** undefined: not subscribed */
+    readonly of: (userId: string) => Effect.Effect<SubscriptionState | undefined, SqlError>
+    /** `userId` undefined: everybody's */
+    readonly list: (
+      userId: string | undefined,
+      page: Page
+    ) => Effect.Effect<
+      { readonly subscriptions: ReadonlyArray<SubscriptionRow>; readonly total: number },
+      SqlError
+    >
+    readonly create: (
+      userId: string,
+      planId: string,
+      currentPeriodEnd: Date
+    ) => Effect.Effect<SubscriptionRow, AlreadySubscribed | PeriodOver | SqlError>
+    /** At once. */
+    readonly cancel: (id: string) => Effect.Effect<SubscriptionRow, SubscriptionNotFound | SqlError>
+  }
+>()("signalbox/llm/Subscriptions") {
+  static readonly layer = Layer.effect(
+    Subscriptions,
+    Effect.gen(function* () {
+      const directory = yield* SubscriptionDirectory
+      const sql = yield* SqlClient
+      const applied = (row: SubscriptionRow): SubscriptionRow => {
+        directory.applyLocal(row)
+        return asOfNow(row)
+      }
+      return Subscriptions.of({
+        of: yield* stateOf,
+        list: list(sql),
+        create: (userId, planId, end) => Effect.map(create(sql, userId, planId, end), applied),
+        cancel: (id) => Effect.map(cancel(sql, id), applied)
+      })
+    })
+  )
+}
+
+type Row = Record<string, unknown>
+
+/** Nobody writes down that a period has ended: it has. */
+const asOfNow = (row: SubscriptionRow): SubscriptionRow =>
+  row.status === "active" && row.currentPeriodEnd.getTime() <= Date.now()
+    ? { ...row, status: "expired" }
+    : row
+
+interface WindowRow {
+  readonly part: Allowance["window"]
+  readonly used: string
+  readonly resets_at: Date
+}
+
+const windows = ["hour", "day", "week"] as const
+
+const stateOf = Effect.gen(function* () {
+  const directory = yield* SubscriptionDirectory
+  const plans = yield* PlanDirectory
+  const sql = yield* SqlClient
+  const { flush } = yield* Ledger
+  return Effect.fnUntraced(function* (userId: string) {
+    const subscription = directory.by("user", userId)
+    const plan = subscription === undefined ? undefined : plans.get(subscription.planId)
+    const now = yield* Clock.currentTimeMillis
+    if (subscription === undefined || plan === undefined) return undefined
+    if (subscription.currentPeriodEnd.getTime() <= now) return undefined
+    yield* Effect.catch(flush, ({ problem }) => Effect.logDebug(`calls are not booked yet: ${problem}`))
+    const rows = yield* sql<WindowRow>`
+      SELECT a.part, coalesce(l.settled, 0)::text AS used,
+        ledger_window(a.id, t.at) + ('1 ' || a.part)::interval AS resets_at
+      FROM (SELECT ledger_now() AS at) AS t,
+        unnest(${windows.map((part) => allowanceOf(subscription.id, part))}::text[], ${windows}::text[]) AS a(id, part)
+        LEFT JOIN limits l ON l.id = a.id AND l.window_start = ledger_window(a.id, t.at)`
+    const allowances = rows.map(({ part, resets_at, used }): Allowance => {
+      const limit = plan.allowances[part]
+      const tokens = Number(used)
+      return {
+        window: part,
+        token_limit: limit,
+        tokens_used: tokens,
+        tokens_remaining: Math.max(0, limit - tokens),
+        resets_at: resets_at.toISOString()
+      }
+    })
+    return { plan, subscription, allowances }
+  })
+})
+
+const list =
+  (sql: SqlClient): Subscriptions["Service"]["list"] =>
+  (userId, { limit, offset }) =>
+    Effect.gen(function* () {
+      const isOf = userId === undefined ? sql`true` : sql`user_id = ${userId}`
+      const rows = yield* sql<Row>`SELECT * FROM subscriptions WHERE ${isOf}
+        ORDER BY created_at DESC, id LIMIT ${limit} OFFSET ${offset}`
+      const counted = yield* sql<{
+        total: number
+      }>`SELECT count(*)::int AS total FROM subscriptions WHERE ${isOf}`
+      return {
+        subscriptions: rows.map((row) => asOfNow(subscriptionOfRow(row))),
+        total: counted[0]?.total ?? 0
+      }
+    })
+
+/** The index of active subscriptions by user is unique; what has run out is taken out of it first. */
+const create = (sql: SqlClient, userId: string, planId: string, end: Date) =>
+  Effect.gen(function* () {
+    if (end.getTime() <= (yield* Clock.currentTimeMillis)) return yield* new PeriodOver({})
+    yield* sql`UPDATE subscriptions SET status = 'expired'
+      WHERE user_id = ${userId} AND status = 'active' AND current_period_end <= ledger_now()`
+    const rows = yield* sql<Row>`INSERT INTO subscriptions (id, user_id, plan_id, current_period_end)
+      VALUES (${newId("sub")}, ${userId}, ${planId}, ${end})
+      ON CONFLICT (user_id) WHERE status = 'active' DO NOTHING RETURNING *`
+    return rows[0] === undefined ? yield* new AlreadySubscribed({}) : subscriptionOfRow(rows[0])
+  }).pipe(sql.withTransaction)
+
+const cancel = (sql: SqlClient, id: string) =>
+  Effect.flatMap(
+    sql<Row>`UPDATE subscriptions SET status = 'canceled', canceled_at = clock_timestamp()
+      WHERE id = ${id} AND status = 'active' RETURNING *`,
+    ([row]) =>
+      Predicate.isUndefined(row)
+        ? Effect.fail(new SubscriptionNotFound({}))
+        : Effect.succeed(subscriptionOfRow(row))
+  )
