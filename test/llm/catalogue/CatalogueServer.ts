@@ -1,0 +1,25 @@
+import { Context, Effect, Layer } from "effect"
+import type { Limits } from "#src/Limits.ts"
+import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { type Answering, ListServer, sends } from "./ListServer.ts"
+import { trappedList } from "./UpstreamModels.ts"
+
+/** The upstream of the server under test: what it lists is the test's to say. */
+export class TestUpstream extends Context.Service<TestUpstream, ListServer>()("signalbox/test/TestUpstream") {
+  static readonly layer = (answering: Answering) =>
+    Layer.effect(
+      TestUpstream,
+      Effect.map(ListServer.make, (server) => {
+        server.answering = answering
+        return server
+      })
+    )
+}
+
+/** The whole server over an upstream that lists the models with the traps, or answers otherwise. */
+export const catalogueServer = (limits: Partial<Limits> = {}, answering: Answering = sends(trappedList)) =>
+  Layer.unwrap(
+    Effect.map(TestUpstream, ({ url }) =>
+      AccountsServer.layer({ upstreamUrl: url, logLevel: "Fatal", limits })
+    )
+  ).pipe(Layer.provideMerge(TestUpstream.layer(answering)))
