@@ -1,3 +1,4 @@
+import { newId } from "#src/infra/crypto/Tokens.ts"
 import { requestIdOf } from "#src/infra/http/RequestId.ts"
 import type { HotReply, HotRequest } from "#src/infra/uws/HotRoute.ts"
 import * as CallFault from "./CallFault.ts"
@@ -13,6 +14,8 @@ export class CallExchange {
   readonly authorization: string
   readonly idempotencyKey: string
   readonly requestId: string
+  /** `req_…`, the call's id in the ledger: the answer's X-Request-Id too, unless the caller sent one of their own */
+  readonly callId: string
   readonly body: Uint8Array
   readonly client: Client
   /** where the answer goes; recorded where it is to be kept */
@@ -27,7 +30,10 @@ export class CallExchange {
   constructor(request: HotRequest, body: Uint8Array, reply: HotReply) {
     this.authorization = request.header("authorization")
     this.idempotencyKey = request.header("idempotency-key")
-    this.requestId = requestIdOf(request.header("x-request-id"))
+    const sent = request.header("x-request-id")
+    this.requestId = requestIdOf(sent)
+    // The ledger takes an id once only, and a caller may send the same one twice.
+    this.callId = this.requestId === sent ? newId("req") : this.requestId
     // Who asks may have to be looked up first, and the front's bytes are gone by then.
     this.body = Buffer.from(body)
     this.client = new Client(reply)

@@ -64,7 +64,7 @@ const completing =
   (exchange, key, body) => {
     const request = readChatRequest(body)
     if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
-    const { client, startedAt } = exchange
+    const { callId: id, client, startedAt } = exchange
     const sink: AnswerSink = {
       json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
       stream: (onDrain) => {
@@ -75,7 +75,7 @@ const completing =
         exchange.isSpoilt = true
       }
     }
-    return completions.complete({ key, source: "api", request, client, sink, startedAt })
+    return completions.complete({ id, key, source: "api", request, client, sink, startedAt })
   }
 
 const embedding =
@@ -83,9 +83,9 @@ const embedding =
   (exchange, key, body) => {
     const request = readEmbeddingsRequest(body)
     if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
-    const { client, startedAt } = exchange
+    const { callId: id, client, startedAt } = exchange
     const send = (answer: unknown) => exchange.sendJson(200, JSON.stringify(answer))
-    return embeddings.embed({ key, request, client, send, startedAt })
+    return embeddings.embed({ id, key, request, client, send, startedAt })
   }
 
 /** Lets in who may call, and reads the body. */

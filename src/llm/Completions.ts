@@ -4,7 +4,6 @@ import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { AdmissionAsk } from "./Admission.ts"
 import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
@@ -27,6 +26,8 @@ import { describeImages } from "./VisionStage.ts"
 
 /** A completion that is asked for, after its body was read. */
 export interface CompletionAsk {
+  /** the call's id in the ledger, `req_…`: never used before */
+  readonly id: string
   readonly key: Principal
   readonly source: "api" | "agent"
   readonly request: ChatRequest
@@ -111,9 +112,8 @@ const askOf = (
   source
 })
 
-const headOf = ({ key, request, source, startedAt }: CompletionAsk, { collection }: Target) => ({
-  // Not the caller's X-Request-Id: the ledger takes an id once only.
-  id: newId("req"),
+const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collection }: Target) => ({
+  id,
   userId: key.userId,
   keyId: key.keyId,
   source,

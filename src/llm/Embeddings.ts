@@ -2,7 +2,6 @@ import { Context, Effect, Layer } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
 import { readUsage, type UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Admission, AdmissionAsk } from "./Admission.ts"
@@ -26,6 +25,8 @@ import { mayUseModel } from "./Target.ts"
 import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk {
+  /** the call's id in the ledger, `req_…`: never used before */
+  readonly id: string
   readonly key: Principal
   readonly request: EmbeddingsRequest
   readonly client: Client
@@ -89,8 +90,8 @@ const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): Admissio
   }
 }
 
-const headOf = ({ key, request, startedAt }: EmbeddingsAsk) => ({
-  id: newId("req"),
+const headOf = ({ id, key, request, startedAt }: EmbeddingsAsk) => ({
+  id,
   userId: key.userId,
   keyId: key.keyId,
   source: "api" as const,
