@@ -1,6 +1,7 @@
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Connection } from "./Connection.ts"
+import { given, someOf } from "./Given.ts"
 import { json, show, tableOf } from "./Output.ts"
 
 const columns = ["id", "name", "kind", "prefix", "user_id", "expires_at", "created_at"]
@@ -9,13 +10,6 @@ const user = Flag.String("user").pipe(
   Flag.withDescription("Whose keys, by user id (administrators)"),
   Flag.optional
 )
-
-/** Only what was said: an absent field and one that is undefined are not the same to the API. */
-const given = <A>(name: string, value: Option.Option<A>): Record<string, A> =>
-  Option.match(value, { onNone: () => ({}), onSome: (some) => ({ [name]: some }) })
-
-const someOf = <A>(values: ReadonlyArray<A>): Option.Option<ReadonlyArray<A>> =>
-  values.length === 0 ? Option.none() : Option.some(values)
 
 const list = Command.make(
   "list",

@@ -2,9 +2,11 @@ import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
+import { collections } from "./CollectionsCommand.ts"
 import { Connection } from "./Connection.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
+import { markups } from "./MarkupsCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
 import { sandboxUpstream } from "./SandboxUpstreamCommand.ts"
 import { sites } from "./SitesCommand.ts"
@@ -17,7 +19,17 @@ import { users } from "./UsersCommand.ts"
  */
 const signalbox = Command.make("signalbox").pipe(
   Command.withDescription("Manage a Signalbox server"),
-  Command.withSubcommands([status, users, keys, sites, importCommand, rebuildCommand, sandboxUpstream])
+  Command.withSubcommands([
+    status,
+    users,
+    keys,
+    sites,
+    collections,
+    markups,
+    importCommand,
+    rebuildCommand,
+    sandboxUpstream
+  ])
 )
 
 signalbox.pipe(
