@@ -5,7 +5,6 @@ import type { PicoUsd } from "#schemas/llm/Money.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { Ledger } from "./Ledger.ts"
 import { capOf, creditsOf } from "./Payment.ts"
-import { CreditTotals } from "./UsageRoutes.ts"
 
 export interface CreditSums {
   readonly balance: PicoUsd
@@ -49,9 +48,6 @@ export class Credits extends Context.Service<
       })
     })
   )
-
-  /** For the overview of usage. */
-  static readonly totals = Layer.effect(CreditTotals, Credits)
 }
 
 interface Row {

@@ -1,27 +1,12 @@
-import { Context, Effect } from "effect"
+import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import type { SqlError } from "effect/sql/SqlError"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
-import { type PicoUsd, usdOf } from "#schemas/llm/Money.ts"
+import { usdOf } from "#schemas/llm/Money.ts"
 import { UsageApi } from "#schemas/llm/UsageApi.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { Credits } from "./Credits.ts"
 import { Usage } from "./Usage.ts"
-
-/** What the overview of usage tells of a user's credits. The ledger provides it. */
-export class CreditTotals extends Context.Service<
-  CreditTotals,
-  {
-    readonly of: (userId: string) => Effect.Effect<
-      {
-        readonly balance: PicoUsd
-        readonly lifetimeToppedUp: PicoUsd
-        readonly lifetimeSpent: PicoUsd
-      },
-      SqlError
-    >
-  }
->()("signalbox/llm/CreditTotals") {}
 
 const away = () =>
   Effect.fail(
@@ -39,7 +24,7 @@ export const layer = HttpApiBuilder.group(
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const usage = yield* Usage
-    const credits = yield* CreditTotals
+    const credits = yield* Credits
     return handlers.handleAll({
       readUsage: ({ query }) =>
         Effect.gen(function* () {
