@@ -32,6 +32,8 @@ export interface CatalogueModel {
   }
   /** what a call is charged by; undefined for a model that routes (price -1): only the upstream's own cost says it */
   readonly prices: ModelPrices | undefined
+  /** prices of calls with at least so many prompt tokens, where the list has such, shortest first: see `pricesAt` */
+  readonly longPrompts?: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ModelPrices }>
   /** 1 + percent/100 of the provider, by which the upstream's own `usage.cost` is multiplied */
   readonly markupFactor: Decimal
 }

@@ -1,4 +1,4 @@
-import type { ListedModel, ListedPricing } from "#streams/llm/UpstreamList.ts"
+import type { ListedModel, ListedPrices } from "#streams/llm/UpstreamList.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CatalogueModel, ModelPrices } from "./CatalogueModel.ts"
 
@@ -36,11 +36,24 @@ export const offeredModel = (listed: ListedModel, markupFactor: Decimal.Decimal)
       image: shown(pricing.image)
     },
     prices: pricing.isRouted ? undefined : pricesOf(pricing, markupFactor),
+    longPrompts: pricing.longPrompts.map(({ minPromptTokens, prices }) => ({
+      minPromptTokens,
+      prices: pricesOf(prices, markupFactor)
+    })),
     markupFactor
   }
 }
 
-const pricesOf = (pricing: ListedPricing, markupFactor: Decimal.Decimal): ModelPrices => {
+/** What a call with so many prompt tokens is charged by. Undefined for a model that routes. */
+export const pricesAt = (
+  { longPrompts = [], prices }: Pick<CatalogueModel, "longPrompts" | "prices">,
+  promptTokens: number
+): ModelPrices | undefined =>
+  prices === undefined
+    ? undefined
+    : (longPrompts.findLast(({ minPromptTokens }) => promptTokens >= minPromptTokens)?.prices ?? prices)
+
+const pricesOf = (pricing: ListedPrices, markupFactor: Decimal.Decimal): ModelPrices => {
   const markedUp = (price: Decimal.Decimal) => Decimal.multiply(price, markupFactor)
   return {
     prompt: markedUp(pricing.prompt),
@@ -58,7 +71,7 @@ const known = (price: Decimal.Decimal | undefined): Decimal.Decimal | undefined 
   price === undefined || price.units < 0n ? undefined : price
 
 /** Lists say 0 where reasoning has no price of its own: its tokens are then answered ones like all others. */
-const reasoningPrice = ({ completion, reasoning }: ListedPricing): Decimal.Decimal =>
+const reasoningPrice = ({ completion, reasoning }: ListedPrices): Decimal.Decimal =>
   reasoning === undefined || reasoning.units <= 0n ? completion : reasoning
 
 type Tagged = Pick<CatalogueModel, "contextLength" | "isVision" | "hasTools" | "isFree"> &

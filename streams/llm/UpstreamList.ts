@@ -17,7 +17,8 @@ export interface ListedModel {
   readonly pricing: ListedPricing
 }
 
-export interface ListedPricing {
+/** USD per token, per request, per image. */
+export interface ListedPrices {
   readonly prompt: Decimal.Decimal
   readonly completion: Decimal.Decimal
   readonly request: Decimal.Decimal
@@ -25,6 +26,11 @@ export interface ListedPricing {
   readonly cacheRead: Decimal.Decimal | undefined
   readonly cacheWrite: Decimal.Decimal | undefined
   readonly reasoning: Decimal.Decimal | undefined
+}
+
+export interface ListedPricing extends ListedPrices {
+  /** what calls with prompts of at least so many tokens cost instead, shortest first */
+  readonly longPrompts: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ListedPrices }>
   /** one of the four that the contract shows is -1: the model routes, and what it costs is known afterwards */
   readonly isRouted: boolean
   /** every price of the list is 0, those that the contract does not show as well */
@@ -123,34 +129,91 @@ const routed: Decimal.Decimal = { units: -1n, scale: 0 }
 /** Not a price but a share that prices already have in them. */
 const discount = "discount"
 
-/** Prices beside the base ones, such as those of long prompts: lists of objects. */
+/** Prices instead of the base ones under a condition: a list of objects. */
 const overrides = "overrides"
+
+const minPromptTokens = "min_prompt_tokens"
+
+/** What an override may have for it to be one of long prompts alone: anything else may be a further condition. */
+const overrideFields = new Set([
+  minPromptTokens,
+  "prompt",
+  "completion",
+  "request",
+  "image",
+  "audio",
+  "web_search",
+  "input_cache_read",
+  "input_cache_write",
+  "input_cache_write_1h",
+  "internal_reasoning"
+])
+
+/** By name; the failure is the name of one that is no price. */
+const readPrices = (fields: Fields): Result.Result<ReadonlyMap<string, Decimal.Decimal>, string> => {
+  const prices = new Map<string, Decimal.Decimal>()
+  for (const [name, value] of Object.entries(fields)) {
+    if (name === discount || name === overrides || name === minPromptTokens || value === null) continue
+    const price = readPrice(value)
+    if (price === undefined) return Result.fail(name)
+    prices.set(name, price)
+  }
+  return Result.succeed(prices)
+}
 
 const readPricing = (pricing: unknown): Result.Result<ListedPricing, string> => {
   if (!Predicate.isObject(pricing)) return Result.fail("no pricing")
-  const prices = new Map<string, Decimal.Decimal>()
-  for (const [name, value] of Object.entries(pricing)) {
-    if (name === discount || name === overrides || value === null) continue
-    const price = readPrice(value)
-    if (price === undefined) return Result.fail(`pricing.${name} is no price`)
-    prices.set(name, price)
-  }
+  const fields = pricing as Fields
+  const read = readPrices(fields)
+  if (Result.isFailure(read)) return Result.fail(`pricing.${read.failure} is no price`)
+  const prices = read.success
+  const base = pricesOf(prices)
+  if (base === undefined) return Result.fail("no price of tokens")
+  const longPrompts = longPromptsOf(fields[overrides], prices)
+  const all = [...prices.values(), ...longPrompts.flatMap(({ prices }) => [prices.prompt, prices.completion])]
+  return Result.succeed({
+    ...base,
+    longPrompts,
+    isRouted: [base.prompt, base.completion, base.request, base.image].some(({ units }) => units < 0n),
+    isFree: all.every(({ units }) => units === 0n)
+  })
+}
+
+const pricesOf = (prices: ReadonlyMap<string, Decimal.Decimal>): ListedPrices | undefined => {
   const prompt = prices.get("prompt")
   const completion = prices.get("completion")
-  if (prompt === undefined || completion === undefined) return Result.fail("no price of tokens")
-  const request = prices.get("request") ?? Decimal.zero
-  const image = prices.get("image") ?? Decimal.zero
-  return Result.succeed({
+  if (prompt === undefined || completion === undefined) return undefined
+  return {
     prompt,
     completion,
-    request,
-    image,
+    request: prices.get("request") ?? Decimal.zero,
+    image: prices.get("image") ?? Decimal.zero,
     cacheRead: prices.get("input_cache_read"),
     cacheWrite: prices.get("input_cache_write"),
-    reasoning: prices.get("internal_reasoning"),
-    isRouted: [prompt, completion, request, image].some((price) => price.units < 0n),
-    isFree: [...prices.values()].every((price) => price.units === 0n)
-  })
+    reasoning: prices.get("internal_reasoning")
+  }
+}
+
+/**
+ * Prices of long prompts; what an entry does not name costs what it costs otherwise. Entries with another condition, such
+ * as an hour of the day, are passed over: what such a call cost the upstream says itself.
+ */
+const longPromptsOf = (
+  entries: unknown,
+  base: ReadonlyMap<string, Decimal.Decimal>
+): ListedPricing["longPrompts"] => {
+  if (!Array.isArray(entries)) return []
+  return entries
+    .flatMap((entry: unknown) => {
+      const fields = fieldsOf(entry)
+      const from = countOf(fields[minPromptTokens])
+      const read = readPrices(fields)
+      const isConditional = Object.keys(fields).some((name) => !overrideFields.has(name))
+      if (from === undefined || isConditional || Result.isFailure(read)) return []
+      const prices = pricesOf(new Map([...base, ...read.success]))
+      return prices === undefined ? [] : [{ minPromptTokens: from, prices }]
+    })
+    .sort((a, b) => a.minPromptTokens - b.minPromptTokens)
 }
 
 /** Decimal text or a JSON number; below 0 only -1, which says that the price is not known beforehand. */

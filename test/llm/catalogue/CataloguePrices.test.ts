@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CatalogueModel } from "#src/llm/CatalogueModel.ts"
-import { markupFactorOf, offeredModel } from "#src/llm/CataloguePrices.ts"
+import { markupFactorOf, offeredModel, pricesAt } from "#src/llm/CataloguePrices.ts"
 import { readUpstreamList } from "#streams/llm/UpstreamList.ts"
 import { listOf, trappedList, upstreamModel } from "./UpstreamModels.ts"
 
@@ -69,6 +69,8 @@ describe("an offered model", () => {
     assert.isTrue(one({ pricing: { prompt: 0, completion: "-0", image: "0e5" } }).isFree)
     assert.isFalse(one({ pricing: { prompt: "0", completion: "0", request: "0.001" } }).isFree)
     assert.isFalse(one({ pricing: { prompt: "0", completion: "0", image: "0.001" } }).isFree)
+    const long = { prompt: "0", completion: "0", overrides: [{ min_prompt_tokens: 9, prompt: "1" }] }
+    assert.isFalse(one({ pricing: long }).isFree)
     assert.isFalse(offered(trappedList).get("borealis/nearly")?.isFree)
     assert.isTrue(offered(trappedList).get("acme/free:free")?.isFree)
   })
@@ -114,6 +116,41 @@ describe("an offered model", () => {
       shown(one({ pricing: { ...base, input_cache_write: "3", internal_reasoning: "0" } })),
       ["1.02", "3.06", "2.04"]
     )
+  })
+
+  it("costs more from a length of the prompt on, where the list says so; other conditions are passed over", () => {
+    const model = one({
+      pricing: {
+        prompt: "1",
+        completion: "2",
+        input_cache_read: "0.5",
+        overrides: [
+          { min_prompt_tokens: 200_000, prompt: "10", completion: "20" },
+          { min_prompt_tokens: 100_000, completion: "3", input_cache_read: "0.75" },
+          { min_prompt_tokens: 50_000, prompt: "7", between: "01:00-02:00" },
+          { min_prompt_tokens: 50_000, prompt: "7", from_hour: 1 },
+          { min_prompt_tokens: 50_000, prompt: "dear" },
+          { min_prompt_tokens: -1, prompt: "7" },
+          { prompt: "7" },
+          "7"
+        ]
+      }
+    })
+    const shown = (promptTokens: number) => {
+      const prices = pricesAt(model, promptTokens)
+      return [prices?.prompt, prices?.completion, prices?.cacheRead].map((price) =>
+        price === undefined ? undefined : Decimal.format(price)
+      )
+    }
+    for (const promptTokens of [0, 50_000, 99_999]) {
+      assert.deepStrictEqual(shown(promptTokens), ["1.02", "2.04", "0.51"], String(promptTokens))
+    }
+    for (const promptTokens of [100_000, 199_999]) {
+      assert.deepStrictEqual(shown(promptTokens), ["1.02", "3.06", "0.765"], String(promptTokens))
+    }
+    assert.deepStrictEqual(shown(200_000), ["10.2", "20.4", "0.51"])
+    assert.strictEqual(model.pricing.prompt, "1.02")
+    assert.isUndefined(pricesAt(one({ pricing: { prompt: "-1", completion: "-1" } }), 1))
   })
 
   it("belongs to the provider that its id begins with", () => {

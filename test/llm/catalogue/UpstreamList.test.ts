@@ -111,13 +111,12 @@ describe("the upstream's list", () => {
     assert.deepStrictEqual([shown(talk?.pricing.request), shown(talk?.pricing.image)], ["0", "0"])
   })
 
-  it("passes over discounts, overrides and prices that are null", () => {
+  it("passes over discounts and prices that are null", () => {
     const pricing = {
       prompt: "0",
       completion: "0",
       image: null,
-      discount: 0.5,
-      overrides: [{ min_prompt_tokens: 200_000, prompt: "0.1" }]
+      discount: 0.5
     }
     const [model] = read(listOf(upstreamModel("a/b", { pricing }))).models
     assert.strictEqual(model?.pricing.isFree, true)
