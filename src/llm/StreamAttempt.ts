@@ -54,6 +54,9 @@ export const streamAttempt = (ask: StreamAsk): Effect.Effect<StreamOutcome> =>
     return Effect.sync(() => attempt.dispose())
   })
 
+const isWhole = (frame: Buffer): boolean =>
+  kindOf(frame) === "done" || readChunk(dataOf(frame) ?? "") !== undefined
+
 /** Bytes of an error's body that are read. */
 const errorBytesMax = 64 * 1024
 
@@ -114,8 +117,9 @@ class StreamAttempt implements UpstreamListener {
       const body = Buffer.concat(this.#errorPieces).toString("utf8")
       return this.#failWith(failureOf(this.#status, body, this.#retryAfter))
     }
-    // The blank line behind the last event may be missing.
-    if (this.#frames.rest.length > 0) this.#take(Buffer.concat([this.#frames.rest, Buffer.from("\n\n")]))
+    // The blank line behind the last event may be missing. One that was cut itself says nothing.
+    const last = Buffer.concat([this.#frames.rest, Buffer.from("\n\n")])
+    if (isWhole(last)) this.#take(last)
     if (this.#isOver) return
     if (this.#first === undefined) return this.#fail("The model's answer was empty")
     // Some upstreams leave out [DONE]: a stream that said why it ended has ended well.
@@ -143,7 +147,6 @@ class StreamAttempt implements UpstreamListener {
     if (this.#isOver) return
     const kind = kindOf(frame)
     if (kind === "comment") return
-    if (kind === "broken") return this.#fail("The model's answer was cut or is no JSON")
     if (kind === "done") {
       if (this.#first === undefined) this.#fail("The model's answer was empty")
       else this.#end("finished")
@@ -151,7 +154,7 @@ class StreamAttempt implements UpstreamListener {
     else this.#read(frame)
   }
 
-  /** An event whose JSON matters: before the first content all of them, afterwards those with usage or an error. */
+  /** An event whose JSON matters: before the first content all of them, afterwards those that are special. */
   #read(frame: Buffer): void {
     const chunk = readChunk(dataOf(frame) ?? "")
     if (chunk === undefined) return this.#fail("The model's answer was cut or is no JSON")

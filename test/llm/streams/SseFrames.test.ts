@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { recordedEvents } from "../upstream/Recordings.ts"
+
+/** The frames of a stream that comes in these pieces, and what is left over. */
+const framesOf = (pieces: ReadonlyArray<Buffer>, maxBytes = 1_000_000) => {
+  const frames: Array<string> = []
+  const sse = new SseFrames(maxBytes, (frame) => void frames.push(frame.toString("latin1")))
+  const isTaken = pieces.every((piece) => sse.push(Buffer.from(piece)))
+  return { frames, rest: sse.rest.toString("latin1"), isTaken }
+}
+
+/** Slow and plain: everything up to and with each blank line. */
+const naive = (bytes: Buffer): { readonly frames: ReadonlyArray<string>; readonly rest: string } => {
+  const text = bytes.toString("latin1")
+  const frames = text.match(/[^]*?\n\r?\n/g) ?? []
+  return { frames, rest: text.slice(frames.join("").length) }
+}
+
+const cutAt = (bytes: Buffer, places: ReadonlyArray<number>): ReadonlyArray<Buffer> => {
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].toSorted((a, b) => a - b)
+  return [...ends, bytes.length].map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end))
+}
+
+const ending = fc.constantFrom("\n", "\r\n")
+const line = fc.oneof(
+  fc.constantFrom("", ": keep-alive", "event: delta", "id: 7", "data:", "data: [DONE]"),
+  fc.string({ unit: "grapheme", maxLength: 12 }).map((text) => `data: ${JSON.stringify(text)}`)
+)
+const stream = fc
+  .array(fc.tuple(line, ending), { maxLength: 20 })
+  .map((lines) => Buffer.from(lines.map(([text, end]) => text + end).join("")))
+
+describe("the events of a stream", () => {
+  it("are the same wherever a recorded stream is cut in two, with LF and with CRLF", () => {
+    for (const lineEnd of ["\n", "\r\n"]) {
+      const events = recordedEvents.map((event) => event.replaceAll("\n", lineEnd))
+      const bytes = Buffer.from(events.join(""))
+      const whole = events.map((event) => Buffer.from(event).toString("latin1"))
+      for (let at = 0; at <= bytes.length; at++) {
+        const cut = framesOf([bytes.subarray(0, at), bytes.subarray(at)])
+        assert.deepStrictEqual(cut, { frames: whole, rest: "", isTaken: true }, `cut at ${at}`)
+      }
+      const single = framesOf(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1)))
+      assert.deepStrictEqual(single.frames, whole)
+    }
+  })
+
+  it("are what a plain search for blank lines finds, in whatever pieces the stream comes", () => {
+    fc.assert(
+      fc.property(stream, fc.array(fc.nat(), { maxLength: 12 }), (bytes, places) => {
+        const { frames, rest } = framesOf(cutAt(bytes, places))
+        assert.deepStrictEqual({ frames, rest }, naive(bytes))
+      }),
+      { numRuns: 2_000 }
+    )
+  })
+
+  it("may be as long as the limit while they are under way, and not a byte longer", () => {
+    const event = Buffer.from(`data: ${"x".repeat(94)}`)
+    assert.isTrue(framesOf([event], 100).isTaken)
+    assert.isFalse(framesOf([Buffer.concat([event, Buffer.from("y")])], 100).isTaken)
+    const ended = Buffer.from("data: 1\n\n")
+    const many = framesOf(Array.from({ length: 50 }, () => ended, 10))
+    assert.deepStrictEqual([many.isTaken, many.frames.length], [true, 50])
+  })
+})
+
+describe("the data of an event", () => {
+  it("is its data lines without one leading space, joined by LF", () => {
+    assert.strictEqual(dataOf(Buffer.from("data: a\ndata:b\ndata:  c\n\n")), "a\nb\n c")
+    assert.strictEqual(dataOf(Buffer.from("event: x\r\nid: 1\r\ndata: a\r\n\r\n")), "a")
+    assert.strictEqual(dataOf(Buffer.from("data\n\n")), undefined)
+    assert.strictEqual(dataOf(Buffer.from(": nothing\n\n")), undefined)
+  })
+})
