@@ -10,8 +10,13 @@ import { SitesApi } from "./analytics/SitesApi.ts"
 import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
 import { CollectionsApi } from "./llm/CollectionsApi.ts"
+import { CreditsApi } from "./llm/CreditsApi.ts"
+import { LedgerApi } from "./llm/LedgerApi.ts"
 import { MarkupsApi } from "./llm/MarkupsApi.ts"
 import { ModelsApi } from "./llm/ModelsApi.ts"
+import { PlansApi } from "./llm/PlansApi.ts"
+import { SubscriptionsApi } from "./llm/SubscriptionsApi.ts"
+import { UsageApi } from "./llm/UsageApi.ts"
 import { SystemApi } from "./system/SystemApi.ts"
 
 const description = `One self-hosted server for AI products and websites.
@@ -38,7 +43,12 @@ export class AnalyticsRoomApi extends HttpApi.make("signalbox")
 export class LlmRoomApi extends HttpApi.make("signalbox")
   .add(ModelsApi)
   .add(CollectionsApi)
-  .add(MarkupsApi) {}
+  .add(MarkupsApi)
+  .add(CreditsApi)
+  .add(PlansApi)
+  .add(SubscriptionsApi)
+  .add(LedgerApi)
+  .add(UsageApi) {}
 
 /** The endpoints of all rooms that pass the Effect pipeline. */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi).addHttpApi(LlmRoomApi) {}

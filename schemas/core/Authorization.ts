@@ -63,3 +63,9 @@ export class NestedAuthorization extends HttpApiMiddleware.Service<
   security,
   error: [NestedUnauthorized, NestedForbidden, NestedServiceUnavailable]
 }) {}
+
+/** The same as `AdministratorsOnly` for endpoints of the nested family. */
+export class NestedAdministratorsOnly extends HttpApiMiddleware.Service<
+  NestedAdministratorsOnly,
+  { requires: CurrentKey }
+>()("signalbox/core/NestedAdministratorsOnly", { error: NestedForbidden }) {}

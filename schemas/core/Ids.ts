@@ -16,6 +16,9 @@ export const KeyId = idSchema("key", "key")
 export const FileId = idSchema("fil", "file")
 export const SiteId = idSchema("st", "site")
 export const CollectionId = idSchema("col", "collection")
+export const PlanId = idSchema("pln", "plan")
+export const SubscriptionId = idSchema("sub", "subscription")
+export const TopUpId = idSchema("top", "top-up")
 
 const pathIdExpected = "an id of at most 64 characters"
 

@@ -1,18 +1,30 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
-import { AdministratorsOnly, CurrentKey } from "#schemas/core/Authorization.ts"
+import { AdministratorsOnly, CurrentKey, NestedAdministratorsOnly } from "#schemas/core/Authorization.ts"
+import { NestedForbidden } from "#schemas/core/NestedProblem.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { userResource, Users } from "./Users.ts"
 
-/** 403 for everybody but administrators. */
-export const administratorsOnly = Layer.succeed(AdministratorsOnly, (httpEffect) =>
-  Effect.gen(function* () {
-    const { role } = yield* CurrentKey
-    if (role !== "admin") return yield* new Forbidden({ error: "Only administrators may do this" })
-    return yield* httpEffect
-  })
+const text = "Only administrators may do this"
+
+/** 403 for everybody but administrators, in both families. */
+export const administratorsOnly = Layer.merge(
+  Layer.succeed(AdministratorsOnly, (httpEffect) =>
+    Effect.gen(function* () {
+      const { role } = yield* CurrentKey
+      if (role !== "admin") return yield* new Forbidden({ error: text })
+      return yield* httpEffect
+    })
+  ),
+  Layer.succeed(NestedAdministratorsOnly, (httpEffect) =>
+    Effect.gen(function* () {
+      const { role } = yield* CurrentKey
+      if (role !== "admin") return yield* NestedForbidden.of(text)
+      return yield* httpEffect
+    })
+  )
 )
 
 const problems = {

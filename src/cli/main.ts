@@ -4,13 +4,17 @@ import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { collections } from "./CollectionsCommand.ts"
 import { Connection } from "./Connection.ts"
+import { credits } from "./CreditsCommand.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
+import { ledger } from "./LedgerCommand.ts"
 import { markups } from "./MarkupsCommand.ts"
+import { plans } from "./PlansCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
 import { sandboxUpstream } from "./SandboxUpstreamCommand.ts"
 import { sites } from "./SitesCommand.ts"
 import { status } from "./StatusCommand.ts"
+import { subscriptions } from "./SubscriptionsCommand.ts"
 import { users } from "./UsersCommand.ts"
 
 /**
@@ -25,7 +29,11 @@ const signalbox = Command.make("signalbox").pipe(
     keys,
     sites,
     collections,
+    credits,
+    plans,
+    subscriptions,
     markups,
+    ledger,
     importCommand,
     rebuildCommand,
     sandboxUpstream

@@ -56,7 +56,7 @@ export class Subscriptions extends Context.Service<
       const sql = yield* SqlClient
       const applied = (row: SubscriptionRow): SubscriptionRow => {
         directory.applyLocal(row)
-        return asOfNow(row)
+        return row
       }
       return Subscriptions.of({
         of: yield* stateOf,
@@ -71,10 +71,8 @@ export class Subscriptions extends Context.Service<
 type Row = Record<string, unknown>
 
 /** Nobody writes down that a period has ended: it has. */
-const asOfNow = (row: SubscriptionRow): SubscriptionRow =>
-  row.status === "active" && row.currentPeriodEnd.getTime() <= Date.now()
-    ? { ...row, status: "expired" }
-    : row
+const asOf = (row: SubscriptionRow, nowMillis: number): SubscriptionRow =>
+  row.status === "active" && row.currentPeriodEnd.getTime() <= nowMillis ? { ...row, status: "expired" } : row
 
 interface WindowRow {
   readonly part: Allowance["window"]
@@ -127,8 +125,9 @@ const list =
       const counted = yield* sql<{
         total: number
       }>`SELECT count(*)::int AS total FROM subscriptions WHERE ${isOf}`
+      const now = yield* Clock.currentTimeMillis
       return {
-        subscriptions: rows.map((row) => asOfNow(subscriptionOfRow(row))),
+        subscriptions: rows.map((row) => asOf(subscriptionOfRow(row), now)),
         total: counted[0]?.total ?? 0
       }
     })

@@ -9,22 +9,36 @@ import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 import { CallAnswers } from "#src/llm/CallAnswers.ts"
 import { CallDrain } from "#src/llm/CallDrain.ts"
 import { CallLog } from "#src/llm/CallLog.ts"
+import * as CallMetrics from "#src/llm/CallMetrics.ts"
+import * as CallReadiness from "#src/llm/CallReadiness.ts"
 import { CallSink } from "#src/llm/CallSink.ts"
 import { Catalogue } from "#src/llm/Catalogue.ts"
+import * as CatalogueReadiness from "#src/llm/CatalogueReadiness.ts"
 import { CollectionDirectory } from "#src/llm/CollectionDirectory.ts"
 import { Collections } from "#src/llm/Collections.ts"
 import * as CollectionsRoutes from "#src/llm/CollectionsRoutes.ts"
 import { completionRoutes } from "#src/llm/CompletionRoutes.ts"
 import { Completions } from "#src/llm/Completions.ts"
+import { Credits } from "#src/llm/Credits.ts"
+import * as CreditsRoutes from "#src/llm/CreditsRoutes.ts"
 import { Embeddings } from "#src/llm/Embeddings.ts"
 import { Ledger } from "#src/llm/Ledger.ts"
+import { LedgerCheck } from "#src/llm/LedgerCheck.ts"
+import * as LedgerRoutes from "#src/llm/LedgerRoutes.ts"
 import { MarkupDirectory } from "#src/llm/MarkupDirectory.ts"
 import { Markups } from "#src/llm/Markups.ts"
 import * as MarkupsRoutes from "#src/llm/MarkupsRoutes.ts"
 import * as ModelsRoutes from "#src/llm/ModelsRoutes.ts"
 import { PlanDirectory } from "#src/llm/PlanDirectory.ts"
+import { Plans } from "#src/llm/Plans.ts"
+import * as PlansRoutes from "#src/llm/PlansRoutes.ts"
 import { SubscriptionDirectory } from "#src/llm/SubscriptionDirectory.ts"
+import { Subscriptions } from "#src/llm/Subscriptions.ts"
+import * as SubscriptionsRoutes from "#src/llm/SubscriptionsRoutes.ts"
 import { TokenCounter } from "#src/llm/TokenCounter.ts"
+import { TopUps } from "#src/llm/TopUps.ts"
+import { Usage } from "#src/llm/Usage.ts"
+import * as UsageRoutes from "#src/llm/UsageRoutes.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
 
@@ -52,8 +66,18 @@ const collectionRoutes = Layer.unwrap(
   )
 )
 
+/** What there is to spend, and who may. */
+const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
+
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-const services = Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer).pipe(
+const services = Layer.mergeAll(
+  Completions.layer,
+  Embeddings.layer,
+  Collections.layer,
+  Markups.layer,
+  Usage.layer,
+  money
+).pipe(
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
@@ -73,9 +97,24 @@ const services = Layer.mergeAll(Completions.layer, Embeddings.layer, Collections
 
 export const api = LlmRoomApi
 
-export const routes = HttpApiBuilder.layer(LlmRoomApi).pipe(
-  Layer.provide([ModelsRoutes.layer, CollectionsRoutes.layer, MarkupsRoutes.layer]),
-  Layer.provide(services)
+const apiRoutes = HttpApiBuilder.layer(LlmRoomApi).pipe(
+  Layer.provide([
+    ModelsRoutes.layer,
+    CollectionsRoutes.layer,
+    MarkupsRoutes.layer,
+    CreditsRoutes.layer,
+    PlansRoutes.layer,
+    SubscriptionsRoutes.layer,
+    LedgerRoutes.layer,
+    UsageRoutes.layer
+  ])
 )
+
+export const routes = Layer.mergeAll(
+  apiRoutes,
+  CatalogueReadiness.layer,
+  CallReadiness.layer,
+  CallMetrics.layer
+).pipe(Layer.provide(services))
 
 export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(Layer.provide(services))

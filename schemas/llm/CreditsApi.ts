@@ -1,0 +1,49 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NestedAdministratorsOnly, NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { NestedJsonBody } from "../core/JsonBody.ts"
+import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { pageQuery } from "../core/Page.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import {
+  CallingKey,
+  Credits,
+  IdempotencyKey,
+  NewTopUp,
+  OfUser,
+  TopUp,
+  TopUpList,
+  topUpsLimitDefault
+} from "./Credits.ts"
+
+/** What there is to spend. Source: spec 1, Credits; decisions, LLM (Plans). */
+export class CreditsApi extends HttpApiGroup.make("credits")
+  .add(
+    HttpApiEndpoint.get("readCredits", "/credits", { success: Credits })
+      .annotate(OpenToRouterKeys, true)
+      .annotate(OpenApi.Summary, "Read the credits"),
+    HttpApiEndpoint.get("readKey", "/key", { success: CallingKey })
+      .annotate(OpenToRouterKeys, true)
+      .annotate(OpenApi.Summary, "Read the key that asks"),
+    HttpApiEndpoint.get("listTopUps", "/credits/topups", {
+      query: { ...pageQuery({ limitDefault: topUpsLimitDefault, limitMax: 1_000 }), ...OfUser },
+      success: TopUpList,
+      error: [NestedForbidden, NestedNotFound]
+    }).annotate(OpenApi.Summary, "List top-ups"),
+    HttpApiEndpoint.post("topUp", "/credits/topups", {
+      headers: { "idempotency-key": Schema.optionalKey(IdempotencyKey) },
+      payload: NewTopUp,
+      success: TopUp.pipe(HttpApiSchema.status(201)),
+      error: [NestedNotFound, NestedConflict]
+    })
+      .middleware(NestedJsonBody)
+      .middleware(NestedAdministratorsOnly)
+      .annotate(OpenApi.Summary, "Add credits")
+      .annotate(OpenApi.Description, "For administrators.")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotateMerge(OpenApi.annotations({ title: "Credits", description: "Prepaid credits and top-ups." }))
+  .prefix("/api/v1") {}

@@ -1,0 +1,37 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NestedAdministratorsOnly, NestedAuthorization } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import { PathId } from "../core/Ids.ts"
+import { NestedJsonBody } from "../core/JsonBody.ts"
+import { NestedNotFound } from "../core/NestedProblem.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { NewPlan, Plan, PlanList } from "./Plan.ts"
+
+/** Plans, which administrators make and everybody may read. Source: decisions, LLM (Plans). */
+export class PlansApi extends HttpApiGroup.make("plans")
+  .add(
+    HttpApiEndpoint.get("listPlans", "/plans", { success: PlanList }).annotate(OpenApi.Summary, "List plans"),
+    HttpApiEndpoint.get("readPlan", "/plans/:id", {
+      params: { id: PathId },
+      success: Plan,
+      error: NestedNotFound
+    }).annotate(OpenApi.Summary, "Read a plan"),
+    HttpApiEndpoint.post("createPlan", "/plans", {
+      payload: NewPlan,
+      success: Plan.pipe(HttpApiSchema.status(201))
+    })
+      .middleware(NestedJsonBody)
+      .middleware(NestedAdministratorsOnly)
+      .annotate(OpenApi.Summary, "Make a plan")
+      .annotate(OpenApi.Description, "For administrators.")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Plans",
+      description: "Token allowances by hour, day and week, for a price."
+    })
+  )
+  .prefix("/api/v1") {}

@@ -1,0 +1,121 @@
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
+import { NestedConflict, NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { type CallingKey, type Credits as CreditsResource, topUpsLimitDefault } from "#schemas/llm/Credits.ts"
+import { CreditsApi } from "#schemas/llm/CreditsApi.ts"
+import { type PicoUsd, picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
+import { KeyDirectory, type KeyRow } from "#src/accounts/KeyDirectory.ts"
+import { Users } from "#src/accounts/Users.ts"
+import { AppConfig } from "#src/Config.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { Credits, type CreditSums } from "./Credits.ts"
+import { TopUps } from "./TopUps.ts"
+
+/** What a key is limited to. */
+const scopeOf = ({ collections, models }: Principal): string => {
+  const scopes = [...(models === null ? [] : ["models"]), ...(collections === null ? [] : ["collections"])]
+  return scopes.length === 0 ? "all" : scopes.join(",")
+}
+
+interface Asked {
+  readonly caller: Principal
+  readonly row: KeyRow | undefined
+  readonly spent: PicoUsd
+  readonly sums: CreditSums
+}
+
+const creditsResource = ({ caller, row, spent, sums }: Asked): CreditsResource => ({
+  balance_usd: usdOf(sums.balance),
+  lifetime_topped_up_usd: usdOf(sums.lifetimeToppedUp),
+  lifetime_spent_usd: usdOf(sums.lifetimeSpent),
+  key: {
+    name: caller.keyName,
+    scope: scopeOf(caller),
+    spend_limit_usd: row?.spendLimitUsd ?? null,
+    spent_usd: usdOf(spent),
+    expires_at: row?.expiresAt?.toISOString() ?? null
+  }
+})
+
+const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number): CallingKey => {
+  const limit = picoOfNumber(row?.spendLimitUsd ?? Number.NaN)
+  const left = limit === undefined || spent > limit ? 0n : limit - spent
+  return {
+    data: {
+      label: caller.keyName,
+      kind: caller.kind,
+      scope: scopeOf(caller),
+      models: caller.models,
+      collections: caller.collections,
+      limit: row?.spendLimitUsd ?? null,
+      limit_remaining: limit === undefined ? null : usdOf(left),
+      limit_reset: null,
+      usage: usdOf(spent),
+      is_free_tier: sums.lifetimeToppedUp === 0n,
+      expires_at: row?.expiresAt?.toISOString() ?? null,
+      rate_limit: { requests: caller.rateLimitPerMinute ?? ratePerMinute, interval: "60s" }
+    }
+  }
+}
+
+const problems = {
+  TopUpInFlight: () =>
+    Effect.fail(
+      NestedConflict.of("A request with this Idempotency-Key is being served", "idempotency_conflict")
+    ),
+  TopUpDiffers: () =>
+    Effect.fail(
+      NestedConflict.of("This Idempotency-Key was used for another request", "idempotency_conflict")
+    )
+}
+
+const known = (users: Users["Service"], userId: string) =>
+  Effect.mapError(users.find(userId), () =>
+    NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+  )
+
+export const layer = HttpApiBuilder.group(
+  HttpApi.make("signalbox").add(CreditsApi),
+  "credits",
+  Effect.fnUntraced(function* (handlers) {
+    const credits = yield* Credits
+    const topUps = yield* TopUps
+    const keys = yield* KeyDirectory
+    const users = yield* Users
+    const { limits } = yield* AppConfig
+
+    const asked = Effect.gen(function* () {
+      const caller = yield* CurrentKey
+      const sums = yield* nestedStoreAway(credits.of(caller.userId))
+      const spent = yield* nestedStoreAway(credits.spentBy(caller.keyId))
+      return { caller, sums, spent, row: keys.get(caller.keyId) }
+    })
+
+    return handlers.handleAll({
+      readCredits: () => Effect.map(asked, creditsResource),
+      readKey: () => Effect.map(asked, (found) => keyResource(found, limits.ratePerMinute)),
+      listTopUps: ({ query }) =>
+        Effect.gen(function* () {
+          const caller = yield* CurrentKey
+          const userId = query.user_id ?? caller.userId
+          if (userId !== caller.userId) {
+            if (caller.role !== "admin") {
+              return yield* NestedForbidden.of("user_id: only administrators see what others have topped up")
+            }
+            yield* known(users, userId)
+          }
+          const page = pageOf(query, topUpsLimitDefault)
+          const listed = yield* nestedStoreAway(topUps.list(userId, page))
+          return { object: "list" as const, data: listed.topUps, meta: { ...page, total: listed.total } }
+        }),
+      topUp: ({ headers, payload }) =>
+        Effect.gen(function* () {
+          const caller = yield* CurrentKey
+          yield* known(users, payload.user_id)
+          return yield* nestedStoreAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
+        }).pipe(Effect.catchTags(problems))
+    })
+  })
+)

@@ -1,0 +1,36 @@
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { LedgerApi, type LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
+import { storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
+import { Ledger } from "./Ledger.ts"
+import { LedgerCheck } from "./LedgerCheck.ts"
+
+export const layer = HttpApiBuilder.group(
+  HttpApi.make("signalbox").add(LedgerApi),
+  "ledger",
+  Effect.fnUntraced(function* (handlers) {
+    const { flush } = yield* Ledger
+    const { verify } = yield* LedgerCheck
+    return handlers.handleAll({
+      verifyLedger: () =>
+        Effect.gen(function* () {
+          yield* Effect.mapError(
+            flush,
+            ({ problem }) =>
+              new ServiceUnavailable({ error: `Calls that have ended are not booked: ${problem}` })
+          )
+          const { differences, ...verdict } = yield* storeAwayUntimed(verify)
+          const answer: LedgerVerdict = {
+            ok: verdict.differenceCount === 0,
+            ...verdict,
+            differences: differences.map((difference) => ({
+              ...difference,
+              windowStart: difference.windowStart?.toISOString() ?? null
+            }))
+          }
+          return answer
+        })
+    })
+  })
+)

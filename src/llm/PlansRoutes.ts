@@ -1,0 +1,39 @@
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { usdOf } from "#schemas/llm/Money.ts"
+import type { Plan } from "#schemas/llm/Plan.ts"
+import { PlansApi } from "#schemas/llm/PlansApi.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import type { PlanRow } from "./PlanDirectory.ts"
+import { Plans } from "./Plans.ts"
+
+const planResource = (plan: PlanRow): Plan => ({
+  id: plan.id,
+  name: plan.name,
+  price_usd: usdOf(plan.price),
+  scope: plan.scope,
+  covers_direct_api: plan.coversDirectApi,
+  models: plan.models === null ? "*" : Array.from(plan.models),
+  allowances: plan.allowances,
+  created_at: plan.createdAt.toISOString()
+})
+
+export const layer = HttpApiBuilder.group(
+  HttpApi.make("signalbox").add(PlansApi),
+  "plans",
+  Effect.fnUntraced(function* (handlers) {
+    const plans = yield* Plans
+    return handlers.handleAll({
+      listPlans: () => Effect.sync(() => ({ object: "list" as const, data: plans.list().map(planResource) })),
+      readPlan: ({ params }) =>
+        Effect.suspend(() => {
+          const plan = plans.get(params.id)
+          return plan === undefined
+            ? Effect.fail(NestedNotFound.of("Plan not found", "plan_not_found", "id"))
+            : Effect.succeed(planResource(plan))
+        }),
+      createPlan: ({ payload }) => Effect.map(nestedStoreAway(plans.create(payload)), planResource)
+    })
+  })
+)

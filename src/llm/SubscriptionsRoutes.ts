@@ -1,0 +1,104 @@
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { NestedBadRequest, NestedConflict, NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { parseInstant } from "#schemas/core/Timestamp.ts"
+import { usdOf } from "#schemas/llm/Money.ts"
+import {
+  type OwnSubscription,
+  type Subscription,
+  subscriptionsLimitDefault
+} from "#schemas/llm/Subscription.ts"
+import { SubscriptionsApi } from "#schemas/llm/SubscriptionsApi.ts"
+import { Users } from "#src/accounts/Users.ts"
+import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { Plans } from "./Plans.ts"
+import type { SubscriptionRow } from "./SubscriptionDirectory.ts"
+import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"
+
+const subscriptionResource = (row: SubscriptionRow): Subscription => ({
+  id: row.id,
+  user_id: row.userId,
+  plan_id: row.planId,
+  status: row.status,
+  current_period_end: row.currentPeriodEnd.toISOString(),
+  created_at: row.createdAt.toISOString(),
+  canceled_at: row.canceledAt?.toISOString() ?? null
+})
+
+const notSubscribed: OwnSubscription = { subscribed: false, plan: null, subscription: null, allowances: [] }
+
+const ownResource = ({ allowances, plan, subscription }: SubscriptionState): OwnSubscription => ({
+  subscribed: true,
+  plan: {
+    id: plan.id,
+    name: plan.name,
+    price_usd: usdOf(plan.price),
+    scope: plan.scope,
+    covers_direct_api: plan.coversDirectApi
+  },
+  subscription: {
+    id: subscription.id,
+    status: subscription.status,
+    current_period_end: subscription.currentPeriodEnd.toISOString()
+  },
+  allowances
+})
+
+const problems = {
+  AlreadySubscribed: () =>
+    Effect.fail(NestedConflict.of("The user has an active subscription", "already_subscribed", "user_id")),
+  PeriodOver: () =>
+    Effect.fail(
+      NestedBadRequest.of("current_period_end: expected an instant in the future", "current_period_end")
+    )
+}
+
+export const layer = HttpApiBuilder.group(
+  HttpApi.make("signalbox").add(SubscriptionsApi),
+  "subscriptions",
+  Effect.fnUntraced(function* (handlers) {
+    const subscriptions = yield* Subscriptions
+    const plans = yield* Plans
+    const users = yield* Users
+    return handlers.handleAll({
+      readSubscription: () =>
+        CurrentKey.pipe(
+          Effect.flatMap(({ userId }) => subscriptions.of(userId)),
+          nestedStoreAway,
+          Effect.map((state) => (state === undefined ? notSubscribed : ownResource(state)))
+        ),
+      listSubscriptions: ({ query }) =>
+        Effect.gen(function* () {
+          const page = pageOf(query, subscriptionsLimitDefault)
+          const listed = yield* nestedStoreAway(subscriptions.list(query.user_id, page))
+          return {
+            object: "list" as const,
+            data: listed.subscriptions.map(subscriptionResource),
+            meta: { ...page, total: listed.total }
+          }
+        }),
+      createSubscription: ({ payload }) =>
+        Effect.gen(function* () {
+          yield* Effect.mapError(users.find(payload.user_id), () =>
+            NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+          )
+          if (plans.get(payload.plan_id) === undefined) {
+            return yield* NestedNotFound.of("plan_id: no such plan", "plan_not_found", "plan_id")
+          }
+          const end = parseInstant(payload.current_period_end) ?? new Date(0)
+          const made = yield* nestedStoreAway(subscriptions.create(payload.user_id, payload.plan_id, end))
+          return subscriptionResource(made)
+        }).pipe(Effect.catchTags(problems)),
+      cancelSubscription: ({ params }) =>
+        subscriptions.cancel(params.id).pipe(
+          nestedStoreAway,
+          Effect.map(subscriptionResource),
+          Effect.catchTag("SubscriptionNotFound", () =>
+            Effect.fail(NestedNotFound.of("Subscription not found", "subscription_not_found", "id"))
+          )
+        )
+    })
+  })
+)
