@@ -210,6 +210,7 @@ const longPromptsOf = (
       const read = readPrices(fields)
       const isConditional = Object.keys(fields).some((name) => !overrideFields.has(name))
       if (from === undefined || isConditional || Result.isFailure(read)) return []
+      if ([...read.success.values()].some(({ units }) => units < 0n)) return []
       const prices = pricesOf(new Map([...base, ...read.success]))
       return prices === undefined ? [] : [{ minPromptTokens: from, prices }]
     })

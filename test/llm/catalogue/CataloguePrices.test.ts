@@ -130,6 +130,7 @@ describe("an offered model", () => {
           { min_prompt_tokens: 50_000, prompt: "7", between: "01:00-02:00" },
           { min_prompt_tokens: 50_000, prompt: "7", from_hour: 1 },
           { min_prompt_tokens: 50_000, prompt: "dear" },
+          { min_prompt_tokens: 50_000, prompt: "-1" },
           { min_prompt_tokens: -1, prompt: "7" },
           { prompt: "7" },
           "7"
