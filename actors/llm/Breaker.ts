@@ -61,10 +61,12 @@ export class Breaker {
   }
 
   fail(now: number): void {
+    const isOpen = this.#openUntil !== undefined
+    // Of many calls at once that fail together, those after the one that opened it tell nothing new.
+    if (isOpen && !this.#isProbing) return
     this.#failures++
-    const isProbeFailed = this.#openUntil !== undefined
     this.#isProbing = false
-    if (!isProbeFailed && this.#failures < this.#options.failuresMax) return
+    if (!isOpen && this.#failures < this.#options.failuresMax) return
     const { openMaxMillis, openMinMillis } = this.#options
     this.#openUntil = now + Math.min(openMaxMillis, openMinMillis * 2 ** this.#openedTimes)
     this.#openedTimes++
