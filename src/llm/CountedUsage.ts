@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
 import { readUsage, type UpstreamUsage, withoutCost } from "#streams/llm/UpstreamUsage.ts"
+import type { CatalogueModel } from "./CatalogueModel.ts"
 import type { ChatRequest } from "./ChatRequest.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
@@ -37,23 +38,48 @@ export const countedUsage = (
     }
   })
 
+/** Tokens beyond what was asked for or fits: thoughts that are not counted in `max_tokens`, a context that has grown. */
+const toleranceFactor = 2
+const toleranceTokens = 4_096
+
+/** More than the model can take in or was let say is a lie or a mistake, and would be charged. */
+const isPlausible = (
+  { completionTokens, promptTokens }: UpstreamUsage,
+  { choices, maxTokens = Infinity }: Pick<ChatRequest, "choices" | "maxTokens">,
+  { contextLength, maxCompletionTokens }: CatalogueModel
+): boolean => {
+  const context = contextLength > 0 ? contextLength : Infinity
+  const most = Math.min(maxTokens, maxCompletionTokens ?? context)
+  return (
+    promptTokens <= context * toleranceFactor + toleranceTokens &&
+    completionTokens <= (most * toleranceFactor + toleranceTokens) * choices
+  )
+}
+
 /** The upstream's usage where there is one that can be true, else what is counted here. */
 export const usageOf = (
   counter: TokenCounter["Service"],
   request: ChatRequest,
+  model: CatalogueModel,
   reported: unknown,
   output: () => { readonly text: string; readonly factor: number }
 ): Effect.Effect<UpstreamUsage> => {
   const usage = readUsage(reported)
-  return usage === undefined ? countedUsage(counter, request, output()) : Effect.succeed(usage)
+  return usage === undefined || !isPlausible(usage, request, model)
+    ? countedUsage(counter, request, output())
+    : Effect.succeed(usage)
 }
 
 /** What the answer says of its usage: the upstream's own words without its cost, else what was counted. */
-export const usageObject = (usage: UpstreamUsage, reported: unknown): JsonRecord =>
-  isJsonRecord(reported) && readUsage(reported) !== undefined
+export const usageObject = (usage: UpstreamUsage, reported: unknown): JsonRecord => {
+  const { promptTokens, completionTokens } = usage
+  const told = readUsage(reported)
+  const isTold = told?.promptTokens === promptTokens && told.completionTokens === completionTokens
+  return isJsonRecord(reported) && isTold
     ? withoutCost(reported)
     : {
-        prompt_tokens: usage.promptTokens,
-        completion_tokens: usage.completionTokens,
-        total_tokens: usage.promptTokens + usage.completionTokens
+        prompt_tokens: promptTokens,
+        completion_tokens: completionTokens,
+        total_tokens: promptTokens + completionTokens
       }
+}

@@ -37,7 +37,10 @@ export const addAnswer = Effect.fnUntraced(function* (
   json: JsonRecord,
   images: number
 ) {
-  const usage = yield* usageOf(counter, request, json["usage"], () => ({ text: textOf(json), factor: 1 }))
+  const usage = yield* usageOf(counter, request, model, json["usage"], () => ({
+    text: textOf(json),
+    factor: 1
+  }))
   tally.add(model, usage, chargeOf(model, usage, images))
   return usage
 })

@@ -92,7 +92,9 @@ const finish = Effect.fnUntraced(function* (
     stream.end(errorChunk(streamed.first, fault) + summary(call, nothingDrawn, false))
     return
   }
-  const usage = yield* usageOf(parts.counter, call.request, streamed.usage, () => streamed.produced.text())
+  const usage = yield* usageOf(parts.counter, call.request, model, streamed.usage, () =>
+    streamed.produced.text()
+  )
   tally.add(model, usage, chargeOf(model, usage, images))
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   if (streamed.end === "gone") {
