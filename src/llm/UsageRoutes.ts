@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
-import { UsageApi } from "#schemas/llm/UsageApi.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import { Credits } from "./Credits.ts"
 import { Usage } from "./Usage.ts"
@@ -20,7 +20,7 @@ const stores = {
 }
 
 export const layer = HttpApiBuilder.group(
-  HttpApi.make("signalbox").add(UsageApi),
+  Api,
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const usage = yield* Usage
