@@ -163,7 +163,7 @@ class StreamAttempt implements UpstreamListener {
       return this.#failWith(failureOfStatus(status ?? 502, message, null, undefined))
     }
     const { usage } = chunk.json
-    const cleaned = isJsonRecord(usage) ? this.#withoutUsage(chunk, usage) : frame
+    const cleaned = usage === undefined || usage === null ? frame : this.#withoutUsage(chunk, usage)
     if (cleaned === undefined) return
     if (this.#first !== undefined) return this.#show(cleaned)
     this.#held.push(Buffer.from(cleaned))
@@ -171,8 +171,8 @@ class StreamAttempt implements UpstreamListener {
   }
 
   /** Usage is told at the end, without the upstream's own cost; an event that carries nothing else goes no further. */
-  #withoutUsage(chunk: ChatChunk, usage: JsonRecord): Buffer | undefined {
-    this.#usage = usage
+  #withoutUsage(chunk: ChatChunk, usage: unknown): Buffer | undefined {
+    if (isJsonRecord(usage)) this.#usage = usage
     if (!chunk.hasContent && chunk.finishReason === undefined) return undefined
     const { usage: _, ...rest } = chunk.json
     return Buffer.from(`data: ${JSON.stringify(rest)}\n\n`)
