@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { NestedConflict, NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { type CallingKey, type Credits as CreditsResource, topUpsLimitDefault } from "#schemas/llm/Credits.ts"
-import { CreditsApi } from "#schemas/llm/CreditsApi.ts"
 import { type PicoUsd, picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { KeyDirectory, type KeyRow } from "#src/accounts/KeyDirectory.ts"
 import { Users } from "#src/accounts/Users.ts"
@@ -77,7 +77,7 @@ const known = (users: Users["Service"], userId: string) =>
   )
 
 export const layer = HttpApiBuilder.group(
-  HttpApi.make("signalbox").add(CreditsApi),
+  Api,
   "credits",
   Effect.fnUntraced(function* (handlers) {
     const credits = yield* Credits

@@ -1,13 +1,14 @@
 import { Effect } from "effect"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { LedgerApi, type LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
+import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 import { storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
 import { Ledger } from "./Ledger.ts"
 import { LedgerCheck } from "./LedgerCheck.ts"
 
 export const layer = HttpApiBuilder.group(
-  HttpApi.make("signalbox").add(LedgerApi),
+  Api,
   "ledger",
   Effect.fnUntraced(function* (handlers) {
     const { flush } = yield* Ledger

@@ -62,13 +62,11 @@ const make = Effect.fnUntraced(function* (owner: string) {
   const store = new Store(owner, sql, limits, () => clock.currentTimeMillisUnsafe())
   yield* store.heartbeat
   const fork = (effect: Effect.Effect<void>) => Effect.forkScoped(Effect.forever(effect))
+  const often = (effect: Effect.Effect<unknown, SqlError>, everyMillis: number) =>
+    fork(Effect.delay(Effect.asVoid(Effect.orElseSucceed(effect, () => undefined)), everyMillis))
   yield* fork(store.settleUp)
-  yield* fork(
-    Effect.delay(
-      Effect.orElseSucceed(store.heartbeat, () => undefined),
-      limits.ledgerHeartbeatMillis
-    )
-  )
+  yield* often(store.heartbeat, limits.ledgerHeartbeatMillis)
+  yield* often(store.sweep, limits.ledgerSweepEveryMillis)
   yield* fork(hear(yield* PgClient, store))
   return store.service
 })
@@ -148,15 +146,17 @@ class Store {
     )
   )
 
-  readonly sweep: Effect.Effect<number, SqlError> = Effect.suspend(() =>
-    Effect.map(
+  readonly sweep: Effect.Effect<number, SqlError> = Effect.suspend(() => {
+    const silentMillis = this.limits.ledgerSweepMillis
+    this.book.forget(this.wallMillis())
+    return Effect.map(
       this.sql`SELECT ledger_release(o.id) FROM (
-        SELECT id FROM owners WHERE heartbeat < clock_timestamp() - ${this.limits.ledgerSweepMillis} * interval '1 millisecond'
+        SELECT id FROM owners WHERE heartbeat < clock_timestamp() - ${silentMillis} * interval '1 millisecond'
           AND id <> ${this.owner} AND EXISTS (SELECT 1 FROM leases WHERE owner = owners.id)
         FOR UPDATE SKIP LOCKED) AS o`,
       (rows) => rows.length
     )
-  )
+  })
 
   private begin(generation: number): void {
     if (generation === this.generation) return
@@ -286,9 +286,5 @@ class Store {
       if (what === "recall") listener.recalled(userId)
       else listener.returned(userId)
     }
-  }
-
-  forget(): void {
-    this.book.forget(this.wallMillis())
   }
 }

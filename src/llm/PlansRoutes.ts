@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
 import { NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Plan } from "#schemas/llm/Plan.ts"
-import { PlansApi } from "#schemas/llm/PlansApi.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import type { PlanRow } from "./PlanDirectory.ts"
 import { Plans } from "./Plans.ts"
@@ -20,7 +20,7 @@ const planResource = (plan: PlanRow): Plan => ({
 })
 
 export const layer = HttpApiBuilder.group(
-  HttpApi.make("signalbox").add(PlansApi),
+  Api,
   "plans",
   Effect.fnUntraced(function* (handlers) {
     const plans = yield* Plans

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
+import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedBadRequest, NestedConflict, NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
@@ -10,7 +11,6 @@ import {
   type Subscription,
   subscriptionsLimitDefault
 } from "#schemas/llm/Subscription.ts"
-import { SubscriptionsApi } from "#schemas/llm/SubscriptionsApi.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
@@ -56,7 +56,7 @@ const problems = {
 }
 
 export const layer = HttpApiBuilder.group(
-  HttpApi.make("signalbox").add(SubscriptionsApi),
+  Api,
   "subscriptions",
   Effect.fnUntraced(function* (handlers) {
     const subscriptions = yield* Subscriptions
