@@ -2,6 +2,7 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 import { type PicoUsd, picoOf } from "#schemas/llm/Money.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel, ModelPrices } from "./CatalogueModel.ts"
+import { pricesAt } from "./CataloguePrices.ts"
 
 const times = (price: Decimal.Decimal, count: number): Decimal.Decimal =>
   Decimal.multiply(price, { units: BigInt(count), scale: 0 })
@@ -24,7 +25,8 @@ const unknownPrices: ModelPrices = {
   reasoning: unknownPrice
 }
 
-export const pricesOf = (model: CatalogueModel): ModelPrices => model.prices ?? unknownPrices
+const pricesOf = (model: CatalogueModel, promptTokens: number): ModelPrices =>
+  pricesAt(model, promptTokens) ?? unknownPrices
 
 /** The most that so much costs: what a call holds. */
 export const estimate = (
@@ -33,7 +35,7 @@ export const estimate = (
   outputTokens: number,
   images: number
 ): PicoUsd => {
-  const prices = pricesOf(model)
+  const prices = pricesOf(model, promptTokens)
   return picoOf(
     sum([
       times(prices.prompt, promptTokens),
@@ -46,8 +48,8 @@ export const estimate = (
 
 /** Tokens by the prices pinned at admission, cached ones at theirs. */
 const byTokens = (model: CatalogueModel, usage: UpstreamUsage, images: number): Decimal.Decimal => {
-  const prices = pricesOf(model)
   const { cacheWriteTokens, cachedTokens, completionTokens, promptTokens, reasoningTokens } = usage
+  const prices = pricesOf(model, promptTokens)
   return sum([
     times(prices.prompt, promptTokens - cachedTokens - cacheWriteTokens),
     times(prices.cacheRead, cachedTokens),
