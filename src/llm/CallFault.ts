@@ -67,6 +67,9 @@ export const modelNotAllowed = (requested: string, param: string): CallFault =>
 export const modelNotFound = (requested: string): CallFault =>
   fault(404, "invalid_request_error", "model_not_found", `There is no model ${requested}`, { param: "model" })
 
+export const unknownFormat = (path: string): CallFault =>
+  fault(404, "invalid_request_error", null, `${path} is not served; use /api/v1/chat/completions`)
+
 export const conflict = (message: string): CallFault =>
   fault(409, "conflict_error", "idempotency_conflict", message)
 

@@ -22,6 +22,7 @@ import { Completions } from "#src/llm/Completions.ts"
 import { Credits } from "#src/llm/Credits.ts"
 import * as CreditsRoutes from "#src/llm/CreditsRoutes.ts"
 import { Embeddings } from "#src/llm/Embeddings.ts"
+import * as LaterFormats from "#src/llm/LaterFormats.ts"
 import { Ledger } from "#src/llm/Ledger.ts"
 import { LedgerCheck } from "#src/llm/LedgerCheck.ts"
 import * as LedgerRoutes from "#src/llm/LedgerRoutes.ts"
@@ -112,6 +113,7 @@ const apiRoutes = HttpApiBuilder.layer(LlmRoomApi).pipe(
 
 export const routes = Layer.mergeAll(
   apiRoutes,
+  LaterFormats.layer,
   CatalogueReadiness.layer,
   CallReadiness.layer,
   CallMetrics.layer
