@@ -97,8 +97,8 @@ const stateOf = Effect.gen(function* () {
     const rows = yield* sql<WindowRow>`
       SELECT a.part, coalesce(l.settled, 0)::text AS used,
         ledger_window(a.id, t.at) + ('1 ' || a.part)::interval AS resets_at
-      FROM (SELECT ledger_now() AS at) AS t,
-        unnest(${windows.map((part) => allowanceOf(subscription.id, part))}::text[], ${windows}::text[]) AS a(id, part)
+      FROM (SELECT ledger_now() AS at) AS t
+        CROSS JOIN unnest(${windows.map((part) => allowanceOf(subscription.id, part))}::text[], ${windows}::text[]) AS a(id, part)
         LEFT JOIN limits l ON l.id = a.id AND l.window_start = ledger_window(a.id, t.at)`
     const allowances = rows.map(({ part, resets_at, used }): Allowance => {
       const limit = plan.allowances[part]
