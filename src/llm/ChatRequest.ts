@@ -51,12 +51,20 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
     hasTools: Array.isArray(tools) && tools.length > 0,
     imageCount: messages.imageCount,
     textLength: messages.textLength + (Array.isArray(tools) ? JSON.stringify(tools).length : 0),
-    maxTokens: numberOf(json["max_completion_tokens"]) ?? numberOf(json["max_tokens"]),
+    maxTokens: maxTokensOf(json),
     choices: numberOf(json["n"]) ?? 1
   }
 }
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
+
+/** Which of its two names a model heeds is not known here: the larger one is what it may come to. */
+const maxTokensOf = (json: JsonRecord): number | undefined => {
+  const told = [numberOf(json["max_completion_tokens"]), numberOf(json["max_tokens"])].filter(
+    (tokens) => tokens !== undefined
+  )
+  return told.length === 0 ? undefined : Math.max(...told)
+}
 
 export const readModel = (value: unknown, param: string): string | RequestFault => {
   if (typeof value !== "string" || value === "") return new RequestFault(param, "expected the id of a model")

@@ -24,11 +24,12 @@ export const bodyFor = (request: ChatRequest, { maxTokens, messages, model }: Bo
   })
 }
 
-/** Under the name that the caller used. */
-const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord =>
-  typeof body["max_completion_tokens"] === "number"
-    ? { max_completion_tokens: maxTokens }
-    : { max_tokens: maxTokens }
+/** Under the names that the caller used, where what they say is more. */
+const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord => {
+  const used = ["max_completion_tokens", "max_tokens"].filter((name) => typeof body[name] === "number")
+  const names = used.length === 0 ? ["max_tokens"] : used
+  return Object.fromEntries(names.map((name) => [name, Math.min(Number(body[name] ?? maxTokens), maxTokens)]))
+}
 
 const describe =
   "You see what another model, which will answer, cannot see. Describe the images of this conversation for it: " +
