@@ -53,6 +53,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     const { page, requests } = await open("")
     const rooms = page.getByRole("region", { name: "Rooms" }).getByRole("listitem")
     await rooms.filter({ hasText: /Accounts.*up$/ }).waitFor()
+    await rooms.filter({ hasText: /Models.*up$/ }).waitFor()
     await rooms.filter({ hasText: /Analytics.*up$/ }).waitFor()
     await page.waitForLoadState("networkidle")
     const sizes = await Promise.all(
@@ -67,13 +68,10 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     const { enterKey, page, shows } = await open("")
     await enterKey(unknownKey)
     await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor()
-    assert.strictEqual(await page.getByLabel("Account key").inputValue(), unknownKey)
-    assert.strictEqual(await page.getByLabel("Account key").getAttribute("type"), "password")
+    assert.strictEqual(await page.getByLabel("API key").inputValue(), unknownKey)
+    assert.strictEqual(await page.getByLabel("API key").getAttribute("type"), "password")
     await enterKey(site.secret)
     await page.getByRole("alert").filter({ hasText: "That is a site’s secret" }).waitFor()
-    const router = await ask(server, "POST", "/api/v1/keys", { json: { name: "r", kind: "router" } })
-    await enterKey(textAt(router, "key"))
-    await page.getByRole("alert").filter({ hasText: "it is a router’s" }).waitFor()
     await enterKey(`  ${server.adminKey()} `)
     await shows("visitors", "1")
   })
@@ -83,14 +81,14 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     await enterKey(server.adminKey())
     await shows("visitors", "1")
     await page.reload()
-    await page.getByLabel("Account key").waitFor()
+    await page.getByLabel("API key").waitFor()
     assert.strictEqual(query(), `?site=${site.id}&period=7d`)
     assert.deepStrictEqual((await context.storageState()).origins, [])
     await enterKey(server.adminKey())
     await shows("visitors", "1")
     await page.getByRole("button", { name: "Forget key" }).click()
     await page.getByText("The key is forgotten.").waitFor()
-    assert.strictEqual(await page.getByLabel("Account key").inputValue(), "")
+    assert.strictEqual(await page.getByLabel("API key").inputValue(), "")
   })
 
   it("asks for the key again once it is revoked, and goes on where one was", async () => {
@@ -172,13 +170,13 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     for (const request of requests) assert.notProperty(await request.allHeaders(), "authorization")
 
     await page.getByRole("button", { name: "Enter key" }).click()
-    await page.getByLabel("Account key").waitFor()
+    await page.getByLabel("API key").waitFor()
     await page.getByRole("button", { name: "Back to the shared view" }).click()
     await shows("visitors", "1")
     await owner.page.getByLabel("Everybody who has the link").uncheck()
     await owner.page.getByLabel("Everybody who has the link").and(owner.page.locator(":enabled")).waitFor()
     await page.reload()
-    await page.getByLabel("Account key").waitFor()
+    await page.getByLabel("API key").waitFor()
   })
 
   it("says so where a site is not one’s own", async () => {
@@ -203,7 +201,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
   })
 
   // It starts a second server, which takes its time beside the first on a busy machine.
-  it("says where analytics does not run", async () => {
+  it("says where neither analytics nor models run", async () => {
     const other = await startServer({ env: { ROOMS: "accounts" } })
     try {
       const console = await openConsole(browser, `${other.url}/`, [other.adminKey()])
@@ -212,8 +210,12 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
         .getByRole("listitem")
         .filter({ hasText: /Analytics.*not running here$/ })
         .waitFor()
+      await console.page
+        .getByRole("listitem")
+        .filter({ hasText: /Models.*not running here$/ })
+        .waitFor()
       await console.enterKey(other.adminKey())
-      await console.page.getByRole("alert").filter({ hasText: "Sites are not served here" }).waitFor()
+      await console.page.getByRole("alert").filter({ hasText: "neither analytics nor models" }).waitFor()
     } finally {
       await other.dispose()
     }

@@ -28,7 +28,7 @@ interface Shape {
 }
 
 /** The browser itself logs an answer that says no, whether or not the page expects it. */
-const isRefusal = (text: string): boolean => /status of (400|401|403|404|429|503)/.test(text)
+const isRefusal = (text: string): boolean => /status of (400|401|402|403|404|429|502|503)/.test(text)
 
 /** Opens the address; `keys` are those that must not be found anywhere afterwards. */
 export const openConsole = async (
@@ -60,7 +60,7 @@ export const openConsole = async (
     context,
     requests,
     enterKey: async (key) => {
-      await page.getByLabel("Account key").fill(key)
+      await page.getByLabel("API key").fill(key)
       await page.getByRole("button", { name: "Open" }).click()
     },
     figure,

@@ -1,7 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { pointsFewer, relativeChange } from "#src/console/page/figures/Change.ts"
-import { formatBucket, formatDuration, formatShare, formatTick } from "#src/console/page/figures/Format.ts"
+import {
+  formatBucket,
+  formatDuration,
+  formatExactUsd,
+  formatShare,
+  formatTick,
+  formatUsd
+} from "#src/console/page/figures/Format.ts"
 import { countryName, valueLabel } from "#src/console/page/figures/Labels.ts"
 import {
   emptyView,
@@ -11,6 +18,8 @@ import {
   parseView,
   presets,
   readQuery,
+  roomNames,
+  usageWindows,
   type View,
   withFilter,
   withoutFilter
@@ -23,6 +32,8 @@ const someOf = <N extends string>(names: ReadonlyArray<N>) =>
   fc.dictionary(fc.constantFrom(...names), text, { noNullPrototype: true })
 
 const views: fc.Arbitrary<View> = fc.record({
+  room: fc.constantFrom(...roomNames),
+  window: fc.constantFrom(...usageWindows),
   site: fc.option(text, { nil: undefined }),
   period: fc.oneof(
     fc.constantFrom(...presets).map((name) => ({ name })),
@@ -41,6 +52,7 @@ describe("the address of a view", () => {
     assert.strictEqual(formatView(emptyView), "/")
     assert.deepStrictEqual(parseView("?period=century&key=sk_x&page=&q=1&period=7d"), emptyView)
     assert.deepStrictEqual(parseView("?period=custom&from=2026-11-01"), emptyView)
+    assert.deepStrictEqual(parseView("?room=kitchen&window=decade"), emptyView)
   })
 
   it("has one filter a dimension; the unknown value is (none)", () => {
@@ -87,6 +99,18 @@ describe("figures in words", () => {
       "1 h 2 min"
     ])
     assert.deepStrictEqual([0, 0.034, 0.456, 1].map(formatShare), ["0%", "3.4%", "46%", "100%"])
+  })
+
+  it("shows what a call cost to the last digit, and sums down to the millionth", () => {
+    assert.strictEqual(formatExactUsd(0.000000000001), "$0.000000000001")
+    assert.strictEqual(formatExactUsd(0.00000969), "$0.00000969")
+    assert.deepStrictEqual([0, 0.0000001, 0.00001907, 4.99996705, 1234.5678].map(formatUsd), [
+      "$0.00",
+      "<$0.000001",
+      "$0.000019",
+      "$4.999967",
+      "$1,234.57"
+    ])
   })
 
   it("names countries, and keeps codes that are none", () => {

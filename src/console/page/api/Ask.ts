@@ -4,31 +4,37 @@ export class Refused extends Error {
   readonly status: number
   /** when it is worth trying again; undefined where it is not */
   readonly retryMillis: number | undefined
+  /** what the nested family calls the fault */
+  readonly code: string | undefined
 
-  constructor(status: number, message: string, retryMillis: number | undefined) {
+  constructor(status: number, message: string, retryMillis: number | undefined, code?: string) {
     super(message)
     this.status = status
     this.retryMillis = retryMillis
+    this.code = code
   }
 }
 
-interface Asked {
+export interface Asked {
   readonly method?: "GET" | "POST" | "PATCH"
   readonly json?: unknown
   readonly signal?: AbortSignal
 }
 
 /** One request to this server; fails with `Refused`, or with the abort of its signal. */
-export type Ask = <A>(path: string, asked?: Asked) => Promise<A>
+export interface Ask {
+  <A>(path: string, asked?: Asked): Promise<A>
+  /** the same, where the answer comes piece by piece */
+  readonly open: (path: string, asked?: Asked) => Promise<Response>
+}
 
 /** How long to wait for a server that does not answer at all, or does not say. */
 const unansweredRetryMillis = 5_000
 
 /** Asks with the account key, or without one. The key is held by this closure and is nowhere else. */
-export const makeAsk =
-  (key: string | undefined): Ask =>
-  async <A>(path: string, { json, method = "GET", signal }: Asked = {}): Promise<A> => {
-    const headers = new Headers({ accept: "application/json" })
+export const makeAsk = (key: string | undefined): Ask => {
+  const open: Ask["open"] = async (path, { json, method = "GET", signal } = {}) => {
+    const headers = new Headers()
     if (key !== undefined) headers.set("authorization", `Bearer ${key}`)
     if (json !== undefined) headers.set("content-type", "application/json")
     const response = await fetch(path, {
@@ -42,11 +48,18 @@ export const makeAsk =
       if (signal?.aborted === true) throw error
       throw new Refused(0, "The server does not answer", unansweredRetryMillis)
     })
-    const body = await jsonOf(response)
+    if (response.ok) return response
+    const { code, message } = faultOf(response.status, await jsonOf(response))
     signal?.throwIfAborted()
-    if (response.ok) return body as A
-    throw new Refused(response.status, wordsOf(response.status, body), retryOf(response))
+    throw new Refused(response.status, message, retryOf(response), code)
   }
+  const ask = async <A>(path: string, asked: Asked = {}): Promise<A> => {
+    const body = await jsonOf(await open(path, asked))
+    asked.signal?.throwIfAborted()
+    return body as A
+  }
+  return Object.assign(ask, { open })
+}
 
 const jsonOf = async (response: Response): Promise<unknown> => {
   try {
@@ -57,10 +70,23 @@ const jsonOf = async (response: Response): Promise<unknown> => {
   }
 }
 
-const wordsOf = (status: number, body: unknown): string =>
-  typeof body === "object" && body !== null && "error" in body && typeof body.error === "string"
-    ? body.error
-    : `The server answered ${status}`
+const at = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null && name in value
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined
+
+/** What an answer of either error family says. */
+export const faultOf = (
+  status: number,
+  body: unknown
+): { readonly message: string; readonly code?: string } => {
+  const error = at(body, "error")
+  const [message, code] = typeof error === "string" ? [error] : [at(error, "message"), at(error, "code")]
+  return {
+    message: typeof message === "string" ? message : `The server answered ${status}`,
+    ...(typeof code === "string" ? { code } : {})
+  }
+}
 
 /** Too many requests, a store that is away, a proxy in between: these pass by themselves. */
 const retryOf = ({ headers, status }: Response): number | undefined => {

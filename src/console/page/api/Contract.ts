@@ -1,12 +1,26 @@
 import type { Breakdown as BreakdownSchema } from "#schemas/analytics/Breakdown.ts"
 import type { Drops as DropsSchema } from "#schemas/analytics/Drops.ts"
 import type { SiteList as SiteListSchema } from "#schemas/analytics/Site.ts"
+import type { ModelList as ModelListSchema } from "#schemas/llm/Model.ts"
 import type { Ready, Unready } from "#schemas/system/SystemApi.ts"
 
 /** What the API answers with, as its schemas have it; nothing of them is in the built page. */
 export type { BotCategory, DropReason } from "#schemas/analytics/Drops.ts"
 export type { CreatedSite, Site } from "#schemas/analytics/Site.ts"
 export type { Realtime, SiteStats, Summary } from "#schemas/analytics/Stats.ts"
+
+export type { CollectionModel, Model } from "#schemas/llm/Model.ts"
+export type { UsageBucket, UsageOfWindow, UsageWindow, UsedModel } from "#schemas/llm/Usage.ts"
+
+/** Source: spec 1, Credits. */
+export interface Credits {
+  readonly balance_usd: number
+  readonly lifetime_topped_up_usd: number
+  readonly lifetime_spent_usd: number
+  readonly key: { readonly spend_limit_usd: number | null; readonly spent_usd: number }
+}
+
+export type ModelList = typeof ModelListSchema.Type
 
 export type SiteList = typeof SiteListSchema.Type
 

@@ -19,9 +19,13 @@ interface State<A> {
 
 /**
  * The answer to a GET, asked again every `refreshMillis` while the tab is seen, and again by itself after what passes by
- * itself (429, 503, no connection). A new path calls off what is under way, so an older answer never comes after a newer.
+ * itself (429, 503, no connection), and when `since` is another than before. A new path calls off what is under way, so an older answer never comes after a newer.
  */
-export const useAnswer = <A>(path: string | undefined, refreshMillis?: number): Answer<A> => {
+export const useAnswer = <A>(
+  path: string | undefined,
+  refreshMillis?: number,
+  since?: unknown
+): Answer<A> => {
   const { ask, hasKey, onTrouble, onUnknownKey } = useSession()
   const [state, setState] = useState<State<A>>({ path: undefined, data: undefined, refused: undefined })
 
@@ -50,7 +54,7 @@ export const useAnswer = <A>(path: string | undefined, refreshMillis?: number): 
       controller.abort()
       onTrouble(path, undefined)
     }
-  }, [path, refreshMillis, ask, hasKey, onTrouble, onUnknownKey])
+  }, [path, refreshMillis, since, ask, hasKey, onTrouble, onUnknownKey])
 
   return { data: state.data, isOld: state.path !== path, refused: state.refused }
 }

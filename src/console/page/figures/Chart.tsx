@@ -1,17 +1,17 @@
 import { useEffect, useRef, useState } from "preact/hooks"
-import type { SiteStats } from "../api/Contract.ts"
-import { formatBucket, formatCounted } from "./Format.ts"
+import { formatBucket } from "./Format.ts"
 import { type Plot, makePlot } from "./Plot.ts"
+import { lineNames, type Series, wordsAt } from "./Series.ts"
 
-/** Visitors and page views over the period. The pointer, or the arrow keys, read one bucket out. */
-export const Chart = ({ stats }: { readonly stats: SiteStats | undefined }) => {
+/** A time series. The pointer, or the arrow keys, read one bucket out. */
+export const Chart = ({ series }: { readonly series: Series | undefined }) => {
   const [index, setIndex] = useState<number>()
-  const { place, plot } = usePlot(stats, setIndex)
-  const last = (stats?.timeseries.length ?? 1) - 1
-  const at = index === undefined ? undefined : stats?.timeseries[index]
+  const { place, plot } = usePlot(series, setIndex)
+  const last = (series?.buckets.length ?? 1) - 1
+  const bucket = index === undefined ? undefined : series?.buckets[index]
   const readout =
-    stats !== undefined && at !== undefined
-      ? `${formatBucket(at.bucket, stats.granularity)}: ${formatCounted(at.visitors, "visitor")}, ${formatCounted(at.pageviews, "page view")}`
+    series !== undefined && index !== undefined && bucket !== undefined
+      ? `${formatBucket(bucket, series.granularity)}: ${wordsAt(series, index)}`
       : undefined
 
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -23,8 +23,7 @@ export const Chart = ({ stats }: { readonly stats: SiteStats | undefined }) => {
   return (
     <figure class="chart">
       <figcaption>
-        <span class="series visitors">Visitors</span>
-        <span class="series pageviews">Page views</span>
+        {series !== undefined && lineNames(series).map((name) => <Legend key={name} name={name} />)}
         <span class="readout" data-figure="readout">
           {readout}
         </span>
@@ -47,6 +46,8 @@ export const Chart = ({ stats }: { readonly stats: SiteStats | undefined }) => {
   )
 }
 
+const Legend = ({ name }: { readonly name: string }) => <span class="series">{name}</span>
+
 /** Where a key leads; undefined for keys that lead nowhere. */
 const target = (key: string, index: number | undefined, last: number): number | undefined => {
   if (key === "ArrowLeft" || key === "ArrowDown") return Math.max(0, (index ?? last + 1) - 1)
@@ -56,7 +57,7 @@ const target = (key: string, index: number | undefined, last: number): number | 
 }
 
 /** Keeps one plot in its place: new figures, another width and another colour scheme change it where it is. */
-const usePlot = (stats: SiteStats | undefined, onIndex: (index: number | undefined) => void) => {
+const usePlot = (series: Series | undefined, onIndex: (index: number | undefined) => void) => {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
   useEffect(() => {
@@ -65,7 +66,7 @@ const usePlot = (stats: SiteStats | undefined, onIndex: (index: number | undefin
     return () => plot.current?.destroy()
   }, [onIndex])
   useEffect(() => {
-    if (stats !== undefined) plot.current?.show(stats)
-  }, [stats])
+    if (series !== undefined) plot.current?.show(series)
+  }, [series])
   return { place, plot }
 }

@@ -20,6 +20,24 @@ export const formatCounted = (count: number, one: string): string =>
 /** `12.3K` where there is no room for all digits. */
 export const formatCompact = (count: number): string => compact.format(count)
 
+/** What a call cost, to the last digit that the ledger has. */
+export const formatExactUsd = (usd: number): string => dollars(12).format(usd)
+
+const millionth = 0.000_001
+
+/** USD down to the millionth, or to the cent where it is much. */
+export const formatUsd = (usd: number): string =>
+  usd > 0 && usd < millionth ? `<${formatExactUsd(millionth)}` : dollars(usd >= 100 ? 2 : 6).format(usd)
+
+const dollars = (maximumFractionDigits: number): Intl.NumberFormat =>
+  new Intl.NumberFormat(locale, {
+    style: "currency",
+    currency: "USD",
+    currencyDisplay: "narrowSymbol",
+    minimumFractionDigits: 2,
+    maximumFractionDigits
+  })
+
 export const formatDecimal = (value: number): string => decimal.format(value)
 
 /** A share from 0 to 1; small ones with a digit more. */
@@ -36,7 +54,7 @@ export const formatDuration = (seconds: number): string => {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-export type Granularity = "hour" | "day" | "month"
+export type Granularity = "minute" | "hour" | "day" | "month"
 
 type DateParts = Intl.DateTimeFormatOptions
 
@@ -44,6 +62,7 @@ const dates = (parts: DateParts): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat(locale, { ...parts, timeZone: "UTC" })
 
 const short = {
+  minute: dates({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
   hour: dates({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
   day: dates({ day: "numeric", month: "short" }),
   month: dates({ month: "short" }),
@@ -51,6 +70,7 @@ const short = {
 }
 
 const long = {
+  minute: dates({ weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
   hour: dates({
     weekday: "short",
     day: "numeric",
@@ -65,6 +85,18 @@ const long = {
 
 /** A bucket's own wall-clock time: it carries the site's offset, and is shown without ever converting it. */
 const wallClock = (bucket: string): Date => new Date(`${bucket.slice(0, 19)}Z`)
+
+const instant = new Intl.DateTimeFormat(locale, {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23"
+})
+
+/** When something happens, on the reader's own clock: `Sat 21 Nov, 14:00`. */
+export const formatInstant = (iso: string): string => instant.format(new Date(iso))
 
 /** For an axis: `14:00`, `20 Nov`, `Nov`, with the year where it begins. */
 export const formatTick = (bucket: string, granularity: Granularity): string => {

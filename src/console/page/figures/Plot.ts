@@ -1,10 +1,10 @@
 import uPlot from "uplot"
-import type { SiteStats } from "../api/Contract.ts"
-import { formatCompact, formatTick } from "./Format.ts"
+import { formatTick } from "./Format.ts"
+import type { Series } from "./Series.ts"
 
 /** The drawing of a time series on a canvas. */
 export interface Plot {
-  show(stats: SiteStats): void
+  show(series: Series): void
   /** moves the cursor to a bucket, or away */
   pointAt(index: number | undefined): void
   destroy(): void
@@ -14,12 +14,13 @@ const heightPixels = 240
 
 /** Draws in `place`, as wide as it is, in the page's colours. `onIndex` hears which bucket the cursor is at. */
 export const makePlot = (place: HTMLElement, onIndex: (index: number | undefined) => void): Plot => {
-  let stats: SiteStats | undefined
+  let series: Series | undefined
   const tick = (index: number): string => {
-    const bucket = Number.isInteger(index) ? stats?.timeseries[index]?.bucket : undefined
-    return stats === undefined || bucket === undefined ? "" : formatTick(bucket, stats.granularity)
+    const bucket = Number.isInteger(index) ? series?.buckets[index] : undefined
+    return series === undefined || bucket === undefined ? "" : formatTick(bucket, series.granularity)
   }
-  const plot = new uPlot(optionsOf(place, tick, onIndex), [[], [], [], [], []], place)
+  const shown = (): Series | undefined => series
+  const plot = new uPlot(optionsOf(place, shown, tick, onIndex), [[], [], [], [], []], place)
 
   const resize = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: heightPixels }))
   resize.observe(place)
@@ -29,9 +30,9 @@ export const makePlot = (place: HTMLElement, onIndex: (index: number | undefined
   scheme.addEventListener("change", redraw)
 
   return {
-    show: (shown) => {
-      stats = shown
-      plot.setData(columnsOf(shown))
+    show: (next) => {
+      series = next
+      plot.setData(columnsOf(next))
     },
     pointAt: (index) =>
       plot.setCursor(
@@ -49,48 +50,37 @@ export const makePlot = (place: HTMLElement, onIndex: (index: number | undefined
 
 type Column = ReadonlyArray<number | null>
 
-/** Places on the x axis, visitors, page views, and of both the way into a bucket that is not over yet. */
-const columnsOf = (stats: SiteStats): uPlot.AlignedData => {
-  const series = stats.timeseries
-  const open = isLastBucketOpen(stats) ? series.length - 1 : Infinity
+/** Places on the x axis, both lines, and of both the way into a bucket that is not over yet. */
+const columnsOf = ({ buckets, first, isOpen, second }: Series): uPlot.AlignedData => {
+  const open = isOpen ? buckets.length - 1 : Infinity
   const closedPart = (values: Column): Column => values.map((value, index) => (index < open ? value : null))
   const openPart = (values: Column): Column =>
     values.map((value, index) => (index >= open - 1 ? value : null))
-  const visitors = series.map((entry) => entry.visitors)
-  const pageviews = series.map((entry) => entry.pageviews)
-  const columns: ReadonlyArray<Column> = [
-    closedPart(visitors),
-    closedPart(pageviews),
-    openPart(visitors),
-    openPart(pageviews)
-  ]
-  return [series.map((_, index) => index), ...columns.map((column) => [...column])]
-}
-
-const hourMillis = 3_600_000
-
-/** The least that a whole bucket lasts: some days have 23 hours. */
-const leastMillis = { hour: hourMillis, day: 23 * hourMillis, month: 28 * 24 * hourMillis - hourMillis }
-
-const isLastBucketOpen = ({ granularity, timeseries, to }: SiteStats): boolean => {
-  const last = timeseries.at(-1)
-  if (last === undefined || timeseries.length < 2) return false
-  return Date.parse(to) - Date.parse(last.bucket) < leastMillis[granularity] - 1_000
+  const other: Column = second?.values ?? buckets.map(() => null)
+  const columns = [closedPart(first.values), closedPart(other), openPart(first.values), openPart(other)]
+  return [buckets.map((_, index) => index), ...columns.map((column) => [...column])]
 }
 
 /** The cursor stands on a bucket, never between two. */
 const ontoBucket: uPlot.Cursor.MousePosRefiner = (plot, left, top) =>
   left < 0 ? [left, top] : [plot.valToPos(plot.posToIdx(left), "x"), top]
 
-/** Ticks of counts and of buckets are at whole numbers. */
-const wholeSteps = Array.from(
-  { length: 30 },
-  (_, step) => ([1, 2, 5][step % 3] ?? 1) * 10 ** Math.floor(step / 3)
-)
+/** Ticks of counts and of buckets are at whole numbers, those of amounts are not. */
+const steps = (from: number): Array<number> =>
+  Array.from(
+    { length: 45 },
+    (_, step) => ([1, 2, 5][step % 3] ?? 1) * Number(`1e${from + Math.floor(step / 3)}`)
+  )
+const [wholeSteps, fineSteps] = [steps(0), steps(-9)]
 const bucketSteps = [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 56, 112, 365]
+
+/** A little above the highest value; nothing but zeros has some room too. */
+const topOf = (max: number, isWhole: boolean): number =>
+  isWhole ? Math.max(4, max * 1.08) : max > 0 ? max * 1.08 : 1
 
 const optionsOf = (
   place: HTMLElement,
+  shown: () => Series | undefined,
   tick: (index: number) => string,
   onIndex: (index: number | undefined) => void
 ): uPlot.Options => {
@@ -98,8 +88,8 @@ const optionsOf = (
   const font = `12px ${getComputedStyle(place).fontFamily}`
   const axis = { stroke: color("--muted"), font, ticks: { show: false } }
   const points = { show: (plot: uPlot) => plot.data[0].length < 2 }
-  const visitors = { stroke: color("--accent"), fill: color("--accent-wash"), width: 2, points }
-  const pageviews = { stroke: color("--second"), width: 1.5, points }
+  const first = { stroke: color("--accent"), fill: color("--accent-wash"), width: 2, points }
+  const second = { stroke: color("--second"), width: 1.5, points }
   const open = { dash: [4, 4], points: { show: false } }
   return {
     width: place.clientWidth,
@@ -109,7 +99,7 @@ const optionsOf = (
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 8 }, move: ontoBucket },
     scales: {
       x: { time: false, range: (_plot, min, max) => (min === max ? [min - 1, max + 1] : [min, max]) },
-      y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.08)] }
+      y: { range: (_plot, _min, max) => [0, topOf(max, shown()?.isWhole ?? true)] }
     },
     axes: [
       {
@@ -124,13 +114,14 @@ const optionsOf = (
       {
         ...axis,
         grid: { stroke: color("--line"), width: 1 },
-        size: 48,
+        size: (_plot, labels) =>
+          Math.max(48, 16 + 7.5 * Math.max(0, ...(labels ?? []).map(({ length }) => length))),
         space: 36,
-        incrs: wholeSteps,
-        values: (_plot, splits) => splits.map(formatCompact)
+        incrs: () => (shown()?.isWhole === false ? fineSteps : wholeSteps),
+        values: (_plot, splits) => splits.map((split) => shown()?.format(split) ?? "")
       }
     ],
-    series: [{}, visitors, pageviews, { ...visitors, ...open }, { ...pageviews, ...open }],
+    series: [{}, first, second, { ...first, ...open }, { ...second, ...open }],
     hooks: { setCursor: [({ cursor }) => onIndex(cursor.idx ?? undefined)] }
   }
 }

@@ -1,17 +1,17 @@
 import { useId, useState } from "preact/hooks"
 import { makeAsk, Refused } from "../api/Ask.ts"
-import type { SiteList } from "../api/Contract.ts"
+import type { ModelList, SiteList } from "../api/Contract.ts"
 
 interface KeyFormProps {
-  /** the server took the key; what it answered is at hand */
-  onKey(key: string, sites: SiteList): void
+  /** the server took the key; its sites are at hand, unless it may not read any */
+  onKey(key: string, sites: SiteList | undefined): void
   /** why it is asked for again */
   readonly notice: string | undefined
   /** to where the key was not needed */
   readonly onBack: (() => void) | undefined
 }
 
-/** Asks for the account key. It goes nowhere but into the header of requests to this server. */
+/** Asks for the key, an account's or a router's. It goes nowhere but into the header of requests to this server. */
 export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
   const [typed, setTyped] = useState("")
   const { check, forgetProblem, isBusy, problem } = useKeyCheck(onKey)
@@ -24,7 +24,7 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
     <form class="key-form" onSubmit={onSubmit} aria-busy={isBusy}>
       <h1>Open the console</h1>
       {notice !== undefined && problem === undefined && <p role="status">{notice}</p>}
-      <label for={id}>Account key</label>
+      <label for={id}>API key</label>
       <div class="field-row">
         <input
           id={id}
@@ -73,7 +73,7 @@ const useKeyCheck = (onKey: KeyFormProps["onKey"]) => {
     if (malformed !== undefined) return setProblem(malformed)
     setBusy(true)
     try {
-      onKey(key, await makeAsk(key)<SiteList>("/api/v1/sites"))
+      onKey(key, await sitesOf(key))
     } catch (error) {
       if (!(error instanceof Refused)) throw error
       setProblem(wordsFor(error))
@@ -83,17 +83,30 @@ const useKeyCheck = (onKey: KeyFormProps["onKey"]) => {
   return { check, forgetProblem: () => setProblem(undefined), isBusy, problem }
 }
 
+/** The sites that the key may read; undefined where it opens models alone. */
+const sitesOf = async (key: string): Promise<SiteList | undefined> => {
+  const ask = makeAsk(key)
+  try {
+    return await ask<SiteList>("/api/v1/sites")
+  } catch (error) {
+    // A router's key, or a server without analytics.
+    if (!(error instanceof Refused) || (error.status !== 403 && error.status !== 404)) throw error
+    await ask<ModelList>("/api/v1/models?limit=1&include_collections=false")
+    return undefined
+  }
+}
+
 /** What no server needs to be asked about. */
 const problemOf = (key: string): string | undefined => {
   if (key.startsWith("ssk_"))
-    return "That is a site’s secret: it writes events and reads nothing. Enter an account key (sk_…)."
+    return "That is a site’s secret: it writes events and reads nothing. Enter a key (sk_…)."
   return /^[\x21-\x7e]+$/.test(key) ? undefined : "A key has letters, digits and _ only."
 }
 
 const wordsFor = ({ message, status }: Refused): string => {
   if (status === 401) return "The server does not know this key. Check that all of it was pasted."
-  if (status === 403) return "That key may not read sites: it is a router’s. Enter an account key (sk_…)."
-  if (status === 404) return "Sites are not served here: the analytics room is not among this server’s ROOMS."
+  if (status === 404)
+    return "Nothing is served here that this page shows: neither analytics nor models are among this server’s ROOMS."
   if (status === 429) return "Too many requests with this key. Wait a moment, then try again."
   return `${message}. Try again in a moment.`
 }

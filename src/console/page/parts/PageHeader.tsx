@@ -1,15 +1,20 @@
 import type { ComponentChildren } from "preact"
 import { ViewLink } from "../view/Navigation.tsx"
-import { emptyView } from "../view/View.ts"
+import { emptyView, modelsView, type RoomName } from "../view/View.ts"
 
 interface PageHeaderProps {
-  readonly hasKey: boolean
+  /** the rooms that the key opens, and the one that is open */
+  readonly doors: ReadonlyArray<RoomName>
+  readonly open: RoomName
   /** how the rooms are, in a word */
   readonly rooms: ComponentChildren
   onForget(): void
 }
 
-export const PageHeader = ({ hasKey, onForget, rooms }: PageHeaderProps) => (
+const views = { sites: emptyView, models: modelsView } as const
+const names = { sites: "Sites", models: "Models" } as const
+
+export const PageHeader = ({ doors, onForget, open, rooms }: PageHeaderProps) => (
   <header class="page-header">
     <ViewLink to={emptyView} class="wordmark">
       <svg viewBox="0 0 16 16" aria-hidden="true">
@@ -20,11 +25,18 @@ export const PageHeader = ({ hasKey, onForget, rooms }: PageHeaderProps) => (
     </ViewLink>
     <nav aria-label="Console">
       {rooms}
-      {hasKey && <ViewLink to={emptyView}>Sites</ViewLink>}
+      {doors.map((name) => (
+        <ViewLink key={name} to={views[name]} isCurrent={name === open}>
+          {names[name]}
+        </ViewLink>
+      ))}
       <a href="/docs">API</a>
-      {hasKey && (
+      {doors.length > 0 && (
         <button type="button" class="plain" onClick={onForget}>
-          Forget key
+          <span class="long">Forget key</span>
+          <span class="short" aria-hidden="true">
+            Forget
+          </span>
         </button>
       )}
     </nav>

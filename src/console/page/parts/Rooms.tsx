@@ -3,6 +3,7 @@ import type { Readiness, RoomComponent } from "../api/Contract.ts"
 /** The rooms, and which parts of the server each of them stands on, as `/readyz` names them. */
 const rooms = [
   { name: "Accounts", purpose: "users, keys, files", components: ["postgres", "rate-limits"] },
+  { name: "Models", purpose: "completions and credits", components: ["catalogue", "calls"] },
   { name: "Analytics", purpose: "events and figures", components: ["log", "clickhouse"] }
 ] as const
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
+import { useEffect, useMemo } from "preact/hooks"
 import type { SiteStats } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Chart } from "../figures/Chart.tsx"
@@ -9,7 +9,9 @@ import { FilterChips } from "../figures/FilterChips.tsx"
 import { LivePanel } from "../figures/LivePanel.tsx"
 import { Panel, panels } from "../figures/Panel.tsx"
 import { PeriodBar } from "../figures/PeriodBar.tsx"
+import { siteSeries } from "../figures/Series.ts"
 import { Tiles } from "../figures/Tiles.tsx"
+import { useFocusOnce } from "../parts/UseFocusOnce.ts"
 import { useNavigation } from "../view/Navigation.tsx"
 import { readQuery } from "../view/View.ts"
 
@@ -38,6 +40,7 @@ export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }
   }, [site.name])
 
   const summary = stats.data?.summary
+  const series = useMemo(() => stats.data && siteSeries(stats.data), [stats.data])
   return (
     <>
       <div class="site-heading">
@@ -67,7 +70,7 @@ export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }
       </p>
       <section class="figures" aria-label="Figures of the period" aria-busy={stats.isOld}>
         <Tiles stats={stats.data} />
-        <Chart stats={stats.data} />
+        <Chart series={series} />
       </section>
       {summary !== undefined && summary.visitors === 0 && !stats.isOld && <NothingHere />}
       <div class="panels">
@@ -91,13 +94,4 @@ const NothingHere = () => {
         : "No visits in this period. Choose a longer one."}
     </p>
   )
-}
-
-/** Whoever came here by keyboard goes on reading from the heading: what had the focus is gone. */
-const useFocusOnce = () => {
-  const heading = useRef<HTMLHeadingElement>(null)
-  useLayoutEffect(() => {
-    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true })
-  }, [])
-  return heading
 }

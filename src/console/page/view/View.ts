@@ -1,11 +1,23 @@
 /** What is looked at. All of it is in the address bar, so that a link opens the same view; the key never is. */
 export interface View {
+  readonly room: RoomName
   readonly site: string | undefined
   readonly period: Period
   readonly filters: Filters
+  /** of the usage of models */
+  readonly window: UsageWindowName
   /** which tab of a panel is open, where it is not the first */
   readonly tabs: Readonly<Partial<Record<PanelName, string>>>
 }
+
+export const roomNames = ["sites", "models"] as const
+export type RoomName = (typeof roomNames)[number]
+
+/** Source: spec 1, GET /usage. */
+export const usageWindows = ["hour", "day", "week", "month", "year", "ever"] as const
+export type UsageWindowName = (typeof usageWindows)[number]
+
+const defaultWindow: UsageWindowName = "day"
 
 export type Period =
   | { readonly name: PresetName }
@@ -42,14 +54,26 @@ export type FilterName = (typeof filterNames)[number]
 export type Filters = Readonly<Partial<Record<FilterName, string>>>
 
 /** What figures are listed in; their open tabs are kept in the address bar. */
-export const panelNames = ["pages", "sources", "countries", "devices", "goals", "drops"] as const
+export const panelNames = ["pages", "sources", "countries", "devices", "goals", "drops", "usage"] as const
 
 export type PanelName = (typeof panelNames)[number]
 
 /** How the API says "unknown" in a filter. */
 export const unknownValue = "(none)"
 
-export const emptyView: View = { site: undefined, period: defaultPeriod, filters: {}, tabs: {} }
+export const emptyView: View = {
+  room: "sites",
+  site: undefined,
+  period: defaultPeriod,
+  filters: {},
+  window: defaultWindow,
+  tabs: {}
+}
+
+export const modelsView: View = { ...emptyView, room: "models" }
+
+const oneOf = <A extends string>(names: ReadonlyArray<A>, name: string | null, otherwise: A): A =>
+  names.find((known) => known === name) ?? otherwise
 
 const isPreset = (name: string | null): name is PresetName => presets.some((preset) => preset === name)
 
@@ -72,6 +96,8 @@ const picked = (query: URLSearchParams, names: ReadonlyArray<string>): Record<st
 export const parseView = (search: string): View => {
   const query = new URLSearchParams(search)
   return {
+    room: oneOf(roomNames, query.get("room"), "sites"),
+    window: oneOf(usageWindows, query.get("window"), defaultWindow),
     site: query.get("site") ?? undefined,
     period: periodOf(query),
     filters: picked(query, filterNames),
@@ -80,8 +106,10 @@ export const parseView = (search: string): View => {
 }
 
 /** The address of a view: what is as usual is left out. */
-export const formatView = ({ filters, period, site, tabs }: View): string => {
+export const formatView = ({ filters, period, room, site, tabs, window }: View): string => {
   const query = new URLSearchParams()
+  if (room !== "sites") query.set("room", room)
+  if (window !== defaultWindow) query.set("window", window)
   if (site !== undefined) query.set("site", site)
   if (period.name !== defaultPeriod.name) setPeriod(query, period)
   for (const [name, value] of Object.entries({ ...filters, ...tabs })) query.set(name, value)

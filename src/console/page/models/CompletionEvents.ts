@@ -1,0 +1,44 @@
+/** The `router` block of an answer. Source: spec 1, Completion response. */
+export interface RouterBlock {
+  readonly requested: string
+  readonly resolved: string
+  readonly collection?: string
+  readonly auto_route: boolean
+  readonly attempts: number
+  readonly stages: ReadonlyArray<string>
+  readonly charged_usd: number
+  readonly covered_by_subscription: boolean
+  readonly truncated?: string
+}
+
+export interface TokenUsage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+}
+
+/** What the page reads of an event of a streamed completion. Source: decisions, LLM (Streams). */
+export interface CompletionEvent {
+  readonly choices?: ReadonlyArray<{
+    readonly delta?: { readonly content?: string | null }
+    readonly finish_reason?: string | null
+  }>
+  readonly usage?: TokenUsage | null
+  readonly router?: RouterBlock
+  readonly error?: { readonly message?: string }
+}
+
+/** The events of a stream, one after the other; comments and `[DONE]` are left out. */
+export const completionEvents = async function* (response: Response): AsyncGenerator<CompletionEvent> {
+  if (response.body === null) return
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ""
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const lines = (rest + value).split(/\r?\n/)
+    rest = lines.pop() ?? ""
+    for (const line of lines) {
+      if (line.startsWith("data: {")) yield JSON.parse(line.slice("data: ".length)) as CompletionEvent
+    }
+  }
+}

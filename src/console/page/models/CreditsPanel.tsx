@@ -1,0 +1,44 @@
+import type { Credits } from "../api/Contract.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
+import { formatUsd } from "../figures/Format.ts"
+
+const refreshMillis = 60_000
+
+/** What the owner's credits are, and how much of its own limit the key has spent. */
+export const CreditsPanel = ({ since }: { readonly since: number }) => {
+  const { data } = useAnswer<Credits>("/api/v1/credits", refreshMillis, since)
+  const limit = data?.key.spend_limit_usd ?? null
+  return (
+    <section class="credits" aria-labelledby="credits-title" aria-busy={data === undefined}>
+      <h2 id="credits-title">Credits</h2>
+      <dl class="tiles">
+        <Tile name="balance" label="Balance" value={data?.balance_usd} />
+        <Tile name="spent" label="Spent" value={data?.lifetime_spent_usd} />
+        <Tile name="topped-up" label="Topped up" value={data?.lifetime_topped_up_usd} />
+        <Tile
+          name="key-spent"
+          label="Spent with this key"
+          value={data?.key.spent_usd}
+          note={data === undefined ? "" : limit === null ? "no limit of its own" : `of ${formatUsd(limit)}`}
+        />
+      </dl>
+    </section>
+  )
+}
+
+interface TileProps {
+  readonly name: string
+  readonly label: string
+  readonly value: number | undefined
+  readonly note?: string
+}
+
+const Tile = ({ label, name, note, value }: TileProps) => (
+  <div class="tile">
+    <dt>{label}</dt>
+    <dd class="tile-value" data-figure={name}>
+      {value === undefined ? "–" : formatUsd(value)}
+    </dd>
+    {note !== undefined && <dd class="tile-change">{note}</dd>}
+  </div>
+)

@@ -1,0 +1,79 @@
+import { useId } from "preact/hooks"
+import type { ModelList } from "../api/Contract.ts"
+import { formatCompact, formatUsd } from "../figures/Format.ts"
+
+export type Choice = ModelList["data"][number]
+
+interface ModelPickerProps {
+  readonly choices: ReadonlyArray<Choice>
+  readonly value: string
+  onChange(id: string): void
+}
+
+/** Models and collections by their ids, found by any part of id or name: the browser's own list does it. */
+export const ModelPicker = ({ choices, onChange, value }: ModelPickerProps) => {
+  const id = useId()
+  const chosen = choices.find((choice) => choice.id === value)
+  return (
+    <div class="field">
+      <label for={id}>
+        Model or collection <span class="hint">{choices.length} to choose from; type to search</span>
+      </label>
+      <input
+        id={id}
+        required
+        value={value}
+        list={`${id}-list`}
+        maxLength={200}
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck={false}
+        placeholder="provider/model"
+        aria-describedby={`${id}-facts`}
+        onInput={(event) => onChange(event.currentTarget.value)}
+        // The list shows what fits the text: nothing to delete before another one is chosen.
+        onFocus={(event) => event.currentTarget.select()}
+      />
+      <datalist id={`${id}-list`}>
+        {choices.map((choice) => (
+          <option key={choice.id} value={choice.id} label={choice.name} />
+        ))}
+      </datalist>
+      <p id={`${id}-facts`} class="hint facts-of-model">
+        {chosen === undefined ? value === "" ? "" : "Not among this key’s models." : <Facts of={chosen} />}
+      </p>
+    </div>
+  )
+}
+
+const Facts = ({ of }: { readonly of: Choice }) => {
+  if ("collection" in of) {
+    return (
+      <>
+        {of.name} ·{" "}
+        {of.collection.auto_route ? "the next member is tried when one fails" : "one member answers"}
+      </>
+    )
+  }
+  const facts = [
+    of.name,
+    priceOf(of.pricing),
+    ...(of.context_length > 0 ? [`${formatCompact(of.context_length)} tokens of context`] : []),
+    ...of.categories.filter((category) => category !== "free")
+  ]
+  return <>{facts.join(" · ")}</>
+}
+
+const priceOf = ({
+  completion,
+  prompt
+}: {
+  readonly prompt: string
+  readonly completion: string
+}): string => {
+  if (prompt === "-1") return "price known afterwards"
+  const million = (price: string): string => formatUsd(Number(price) * 1e6)
+  return Number(prompt) === 0 && Number(completion) === 0
+    ? "free"
+    : `${million(prompt)} in, ${million(completion)} out, a million tokens`
+}

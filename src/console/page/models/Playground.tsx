@@ -1,0 +1,53 @@
+import { useState } from "preact/hooks"
+import type { ModelList } from "../api/Contract.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
+import { Answer } from "./Answer.tsx"
+import type { Choice } from "./ModelPicker.tsx"
+import { emptyQuestion, PlaygroundForm, type Question } from "./PlaygroundForm.tsx"
+import { useCompletion } from "./UseCompletion.ts"
+
+/** Asks a model or a collection with the key of this tab, and shows the answer as it comes. `onOver`: it may have cost. */
+export const Playground = ({ onOver }: { onOver(): void }) => {
+  const { data } = useAnswer<ModelList>("/api/v1/models")
+  const [typed, setTyped] = useState(emptyQuestion)
+  const { completion, run, stop } = useCompletion(onOver)
+  const choices = (data?.data ?? []).filter(isForChat)
+  const question = typed.model === "" ? { ...typed, model: choices[0]?.id ?? "" } : typed
+  return (
+    <div class="playground">
+      <PlaygroundForm
+        choices={choices}
+        question={question}
+        isReady={data !== undefined}
+        isRunning={completion?.phase === "asking" || completion?.phase === "streaming"}
+        onChange={(change) => setTyped({ ...question, ...change })}
+        onRun={() => void run(bodyOf(question))}
+        onStop={stop}
+      />
+      <Answer completion={completion} />
+    </div>
+  )
+}
+
+/** Others make no text: they are asked elsewhere. */
+const isForChat = (choice: Choice): boolean =>
+  "collection" in choice || choice.architecture.output_modalities.includes("text")
+
+const bodyOf = ({ image, maxTokens, message, model, system, temperature }: Question): object => ({
+  model,
+  messages: [
+    ...(system.trim() === "" ? [] : [{ role: "system", content: system }]),
+    {
+      role: "user",
+      content:
+        image === undefined
+          ? message
+          : [
+              { type: "text", text: message },
+              { type: "image_url", image_url: { url: image.url } }
+            ]
+    }
+  ],
+  ...(temperature === "" ? {} : { temperature: Number(temperature) }),
+  ...(maxTokens === "" ? {} : { max_tokens: Number(maxTokens) })
+})
