@@ -160,7 +160,7 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
       [429, "rate_limit_error", "Try again in 7 seconds"],
       [503, "server_error", "Not possible at the moment"]
     ] as const) {
-      const error = { message: "Enough for now", type, code: null, param: null }
+      const error = { message: "Enough", type, code: null, param: null }
       await page.route("**/chat/completions", (route) =>
         route.fulfill({ status, headers: { "retry-after": "7" }, json: { error } })
       )
