@@ -1,0 +1,146 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { picoOfNumber } from "#schemas/llm/Money.ts"
+import { ask, type Reachable, textAt } from "#test/integration/ApiClient.ts"
+import { until } from "#test/integration/Until.ts"
+import { type Caller, makeCaller } from "../Caller.ts"
+import { chat } from "../ChatClient.ts"
+import { type RouterProcesses, startRouters } from "./RouterProcesses.ts"
+
+const calls = Number(process.env["SHARED_CALLS"] ?? 2_000)
+
+const body = {
+  model: "sandbox/echo",
+  max_tokens: 20,
+  messages: [{ role: "user", content: "How many roads must a man walk down before you call him a man?" }]
+}
+
+describe("two server processes on one Postgres", () => {
+  let routers: RouterProcesses
+  let admin: Reachable
+
+  beforeAll(async () => {
+    routers = await startRouters(2)
+    const [first] = routers.servers
+    assert.isDefined(first)
+    admin = first
+  })
+  afterAll(() => routers?.close())
+
+  /** Makes all calls at once, every other one through the second process; answers how many came to what. */
+  const makeCalls = async (key: string, count = calls): Promise<ReadonlyMap<number, number>> => {
+    const outcomes = new Map<number, number>()
+    const one = async (at: number): Promise<void> => {
+      const { status } = await chat(routers.servers[at % 2] ?? admin, key, body)
+      // The key's bucket fills within milliseconds, but 2,000 calls come within fewer.
+      if (status === 429) return one(at)
+      outcomes.set(status, (outcomes.get(status) ?? 0) + 1)
+    }
+    await Promise.all(Array.from({ length: count }, (_, at) => one(at)))
+    return outcomes
+  }
+
+  /** What one call costs, in USD. */
+  const costOfOne = async (caller: Caller): Promise<number> => {
+    const { router } = await chat(admin, caller.key, body)
+    assert.isDefined(router)
+    assert.isAbove(router.charged_usd, 0)
+    return router.charged_usd
+  }
+
+  const settled = (expected: () => Promise<string | undefined>): Promise<void> => until("settled", expected)
+
+  it(
+    `make ${calls} calls at once with credits for a quarter: nothing is overspent, and nothing is left`,
+    { timeout: 120_000 },
+    async () => {
+      const cost = await costOfOne(await makeCaller(admin, 1))
+      const caller = await makeCaller(admin, Number((cost * (calls / 4)).toFixed(12)))
+      const outcomes = await makeCalls(caller.key)
+      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+      const credits = await caller.credits()
+      assert.isAtLeast(credits.balance_usd, 0)
+      await settled(async () => {
+        const {
+          balance_usd: balance,
+          lifetime_spent_usd: spent,
+          lifetime_topped_up_usd: had
+        } = await caller.credits()
+        return spent >= had * 0.99
+          ? undefined
+          : `spent ${spent} of ${had}, left ${balance}, ${JSON.stringify([...outcomes])}`
+      })
+      const verdict = await routers.verify()
+      assert.deepStrictEqual(verdict.differences, [])
+    }
+  )
+
+  it(
+    `make ${calls} calls at once with a key capped at a quarter: the cap holds, and is used up`,
+    { timeout: 120_000 },
+    async () => {
+      const caller = await makeCaller(admin, 10)
+      const cost = await costOfOne(caller)
+      const cap = Number((cost * (calls / 4)).toFixed(12))
+      const key = await caller.makeKey({
+        kind: "router",
+        spend_limit_usd: cap,
+        rate_limit_per_minute: 1_000_000
+      })
+      const before = await caller.credits()
+      const outcomes = await makeCalls(key)
+      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+      const spentSince = async () =>
+        (picoOfNumber((await caller.credits()).lifetime_spent_usd) ?? 0n) -
+        (picoOfNumber(before.lifetime_spent_usd) ?? 0n)
+      const capPico = picoOfNumber(cap) ?? 0n
+      await settled(async () => {
+        const spent = await spentSince()
+        return spent * 100n >= capPico * 99n ? undefined : `spent ${spent} of ${capPico}`
+      })
+      assert.isTrue((await spentSince()) <= capPico, `${await spentSince()} of ${capPico}`)
+      assert.deepStrictEqual((await routers.verify()).differences, [])
+    }
+  )
+
+  it(
+    `make ${calls / 4} calls at once with an allowance for a quarter and no credits: the allowance holds, and is used up`,
+    { timeout: 120_000 },
+    async () => {
+      const tokens = (await chat(admin, (await makeCaller(admin, 1)).key, body)).usage?.total_tokens ?? 0
+      const allowed = tokens * (calls / 16)
+      const caller = await makeCaller(admin, 0)
+      const plan = await ask(admin, "POST", "/api/v1/plans", {
+        json: {
+          name: "Shared",
+          price_usd: 1,
+          scope: "all",
+          covers_direct_api: true,
+          models: "*",
+          allowances: { hour: allowed * 10, day: allowed, week: allowed * 10 }
+        }
+      })
+      const subscribed = await ask(admin, "POST", "/api/v1/subscriptions", {
+        json: {
+          user_id: caller.userId,
+          plan_id: textAt(plan, "id"),
+          current_period_end: new Date(Date.now() + 86_400_000).toISOString()
+        }
+      })
+      assert.strictEqual(subscribed.status, 201)
+      const outcomes = await makeCalls(caller.key, calls / 4)
+      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+      await settled(async () => {
+        const { body: subscription } = await ask(admin, "GET", "/api/v1/subscription", { key: caller.key })
+        const { allowances } = subscription as {
+          allowances?: ReadonlyArray<{ window: string; tokens_used: number }>
+        }
+        if (allowances === undefined) return JSON.stringify(subscription)
+        const used = allowances.find(({ window }) => window === "day")?.tokens_used ?? 0
+        assert.isAtMost(used, allowed)
+        return used >= allowed * 0.99 ? undefined : `used ${used} of ${allowed}`
+      })
+      assert.strictEqual((await caller.credits()).lifetime_spent_usd, 0)
+      assert.deepStrictEqual((await routers.verify()).differences, [])
+    }
+  )
+})
