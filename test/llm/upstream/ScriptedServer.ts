@@ -24,15 +24,22 @@ export const modelEntry = (id: string, more: object = {}): object => ({
   ...more
 })
 
-/** The whole server in this process, over a scripted upstream, with waits that a test can sit out. */
+/** For upstreams that say nothing: waits that a test can sit out. */
+export const waitsOf = (millis: number) => ({
+  firstTokenMillis: millis,
+  streamSilenceMillis: millis,
+  plainAnswerMillis: millis
+})
+
+/** The whole server in this process, over a scripted upstream. */
 export class ScriptedServer extends Context.Service<
   ScriptedServer,
   {
     readonly server: Reachable
     readonly upstream: ScriptedUpstream
     readonly caller: (usd: number) => Promise<Caller>
-    /** waits until nothing is held or leased for the user any more, and every call of theirs is settled */
-    readonly settled: (caller: Caller, spentPico: bigint) => Promise<void>
+    /** waits until nothing is held or leased for these users any more, and what they spent together is settled */
+    readonly settled: (callers: ReadonlyArray<Caller>, spentPico: bigint) => Promise<void>
   }
 >()("signalbox/test/ScriptedServer") {
   static readonly layer = (models: ReadonlyArray<object>, changes: ConfigChanges = {}) =>
@@ -48,7 +55,7 @@ export class ScriptedServer extends Context.Service<
               AccountsServer.layer({
                 upstreamUrl: upstream.url,
                 ...changes,
-                limits: { ...shortWaits, ...changes.limits }
+                limits: { ...patient, ...changes.limits }
               })
             )
           )
@@ -56,13 +63,8 @@ export class ScriptedServer extends Context.Service<
     )
 }
 
-const shortWaits = {
-  firstTokenMillis: 600,
-  streamSilenceMillis: 600,
-  plainAnswerMillis: 600,
-  breakerFailures: 1_000_000,
-  creditLeaseIdleMillis: 200
-}
+/** No breaker opens, since faults are asked for again and again; leases come back soon. */
+const patient = { breakerFailures: 1_000_000, ledgerIdleMillis: 200 }
 
 const make = (upstream: ScriptedUpstream) =>
   Effect.gen(function* () {
@@ -70,23 +72,25 @@ const make = (upstream: ScriptedUpstream) =>
     const sql = yield* SqlClient
     const server: Reachable = { url, adminKey: () => adminKey }
 
-    const differences = async ({ userId }: Caller, spentPico: bigint): Promise<string | undefined> => {
+    const differences = async (
+      callers: ReadonlyArray<Caller>,
+      spentPico: bigint
+    ): Promise<string | undefined> => {
+      const ids = callers.map(({ userId }) => `credits:${userId}`)
       const [row] = await Effect.runPromise(
-        sql<{
-          settled: string
-          leased: string
-        }>`SELECT settled::text, leased::text FROM limits WHERE id = ${`credits:${userId}`}`
+        sql<{ settled: string; leased: string }>`
+          SELECT coalesce(sum(settled), 0)::text AS settled, coalesce(sum(leased), 0)::text AS leased
+          FROM limits WHERE ${sql.in("id", ids)}`
       )
-      const { leased = "0", settled = "0" } = row ?? {}
-      return settled === String(spentPico) && leased === "0"
+      return row?.settled === String(spentPico) && row.leased === "0"
         ? undefined
-        : `settled ${settled} of ${spentPico} pico-USD, ${leased} leased`
+        : `settled ${row?.settled} of ${spentPico} pico-USD, ${row?.leased} leased`
     }
     return {
       server,
       upstream,
       caller: (usd: number) => makeCaller(server, usd),
-      settled: (caller: Caller, spentPico: bigint) =>
-        until("everything is settled and given back", () => differences(caller, spentPico))
+      settled: (callers: ReadonlyArray<Caller>, spentPico: bigint) =>
+        until("everything is settled and given back", () => differences(callers, spentPico))
     }
   })
