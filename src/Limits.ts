@@ -108,6 +108,8 @@ export const limits = {
   keepAliveMillis: 15_000,
   /** completions and embeddings under way at once; above it 503 */
   callsInFlight: 10_000,
+  /** when the server ends, calls whose clients were sent away have so long to be settled */
+  callsEndMillis: 5_000,
   /** output tokens that a stream without `max_tokens` holds at first, and that its hold is extended by */
   streamHoldTokens: 1_024,
   /** output tokens that a plain call without `max_tokens` holds at most */

@@ -9,6 +9,7 @@ import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "./CallLog.ts"
 import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
+import { CallsUnderWay } from "./CallsUnderWay.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
@@ -43,8 +44,6 @@ export class Completions extends Context.Service<
   {
     /** The fault to answer with; undefined where the sink has been given the answer, or its client has gone. */
     readonly complete: (ask: CompletionAsk) => Effect.Effect<CallFault.CallFault | undefined>
-    /** calls under way */
-    readonly inFlight: () => number
   }
 >()("signalbox/llm/Completions") {
   static readonly layer = Layer.effect(
@@ -61,8 +60,7 @@ export class Completions extends Context.Service<
         counter: yield* TokenCounter,
         limits
       }
-      let inFlight = 0
-      const leave = Effect.sync(() => inFlight--)
+      const underWay = yield* CallsUnderWay
 
       const make = (ask: CompletionAsk, target: Target) => {
         const hold = askOf(ask, target, parts)
@@ -82,12 +80,9 @@ export class Completions extends Context.Service<
           if ("status" in target) return Effect.succeed(target)
           const tooMuch = tooLong(ask.request, target)
           if (tooMuch !== undefined) return Effect.succeed(CallFault.invalidRequest(tooMuch))
-          if (inFlight >= limits.callsInFlight || parts.log.isFailing())
-            return Effect.succeed(CallFault.overloaded("Too many calls are under way; try again"))
-          inFlight++
-          return Effect.ensuring(make(ask, target), leave)
+          return underWay.admit(make(ask, target))
         })
-      return Completions.of({ complete, inFlight: () => inFlight })
+      return Completions.of({ complete })
     })
   )
 }

@@ -9,6 +9,7 @@ import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "./CallLog.ts"
 import type { CallParts } from "./CallParts.ts"
+import { CallsUnderWay } from "./CallsUnderWay.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
@@ -48,6 +49,7 @@ export class Embeddings extends Context.Service<
     Effect.gen(function* () {
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
+      const underWay = yield* CallsUnderWay
       const { limits } = yield* AppConfig
       const parts: CallParts = {
         upstream: yield* Upstream,
@@ -62,12 +64,12 @@ export class Embeddings extends Context.Service<
             return Effect.succeed(CallFault.modelNotAllowed(request.model, "model"))
           const model = catalogue.get(request.model)
           if (model === undefined) return Effect.succeed(CallFault.modelNotFound(request.model))
-          if (parts.log.isFailing())
-            return Effect.succeed(CallFault.overloaded("Calls cannot be booked at the moment; try again"))
           const hold = askOf(ask, model)
           const tally = new CallTally(headOf(ask))
-          return admittedCall(ledger, parts.log, tally, hold, (admission) =>
-            answer(parts, { ...ask, model, hold, tally, admission })
+          return underWay.admit(
+            admittedCall(ledger, parts.log, tally, hold, (admission) =>
+              answer(parts, { ...ask, model, hold, tally, admission })
+            )
           )
         }
       })

@@ -12,6 +12,7 @@ import { CallLog } from "#src/llm/CallLog.ts"
 import * as CallMetrics from "#src/llm/CallMetrics.ts"
 import * as CallReadiness from "#src/llm/CallReadiness.ts"
 import { CallSink } from "#src/llm/CallSink.ts"
+import { CallsUnderWay } from "#src/llm/CallsUnderWay.ts"
 import { Catalogue } from "#src/llm/Catalogue.ts"
 import * as CatalogueReadiness from "#src/llm/CatalogueReadiness.ts"
 import { CollectionDirectory } from "#src/llm/CollectionDirectory.ts"
@@ -79,6 +80,7 @@ const services = Layer.mergeAll(
   Usage.layer,
   money
 ).pipe(
+  Layer.provideMerge(CallsUnderWay.layer),
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
