@@ -43,6 +43,12 @@ export class Settler extends Context.Service<
         Effect.retry(Schedule.spaced(limits.ledgerRetryMillis))
       )
       yield* store.release
+      // The last calls may not be durable yet, and the batcher's own last flush would pass them over.
+      yield* Effect.addFinalizer(() =>
+        Effect.catch(flush, (error) =>
+          Effect.logWarning("the last calls are settled at the next start", error)
+        )
+      )
       return Settler.of({ flush, stats: batcher.stats })
     })
   )
