@@ -26,8 +26,12 @@ const fields = {
   kind: KeyKindSchema,
   prefix: Schema.String.annotate({ description: "The key's first 12 characters" }),
   user_id: UserId,
-  models: Schema.NullOr(Schema.Array(Schema.String)).annotate({ description: "null: every model" }),
-  collections: Schema.NullOr(Schema.Array(Schema.String)).annotate({ description: "null: every collection" }),
+  models: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description: "null with `collections` null too: every model; else none but through them"
+  }),
+  collections: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description: "null with `models` null too: every collection; else none"
+  }),
   expires_at: Schema.NullOr(Timestamp),
   spend_limit_usd: Schema.NullOr(Schema.Finite),
   rate_limit_per_minute: Schema.NullOr(Schema.Int),

@@ -28,7 +28,13 @@ const seconds = Metric.histogram("signalbox_http_request_seconds", {
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
 /** Paths mean what they say: no case folding, no forgiven slashes, as the hot routes have it. */
-export const routerConfig = { caseSensitive: true, ignoreTrailingSlash: false, ignoreDuplicateSlashes: false }
+export const routerConfig = {
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  /** an id of a model of 200 characters, each of which may be percent-encoded */
+  maxParamLength: 600
+}
 
 export const layer = (options: EdgeOptions) => {
   const cors = Cors.make(options.corsOrigins)
