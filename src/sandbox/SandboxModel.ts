@@ -24,7 +24,7 @@ export interface SandboxPrices {
   readonly image: Decimal.Decimal
   /** of prompt tokens read from the cache; undefined where the model has no cache */
   readonly cacheRead: Decimal.Decimal | undefined
-  /** of reasoning tokens, on top of their completion price */
+  /** of the reasoning tokens among the completion; the completion price where the list has none */
   readonly reasoning: Decimal.Decimal
 }
 
@@ -74,6 +74,8 @@ export const fromEntry = (
   const pricing = isJsonObject(entry["pricing"]) ? entry["pricing"] : {}
   const architecture = isJsonObject(entry["architecture"]) ? entry["architecture"] : {}
   const provider = isJsonObject(entry["top_provider"]) ? entry["top_provider"] : {}
+  const completion = priceOf(pricing, "completion") ?? Decimal.zero
+  const reasoning = priceOf(pricing, "internal_reasoning")
   const contextLength = lengthOf(entry["context_length"], 8_192)
   return {
     id: entry["id"],
@@ -85,11 +87,11 @@ export const fromEntry = (
     callsTools: textsOf(entry["supported_parameters"]).includes("tools"),
     prices: {
       prompt: priceOf(pricing, "prompt") ?? Decimal.zero,
-      completion: priceOf(pricing, "completion") ?? Decimal.zero,
+      completion,
       request: priceOf(pricing, "request") ?? Decimal.zero,
       image: priceOf(pricing, "image") ?? Decimal.zero,
       cacheRead: priceOf(pricing, "input_cache_read"),
-      reasoning: priceOf(pricing, "internal_reasoning") ?? Decimal.zero
+      reasoning: reasoning === undefined || reasoning.units === 0n ? completion : reasoning
     },
     entry
   }

@@ -52,7 +52,7 @@ const working: ReadonlyArray<Description> = [
       prompt: "0.000003",
       completion: "0.000015",
       input_cache_read: "0.0000003",
-      internal_reasoning: "0.0000025"
+      internal_reasoning: "0.0000175"
     }
   },
   {

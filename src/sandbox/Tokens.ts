@@ -66,7 +66,7 @@ export const usageOf = (
   const parts = [
     times(prices.prompt, promptTokens - cachedTokens),
     times(prices.cacheRead ?? Decimal.zero, cachedTokens),
-    times(prices.completion, completionTokens),
+    times(prices.completion, completionTokens - reasoningTokens),
     times(prices.reasoning, reasoningTokens),
     times(prices.image, images),
     prices.request
