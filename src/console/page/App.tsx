@@ -12,7 +12,7 @@ import { useReadiness } from "./parts/UseReadiness.ts"
 import { OwnSites } from "./site/OwnSites.tsx"
 import { SharedSite } from "./site/SharedSite.tsx"
 import { useNavigation } from "./view/Navigation.tsx"
-import { emptyView, modelsView, type RoomName } from "./view/View.ts"
+import { emptyView, type RoomName } from "./view/View.ts"
 
 /** When the key is asked for: `where needed`, a public site needs none; `chosen` by somebody who was at one. */
 type Asking = "where needed" | "chosen" | "first"
@@ -51,8 +51,9 @@ export const App = () => {
     }
   }
 
-  const doors: ReadonlyArray<RoomName> = key === undefined ? [] : hasSites ? ["sites", "models"] : ["models"]
-  const room = key === undefined || doors.includes(view.room) ? view.room : modelsView.room
+  const doors = key === undefined ? [] : doorsOf(hasSites, readiness)
+  // A link into a room is followed before it is known which rooms there are.
+  const room = key === undefined || hasSites ? view.room : "models"
   const rooms = <Rooms readiness={readiness} />
   const onBack = asking === "chosen" ? () => setAsking("where needed") : undefined
   const keyForm = (
@@ -80,4 +81,12 @@ export const App = () => {
       <main id="main">{key === undefined ? foreign : own}</main>
     </SessionProvider>
   )
+}
+
+/** The rooms that a key opens: sites are an account's, and models are everywhere but where their room does not run. */
+const doorsOf = (hasSites: boolean, readiness: ReturnType<typeof useReadiness>): ReadonlyArray<RoomName> => {
+  if (!hasSites) return ["models"]
+  return typeof readiness === "object" && "catalogue" in readiness.components
+    ? ["sites", "models"]
+    : ["sites"]
 }
