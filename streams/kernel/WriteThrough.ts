@@ -28,7 +28,7 @@ export interface WriteThrough {
 const fileNames = ["write-through-0", "write-through-1"] as const
 
 /** Overwriting a block that is there costs a third of growing a file, and never waits for the disk's journal. */
-const firstBytes = 256 * 1024
+const firstBytes = 64 * 1024
 
 interface Slot {
   readonly file: LogFile
