@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs"
+import { setTimeout as pause } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Metric } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -20,7 +21,7 @@ const seed = Number(process.env["SOAK_SEED"] ?? Date.now() % 2_147_483_647)
 
 const parallel = 16
 const good = "good/model"
-/** A hundred megabytes each: one of them is on its way at most, and in the long form only. */
+/** A hundred megabytes each: seldom, and in the long form only. */
 const heavy = faults.filter(({ name }) => name.includes("100-mb"))
 const light = faults.filter((fault) => !heavy.includes(fault))
 
@@ -75,15 +76,23 @@ describeWith(proc, "a soak", () => {
             collections.set(fault, known)
             return known
           }
+          const isLong = seconds > 60
           const loadFor = async (asker: Caller, millis: number): Promise<void> => {
             const end = performance.now() + millis
-            const worker = async (isHeavy: boolean): Promise<void> => {
-              while (performance.now() < end) await once(asker, pick(isHeavy ? heavy : light).name)
+            const worker = async (): Promise<void> => {
+              while (performance.now() < end) {
+                await once(asker, pick(isLong && random() < 0.002 ? heavy : light).name)
+              }
             }
-            await Promise.all([
-              ...Array.from({ length: parallel }, () => worker(false)),
-              ...(seconds > 60 ? [worker(true)] : [])
-            ])
+            const breaker = async (): Promise<void> => {
+              while (performance.now() < end) {
+                await pause(500 + random() * 2_000)
+                await upstream.refuse()
+                await pause(random() * 50)
+                await upstream.listen()
+              }
+            }
+            await Promise.all([breaker(), ...Array.from({ length: parallel }, worker)])
           }
 
           const openFibers = async (): Promise<number> => {
