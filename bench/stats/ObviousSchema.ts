@@ -1,5 +1,6 @@
 import { type ClickHouseClient } from "@clickhouse/client"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
+import { attributeColumns } from "#streams/analytics/VisitEvent.ts"
 import { type PeriodRange, rangeOf } from "#streams/analytics/Periods.ts"
 
 /**
@@ -9,26 +10,7 @@ import { type PeriodRange, rangeOf } from "#streams/analytics/Periods.ts"
  */
 const table = "obvious.events"
 
-const copied = [
-  "name",
-  "hostname",
-  "path",
-  "referrer",
-  "source",
-  "channel",
-  "utm_source",
-  "utm_medium",
-  "utm_campaign",
-  "utm_term",
-  "utm_content",
-  "country",
-  "browser",
-  "browser_version",
-  "os",
-  "device",
-  "props_keys",
-  "props_values"
-]
+const copied = ["name", "hostname", "path", ...attributeColumns, "props_keys", "props_values"]
 
 const textType = (name: string): string =>
   name.startsWith("props_")

@@ -8,8 +8,16 @@ import {
   type Filters,
   type Statement
 } from "./Filters.ts"
-import { endSecond } from "./StatsQuery.ts"
-import { beginWithin, beginWithinAny, identity, reachInto, type Span, wholeDays } from "./VisitRows.ts"
+import {
+  beginWithin,
+  beginWithinAny,
+  daySeconds,
+  identity,
+  reachInto,
+  type Span,
+  spanOf,
+  wholeDays
+} from "./VisitRows.ts"
 
 /** A row as the store answers it; '' is unknown. */
 export interface BreakdownStoreRow {
@@ -35,15 +43,13 @@ interface Parts {
   readonly holds: string
 }
 
-const daySeconds = 86_400
-
 /**
  * Ranked values of a dimension over a period. Visits count where they started, page views and events where they
  * happened, visitors wherever they were active.
  */
 export const breakdownStatement = ({ dimension, filters, limit, range, site }: BreakdownAsked): Statement => {
   const conditions = new FilterConditions(filters)
-  const span = { from: Math.floor(range.fromMillis / 1000), to: endSecond(range) }
+  const span = spanOf(range)
   const parts = { span, conditions, holds: conditions.onVisits(beginWithin(wholeDays(span))) }
   const prop = propOf(dimension)
   const sql = prop === undefined ? (ofHits[dimension] ?? byVisit)(parts, dimension) : byProp(parts)

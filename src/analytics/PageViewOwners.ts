@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { dayOf } from "#streams/analytics/EventTime.ts"
 import { unpack, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
 import { engageWithinMillis } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -10,8 +11,6 @@ const idsPerStatement = 500
 interface PageView extends Owner {
   readonly ts: number
 }
-
-const dayMillis = 86_400_000
 
 /** By the site and the packed id of the page view. */
 const idOf = (event: OwnedVisitEvent): string => `${event.site} ${event.pv}`
@@ -55,9 +54,7 @@ const storedViews = Effect.fnUntraced(function* (
   pings: ReadonlyArray<OwnedVisitEvent>
 ): Effect.fn.Return<ReadonlyArray<readonly [string, PageView]>, StoreError> {
   const found: Array<readonly [string, PageView]> = []
-  const days = new Set(
-    pings.flatMap(({ ts }) => [Math.floor(ts / dayMillis) - 1, Math.floor(ts / dayMillis)])
-  )
+  const days = new Set(pings.flatMap(({ ts }) => [dayOf(ts) - 1, dayOf(ts)]))
   const byText = new Map(pings.map((ping) => [unpack(ping.pv), idOf(ping)]))
   const texts = [...byText.keys()]
   for (let at = 0; at < texts.length; at += idsPerStatement) {

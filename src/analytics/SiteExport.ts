@@ -1,12 +1,13 @@
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "./EventDrain.ts"
 import type { StoreError } from "./EventStore.ts"
 import { type QuestionInvalid, questionOf } from "./Question.ts"
 import type { SiteRow } from "./SiteDirectory.ts"
-import { endSecond } from "./StatsQuery.ts"
+import { spanOf } from "./VisitRows.ts"
 
 /** All events of a site and period as lines of JSON, read in pages: however many there are, memory holds one page. */
 export class SiteExport extends Context.Service<
@@ -27,7 +28,7 @@ export class SiteExport extends Context.Service<
         ofSite: Effect.fn("SiteExport.ofSite")(function* (site, query) {
           const { range } = yield* questionOf(site, query, yield* Clock.currentTimeMillis)
           yield* drain.flush
-          const span = { from: range.fromMillis, to: endSecond(range) * 1000 }
+          const span = { from: range.fromMillis, to: spanOf(range).to * 1000 }
           const pageAfter = (after: Place) =>
             clickhouse.query<ExportRow>(statement(span, after), { site: site.id }).pipe(
               Effect.map((rows) => {
@@ -51,8 +52,6 @@ export class SiteExport extends Context.Service<
 
 /** Some 10 MB as JSON. */
 const pageRows = 20_000
-
-const dayMillis = 86_400_000
 
 interface ExportRow {
   readonly day_number: number

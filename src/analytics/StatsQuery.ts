@@ -8,7 +8,8 @@ import {
   reachInto,
   slotSeconds,
   type Span,
-  wholeDays
+  wholeDays,
+  spanOf
 } from "./VisitRows.ts"
 
 /** One cell of time: a bucket of the series, or the previous period, which is one cell of its own. */
@@ -40,7 +41,7 @@ interface Cells {
 const seconds = (millis: number): number => Math.floor(millis / 1000)
 
 const cellsOf = (range: PeriodRange): Cells => {
-  const current = { from: seconds(range.fromMillis), to: endSecond(range) }
+  const current = spanOf(range)
   // Of the time before 1970 nothing is stored, and a store that counts from 1970 has no word for it.
   const before = Math.max(0, seconds(range.previous.fromMillis))
   const previous = {
@@ -51,9 +52,6 @@ const cellsOf = (range: PeriodRange): Cells => {
   const bounds = [previous.from, previous.to, ...starts, current.to]
   return { bounds: [...new Set(bounds)].sort((a, b) => a - b), current, previous }
 }
-
-/** Of a period that goes on, the second of now still counts: a reader sees what was accepted before it asked. */
-export const endSecond = ({ isOver, toMillis }: PeriodRange): number => seconds(toMillis) + (isOver ? 0 : 1)
 
 /** The hour (to a full slot) before each bound: rows of visits that begin there may go on behind it, no others may. */
 const edgesOf = ({ bounds }: Cells): ReadonlyArray<Span> => {

@@ -1,3 +1,4 @@
+import type { PeriodRange } from "#streams/analytics/Periods.ts"
 import { partSeconds } from "#streams/analytics/Visits.ts"
 
 /** A stretch of time in epoch seconds, `[from, to)`. */
@@ -6,7 +7,13 @@ export interface Span {
   readonly to: number
 }
 
-const daySeconds = 86_400
+export const daySeconds = 86_400
+
+/** What a period covers. Of one that goes on, the second of now counts: a reader sees what was accepted before it asked. */
+export const spanOf = ({ fromMillis, isOver, toMillis }: PeriodRange): Span => ({
+  from: Math.floor(fromMillis / 1000),
+  to: Math.floor(toMillis / 1000) + (isOver ? 0 : 1)
+})
 
 /** Rows of `visits` that begin within a span, in terms of the primary key. */
 export const beginWithin = ({ from, to }: Span): string =>

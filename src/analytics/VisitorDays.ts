@@ -1,4 +1,5 @@
 import type { VisitorKey } from "#streams/analytics/ResidentDays.ts"
+import { daySeconds } from "./VisitRows.ts"
 
 /** Some visitor-days, as conditions that each table's primary key makes quick. */
 export interface VisitorDays {
@@ -24,8 +25,6 @@ const eventsOfDay = ({ day, site }: SiteDay): string => `site = ${quote(site)} A
 
 const visitsOfDay = ({ day, site }: SiteDay): string =>
   `site = ${quote(site)} AND start >= ${day * daySeconds} AND start < ${(day + 1) * daySeconds}`
-
-const daySeconds = 86_400
 
 /** `visits` is in the order of time: when a visitor came is asked first, so that only those granules are read whole. */
 const visitsOf = (siteDay: SiteDay, visitors: ReadonlyArray<bigint>): string => {

@@ -3,11 +3,11 @@ import { Effect, Layer, Schema } from "effect"
 import { questionQuery } from "#schemas/analytics/Stats.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import { Breakdowns } from "#src/analytics/Breakdowns.ts"
-import { EventDrain } from "#src/analytics/EventDrain.ts"
 import * as EventSink from "#src/analytics/EventSink.ts"
 import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
 import { Stats } from "#src/analytics/Stats.ts"
 import { seededRandom } from "#test/integration/SeededRandom.ts"
+import { drained } from "./DrainedLog.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 import { among, arrivalsOf, eventsFrom, type Random } from "./EventStreams.ts"
@@ -68,14 +68,6 @@ const siteOf = (id: string): SiteRow => ({
   firstEventAt: null,
   createdAt: new Date(0),
   deletedAt: null
-})
-
-/** Nothing waits in a log: the test writes to the sink itself. */
-const drained = Layer.succeed(EventDrain, {
-  flush: Effect.void,
-  stats: () => {
-    throw new Error("not asked for here")
-  }
 })
 
 const stores = Layer.merge(Stats.layer, Breakdowns.layer).pipe(

@@ -4,6 +4,7 @@ import { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
 import { Stats } from "#src/analytics/Stats.ts"
+import { drained } from "./DrainedLog.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 
 const site: SiteRow = {
@@ -20,14 +21,6 @@ const site: SiteRow = {
   createdAt: new Date(0),
   deletedAt: null
 }
-
-/** Nothing waits in a log: the tests write to the sink themselves. */
-const drained = Layer.succeed(EventDrain, {
-  flush: Effect.void,
-  stats: () => {
-    throw new Error("not asked for here")
-  }
-})
 
 const stores = Stats.layer.pipe(Layer.provide(drained), Layer.provideMerge(TestStores.layer))
 
