@@ -35,6 +35,9 @@ type Outcome =
       readonly tokens: number | undefined
     }
 
+/** Calls in line for which one statement asks together, where others want of the same limits. */
+const waitersAhead = 64
+
 export class CreditLease {
   private readonly userId: string
   private readonly grants: LimitGrants["Service"]
@@ -100,10 +103,10 @@ export class CreditLease {
     return true
   }
 
-  /** Another process needs what is not held here. */
+  /** Another process needs what is not held here; what is free is too little for those in line, or they had it. */
   recalled(): void {
     this.scarceUntilMillis = this.now() + this.options.scarceMillis
-    if (this.waiters.length === 0) this.table.giveBackFree(this.userId)
+    this.table.giveBackFree(this.userId)
   }
 
   /** Something may be there now for those in line. */
@@ -240,7 +243,9 @@ export class CreditLease {
           limit,
           need: above(choice.amountOf(ask.tokensMin) - base, free),
           want: above(want, free),
-          more: this.isScarce() ? 0n : above((row?.level ?? 0n) + want, free)
+          more: this.isScarce()
+            ? want * BigInt(Math.min(this.waiters.length, waitersAhead))
+            : above((row?.level ?? 0n) + want, free)
         }
       })
       return this.judge(waiter, choice)

@@ -52,7 +52,7 @@ export class Ledger extends Context.Service<
   static readonly layer = this.layerNoDeps.pipe(
     Layer.provide(Layer.suspend(() => leasesLayer)),
     Layer.provideMerge(Settler.layer),
-    Layer.provide(LimitStore.layer)
+    Layer.provideMerge(LimitStore.layer)
   )
 }
 

@@ -45,7 +45,8 @@ export const ledger: PostgresMigration = {
        CHECK (amount >= 0))`,
     `CREATE INDEX leases_limit ON leases (limit_id, window_start)`,
 
-    // Double entry: one row takes from one account and gives to the other.
+    // Double entry: one row takes from one account and gives to the other. A call that was extended after a reset has drawn
+    // from two windows; money has one.
     `CREATE TABLE entries (
        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
        request_id text NOT NULL,
@@ -60,7 +61,7 @@ export const ledger: PostgresMigration = {
        window_start timestamptz NOT NULL DEFAULT 'epoch',
        note text,
        created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-       UNIQUE (request_id, kind))`,
+       UNIQUE (request_id, kind, window_start))`,
     `CREATE INDEX entries_user ON entries (user_id, id)`,
     `CREATE FUNCTION entries_stay() RETURNS trigger LANGUAGE plpgsql AS $$
      BEGIN RAISE EXCEPTION 'entries are only ever added'; END $$`,

@@ -160,8 +160,9 @@ export const ledgerFunctions: ReadonlyArray<string> = [
      totals numeric[];
      leaseds numeric[];
    BEGIN
-     is_new := ARRAY(SELECT NOT EXISTS (SELECT 1 FROM entries e WHERE e.request_id = r AND e.kind = k)
-                     FROM unnest(e_requests, e_kinds) WITH ORDINALITY AS a(r, k, n) ORDER BY n);
+     is_new := ARRAY(SELECT NOT EXISTS (SELECT 1 FROM entries e WHERE e.request_id = r AND e.kind = k
+                       AND e.window_start = 'epoch'::timestamptz + s * interval '1 millisecond')
+                     FROM unnest(e_requests, e_kinds, e_starts) WITH ORDINALITY AS a(r, k, s, n) ORDER BY n);
      SELECT array_agg(s.id), array_agg(s.start), array_agg(s.total), array_agg(s.leased)
        INTO ids, starts, totals, leaseds
        FROM (SELECT d.id, 'epoch'::timestamptz + d.start * interval '1 millisecond' AS start, sum(d.amount) AS total,

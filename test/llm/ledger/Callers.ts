@@ -1,23 +1,19 @@
 import { Effect } from "effect"
 import { type Admission, type AdmissionAsk, type AdmissionRefused } from "#src/llm/Admission.ts"
-import type { CallLog } from "#src/llm/CallLog.ts"
-import type { LedgerServices } from "./LedgerProbe.ts"
 import { recordOf } from "./LedgerProbe.ts"
+import type { Side } from "./Sides.ts"
 
 export interface Served {
   readonly admission: Admission
+  /** pico-USD */
   readonly charged: bigint
-}
-
-/** One process's side of many calls: its ledger and its log. */
-export interface Side {
-  readonly ledger: LedgerServices
-  readonly calls: CallLog["Service"]
+  /** tokens of allowances */
+  readonly drawn: number
 }
 
 /** A call that is admitted, lasts a while and costs what `costOf` says of the output tokens it may have. */
 export const call = (
-  { calls, ledger }: Side,
+  { calls, ledger }: Pick<Side, "calls" | "ledger">,
   ask: AdmissionAsk,
   lastsMillis: number,
   tokensUsed: (allowed: number) => number
@@ -28,5 +24,6 @@ export const call = (
     const tokens = tokensUsed(admission.outputTokens)
     const settlement = admission.settle({ cost: ask.costOf(tokens), tokens: ask.promptTokens + tokens })
     calls.append(recordOf(ask.userId, ask.keyId, settlement))
-    return { admission, charged: BigInt(settlement.charge) }
+    const drawn = settlement.draws.find(({ limit }) => limit.endsWith(":hour"))
+    return { admission, charged: BigInt(settlement.charge), drawn: Number(drawn?.amount ?? 0) }
   })

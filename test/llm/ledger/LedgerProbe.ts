@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { randomBytes } from "node:crypto"
 import type { PicoUsd } from "#schemas/llm/Money.ts"
@@ -40,7 +40,6 @@ export const makeKey = Effect.fnUntraced(function* (userId: string, spendLimitUs
     hash: randomBytes(32),
     spend_limit_usd: spendLimitUsd
   })}`
-  yield* Effect.flatMap(KeyDirectory, ({ refreshNow }) => refreshNow)
   return id
 })
 
@@ -51,6 +50,58 @@ export const topUp = Effect.fnUntraced(function* (userId: string, amount: PicoUs
     VALUES (${id}, 'topup', 'cash', ${`credits:${userId}`}, ${String(amount)}::text::numeric, 'pico-usd', ${userId})`
   yield* sql`INSERT INTO limits AS l (id, kind, cap) VALUES (${`credits:${userId}`}, 'credits', ${String(amount)}::text::numeric)
     ON CONFLICT (id, window_start) DO UPDATE SET cap = l.cap + excluded.cap`
+})
+
+export interface PlanTerms {
+  readonly hour?: number
+  readonly day?: number
+  readonly week?: number
+  readonly direct?: boolean
+  readonly models?: ReadonlyArray<string>
+  readonly until?: Date
+}
+
+const plenty = 1_000_000_000
+
+/** Subscribes a user to a plan of these terms; answers the id of the subscription. */
+export const subscribe = Effect.fnUntraced(function* (userId: string, terms: PlanTerms = {}) {
+  const sql = yield* SqlClient
+  const plan = newId("pln")
+  const id = newId("sub")
+  yield* sql`INSERT INTO plans ${sql.insert({
+    id: plan,
+    name: "x",
+    price: 0,
+    scope: "models",
+    covers_direct_api: terms.direct ?? true,
+    models: terms.models ?? null,
+    hour_tokens: terms.hour ?? plenty,
+    day_tokens: terms.day ?? plenty,
+    week_tokens: terms.week ?? plenty
+  })}`
+  yield* sql`INSERT INTO subscriptions ${sql.insert({
+    id,
+    user_id: userId,
+    plan_id: plan,
+    current_period_end: terms.until ?? new Date("2200-01-01T00:00:00Z")
+  })}`
+  return id
+})
+
+/** Makes it so late on the ledger's clock, from where it goes on. */
+export const setLedgerClock = Effect.fnUntraced(function* (at: Date) {
+  const sql = yield* SqlClient
+  const [row] = yield* sql<{ millis: string }>`
+    SELECT round(extract(epoch FROM ${at}::timestamptz - clock_timestamp()) * 1000)::text AS millis`
+  yield* sql.unsafe(`CREATE OR REPLACE FUNCTION ledger_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT clock_timestamp() + ${Number(row?.millis)} * interval '1 millisecond' $$`)
+})
+
+/** Brings the memory of this process up to date, instead of waiting for its polls. */
+export const refresh = Effect.gen(function* () {
+  yield* Effect.flatMap(KeyDirectory, ({ refreshNow }) => refreshNow)
+  yield* Effect.flatMap(PlanDirectory, ({ refreshNow }) => refreshNow)
+  yield* Effect.flatMap(SubscriptionDirectory, ({ refreshNow }) => refreshNow)
 })
 
 /** A call whose cost is so much per output token. */
@@ -113,5 +164,3 @@ export const withOwnLog = (dataDir: string) =>
     AppConfig,
     Effect.map(AppConfig, (config) => ({ ...config, dataDir }))
   )
-
-export type LedgerServices = Context.Service.Shape<typeof Ledger>
