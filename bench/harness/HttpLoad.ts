@@ -16,6 +16,8 @@ export interface LoadOptions {
   readonly durationMillis: number
   /** whole requests, head and body, sent in turn; or the module that makes them in the load's own process */
   readonly requests: ReadonlyArray<Uint8Array> | RequestModule
+  /** waits at the end for the answers that are under way, so that nobody is left who asked */
+  readonly drains?: boolean
   /** ends the load once so many requests are answered, if that is before `durationMillis` */
   readonly count?: number
   /**

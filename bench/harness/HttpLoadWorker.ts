@@ -54,6 +54,8 @@ class Load {
   private answered = 0
   private arrivals = 0
   private errors = 0
+  /** no more requests are sent */
+  private isEnding = false
   private isOver = false
   private finish: () => void = () => undefined
 
@@ -88,14 +90,19 @@ class Load {
     const { durationMillis, ratePerSecond, warmUpMillis = 0 } = this.options
     this.start = performance.now()
     this.measuredFrom = this.start + warmUpMillis
-    setTimeout(() => this.finish(), durationMillis)
+    setTimeout(() => this.stop(), durationMillis)
     if (ratePerSecond !== undefined) setInterval(() => this.arrive(ratePerSecond), 1)
     else for (const connection of this.idle.splice(0)) this.release(connection)
   }
 
+  private stop(): void {
+    this.isEnding = true
+    if (this.options.drains !== true || this.sent === this.answered + this.errors) this.finish()
+  }
+
   /** The next request in turn, or undefined when all have been sent or the load is over. */
   next(): Uint8Array | undefined {
-    if (this.isOver || this.sent >= this.countMax) return undefined
+    if (this.isEnding || this.isOver || this.sent >= this.countMax) return undefined
     this.sent++
     return this.source.next()
   }
@@ -105,7 +112,8 @@ class Load {
     this.answered++
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
     if (dueAt >= this.measuredFrom) this.histogram.add((performance.now() - dueAt) * 1000)
-    if (this.answered >= this.countMax) this.finish()
+    const isDrained = this.isEnding && this.sent === this.answered + this.errors
+    if (this.answered >= this.countMax || isDrained) this.finish()
   }
 
   broken(): boolean {

@@ -74,7 +74,7 @@ export const runSuite = async (suite: BenchSuite, options: RunOptions): Promise<
   const unavailable: Array<{ case: string; reason: string }> = []
   const cases: Array<BenchCase> = []
   for (const one of chosen) {
-    const reason = await one.unavailable?.()
+    const reason = await one.unavailable?.({ quick: options.quick })
     if (reason === undefined) cases.push(one)
     else unavailable.push({ case: one.name, reason })
   }

@@ -68,8 +68,10 @@ export interface BenchCase<Given = unknown> {
   readonly group?: string
   /** true for the case that the others of its group are compared with: the raw limit, or the peer. One per group */
   readonly baseline?: boolean
-  /** says why the case cannot run on this machine, or undefined when it can */
-  readonly unavailable?: () => string | undefined | Promise<string | undefined>
+  /** says why the case cannot run on this machine, or undefined when it can; `quick`: without fetching anything */
+  readonly unavailable?: (options: {
+    readonly quick: boolean
+  }) => string | undefined | Promise<string | undefined>
   /** one measured run. Outside of `quick`, called in a fresh process; aim for 2 to 10 seconds */
   readonly run: (context: CaseContext<Given>) => Promise<Measurement>
 }

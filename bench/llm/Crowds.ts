@@ -1,0 +1,116 @@
+import { setTimeout as pause } from "node:timers/promises"
+import { load } from "#bench/harness/HttpLoad.ts"
+import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
+import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { shapes } from "./Answers.ts"
+import { accountOf, untilIdle } from "./BenchUpstream.ts"
+import { checked, startCalls } from "./CallLoad.ts"
+import { whileBooked } from "./Ledger.ts"
+import { requestTo, startTarget, startUpstream, type Target, type TargetName } from "./Targets.ts"
+
+/** A target that nobody has asked yet: memory that an earlier load left behind would hide what this one takes. */
+const fresh =
+  (name: TargetName, measure: (target: Target, context: CaseContext) => Promise<Measurement>) =>
+  async (context: CaseContext): Promise<Measurement> => {
+    const upstream = await startUpstream()
+    try {
+      const { stop, target } = await startTarget(name, upstream)
+      try {
+        // Code, pools and buffers are there before memory is looked at.
+        const requests = [requestTo(target, "bench/plain", false)]
+        const durationMillis = context.quick ? 100 : 2_000
+        await load({ port: target.port, connections: 32, durationMillis, requests, drains: true })
+        await untilIdle(target.upstreamPort)
+        return await whileBooked(target.upstreamPort, target.ledger, () => measure(target, context))
+      } finally {
+        await stop()
+      }
+    } finally {
+      await upstream.stop()
+    }
+  }
+
+const plainMillis = async (target: Target): Promise<number> => {
+  const requests = [requestTo(target, "bench/plain", false)]
+  const { latency } = await load({
+    port: target.port,
+    connections: 1,
+    durationMillis: 2_000,
+    count: 20,
+    requests
+  })
+  return latency.p50Millis
+}
+
+/**
+ * Many streams that have begun and say nothing: what each takes of memory. Then all their clients leave at once: how
+ * long until the upstream is rid of the last one (10 s at most: Portkey goes on asking), and what that costs.
+ */
+export const idleStreams = (name: TargetName) =>
+  fresh(name, async (target, { quick }) => {
+    const count = quick ? 20 : 1_000
+    const before = residentMiB(target.pid)
+    const calls = startCalls({
+      port: target.port,
+      request: requestTo(target, "bench/idle", true),
+      pieces: 1,
+      arrivals: { together: count },
+      warmUpMillis: 0
+    })
+    await calls.ready()
+    // What opening them left as garbage is collected when it is, not when one looks.
+    await pause(quick ? 100 : 5_000)
+    const taken = residentMiB(target.pid) - before
+    const plain = await plainMillis(target)
+    const { left } = await accountOf(target.upstreamPort)
+    const cpu = cpuMillis(target.pid)
+    const start = performance.now()
+    calls.leave()
+    const { open } = await untilIdle(target.upstreamPort, quick ? 1_000 : 10_000)
+    const elapsedMillis = performance.now() - start
+    const used = cpuMillis(target.pid) - cpu
+    await calls.result()
+    const gone = (await accountOf(target.upstreamPort)).left - left
+    if (gone + open !== count) throw new Error(`The upstream was left by ${gone} of ${count} clients`)
+    return {
+      work: count,
+      elapsedMillis,
+      cpuMillis: used,
+      figures: {
+        "KB/idle stream": (taken * 1024) / count,
+        "still asked of the upstream": open,
+        "plain call meanwhile ms": plain,
+        "plain call after ms": await plainMillis(target)
+      }
+    }
+  })
+
+/** Clients that ask for much and read nothing for a while: what is kept for them, and that they get all of it. */
+export const slowReaders = (name: TargetName) =>
+  fresh(name, async (target, { quick }) => {
+    const model = quick ? "bench/flood-quick" : "bench/flood"
+    const count = quick ? 2 : 20
+    const before = residentMiB(target.pid)
+    const calls = startCalls({
+      port: target.port,
+      request: requestTo(target, model, true),
+      pieces: shapes[model].chunks,
+      arrivals: { together: count },
+      warmUpMillis: 0,
+      readsLater: true
+    })
+    await calls.ready()
+    await pause(quick ? 100 : 3_000)
+    const taken = residentMiB(target.pid) - before
+    const plain = await plainMillis(target)
+    const cpu = cpuMillis(target.pid)
+    const start = performance.now()
+    calls.read()
+    const result = checked(await calls.result())
+    return {
+      work: result.pieces,
+      elapsedMillis: performance.now() - start,
+      cpuMillis: cpuMillis(target.pid) - cpu,
+      figures: { "MB/slow reader": taken / count, "plain call meanwhile ms": plain }
+    }
+  })

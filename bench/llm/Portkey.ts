@@ -1,0 +1,76 @@
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { move, serverCore } from "#bench/harness/Cores.ts"
+import { freePort, root } from "#test/integration/ServerProcess.ts"
+import type { ForkedServer } from "./ForkedServer.ts"
+
+/** The peer from npm, kept in a folder that git does not see. */
+const version = "1.15.2"
+const directory = join(root, ".runtime/peers", `portkey-${version}`)
+const entry = join(directory, "node_modules/@portkey-ai/gateway/build/start-server.js")
+
+export const portkeyNote =
+  `Portkey is @portkey-ai/gateway ${version} from npm, with one change: its streams fail on Node 20 and later, so that ` +
+  "bench/llm/mutableHeaders.mjs gives it responses whose headers can be set"
+
+/** Installs it where it is missing, which takes the network: not for a quick run. */
+export const unavailablePortkey = ({ quick }: { readonly quick: boolean }): string | undefined => {
+  if (existsSync(entry)) return undefined
+  if (quick) return `@portkey-ai/gateway ${version} is installed by a full run only`
+  try {
+    mkdirSync(directory, { recursive: true })
+    writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true }))
+    const asked = ["install", "--no-audit", "--no-fund", "--ignore-scripts", `@portkey-ai/gateway@${version}`]
+    execFileSync("npm", asked, { cwd: directory, stdio: "pipe" })
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+  return existsSync(entry) ? undefined : `@portkey-ai/gateway ${version} came without ${entry}`
+}
+
+const isListening = async (port: number): Promise<boolean> => {
+  try {
+    await (await fetch(`http://127.0.0.1:${port}/`)).arrayBuffer()
+    return true
+  } catch {
+    // Not yet: the caller asks again.
+    return false
+  }
+}
+
+/** Headers with which it asks the bench's upstream. */
+export const portkeyHeaders = (upstreamPort: number): Readonly<Record<string, string>> => ({
+  "x-portkey-provider": "openai",
+  "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/api/v1`,
+  Authorization: "Bearer none"
+})
+
+export const portkeyPath = "/v1/chat/completions"
+
+export const startPortkey = async (): Promise<ForkedServer> => {
+  const port = await freePort()
+  const shim = join(import.meta.dirname, "mutableHeaders.mjs")
+  const child = spawn(process.execPath, ["--import", shim, entry, `--port=${port}`, "--headless"], {
+    cwd: directory,
+    env: { ...process.env, NODE_ENV: "production" },
+    stdio: ["ignore", "ignore", "inherit"]
+  })
+  const exited = once(child, "exit")
+  const pid = child.pid ?? 0
+  move(pid, serverCore)
+  while (!(await isListening(port))) {
+    if (child.exitCode !== null) throw new Error(`Portkey ended with ${child.exitCode}`)
+    await pause(50)
+  }
+  return {
+    port,
+    pid,
+    stop: async () => {
+      child.kill()
+      await exited
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
+import { flowingPieces, mostCalls, plainCalls, streamedCalls } from "./Calls.ts"
+import { idleStreams, slowReaders } from "./Crowds.ts"
+import { unavailableUws } from "./ForkedServer.ts"
+import { unavailablePortkey } from "./Portkey.ts"
+import { type Given, stage } from "./Stage.ts"
+import type { TargetName } from "./Targets.ts"
+
+type Run = (name: TargetName) => BenchCase<Given>["run"]
+
+const all: ReadonlyArray<TargetName> = ["direct", "raw pipe", "ours", "Portkey"]
+const through: ReadonlyArray<TargetName> = ["raw pipe", "ours", "Portkey"]
+
+/** Cases of one group; `--only` finds them by their short name or the target's. */
+const group = (
+  title: string,
+  short: string,
+  run: Run,
+  targets: ReadonlyArray<TargetName>
+): ReadonlyArray<BenchCase<Given>> =>
+  targets.map((target) => ({
+    name: `${target} (${short})`,
+    group: title,
+    baseline: target === "raw pipe",
+    unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
+    run: run(target)
+  }))
+
+export const suite: BenchSuite<Given> = {
+  name: "llm",
+  about:
+    "model calls to a fast upstream: asked directly, through uWebSockets.js and undici alone (the limit), through ours " +
+    "with billing and logging on, and through Portkey; ours must have booked what the upstream served, to the last " +
+    "pico-dollar",
+  unit: "calls or pieces",
+  rounds: 5,
+  stage,
+  cases: [
+    ...group("plain calls, 50/s", "plain", plainCalls, all),
+    ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
+    ...group("plain calls, the most", "most", mostCalls, all),
+    ...group("pieces of 50 running streams", "pieces", flowingPieces, all),
+    ...group("1,000 idle streams, then left at once", "idle", idleStreams, through),
+    ...group("20 slow readers", "slow", slowReaders, through)
+  ]
+}
