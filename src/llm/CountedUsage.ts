@@ -70,9 +70,11 @@ export const usageOf = (
     : Effect.succeed(usage)
 }
 
-/** What the answer says of its usage: the upstream's own words without its cost, else what was counted. */
-export const usageObject = (usage: UpstreamUsage, reported: unknown): JsonRecord => {
-  const { promptTokens, completionTokens } = usage
+/** What the answer says of its usage: the last model's own words without its cost, unless they are not all of it. */
+export const usageObject = (
+  { completionTokens, promptTokens }: Pick<UpstreamUsage, "promptTokens" | "completionTokens">,
+  reported: unknown
+): JsonRecord => {
   const told = readUsage(reported)
   const isTold = told?.promptTokens === promptTokens && told.completionTokens === completionTokens
   return isJsonRecord(reported) && isTold

@@ -42,7 +42,6 @@ export const addAnswer = Effect.fnUntraced(function* (
     factor: 1
   }))
   tally.add(model, usage, chargeOf(model, usage, images))
-  return usage
 })
 
 /** The last stage of a plain call: the first model that answers is what the client gets. */
@@ -63,7 +62,7 @@ export const answerPlain = Effect.fnUntraced(function* (
     return fault
   }
   const { model, value: json } = result
-  const usage = yield* addAnswer(parts, call, model, json, images)
+  yield* addAnswer(parts, call, model, json, images)
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   parts.log.append(tally.answered(settlement))
   sink.json({
@@ -71,7 +70,7 @@ export const answerPlain = Effect.fnUntraced(function* (
     id: typeof json["id"] === "string" ? json["id"] : tally.head.id,
     object: "chat.completion",
     model: model.id,
-    usage: usageObject(usage, json["usage"]),
+    usage: usageObject(tally, json["usage"]),
     router: routerBlock(call, settlement, admission.clamped && chunkOf(json).finishReason === "length")
   })
   return undefined

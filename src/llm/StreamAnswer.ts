@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import * as CallFault from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
+import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
 import { chargeOf } from "./Charge.ts"
 import type { ClientStream } from "./ClientStream.ts"
@@ -102,11 +102,12 @@ const finish = Effect.fnUntraced(function* (
     return parts.log.append(tally.brokeOff("client_gone", settlement))
   }
   parts.log.append(tally.answered(settlement))
-  const isCut = streamed.end === "cut"
-  const isTruncated = isCut || (admission.clamped && streamed.produced.finishReason === "length")
+  const { finishReason } = streamed.produced
+  const isCut = streamed.end === "cut" && finishReason === undefined
+  const isTruncated = isCut || (admission.clamped && finishReason === "length")
   stream.end(
     (isCut ? chunk(streamed.first, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
-      (call.request.includeUsage ? usageChunk(streamed, usage) : "") +
+      (call.request.includeUsage ? usageChunk(streamed, tally) : "") +
       summary(call, settlement, isTruncated)
   )
 })
@@ -134,8 +135,8 @@ const chunk = (
     ...more
   })
 
-const usageChunk = (streamed: Streamed, usage: UpstreamUsage): string =>
-  chunk(streamed.first, [], { usage: usageObject(usage, streamed.usage) })
+const usageChunk = (streamed: Streamed, tally: CallTally): string =>
+  chunk(streamed.first, [], { usage: usageObject(tally, streamed.usage) })
 
 const errorChunk = (head: ChunkHead, fault: CallFault.CallFault): string =>
   chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], CallFault.envelopeOf(fault))

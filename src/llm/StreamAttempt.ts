@@ -191,11 +191,12 @@ class StreamAttempt implements UpstreamListener {
   #show(frame: Buffer): void {
     const { hold, stream } = this.#ask
     this.#produced.add(frame)
+    const isTaken = stream.write(frame)
+    // What fills the hold is shown still: it is paid.
     if (hold.isUsedUp(this.#produced.tokens)) return this.#end("cut")
-    if (!stream.write(frame)) {
-      this.#isSlow = true
-      this.#call.pause()
-    }
+    if (isTaken) return
+    this.#isSlow = true
+    this.#call.pause()
   }
 
   /** The client has taken what there was. */

@@ -26,12 +26,15 @@ export const mayUseModel = (key: Principal, model: string): boolean =>
 export const mayUseCollection = (key: Principal, collectionId: string | undefined): boolean =>
   isUnlimited(key) || (collectionId !== undefined && key.collections?.includes(collectionId) === true)
 
+type Models = Pick<Catalogue["Service"], "get">
+type Collections = Pick<CollectionDirectory["Service"], "by">
+
 /** Scope is looked at before existence: a key does not learn what is beyond its scope. */
 export const resolve = (
   key: Principal,
   request: ChatRequest,
-  catalogue: Catalogue["Service"],
-  collections: CollectionDirectory["Service"]
+  catalogue: Models,
+  collections: Collections
 ): Target | CallFault.CallFault => {
   if (!request.model.startsWith(collectionPrefix)) return direct(key, request, catalogue)
   const slug = request.model.slice(collectionPrefix.length)
@@ -48,11 +51,7 @@ export const resolve = (
 const unavailableRetrySeconds = 60
 
 /** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
-const direct = (
-  key: Principal,
-  request: ChatRequest,
-  catalogue: Catalogue["Service"]
-): Target | CallFault.CallFault => {
+const direct = (key: Principal, request: ChatRequest, catalogue: Models): Target | CallFault.CallFault => {
   const ids = [...new Set([request.model, ...request.models])]
   for (const [index, id] of ids.entries()) {
     if (!mayUseModel(key, id))
