@@ -10,30 +10,8 @@ import { type Choice, Hold } from "./Hold.ts"
 import { above, affordable, HoldRefused, type LeaseAsk, type LeaseOptions, least } from "./LeaseAsk.ts"
 import type { LeaseRow } from "./LeaseRow.ts"
 import { LeaseTable } from "./LeaseTable.ts"
-import type { LimitGrants, LimitsAway } from "./LimitGrants.ts"
-
-type Refused = HoldRefused | LimitsAway
-
-interface Waiter {
-  readonly ask: LeaseAsk
-  /** the hold that is to be extended */
-  readonly extends: Hold | undefined
-  readonly untilMillis: number
-  readonly resume: (result: Effect.Effect<Hold, Refused>) => void
-  isGone: boolean
-}
-
-/** What became of one choice: `held`: other calls' holds stand in the way. */
-type Outcome =
-  | { readonly is: "taken"; readonly hold: Hold }
-  | { readonly is: "short"; readonly limit: string }
-  | {
-      readonly is: "held"
-      readonly limit: string
-      readonly others: boolean
-      readonly choice: Choice
-      readonly tokens: number | undefined
-    }
+import type { GrantAsk, LimitGrants, LimitsAway } from "./LimitGrants.ts"
+import type { Outcome, Pass, Refused, Waiter } from "./WaitingCall.ts"
 
 /** Calls in line for which one statement asks together, where others want of the same limits. */
 const waitersAhead = 64
@@ -89,6 +67,7 @@ export class CreditLease {
       this.wake()
       return Effect.sync(() => {
         waiter.isGone = true
+        this.wake()
       })
     })
   }
@@ -146,14 +125,11 @@ export class CreditLease {
   })
 
   private readonly serve = Effect.suspend(() => {
-    /** limits for which somebody earlier in line waits */
-    const claimed = new Set<string>()
+    const pass: Pass = { claimed: new Set(), reaches: new Map(), away: undefined }
     const inLine = this.waiters.slice()
-    return Effect.forEach(
-      inLine,
-      (waiter) => (waiter.isGone ? Effect.void : this.serveOne(waiter, claimed)),
-      { discard: true }
-    ).pipe(
+    return Effect.forEach(inLine, (waiter) => (waiter.isGone ? Effect.void : this.serveOne(waiter, pass)), {
+      discard: true
+    }).pipe(
       Effect.andThen(
         Effect.sync(() => {
           this.waiters = this.waiters.filter(({ isGone }) => !isGone)
@@ -162,25 +138,28 @@ export class CreditLease {
     )
   })
 
-  private serveOne(waiter: Waiter, claimed: Set<string>): Effect.Effect<void> {
-    return this.outcomesOf(waiter, claimed).pipe(
+  private serveOne(waiter: Waiter, pass: Pass): Effect.Effect<void> {
+    return this.outcomesOf(waiter, pass).pipe(
       Effect.matchEffect({
-        onFailure: (away) => Effect.sync(() => this.finish(waiter, Effect.fail(away))),
-        onSuccess: (outcomes) => this.conclude(waiter, outcomes, claimed)
+        onFailure: (away) => {
+          pass.away = away
+          return Effect.sync(() => this.finish(waiter, Effect.fail(away)))
+        },
+        onSuccess: (outcomes) => this.conclude(waiter, outcomes, pass)
       })
     )
   }
 
   /** Tries the choices in order, until one is taken. */
-  private outcomesOf(waiter: Waiter, claimed: ReadonlySet<string>) {
+  private outcomesOf(waiter: Waiter, pass: Pass) {
     return Effect.gen({ self: this }, function* () {
       const outcomes: Array<Outcome> = []
       for (const choice of waiter.ask.choices) {
-        const limit = choice.limits.find((name) => claimed.has(name))
+        const limit = choice.limits.find((name) => pass.claimed.has(name))
         // Where somebody earlier in line has just asked in vain, there is nothing to ask.
         const outcome: Outcome =
           limit === undefined
-            ? yield* this.attempt(waiter, choice)
+            ? yield* this.attempt(waiter, choice, pass)
             : this.now() >= waiter.untilMillis
               ? this.judge(waiter, choice)
               : { is: "held", limit, others: false, choice, tokens: undefined }
@@ -191,11 +170,7 @@ export class CreditLease {
     })
   }
 
-  private conclude(
-    waiter: Waiter,
-    outcomes: ReadonlyArray<Outcome>,
-    claimed: Set<string>
-  ): Effect.Effect<void> {
+  private conclude(waiter: Waiter, outcomes: ReadonlyArray<Outcome>, { claimed }: Pass): Effect.Effect<void> {
     return Effect.suspend(() => {
       const last = outcomes.at(-1)
       if (last?.is === "taken") {
@@ -226,30 +201,36 @@ export class CreditLease {
     return undefined
   }
 
-  private attempt(waiter: Waiter, choice: Choice): Effect.Effect<Outcome, LimitsAway> {
+  private attempt(waiter: Waiter, choice: Choice, pass: Pass): Effect.Effect<Outcome, LimitsAway> {
     return Effect.gen({ self: this }, function* () {
       const { ask } = waiter
       const taken = this.take(waiter, choice, ask.tokens)
       if (taken !== undefined) return { is: "taken", hold: taken }
-      if (waiter.extends === undefined && this.table.isUsedUp(choice, ask.tokensMin)) {
+      const base = waiter.extends?.amount ?? 0n
+      const need = choice.amountOf(ask.tokensMin) - base
+      const short = choice.limits.find((limit) => need > (pass.reaches.get(limit) ?? need))
+      if (short !== undefined) return { is: "short", limit: short }
+      if (base === 0n && this.table.isUsedUp(choice, ask.tokensMin)) {
         return { is: "short", limit: choice.limits[0] ?? "" }
       }
-      const base = waiter.extends?.amount ?? 0n
-      yield* this.table.lease(choice.limits, (limit) => {
-        const row = this.table.get(limit)
-        const free = row?.free ?? 0n
-        const want = choice.amountOf(ask.tokens) - base
-        return {
-          limit,
-          need: above(choice.amountOf(ask.tokensMin) - base, free),
-          want: above(want, free),
-          more: this.isScarce()
-            ? want * BigInt(Math.min(this.waiters.length, waitersAhead))
-            : above((row?.level ?? 0n) + want, free)
-        }
-      })
-      return this.judge(waiter, choice)
+      if (pass.away !== undefined) return yield* pass.away
+      yield* this.table.lease(choice.limits, (limit) =>
+        this.askFor(limit, need, choice.amountOf(ask.tokens) - base)
+      )
+      const outcome = this.judge(waiter, choice)
+      if (outcome.is === "short") pass.reaches.set(outcome.limit, this.table.get(outcome.limit)?.reach ?? 0n)
+      return outcome
     })
+  }
+
+  /** Of one limit, for the call at hand and for those that come after it. */
+  private askFor(limit: string, need: bigint, want: bigint): GrantAsk {
+    const row = this.table.get(limit)
+    const free = row?.free ?? 0n
+    const more = this.isScarce()
+      ? want * BigInt(Math.min(this.waiters.length, waitersAhead))
+      : above((row?.level ?? 0n) + want, free)
+    return { limit, need: above(need, free), want: above(want, free), more }
   }
 
   /** After asking: takes what there is, if holds do not stand in the way of more. */

@@ -1,0 +1,42 @@
+/**
+ * State: a call in line for what its limits do not leave right now, and what serving the line once has learnt.
+ * Messages: none; CreditLease holds these. Limits: how many there are and how long they wait, see `LeaseOptions`.
+ * Restart policy and crash: those in line when their actor ends are refused as busy.
+ */
+import type * as Effect from "effect/Effect"
+import type { Choice, Hold } from "./Hold.ts"
+import type { HoldRefused, LeaseAsk } from "./LeaseAsk.ts"
+import type { LimitsAway } from "./LimitGrants.ts"
+
+export type Refused = HoldRefused | LimitsAway
+
+export interface Waiter {
+  readonly ask: LeaseAsk
+  /** the hold that is to be extended */
+  readonly extends: Hold | undefined
+  readonly untilMillis: number
+  readonly resume: (result: Effect.Effect<Hold, Refused>) => void
+  isGone: boolean
+}
+
+/** What became of one choice: `held`: other calls' holds stand in the way. */
+export type Outcome =
+  | { readonly is: "taken"; readonly hold: Hold }
+  | { readonly is: "short"; readonly limit: string }
+  | {
+      readonly is: "held"
+      readonly limit: string
+      readonly others: boolean
+      readonly choice: Choice
+      readonly tokens: number | undefined
+    }
+
+/** What is learnt while the line is served once. */
+export interface Pass {
+  /** limits for which somebody earlier in line waits */
+  readonly claimed: Set<string>
+  /** what a limit would leave without holds, where somebody has asked for more */
+  readonly reaches: Map<string, bigint>
+  /** the limits did not answer somebody earlier in line */
+  away: LimitsAway | undefined
+}
