@@ -52,6 +52,7 @@ export const start = (
       account: new Account(),
       wordMillis: options.wordMillis ?? wordMillisDefault
     }
+    // Node's own server: one that stalls on purpose is not to be cut off by the front's care for slow clients.
     const server = createServer(answering(shared))
     // A stream may be idle for minutes, and a pooled connection between two calls.
     server.requestTimeout = 0

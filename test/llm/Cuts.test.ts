@@ -4,6 +4,7 @@ import { picoOfNumber } from "#schemas/llm/Money.ts"
 import type { Caller } from "./Caller.ts"
 import type { ChatAnswer } from "./ChatClient.ts"
 import {
+  otherRecordings,
   plainRecording,
   recordedEvents,
   recordedPieces,
@@ -22,10 +23,12 @@ const wholePrice = 12_586_800n
 
 const isStreamed = ({ body }: AskedOf): boolean => body.includes(`"stream":true`)
 
-/** Where to cut, the request says: parameters that the server does not know are passed through. */
+/** What to cut and where, the request says: parameters that the server does not know are passed through. */
 const cut = (asked: AskedOf): ReadonlyArray<Step> => {
   const at = Number(/"cut_at":(\d+)/.exec(asked.body)?.[1])
-  return [{ send: (isStreamed(asked) ? streamRecording : plainRecording).subarray(0, at) }, { end: "close" }]
+  const other = otherRecordings[/"recording":"([^"]+)"/.exec(asked.body)?.[1] ?? ""]
+  const bytes = other?.bytes ?? (isStreamed(asked) ? streamRecording : plainRecording)
+  return [{ send: bytes.subarray(0, at) }, { end: "close" }]
 }
 
 const whole = (asked: AskedOf): ReadonlyArray<Step> => [
@@ -147,4 +150,21 @@ layer(ScriptedServer.layer([modelEntry(cutModel), modelEntry(good)]), {
       })
     )
   )
+
+  for (const [recording, { bytes, stream }] of Object.entries(otherRecordings)) {
+    it.effect(`${recording}: ends with an answer or an error, and is paid only as an answer`, () =>
+      withCuts((caller) =>
+        everyCut(caller, cutModel, bytes.length + 1, { recording, stream }, (answer, at) => {
+          const words = `cut at ${at}: ${answer.raw}`
+          assert.include([200, 429, 502], answer.status, words)
+          assert.isTrue(answer.isDone, words)
+          if (answer.error === undefined) assert.isTrue(chargedOf(answer) > 0n, words)
+          else assert.strictEqual(chargedOf(answer), 0n, words)
+          if (answer.status === 200 && answer.error !== undefined) {
+            assert.strictEqual(answer.finishReason, "error", words)
+          }
+        })
+      )
+    )
+  }
 })

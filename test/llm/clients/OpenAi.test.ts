@@ -216,6 +216,12 @@ describe("the openai client throws", () => {
     assertThrown(await thrownBy(() => client.models.retrieve("sandbox/no")), OpenAI.NotFoundError, missing)
   })
 
+  it("NotFoundError where an endpoint is not served", async () => {
+    const error = await thrownBy(() => client.responses.create({ model: "sandbox/echo", input: "Hello" }))
+    assert.isTrue(error instanceof OpenAI.NotFoundError, String(error))
+    assert.deepInclude(Object(error), { status: 404, type: "invalid_request_error" })
+  })
+
   it("BadRequestError that names the parameter", async () => {
     const error = await thrownBy(() => say(client, "sandbox/echo", { temperature: 5 }))
     assertThrown(error, OpenAI.BadRequestError, [400, "invalid_request_error", "invalid_value"])

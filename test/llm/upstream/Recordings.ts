@@ -56,3 +56,50 @@ export const streamOf = (events: ReadonlyArray<string>): Buffer =>
 /** The bytes of whole answers, as they come over the wire. */
 export const plainRecording: Buffer = answer(200, recordedJson())
 export const streamRecording: Buffer = streamOf(recordedEvents)
+
+const callsTool = (index: number, fields: object): string =>
+  event({ choices: [{ index: 0, delta: { tool_calls: [{ index, ...fields }] }, finish_reason: null }] })
+
+/** Streams of other kinds, and answers that are no success. */
+export const otherRecordings: Readonly<Record<string, { readonly bytes: Buffer; readonly stream: boolean }>> =
+  {
+    "a stream with CRLF and comments": {
+      bytes: streamOf([": hello\n\n", ...recordedEvents].map((one) => one.replaceAll("\n", "\r\n"))),
+      stream: true
+    },
+    "a stream that calls a tool": {
+      bytes: streamOf([
+        callsTool(0, { id: "call_1", type: "function", function: { name: "weather", arguments: "" } }),
+        callsTool(0, { function: { arguments: '{"city":"Köln"}' } }),
+        finishes("tool_calls"),
+        tells(),
+        done
+      ]),
+      stream: true
+    },
+    "a stream that thinks first": {
+      bytes: streamOf([
+        event({ choices: [{ index: 0, delta: { reasoning: "Hm, 世界" }, finish_reason: null }] }),
+        says("Ja."),
+        finishes("stop", { usage: recordedUsage }),
+        done
+      ]),
+      stream: true
+    },
+    "a stream with an error in it": {
+      bytes: streamOf([
+        says("Grüße,"),
+        event({
+          error: { code: 502, message: "Überlastet" },
+          choices: [{ index: 0, delta: { content: "" }, finish_reason: "error" }]
+        })
+      ]),
+      stream: true
+    },
+    "a rate limit": {
+      bytes: answer(429, JSON.stringify({ error: { code: 429, message: "Langsamer, bitte: 世界" } }), {
+        "Retry-After": "3"
+      }),
+      stream: false
+    }
+  }
