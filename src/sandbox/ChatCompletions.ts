@@ -1,23 +1,11 @@
-import { type Answer, answerOf } from "./Answer.ts"
+import { answerOf } from "./Answer.ts"
 import { type Call, onEnd, refuse, sendJson, type Shared } from "./Call.ts"
 import { BadRequest, type ChatRequest, parseChatRequest } from "./ChatRequest.ts"
 import { ChatStream } from "./ChatStream.ts"
+import { type PreparedChat, usageAfter } from "./PreparedChat.ts"
 import type { Behaviour, SandboxModel } from "./SandboxModel.ts"
-import { type PromptSize, sizeOf, type Usage, usageOf } from "./Tokens.ts"
-import { completionJson, deltasOf, type Named, type Refusal } from "./Wire.ts"
-
-/** What the sandbox knows of a call before it answers. */
-export interface Prepared {
-  readonly shared: Shared
-  readonly call: Call
-  readonly request: ChatRequest
-  readonly model: SandboxModel
-  readonly named: Named
-  readonly size: PromptSize
-  readonly answer: Answer
-  /** JSON texts, each one token */
-  readonly deltas: ReadonlyArray<string>
-}
+import { type PromptSize, sizeOf } from "./Tokens.ts"
+import { completionJson, deltasOf, type Refusal } from "./Wire.ts"
 
 const raw = (message: string) => ({ provider_name: "Sandbox", raw: message })
 
@@ -76,25 +64,30 @@ export const completeChat = (shared: Shared, call: Call): void => {
   }
   const answer = answerOf(model, request, call.digest)
   const named = { id: `gen-${call.digest.slice(0, 24)}`, model: model.id }
-  const prepared: Prepared = { shared, call, request, model, named, size, answer, deltas: deltasOf(answer) }
+  const prepared: PreparedChat = {
+    shared,
+    call,
+    request,
+    model,
+    named,
+    size,
+    answer,
+    deltas: deltasOf(answer)
+  }
   if (model.behaviour === "stall") return stall(prepared)
   if (request.stream) new ChatStream(prepared).begin()
   else answerWhole(prepared)
 }
 
-/** What a call took that has come so far. */
-export const usageAfter = ({ answer, model, size }: Prepared, tokens: number): Usage =>
-  usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
-
 /** The head of an answer and nothing more, until the client has had enough. */
-const stall = ({ call, model, request, shared }: Prepared): void => {
+const stall = ({ call, model, request, shared }: PreparedChat): void => {
   const type = request.stream ? "text/event-stream" : "application/json"
   call.response.writeHead(200, { "Content-Type": type })
   call.response.flushHeaders()
   onEnd(call.response, () => shared.account.failed(model.id))
 }
 
-const answerWhole = (prepared: Prepared): void => {
+const answerWhole = (prepared: PreparedChat): void => {
   const { answer, call, deltas, model, named, request, shared } = prepared
   const usage = usageAfter(prepared, deltas.length)
   onEnd(call.response, (isAborted) => shared.account.served(model.id, usage, isAborted))

@@ -1,5 +1,5 @@
-import { type Prepared, usageAfter } from "./ChatCompletions.ts"
 import { onEnd } from "./Call.ts"
+import { type PreparedChat, usageAfter } from "./PreparedChat.ts"
 import { done, Frames } from "./Wire.ts"
 
 /** Words that a model says before it breaks off. */
@@ -12,7 +12,7 @@ const eventStream = [
 
 /** A streamed answer, word by word at its pace. A client that does not read is waited for; one that goes ends it. */
 export class ChatStream {
-  private readonly prepared: Prepared
+  private readonly prepared: PreparedChat
   private readonly frames: Frames
   private readonly wordMillis: number
   /** words that are on their way: what an aborted call pays for */
@@ -22,7 +22,7 @@ export class ChatStream {
   private timer: NodeJS.Timeout | undefined
   private hasEnded = false
 
-  constructor(prepared: Prepared) {
+  constructor(prepared: PreparedChat) {
     this.prepared = prepared
     this.frames = new Frames(prepared.named)
     this.wordMillis =

@@ -1,0 +1,23 @@
+import type { Answer } from "./Answer.ts"
+import type { Call, Shared } from "./Call.ts"
+import type { ChatRequest } from "./ChatRequest.ts"
+import type { SandboxModel } from "./SandboxModel.ts"
+import { type PromptSize, type Usage, usageOf } from "./Tokens.ts"
+import type { Named } from "./Wire.ts"
+
+/** What the sandbox knows of a call before it answers. */
+export interface PreparedChat {
+  readonly shared: Shared
+  readonly call: Call
+  readonly request: ChatRequest
+  readonly model: SandboxModel
+  readonly named: Named
+  readonly size: PromptSize
+  readonly answer: Answer
+  /** JSON texts, each one token */
+  readonly deltas: ReadonlyArray<string>
+}
+
+/** What a call took that has come so far. */
+export const usageAfter = ({ answer, model, size }: PreparedChat, tokens: number): Usage =>
+  usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
