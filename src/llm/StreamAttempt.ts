@@ -118,7 +118,7 @@ class StreamAttempt implements UpstreamListener {
       return this.#failWith(failureOf(this.#status, body, this.#retryAfter))
     }
     // The blank line behind the last event may be missing. One that was cut itself says nothing.
-    const last = Buffer.concat([this.#frames.rest, Buffer.from("\n\n")])
+    const last = Buffer.from(`${this.#frames.rest.toString("utf8").trimEnd()}\n\n`)
     if (isWhole(last)) this.#take(last)
     if (this.#isOver) return
     if (this.#first === undefined) return this.#fail("The model's answer was empty")
