@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -110,4 +110,4 @@ const answersIn = (sql: SqlClient): CallAnswers["Service"] => {
   }
 }
 
-const hashOf = (body: Uint8Array): Buffer => createHash("sha256").update(body).digest()
+const hashOf = (body: Uint8Array): Buffer => hash("sha256", body, "buffer")

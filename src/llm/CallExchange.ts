@@ -16,7 +16,7 @@ export class CallExchange {
   readonly requestId: string
   /** `req_…`, the call's id in the ledger: the answer's X-Request-Id too, unless the caller sent one of their own */
   readonly callId: string
-  readonly body: Uint8Array
+  readonly body: Buffer
   readonly client: Client
   /** where the answer goes; recorded where it is to be kept */
   reply: HotReply

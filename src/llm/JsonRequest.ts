@@ -1,15 +1,15 @@
+import { isUtf8 } from "node:buffer"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { RequestFault } from "./RequestFault.ts"
 
-const utf8 = new TextDecoder("utf-8", { fatal: true })
-
 /** A body as JSON, within the limits that hold for every JSON body here. */
-export const readJson = (bytes: Uint8Array): unknown => {
+export const readJson = (bytes: Buffer): unknown => {
   if (depthOf(bytes) > jsonDepthMax) return new RequestFault("", `nested deeper than ${jsonDepthMax}`, null)
+  if (!isUtf8(bytes)) return new RequestFault("", "the body is not UTF-8", null)
   try {
-    return JSON.parse(utf8.decode(bytes))
+    return JSON.parse(bytes.toString("utf8"))
   } catch (error) {
-    const problem = error instanceof SyntaxError ? error.message : "not UTF-8"
-    return new RequestFault("", `the body is no JSON: ${problem}`, null)
+    if (!(error instanceof SyntaxError)) throw error
+    return new RequestFault("", `the body is no JSON: ${error.message}`, null)
   }
 }
