@@ -77,7 +77,18 @@ export const holdOf = (
     promptTokens: promptTokens + (isStaged ? visionPrompt + described : 0),
     outputTokens: outputTokensOf(request, primary, limits) * request.choices,
     outputTokensMin: request.choices,
-    costOf: (outputTokens) =>
-      visionCost + dearest(primary, (model) => estimate(model, promptTokens, outputTokens, images))
+    costOf: remembered(
+      (outputTokens) =>
+        visionCost + dearest(primary, (model) => estimate(model, promptTokens, outputTokens, images))
+    )
+  }
+}
+
+/** The ledger and the settlement ask about the same number again and again. */
+const remembered = (costOf: AdmissionAsk["costOf"]): AdmissionAsk["costOf"] => {
+  let last: readonly [tokens: number, cost: PicoUsd] | undefined
+  return (outputTokens) => {
+    if (last?.[0] !== outputTokens) last = [outputTokens, costOf(outputTokens)]
+    return last[1]
   }
 }
