@@ -23,6 +23,8 @@ export class CreditLease {
   private readonly now: () => number
   private readonly table: LeaseTable
   private waiters: Array<Waiter> = []
+  /** those of them that are not gone */
+  private inLine = 0
   private scarceUntilMillis = -Infinity
   private recalledAtMillis = -Infinity
   private toppedUpAtMillis = -Infinity
@@ -41,7 +43,7 @@ export class CreditLease {
 
   /** A hold of all that is wanted, from what is leased; undefined: `wait` has to ask. */
   admitNow(ask: LeaseAsk): Hold | undefined {
-    if (this.waiters.length > 0) return undefined
+    if (this.inLine > 0) return undefined
     for (const choice of ask.choices) {
       const amount = choice.amountOf(ask.tokens)
       const rows = this.table.of(choice)
@@ -56,7 +58,7 @@ export class CreditLease {
   /** A place in line, first come first served, for as long as the options say. */
   wait(ask: LeaseAsk, extend?: Hold): Effect.Effect<Hold, Refused> {
     return Effect.callback((resume) => {
-      if (this.waiters.length >= this.options.waiting) {
+      if (this.inLine >= this.options.waiting) {
         return resume(Effect.fail(new HoldRefused(ask.choices.at(-1)?.limits[0] ?? "", true)))
       }
       const untilMillis = this.now() + this.options.waitMillis
@@ -64,11 +66,9 @@ export class CreditLease {
       // A stream that runs goes before calls that have not begun.
       if (extend === undefined) this.waiters.push(waiter)
       else this.waiters.unshift(waiter)
+      this.inLine++
       this.wake()
-      return Effect.sync(() => {
-        waiter.isGone = true
-        this.wake()
-      })
+      return Effect.sync(() => this.leave(waiter))
     })
   }
 
@@ -113,8 +113,8 @@ export class CreditLease {
         this.nudge = () => undefined
       })
     })
-    const isQuiet = this.waiters.length === 0 && this.table.isEmpty
-    const patience = this.waiters.length > 0 ? this.options.pollMillis : 1_000
+    const isQuiet = this.inLine === 0 && this.table.isEmpty
+    const patience = this.inLine > 0 ? this.options.pollMillis : 1_000
     return (isQuiet ? nudged : Effect.timeoutOption(nudged, patience)).pipe(
       Effect.andThen(
         Effect.sync(() => {
@@ -228,7 +228,7 @@ export class CreditLease {
     const row = this.table.get(limit)
     const free = row?.free ?? 0n
     const more = this.isScarce()
-      ? want * BigInt(Math.min(this.waiters.length, waitersAhead))
+      ? want * BigInt(Math.min(this.inLine, waitersAhead))
       : above((row?.level ?? 0n) + want, free)
     return { limit, need: above(need, free), want: above(want, free), more }
   }
@@ -271,8 +271,15 @@ export class CreditLease {
 
   private finish(waiter: Waiter, result: Effect.Effect<Hold, Refused>): void {
     if (waiter.isGone) return
-    waiter.isGone = true
+    this.leave(waiter)
     waiter.resume(result)
+  }
+
+  private leave(waiter: Waiter): void {
+    if (waiter.isGone) return
+    waiter.isGone = true
+    this.inLine--
+    this.wake()
   }
 
   private hold(choice: Choice, tokens: number, rows: ReadonlyArray<LeaseRow>, amount: bigint): Hold {
@@ -291,7 +298,7 @@ export class CreditLease {
   }
 
   private readonly ended = (): void => {
-    if (this.waiters.length > 0) this.wake()
+    if (this.inLine > 0) this.wake()
     else if (this.isScarce()) this.table.giveBackFree(this.userId)
   }
 
