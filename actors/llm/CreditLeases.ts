@@ -44,7 +44,8 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
   const clock = yield* Clock.Clock
   const leases = yield* Supervisor.make({
     name: "credit-lease",
-    maxIdleTime: 2 * options.idleMillis,
+    // A call in line is no use of the handle.
+    maxIdleTime: 2 * (options.idleMillis + options.waitMillis),
     maxResidentActors: options.maxUsers,
     build: (userId: string, self) =>
       Effect.gen(function* () {

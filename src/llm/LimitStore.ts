@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg/PgClient"
-import { Clock, Context, Effect, Layer, Queue, Schema } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, Queue, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
@@ -54,6 +54,29 @@ interface Lease {
 }
 
 const away = (error: { readonly message: string }): LimitsAway => new LimitsAway({ problem: error.message })
+
+/**
+ * Fails after so long, or when it is interrupted, without waiting for the statement's end: on a connection that hangs
+ * that takes seconds.
+ */
+const abandonedAfter = <A>(
+  statement: Effect.Effect<A, LimitsAway>,
+  millis: number,
+  onAbandon: () => void
+): Effect.Effect<A, LimitsAway> =>
+  Effect.flatMap(Effect.forkDetach(statement), (fiber) => {
+    const abandon = Effect.suspend(() => {
+      onAbandon()
+      return Effect.forkDetach(Fiber.interrupt(fiber))
+    })
+    return Effect.timeoutOrElse(
+      Effect.onInterrupt(Fiber.join(fiber), () => abandon),
+      {
+        duration: millis,
+        orElse: () => Effect.fail(new LimitsAway({ problem: `no answer in ${millis} ms` }))
+      }
+    )
+  })
 
 const make = Effect.fnUntraced(function* (owner: string) {
   const { limits } = yield* AppConfig
@@ -178,14 +201,23 @@ class Store {
           ${texts(({ need }) => need)}::text[]::numeric[], ${texts(({ want }) => want)}::text[]::numeric[],
           ${texts(({ more }) => more)}::text[]::numeric[])`
       for (const { limit } of asks) this.asking.set(limit, (this.asking.get(limit) ?? 0) + 1)
-      return query.pipe(
-        Effect.timeout(this.limits.ledgerGrantMillis),
-        Effect.tapError(() => Effect.sync(() => asks.forEach(({ limit }) => this.unsure.add(limit)))),
-        Effect.onInterrupt(() => Effect.sync(() => asks.forEach(({ limit }) => this.unsure.add(limit)))),
+      let isAwaited = true
+      const statement = query.pipe(
+        Effect.onError(() => Effect.sync(() => asks.forEach(({ limit }) => this.unsure.add(limit)))),
         Effect.ensuring(Effect.sync(() => asks.forEach(({ limit }) => this.asked(limit)))),
         Effect.mapError(away),
-        Effect.flatMap((rows) => this.answers(rows, generation))
+        Effect.flatMap((rows) => this.answers(rows, generation)),
+        Effect.tap((answers) =>
+          Effect.sync(() => {
+            if (isAwaited) return
+            for (const { granted, limit, windowStart } of answers)
+              this.book.giveBack(limit, windowStart, granted)
+          })
+        )
       )
+      return abandonedAfter(statement, this.limits.ledgerGrantMillis, () => {
+        isAwaited = false
+      })
     })
   }
 
@@ -271,10 +303,9 @@ class Store {
   })
 
   private recall(userId: string): Effect.Effect<void, LimitsAway> {
-    return this.sql`SELECT pg_notify('ledger', ${`recall ${this.owner} ${userId}`})`.pipe(
-      Effect.timeout(this.limits.ledgerGrantMillis),
-      Effect.mapError(away),
-      Effect.asVoid
+    const statement = this.sql`SELECT pg_notify('ledger', ${`recall ${this.owner} ${userId}`})`
+    return Effect.asVoid(
+      abandonedAfter(Effect.mapError(statement, away), this.limits.ledgerGrantMillis, () => undefined)
     )
   }
 
