@@ -6,7 +6,11 @@
 export class SseFrames {
   readonly #maxBytes: number
   readonly #onFrame: (frame: Buffer) => void
-  #rest: Buffer = Buffer.alloc(0)
+  /** the pieces of the event that has begun: put together once, since an image in it may come in thousands of them */
+  #pieces: Array<Buffer> = []
+  #bytes = 0
+  /** the last bytes of `#pieces`, in which its end may have begun */
+  #tail: Buffer = nothing
 
   /** @param maxBytes of one event; a longer one makes `push` answer false */
   constructor(maxBytes: number, onFrame: (frame: Buffer) => void) {
@@ -16,26 +20,50 @@ export class SseFrames {
 
   /** Calls `onFrame` for every event that is complete now; the frames share the bytes of `piece`. */
   push(piece: Buffer): boolean {
-    const bytes = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece])
-    // What was looked at before is known to hold no end, but that an end may have begun in its last bytes.
-    let from = Math.max(0, this.#rest.length - 3)
-    let start = 0
+    let left = this.#pieces.length === 0 ? piece : this.#finish(piece)
     for (;;) {
-      const end = endOfFrame(bytes, Math.max(start, from))
-      if (end < 0) break
-      this.#onFrame(bytes.subarray(start, end))
-      start = end
-      from = end
+      const end = left === undefined ? -1 : endOfFrame(left, 0)
+      if (left === undefined || end < 0) break
+      this.#onFrame(left.subarray(0, end))
+      left = left.subarray(end)
     }
-    this.#rest = bytes.subarray(start)
-    return this.#rest.length <= this.#maxBytes
+    if (left !== undefined && left.length > 0) this.#keep(left)
+    return this.#bytes <= this.#maxBytes
   }
 
   /** What came after the last blank line: an event that was cut, or one whose end the sender left out. */
   get rest(): Buffer {
-    return this.#rest
+    return this.#pieces.length === 1 ? (this.#pieces[0] ?? nothing) : Buffer.concat(this.#pieces)
+  }
+
+  /** Ends the event that has begun, if `piece` does; answers what is behind it, undefined where it goes on. */
+  #finish(piece: Buffer): Buffer | undefined {
+    const end = endOfFrame(Buffer.concat([this.#tail, piece]), 0) - this.#tail.length
+    if (end <= 0) {
+      this.#keep(piece)
+      return undefined
+    }
+    this.#pieces.push(piece.subarray(0, end))
+    const frame = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#bytes = 0
+    this.#tail = nothing
+    this.#onFrame(frame)
+    return piece.subarray(end)
+  }
+
+  #keep(piece: Buffer): void {
+    this.#pieces.push(piece)
+    this.#bytes += piece.length
+    const last = piece.length >= tailBytes ? piece : Buffer.concat([this.#tail, piece])
+    this.#tail = last.subarray(-tailBytes)
   }
 }
+
+const nothing: Buffer = Buffer.alloc(0)
+
+/** The longest end of an event, CRLF CRLF, without its last byte. */
+const tailBytes = 3
 
 const [lineFeed, carriageReturn] = [0x0a, 0x0d]
 
