@@ -98,8 +98,9 @@ const stateOf = Effect.gen(function* () {
       SELECT a.part, coalesce(l.settled, 0)::text AS used,
         ledger_window(a.id, t.at) + ('1 ' || a.part)::interval AS resets_at
       FROM (SELECT ledger_now() AS at) AS t
-        CROSS JOIN unnest(${windows.map((part) => allowanceOf(subscription.id, part))}::text[], ${windows}::text[]) AS a(id, part)
-        LEFT JOIN limits l ON l.id = a.id AND l.window_start = ledger_window(a.id, t.at)`
+        CROSS JOIN unnest(${windows.map((part) => allowanceOf(subscription.id, part))}::text[], ${windows}::text[]) WITH ORDINALITY AS a(id, part, place)
+        LEFT JOIN limits l ON l.id = a.id AND l.window_start = ledger_window(a.id, t.at)
+      ORDER BY a.place`
     const allowances = rows.map(({ part, resets_at, used }): Allowance => {
       const limit = plan.allowances[part]
       const tokens = Number(used)
