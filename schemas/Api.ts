@@ -10,6 +10,7 @@ import { SitesApi } from "./analytics/SitesApi.ts"
 import { PublicStatsApi, StatsApi } from "./analytics/StatsApi.ts"
 import { describeQuery } from "./core/DescribeQuery.ts"
 import { CollectionsApi } from "./llm/CollectionsApi.ts"
+import { CompletionsApi } from "./llm/CompletionsApi.ts"
 import { CreditsApi } from "./llm/CreditsApi.ts"
 import { LedgerApi } from "./llm/LedgerApi.ts"
 import { MarkupsApi } from "./llm/MarkupsApi.ts"
@@ -53,7 +54,7 @@ export class LlmRoomApi extends HttpApi.make("signalbox")
 /** The endpoints of all rooms that pass the Effect pipeline. */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi).addHttpApi(LlmRoomApi) {}
 
-const published = Api.add(IngestApi).add(ScriptsApi)
+const published = Api.add(IngestApi).add(ScriptsApi).add(CompletionsApi)
 
 /** `Api` and what is served beside the pipeline: `/openapi.json`, `/docs` and the typed client are made from it. */
 export class PublishedApi extends published.annotateMerge(

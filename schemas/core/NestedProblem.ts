@@ -36,6 +36,18 @@ export class NestedUnauthorized extends Schema.Error<NestedUnauthorized>("Nested
   }
 }
 
+export class NestedPaymentRequired extends Schema.Error<NestedPaymentRequired>("NestedPaymentRequired")(
+  body,
+  {
+    httpApiStatus: 402,
+    description:
+      "Neither credits nor a plan cover the call, or the key has reached its spend limit. With Retry-After: other " +
+      "calls in progress hold what is left"
+  }
+) {
+  readonly _tag = "NestedPaymentRequired"
+}
+
 export class NestedForbidden extends Schema.Error<NestedForbidden>("NestedForbidden")(body, {
   httpApiStatus: 403,
   description: "The key may not do this (or a rate limit configured to block)"
@@ -114,6 +126,13 @@ export class NestedServerError extends Schema.Error<NestedServerError>("NestedSe
       error: { message, type: "server_error", code: "internal_error", param: null }
     })
   }
+}
+
+export class NestedBadGateway extends Schema.Error<NestedBadGateway>("NestedBadGateway")(body, {
+  httpApiStatus: 502,
+  description: "Every model that was asked failed"
+}) {
+  readonly _tag = "NestedBadGateway"
 }
 
 export class NestedServiceUnavailable extends Schema.Error<NestedServiceUnavailable>(

@@ -23,7 +23,7 @@ export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | Reques
   const texts = textsOf(json["input"])
   if (texts === undefined) return new RequestFault("input", expected)
   const { dimensions, encoding_format: encoding } = json
-  if (dimensions !== undefined && !(Number.isInteger(dimensions) && Number(dimensions) > 0))
+  if (dimensions !== undefined && !(Number.isSafeInteger(dimensions) && Number(dimensions) > 0))
     return new RequestFault("dimensions", "expected a whole number above 0")
   if (encoding !== undefined && encoding !== "float" && encoding !== "base64")
     return new RequestFault("encoding_format", "expected float or base64")
@@ -31,18 +31,19 @@ export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | Reques
   return { body: json, model, textLength: text.length, text }
 }
 
-/** Token ids stand for a text of four characters each. */
 const textsOf = (input: unknown): ReadonlyArray<string> | undefined => {
-  if (typeof input === "string") return input === "" ? undefined : [input]
+  const one = textOf(input)
+  if (one !== undefined) return one === "" ? undefined : [one]
   if (!Array.isArray(input) || input.length === 0 || input.length > inputsMax) return undefined
-  const parts: ReadonlyArray<unknown> = isTokens(input) ? [input] : input
-  const texts = parts.map((part) =>
-    typeof part === "string" ? part : isTokens(part) ? "tokn".repeat(part.length) : undefined
-  )
+  const texts = input.map(textOf)
   return texts.every((text) => text !== undefined && text !== "")
     ? texts.filter((text) => text !== undefined)
     : undefined
 }
 
+/** Token ids stand for a text of four characters each. */
+const textOf = (part: unknown): string | undefined =>
+  typeof part === "string" ? part : isTokens(part) ? "tokn".repeat(part.length) : undefined
+
 const isTokens = (value: unknown): value is ReadonlyArray<number> =>
-  Array.isArray(value) && value.length > 0 && value.every((one) => Number.isInteger(one) && one >= 0)
+  Array.isArray(value) && value.length > 0 && value.every((one) => Number.isSafeInteger(one) && one >= 0)

@@ -97,8 +97,8 @@ const strings = (schema: JsonSchema): fc.Arbitrary<string> => {
   const text = fc.string({ unit: "binary", minLength, maxLength })
   if (schema.pattern === undefined) return text
   const pattern = new RegExp(schema.pattern, "u")
-  // A pattern that only forbids characters is met by plain text; one that gives a form is generated from.
-  return /^\^\[\^.*\]\*\$$/.test(schema.pattern)
+  // A pattern that only forbids characters or words is met by plain text; one that gives a form is generated from.
+  return /^\^(\[\^.*\]\*\$|\(\?!.*\))$/.test(schema.pattern)
     ? fc.string({ unit: "grapheme-ascii", minLength, maxLength }).filter((value) => pattern.test(value))
     : fc
         .stringMatching(pattern)

@@ -1,0 +1,68 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { NestedFaults } from "../core/Faults.ts"
+import {
+  NestedBadGateway,
+  NestedConflict,
+  NestedForbidden,
+  NestedNotFound,
+  NestedPayloadTooLarge,
+  NestedPaymentRequired
+} from "../core/NestedProblem.ts"
+import { NestedRateLimit } from "../core/RateLimit.ts"
+import { ChatCompletion } from "./ChatCompletion.ts"
+import { ChatRequest } from "./ChatRequest.ts"
+import { IdempotencyKey } from "./Credits.ts"
+import { EmbeddingList, EmbeddingsRequest } from "./Embeddings.ts"
+
+const headers = { "idempotency-key": Schema.optionalKey(IdempotencyKey) }
+
+const errors = [
+  NestedPaymentRequired,
+  NestedForbidden,
+  NestedNotFound,
+  NestedConflict,
+  NestedPayloadTooLarge,
+  NestedBadGateway
+] as const
+
+/**
+ * Calls of models, as the document describes them. These endpoints are served beside the Effect pipeline, by
+ * src/llm/CompletionRoutes.ts with hand-written decoders; a property test holds them to these schemas.
+ * Source: spec 1, POST /chat/completions; decisions, LLM.
+ */
+export class CompletionsApi extends HttpApiGroup.make("completions")
+  .add(
+    HttpApiEndpoint.post("complete", "/chat/completions", {
+      headers,
+      payload: ChatRequest,
+      success: ChatCompletion,
+      error: errors
+    })
+      .annotate(OpenApi.Summary, "Complete a conversation")
+      .annotate(
+        OpenApi.Description,
+        "With `stream: true` the answer is `text/event-stream`: the model's own chunks (`chat.completion.chunk`); with " +
+          "`stream_options.include_usage` one with the usage; then a frame with `object: router.summary`, an empty " +
+          "choice and `router`; then `[DONE]`. Comments keep the connection alive. A model that fails after its first " +
+          "word ends the stream with a chunk that has `error` and `finish_reason: error`, and nothing is charged."
+      ),
+    HttpApiEndpoint.post("embed", "/embeddings", {
+      headers,
+      payload: EmbeddingsRequest,
+      success: EmbeddingList,
+      error: errors
+    }).annotate(OpenApi.Summary, "Embed texts")
+  )
+  .middleware(NestedRateLimit)
+  .middleware(NestedAuthorization)
+  .middleware(NestedFaults)
+  .annotate(OpenToRouterKeys, true)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Completions",
+      description: "Calls of models, charged to the credits of the key's owner or drawn from a plan."
+    })
+  )
+  .prefix("/api/v1") {}
