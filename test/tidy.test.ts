@@ -158,7 +158,8 @@ describe("text", () => {
   })
 
   it("keeps large blobs out of the tree", () => {
-    none(files.filter((file) => file !== "package-lock.json" && text(file).length > 256 * 1024))
+    const written = new Set(["package-lock.json", "test/contract/openapi.json"])
+    none(files.filter((file) => !written.has(file) && text(file).length > 256 * 1024))
   })
 })
 
