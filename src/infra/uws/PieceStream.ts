@@ -6,6 +6,9 @@ import type { HotStream } from "./HotRoute.ts"
  */
 export const pieceBytes = 32 * 1024
 
+/** What is chained to it runs when the code that runs now has returned. */
+const turnEnd = Promise.resolve()
+
 /** An engine's side of a streamed answer. */
 export interface PieceSink {
   /** Runs `writes` so that what they write leaves together; before the first time it writes the head. */
@@ -43,6 +46,12 @@ export class PieceStream implements HotStream {
   /** a `write` answered false, and nobody has been told to go on */
   private owesDrain = false
   private drained: () => void = () => undefined
+  /** made once: every piece needs them */
+  private readonly advancing = (): void => this.advance()
+  private readonly leaving = (): void => {
+    this.isScheduled = false
+    if (!this.isOver && !this.isBehind) this.flush()
+  }
 
   constructor(sink: PieceSink) {
     this.sink = sink
@@ -74,7 +83,7 @@ export class PieceStream implements HotStream {
   writable(): void {
     if (this.isOver) return
     this.isBehind = false
-    this.sink.cork(() => this.advance())
+    this.sink.cork(this.advancing)
     if (this.isOver || this.isBehind || !this.owesDrain) return
     this.owesDrain = false
     this.drained()
@@ -101,15 +110,13 @@ export class PieceStream implements HotStream {
   private schedule(): void {
     if (this.isScheduled || this.isBehind) return
     this.isScheduled = true
-    queueMicrotask(() => {
-      this.isScheduled = false
-      if (!this.isOver && !this.isBehind) this.flush()
-    })
+    // Costs a third of queueMicrotask, which keeps an async resource for each.
+    void turnEnd.then(this.leaving)
   }
 
   /** What has just been written goes to the engine. */
   private flush(): void {
-    this.sink.cork(() => this.advance())
+    this.sink.cork(this.advancing)
     if (this.isBehind) this.queue = this.queue.map((piece) => Buffer.from(piece))
   }
 

@@ -37,10 +37,13 @@ export class UwsStream implements PieceSink, Watched {
   }
 
   cork(writes: () => void): void {
-    this.response.cork(() => {
-      if (!this.isBegun) this.begin()
-      writes()
-    })
+    if (this.isBegun) this.response.cork(writes)
+    else {
+      this.response.cork(() => {
+        this.begin()
+        writes()
+      })
+    }
     // Not within the cork: whoever waits for this answer may close the server, and with it what is still corked.
     if (this.pieces.isOver) this.ends.ended()
   }
