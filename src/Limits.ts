@@ -88,6 +88,11 @@ export const limits = {
   callLogBytes: 1024 * 1024 * 1024,
   /** one segment file of the log of calls */
   callLogSegmentBytes: 16 * 1024 * 1024,
+  /**
+   * group commits of the log of calls begin at least so far apart. No answer waits for one: what was appended survives a
+   * kill -9 without, and a power cut loses so much of charges
+   */
+  callLogCommitEveryMillis: 50,
   /** a call that the log refused is offered to it again this often */
   callLogRetryMillis: 100,
   /** body of a completion, images in it included; above it 413 */
@@ -175,7 +180,7 @@ export const limits = {
   /** … or this many bytes of them … */
   settlementBytes: 4 * 1024 * 1024,
   /** … or when the oldest has waited this long */
-  settlementAgeMillis: 20,
+  settlementAgeMillis: 100,
 
   // --- Postgres
   /** connections of this process */

@@ -29,22 +29,31 @@ const duration = Metric.histogram("signalbox_model_request_seconds", {
 /** Counts a finished call for `/metrics`. What it costs is a map look-up for each series. */
 export const countCall = Effect.map(Effect.context<never>(), (context) => {
   const labelled = new Map<string, Metric.Counter<number>>()
-  const labelledBy = (metric: Metric.Counter<number>, labels: Readonly<Record<string, string>>) => {
-    const key = `${metric.id} ${Object.values(labels).join(" ")}`
+  const labelledBy = (
+    key: string,
+    metric: Metric.Counter<number>,
+    labels: () => Readonly<Record<string, string>>
+  ) => {
     const known = labelled.get(key)
     if (known !== undefined) return known
-    const made = Metric.withAttributes(metric, labels)
+    const made = Metric.withAttributes(metric, labels())
     labelled.set(key, made)
     return made
   }
+  const ofType = (type: string) => Metric.withAttributes(tokens, { type })
+  const [prompt, completion, cached] = [ofType("prompt"), ofType("completion"), ofType("cached")]
   return (record: CallRecord): void => {
-    const { kind, source } = record
-    labelledBy(requests, { source, kind, status: String(record.status) }).updateUnsafe(1, context)
-    if (!record.success) labelledBy(failures, { code: record.errorCode }).updateUnsafe(1, context)
+    const { errorCode: code, kind, source, status } = record
+    labelledBy(`${source} ${kind} ${status}`, requests, () => ({
+      source,
+      kind,
+      status: String(status)
+    })).updateUnsafe(1, context)
+    if (!record.success) labelledBy(code, failures, () => ({ code })).updateUnsafe(1, context)
     attempts.updateUnsafe(record.attempts, context)
-    labelledBy(tokens, { type: "prompt" }).updateUnsafe(record.promptTokens, context)
-    labelledBy(tokens, { type: "completion" }).updateUnsafe(record.completionTokens, context)
-    labelledBy(tokens, { type: "cached" }).updateUnsafe(record.cachedTokens, context)
+    prompt.updateUnsafe(record.promptTokens, context)
+    completion.updateUnsafe(record.completionTokens, context)
+    cached.updateUnsafe(record.cachedTokens, context)
     charged.updateUnsafe(usdOf(BigInt(record.settlement.charge)), context)
     if (record.settlement.loss !== "0") lost.updateUnsafe(usdOf(BigInt(record.settlement.loss)), context)
     duration.updateUnsafe((record.endedAt - record.startedAt) / 1000, context)

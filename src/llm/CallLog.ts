@@ -37,7 +37,7 @@ export class CallLog extends Context.Service<
         segmentBytes: limits.callLogSegmentBytes,
         capBytes: limits.callLogBytes,
         maxBatchBytes: limits.logCommitBytes,
-        commitEveryMillis: limits.logCommitEveryMillis,
+        commitEveryMillis: limits.callLogCommitEveryMillis,
         writeThrough: true
       })
       return CallLog.of(yield* make(log, limits.callLogRetryMillis, yield* countCall))
