@@ -19,7 +19,7 @@ import { CollectionDirectory } from "./CollectionDirectory.ts"
 import { holdOf, tooLong } from "./Estimate.ts"
 import { Ledger } from "./Ledger.ts"
 import { answerPlain } from "./PlainAnswer.ts"
-import { answerStream } from "./StreamAnswer.ts"
+import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
 import { resolve, type Target } from "./Target.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 import { bodyFor, withDescription } from "./UpstreamBody.ts"
@@ -119,8 +119,18 @@ const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collec
   streamed: request.stream
 })
 
+/** A stream's client is kept informed from the first stage on, and let go of whatever happens. */
+const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault | undefined> =>
+  Effect.suspend(() => {
+    const outlet = call.request.stream ? outletOf(call) : undefined
+    return Effect.ensuring(
+      stagesOf(parts, call, outlet),
+      Effect.sync(() => outlet?.stream.dispose())
+    )
+  })
+
 /** The stages of a call. Source: spec 1, POST /chat/completions, rule 2. */
-const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
+const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outlet: Outlet | undefined) {
   const { admission, request, tally, target } = call
   let messages: ReadonlyArray<unknown> | undefined
   if (target.vision.length > 0) {
@@ -134,7 +144,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
     : undefined
   const bodyOf = (model: CatalogueModel) => bodyFor(request, { model: model.id, messages, maxTokens })
   const images = messages === undefined ? request.imageCount : 0
-  return yield* request.stream
-    ? answerStream(parts, call, bodyOf, images)
-    : answerPlain(parts, call, bodyOf, images)
+  return yield* outlet === undefined
+    ? answerPlain(parts, call, bodyOf, images)
+    : answerStream(parts, call, outlet, bodyOf, images)
 })

@@ -14,21 +14,32 @@ import { settle } from "./Settling.ts"
 import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
 import { type Streamed, streamAttempt } from "./StreamAttempt.ts"
 
+/** The client's side of a streamed call. */
+export interface Outlet {
+  readonly stream: ClientStream
+  /** lets the model go on, when the client has taken what there was */
+  resume: () => void
+}
+
+/** From here on the client hears comments, in whatever stage the call is, once the first word takes long. */
+export const outletOf = ({ sink }: Call): Outlet => {
+  const outlet: Outlet = { stream: sink.stream(() => outlet.resume()), resume: () => undefined }
+  return outlet
+}
+
 /** The last stage of a streamed call: the first model that says something is what the client hears. */
 export const answerStream = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
+  outlet: Outlet,
   bodyOf: (model: CatalogueModel) => string,
   images: number
 ): Effect.fn.Return<CallFault.CallFault | undefined> {
   const { log } = parts
   const { tally, target } = call
-  let resume: () => void = () => undefined
-  const stream = call.sink.stream(() => resume())
+  const { stream } = outlet
   const result = yield* tryInOrder(target.primary, call.route, (model) =>
-    askStream(parts, call, stream, bodyOf(model), (goOn) => {
-      resume = goOn
-    })
+    askStream(parts, call, outlet, bodyOf(model))
   )
   if (result._tag === "ClientGone") {
     stream.dispose()
@@ -54,14 +65,16 @@ export const answerStream = Effect.fnUntraced(function* (
 const askStream = (
   { limits, upstream }: CallParts,
   { admission, client, request, tally }: Call,
-  stream: ClientStream,
-  body: string,
-  onResume: (resume: () => void) => void
+  outlet: Outlet,
+  body: string
 ): Effect.Effect<Tried<Streamed>> => {
   tally.attempts++
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped
   const hold = new GrowingHold(admission, isOpenEnded, limits.streamHoldTokens * request.choices)
-  const onCall = (call: { resume(): void }) => onResume(() => call.resume())
+  const { stream } = outlet
+  const onCall = (call: { resume(): void }): void => {
+    outlet.resume = () => call.resume()
+  }
   return Effect.map(streamAttempt({ upstream, body, client, stream, hold, limits, onCall }), (outcome) =>
     outcome._tag === "Streamed"
       ? { _tag: "Done", value: outcome.streamed, health: healths[outcome.streamed.end] }

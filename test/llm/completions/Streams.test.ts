@@ -6,9 +6,11 @@ import { done, event, finishes, recordedUsage, says, streamOf, tells } from "../
 import { chunk, lastChunk, openEndedHead, type Step, streamHead } from "../upstream/ScriptedUpstream.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 import { chargeIn, onStage, spends } from "./RoutedServer.ts"
-import { answersWith, priceOf, tokens } from "./Scripts.ts"
+import { answersWith, plainSteps, priceOf, tokens } from "./Scripts.ts"
 
-const [model, second] = ["stream/one", "stream/two"]
+const [model, second, sees] = ["stream/one", "stream/two", "stream/sees"]
+const architecture = { input_modalities: ["text", "image"], output_modalities: ["text"] }
+const models = [...[model, second].map((id) => modelEntry(id)), modelEntry(sees, { architecture })]
 const limits = {
   streamHeadMillis: 500,
   keepAliveMillis: 100,
@@ -25,16 +27,10 @@ const steps = (...all: ReadonlyArray<string | number>): ReadonlyArray<Step> => [
 ]
 const dies: Step = { end: "reset" }
 
-layer(
-  ScriptedServer.layer(
-    [model, second].map((id) => modelEntry(id)),
-    { limits }
-  ),
-  {
-    excludeTestServices: true,
-    timeout: 60_000
-  }
-)("a streamed completion", (it) => {
+layer(ScriptedServer.layer(models, { limits }), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("a streamed completion", (it) => {
   it.effect("is the upstream's content byte for byte, then the summary and [DONE]", () =>
     onStage(async ({ caller, play }) => {
       const odd = [
@@ -143,6 +139,21 @@ layer(
           ["chat.completion.chunk", "router.summary"]
         )
       })
+  )
+
+  it.effect("begins with comments when the images take long to be described", () =>
+    onStage(async ({ caller, play }) => {
+      play({
+        [sees]: () => [{ pauseMillis: 750 }, ...plainSteps("A cat.", { usage: tokens(10, 5) })],
+        [model]: answersWith("hello", { usage: tokens(10, 5) })
+      })
+      const asker = await caller(1)
+      const image = { type: "image_url", image_url: { url: "https://a.example/cat.png" } }
+      const messages = [{ role: "user", content: [image] }]
+      const answer = await asker.say(await asker.collect([model, sees]), "", { ...streaming, messages })
+      assert.isTrue(answer.raw.startsWith(keepAlive), answer.raw)
+      assert.deepStrictEqual([answer.text, answer.router?.stages], ["hello", ["vision", "primary"]])
+    })
   )
 
   it.effect("says that it is alive while the model is silent", () =>
