@@ -5,11 +5,15 @@ import type { CatalogueModel } from "./CatalogueModel.ts"
 import type { ChatRequest } from "./ChatRequest.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
-/** The text of a request, as far as it is text. */
-const promptText = (request: ChatRequest): string => {
-  const messages = Array.isArray(request.body["messages"]) ? request.body["messages"] : []
-  return messages.map((message) => (isJsonRecord(message) ? textIn(message["content"]) : "")).join("\n")
+/** The text of a request, as far as it is text: the calls and descriptions of tools are read by the model too. */
+const promptText = ({ body }: ChatRequest): string => {
+  const messages = Array.isArray(body["messages"]) ? body["messages"].filter(isJsonRecord) : []
+  const texts = messages.flatMap(({ content, tool_calls: calls }) => [textIn(content), listIn(calls)])
+  return [...texts, listIn(body["tools"])].filter((text) => text !== "").join("\n")
 }
+
+const listIn = (value: unknown): string =>
+  Array.isArray(value) && value.length > 0 ? JSON.stringify(value) : ""
 
 const textIn = (content: unknown): string => {
   if (typeof content === "string") return content

@@ -79,7 +79,6 @@ export class Embeddings extends Context.Service<
 
 const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): AdmissionAsk => {
   const promptTokens = estimateTokens(request.textLength)
-  const cost = model.isFree ? 0n : estimate(model, promptTokens, 0, 0)
   return {
     userId: key.userId,
     keyId: key.keyId,
@@ -88,7 +87,8 @@ const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): Admissio
     promptTokens,
     outputTokens: 0,
     outputTokensMin: 0,
-    costOf: () => cost
+    // What is beyond the estimate is prompt as well: a hold that has to grow grows by its price.
+    costOf: (moreTokens) => (model.isFree ? 0n : estimate(model, promptTokens + moreTokens, 0, 0))
   }
 }
 
