@@ -4,7 +4,7 @@ import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
 import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
 import { shapes } from "./Answers.ts"
 import { accountOf, untilIdle } from "./BenchUpstream.ts"
-import { checked, startCalls } from "./CallLoad.ts"
+import { type CallLoad, checked, startCalls } from "./CallLoad.ts"
 import { whileBooked } from "./Ledger.ts"
 import { requestTo, startTarget, startUpstream, type Target, type TargetName } from "./Targets.ts"
 
@@ -43,42 +43,48 @@ const plainMillis = async (target: Target): Promise<number> => {
 }
 
 /**
- * Many streams that have begun and say nothing: what each takes of memory. Then all their clients leave at once: how
- * long until the upstream is rid of the last one (10 s at most: Portkey goes on asking), and what that costs.
+ * Many streams that have begun and say nothing: what each takes of memory, once as many have used up what the heap had
+ * left over. Then all their clients leave at once: how long until the upstream is rid of the last one (10 s at most:
+ * Portkey goes on asking), and what that costs.
  */
 export const idleStreams = (name: TargetName) =>
   fresh(name, async (target, { quick }) => {
     const count = quick ? 20 : 1_000
-    const before = residentMiB(target.pid)
-    const calls = startCalls({
-      port: target.port,
-      request: requestTo(target, "bench/idle", true),
-      pieces: 1,
-      arrivals: { together: count },
-      warmUpMillis: 0
-    })
-    await calls.ready()
-    // What opening them left as garbage is collected when it is, not when one looks.
-    await pause(quick ? 100 : 5_000)
-    const taken = residentMiB(target.pid) - before
+    const open = async (): Promise<{ readonly calls: CallLoad; readonly rssMiB: number }> => {
+      const calls = startCalls({
+        port: target.port,
+        request: requestTo(target, "bench/idle", true),
+        pieces: 1,
+        arrivals: { together: count },
+        warmUpMillis: 0
+      })
+      await calls.ready()
+      // What opening them left as garbage is collected when it is, not when one looks.
+      await pause(quick ? 100 : 3_000)
+      return { calls, rssMiB: residentMiB(target.pid) }
+    }
+    const first = await open()
+    const second = await open()
     const plain = await plainMillis(target)
-    const { left } = await accountOf(target.upstreamPort)
     const cpu = cpuMillis(target.pid)
     const start = performance.now()
-    calls.leave()
-    const { open } = await untilIdle(target.upstreamPort, quick ? 1_000 : 10_000)
+    first.calls.leave()
+    second.calls.leave()
+    const { open: asked } = await untilIdle(target.upstreamPort, quick ? 1_000 : 10_000)
     const elapsedMillis = performance.now() - start
     const used = cpuMillis(target.pid) - cpu
-    await calls.result()
-    const gone = (await accountOf(target.upstreamPort)).left - left
-    if (gone + open !== count) throw new Error(`The upstream was left by ${gone} of ${count} clients`)
+    await first.calls.result()
+    await second.calls.result()
+    const { left } = await accountOf(target.upstreamPort)
+    if (left + asked !== 2 * count)
+      throw new Error(`The upstream was left by ${left} of ${2 * count} clients`)
     return {
-      work: count,
+      work: 2 * count,
       elapsedMillis,
       cpuMillis: used,
       figures: {
-        "KB/idle stream": (taken * 1024) / count,
-        "still asked of the upstream": open,
+        "KB/idle stream": ((second.rssMiB - first.rssMiB) * 1024) / count,
+        "still asked of the upstream": asked,
         "plain call meanwhile ms": plain,
         "plain call after ms": await plainMillis(target)
       }

@@ -40,7 +40,7 @@ export const suite: BenchSuite<Given> = {
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
     ...group("plain calls, the most", "most", mostCalls, all),
     ...group("pieces of 50 running streams", "pieces", flowingPieces, all),
-    ...group("1,000 idle streams, then left at once", "idle", idleStreams, through),
+    ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
     ...group("20 slow readers", "slow", slowReaders, through)
   ]
 }
