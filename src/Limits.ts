@@ -166,6 +166,8 @@ export const limits = {
   ledgerIdleMillis: 10_000,
   /** users with leases at once */
   ledgerUsers: 10_000,
+  /** a user without calls for so long is forgotten until the next one */
+  ledgerUserIdleMillis: 900_000,
   /** a grant or a return that takes longer has failed */
   ledgerGrantMillis: 1_500,
   /** pause before a return that failed is tried again */

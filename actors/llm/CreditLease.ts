@@ -6,6 +6,7 @@
  * In a crash of this actor what is free is given back; in one of the process its leases are given back at the next start.
  */
 import * as Effect from "effect/Effect"
+import { Nudge } from "../kernel/Nudge.ts"
 import { type Choice, Hold } from "./Hold.ts"
 import { above, affordable, HoldRefused, type LeaseAsk, type LeaseOptions, least } from "./LeaseAsk.ts"
 import type { LeaseRow } from "./LeaseRow.ts"
@@ -30,8 +31,7 @@ export class CreditLease {
   private toppedUpAtMillis = -Infinity
   private tickedAtMillis = -Infinity
   private isLow = false
-  private isNudged = false
-  private nudge: () => void = () => undefined
+  private readonly work = new Nudge()
 
   constructor(userId: string, grants: LimitGrants["Service"], options: LeaseOptions, now: () => number) {
     this.userId = userId
@@ -62,7 +62,14 @@ export class CreditLease {
         return resume(Effect.fail(new HoldRefused(ask.choices.at(-1)?.limits[0] ?? "", true)))
       }
       const untilMillis = this.now() + this.options.waitMillis
-      const waiter: Waiter = { ask, extends: extend, untilMillis, resume, isGone: false }
+      const waiter: Waiter = {
+        ask,
+        extends: extend,
+        untilMillis,
+        resume,
+        isGone: false,
+        recallUntilMillis: undefined
+      }
       // A stream that runs goes before calls that have not begun.
       if (extend === undefined) this.waiters.push(waiter)
       else this.waiters.unshift(waiter)
@@ -90,8 +97,7 @@ export class CreditLease {
 
   /** Something may be there now for those in line. */
   wake(): void {
-    this.isNudged = true
-    this.nudge()
+    this.work.set()
   }
 
   /** What is free is given back now, and what is held when it ends. */
@@ -106,22 +112,8 @@ export class CreditLease {
   )
 
   private readonly awaitWork = Effect.suspend(() => {
-    const nudged = Effect.callback<void>((resume) => {
-      if (this.isNudged) return resume(Effect.void)
-      this.nudge = () => resume(Effect.void)
-      return Effect.sync(() => {
-        this.nudge = () => undefined
-      })
-    })
-    const isQuiet = this.inLine === 0 && this.table.isEmpty
-    const patience = this.inLine > 0 ? this.options.pollMillis : 1_000
-    return (isQuiet ? nudged : Effect.timeoutOption(nudged, patience)).pipe(
-      Effect.andThen(
-        Effect.sync(() => {
-          this.isNudged = false
-        })
-      )
-    )
+    if (this.inLine > 0) return this.work.wait(this.options.pollMillis)
+    return this.work.wait(this.table.isEmpty ? Infinity : 1_000)
   })
 
   private readonly serve = Effect.suspend(() => {
@@ -162,12 +154,21 @@ export class CreditLease {
             ? yield* this.attempt(waiter, choice, pass)
             : this.now() >= waiter.untilMillis
               ? this.judge(waiter, choice)
-              : { is: "held", limit, others: false, choice, tokens: undefined }
+              : { is: "held", limit, elsewhere: false, choice, tokens: undefined }
         outcomes.push(outcome)
         if (outcome.is === "taken") break
+        if (outcome.is === "held" && (outcome.elsewhere || limit !== undefined) && this.isRecalling(waiter))
+          break
       }
       return outcomes
     })
+  }
+
+  /** Calls of other processes may hold it, or it is only leased there: what is leased comes back soon. */
+  private isRecalling(waiter: Waiter): boolean {
+    const now = this.now()
+    waiter.recallUntilMillis ??= now + 2 * this.options.pollMillis
+    return now < Math.min(waiter.recallUntilMillis, waiter.untilMillis)
   }
 
   private conclude(waiter: Waiter, outcomes: ReadonlyArray<Outcome>, { claimed }: Pass): Effect.Effect<void> {
@@ -188,7 +189,7 @@ export class CreditLease {
         return Effect.void
       }
       for (const { limit } of held) claimed.add(limit)
-      return held.some(({ others }) => others) ? this.recall : Effect.void
+      return held.some(({ elsewhere }) => elsewhere) ? this.recall : Effect.void
     })
   }
 
@@ -239,7 +240,7 @@ export class CreditLease {
     const base = waiter.extends?.amount ?? 0n
     const rows = this.table.of(choice)
     if (rows === undefined) {
-      return { is: "held", limit: choice.limits[0] ?? "", others: false, choice, tokens: undefined }
+      return { is: "held", limit: choice.limits[0] ?? "", elsewhere: false, choice, tokens: undefined }
     }
     const reachOf = (row: LeaseRow): bigint | undefined =>
       row.reach === undefined ? undefined : row.reach - (waiter.extends?.heldOf(row) ?? 0n)
@@ -255,7 +256,13 @@ export class CreditLease {
       if (hold !== undefined) return { is: "taken", hold }
     }
     const { limit } = rows.reduce((a, b) => (b.free < a.free ? b : a))
-    return { is: "held", limit, others: rows.some(({ others }) => others > 0n), choice, tokens: have }
+    return {
+      is: "held",
+      limit,
+      elsewhere: rows.some(({ elsewhere }) => elsewhere > 0n),
+      choice,
+      tokens: have
+    }
   }
 
   /** A hold of so much, if it is leased. */

@@ -1,7 +1,7 @@
 /**
  * State: none of its own; one `CreditLease` per user who calls models.
  * Messages: none; holds are taken through handles, notices of other processes are handed to the actors that live.
- * Limits: `maxUsers` actors, an actor that is idle for `idleMillis` ends and gives its leases back.
+ * Limits: `maxUsers` actors, an actor that is idle for `userIdleMillis` ends.
  * Restart policy: the kernel's. A call that meets an actor between two lives acquires again.
  * In a crash of an actor its calls go on, their holds end by themselves; those in line are refused as busy.
  */
@@ -20,6 +20,8 @@ import { LimitGrants, type LimitsAway } from "./LimitGrants.ts"
 export interface CreditLeasesOptions extends LeaseOptions {
   /** users with leases at once */
   readonly maxUsers: number
+  /** longer than a call lasts without any news: what it holds is not known to the actor's next life */
+  readonly userIdleMillis: number
 }
 
 export type LeaseFailure = HoldRefused | LimitsAway | ActorUnavailable
@@ -44,8 +46,7 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
   const clock = yield* Clock.Clock
   const leases = yield* Supervisor.make({
     name: "credit-lease",
-    // A call in line is no use of the handle.
-    maxIdleTime: 2 * (options.idleMillis + options.waitMillis),
+    maxIdleTime: options.userIdleMillis,
     maxResidentActors: options.maxUsers,
     build: (userId: string, self) =>
       Effect.gen(function* () {

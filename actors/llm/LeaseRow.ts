@@ -20,8 +20,8 @@ export class LeaseRow {
   held = 0n
   /** what the limit would leave for calls here if no call held anything, when it was asked last; undefined: no cap */
   reach: bigint | undefined = undefined
-  /** leased by other processes, when it was asked last */
-  others = 0n
+  /** leased by other processes, or on its way back from here, when it was asked last */
+  elsewhere = 0n
   /** the most that was held at once of late */
   peak = 0n
   /** used up since the last tick, and in the one before */
@@ -43,11 +43,11 @@ export class LeaseRow {
     return this.standing === "open"
   }
 
-  granted({ available, granted, others }: GrantAnswer): void {
+  granted({ available, granted, others, returning }: GrantAnswer): void {
     if (this.isOpen) this.free += granted
     else this.giveBack(granted)
-    this.others = others
-    this.reach = available === undefined ? undefined : available + others + this.free + this.held
+    this.elsewhere = others + returning
+    this.reach = available === undefined ? undefined : available + this.elsewhere + this.free + this.held
   }
 
   /** Part of what is free, which must be enough. */

@@ -35,6 +35,8 @@ export interface GrantAnswer {
   readonly available: bigint | undefined
   /** leased by other processes: held by their calls, or idle there until recalled */
   readonly others: bigint
+  /** on its way back from here */
+  readonly returning: bigint
 }
 
 export interface LimitsListener {

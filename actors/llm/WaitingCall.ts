@@ -17,6 +17,8 @@ export interface Waiter {
   readonly untilMillis: number
   readonly resume: (result: Effect.Effect<Hold, Refused>) => void
   isGone: boolean
+  /** until then other processes have the time to give back what they only lease, before another choice is tried */
+  recallUntilMillis: number | undefined
 }
 
 /** What became of one choice: `held`: other calls' holds stand in the way. */
@@ -26,7 +28,8 @@ export type Outcome =
   | {
       readonly is: "held"
       readonly limit: string
-      readonly others: boolean
+      /** some of it is leased by other processes, or on its way back from here */
+      readonly elsewhere: boolean
       readonly choice: Choice
       readonly tokens: number | undefined
     }

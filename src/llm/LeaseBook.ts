@@ -4,6 +4,8 @@ interface Totals {
   readonly windowStart: number
   granted: bigint
   returned: bigint
+  /** of what was returned, as far as Postgres has confirmed it */
+  said: bigint
 }
 
 /** A window that ended so long ago is forgotten: nothing of it can come any more. */
@@ -45,6 +47,19 @@ export class LeaseBook {
     return unsaid
   }
 
+  said({ totals }: ReturnType<LeaseBook["takeUnsaid"]>): void {
+    for (const { limit, returned, windowStart } of totals) {
+      const known = this.of(limit, windowStart)
+      if (returned > known.said) known.said = returned
+    }
+  }
+
+  /** Given back, and still leased as far as Postgres is known to know. */
+  returning(limit: string, windowStart: number): bigint {
+    const { returned, said } = this.of(limit, windowStart)
+    return returned - said
+  }
+
   notSaid({ told, totals }: ReturnType<LeaseBook["takeUnsaid"]>): void {
     for (const { limit, windowStart } of totals) this.unsaid.add(this.of(limit, windowStart))
     for (const user of told) this.told.add(user)
@@ -70,7 +85,7 @@ export class LeaseBook {
     const key = `${limit} ${windowStart}`
     const known = this.totals.get(key)
     if (known !== undefined) return known
-    const totals = { limit, windowStart, granted: 0n, returned: 0n }
+    const totals = { limit, windowStart, granted: 0n, returned: 0n, said: 0n }
     this.totals.set(key, totals)
     return totals
   }

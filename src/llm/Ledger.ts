@@ -67,7 +67,8 @@ const leasesLayer = Layer.unwrap(
       pollMillis: limits.ledgerPollMillis,
       scarceMillis: limits.ledgerScarceMillis,
       idleMillis: limits.ledgerIdleMillis,
-      maxUsers: limits.ledgerUsers
+      maxUsers: limits.ledgerUsers,
+      userIdleMillis: limits.ledgerUserIdleMillis
     })
   )
 ).pipe(Layer.provide(grantsLayer))

@@ -237,7 +237,8 @@ class Store {
           endsInMillis: row.ends_in_millis ?? Infinity,
           granted: this.book.heard(row.limit_id, Number(row.window_millis), BigInt(row.granted_total)),
           available: row.available === null ? undefined : BigInt(row.available),
-          others: BigInt(row.leased_by_others)
+          others: BigInt(row.leased_by_others),
+          returning: this.book.returning(row.limit_id, Number(row.window_millis))
         }))
       )
     }
@@ -270,6 +271,11 @@ class Store {
         ${totals.map(({ windowStart }) => String(windowStart))}::text[]::bigint[],
         ${totals.map(({ returned }) => String(returned))}::text[]::numeric[], ${told}::text[])`.pipe(
       Effect.timeout(this.limits.ledgerGrantMillis),
+      Effect.tap(() =>
+        Effect.sync(() => {
+          if (generation === this.generation) this.book.said(unsaid)
+        })
+      ),
       Effect.onError(() =>
         Effect.sync(() => {
           if (generation === this.generation) this.book.notSaid(unsaid)
