@@ -19,6 +19,9 @@ import { modelEntry, ScriptedServer, waitsOf } from "./upstream/ScriptedServer.t
 const seconds = Number(process.env["SOAK_SECONDS"] ?? 4)
 const seed = Number(process.env["SOAK_SEED"] ?? Date.now() % 2_147_483_647)
 
+/** the soak, and what comes before and after it */
+const soakMillis = (seconds + 120) * 1_000
+
 const parallel = 16
 const good = "good/model"
 /** A hundred megabytes each: seldom, and in the long form only. */
@@ -37,10 +40,10 @@ const server = ScriptedServer.layer(models, { limits: waitsOf(600) }).pipe(
 const proc = requirement("/proc", () => (existsSync("/proc/self/fd") ? undefined : "this is no Linux"))
 
 describeWith(proc, "a soak", () => {
-  layer(server, { excludeTestServices: true, timeout: (seconds + 120) * 1_000 })(
-    "many faults at once",
-    (it) => {
-      it.effect(`leave no hold, fiber, socket or timer behind after ${seconds} s (SOAK_SEED=${seed})`, () =>
+  layer(server, { excludeTestServices: true, timeout: soakMillis })("many faults at once", (it) => {
+    it.effect(
+      `leave no hold, fiber, socket or timer behind after ${seconds} s (SOAK_SEED=${seed})`,
+      () =>
         Effect.gen(function* () {
           const { caller, server, upstream } = yield* ScriptedServer
           const sql = yield* SqlClient
@@ -151,8 +154,8 @@ describeWith(proc, "a soak", () => {
             assert.isAbove(ended.get("200") ?? 0, 10, calls)
             assert.isAbove(ended.get("left") ?? 0, 3, calls)
           })
-        })
-      )
-    }
-  )
+        }),
+      soakMillis
+    )
+  })
 })

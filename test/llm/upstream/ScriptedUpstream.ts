@@ -28,7 +28,7 @@ export interface AskedOf {
 export type Script = (asked: AskedOf) => Iterable<Step>
 
 /**
- * An upstream on a bare socket that plays bytes: any status, header and body, in any pieces, with pauses, cut anywhere.
+ * An upstream on a bare socket that plays bytes, with any status, header and body, in any pieces, with pauses, cut anywhere.
  * Which bytes, the model says that is asked for.
  */
 export interface ScriptedUpstream {
