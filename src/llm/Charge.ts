@@ -28,7 +28,10 @@ const unknownPrices: ModelPrices = {
 const pricesOf = (model: CatalogueModel, promptTokens: number): ModelPrices =>
   pricesAt(model, promptTokens) ?? unknownPrices
 
-/** The most that so much costs: what a call holds. */
+const dearer = (a: Decimal.Decimal, b: Decimal.Decimal): Decimal.Decimal =>
+  Decimal.compare(a, b) < 0 ? b : a
+
+/** The most that so much costs, whatever of it is cached or thought: what a call holds. */
 export const estimate = (
   model: CatalogueModel,
   promptTokens: number,
@@ -38,8 +41,8 @@ export const estimate = (
   const prices = pricesOf(model, promptTokens)
   return picoOf(
     sum([
-      times(prices.prompt, promptTokens),
-      times(prices.completion, outputTokens),
+      times(dearer(prices.prompt, prices.cacheWrite), promptTokens),
+      times(dearer(prices.completion, prices.reasoning), outputTokens),
       times(prices.image, images),
       prices.request
     ])

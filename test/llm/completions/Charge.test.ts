@@ -146,13 +146,25 @@ describe("what a call is charged", () => {
 })
 
 describe("what a call holds", () => {
-  it("is the whole price of so many tokens and images, which rises with the output", () => {
+  it("is the most that so many tokens and images cost, whatever of them is cached or thought", () => {
     fc.assert(
-      fc.property(prices, fc.nat(10_000), fc.nat(10_000), fc.nat(5), (list, prompt, output, images) => {
+      fc.property(prices, usages, fc.nat(5), (any, used, images) => {
+        // What is read from a cache costs no more than what is not.
+        const list = { ...any, cacheRead: any.prompt }
         const model = catalogueModel({ prices: list })
-        const used = usage({ promptTokens: prompt, completionTokens: output })
-        assert.strictEqual(estimate(model, prompt, output, images), pico(listed(list, used, images)))
-        assert.isTrue(estimate(model, prompt, output + 1, images) >= estimate(model, prompt, output, images))
+        const { completionTokens, promptTokens } = used
+        const held = estimate(model, promptTokens, completionTokens, images)
+        const extremes = [0, 1].flatMap((written) =>
+          [0, 1].map((thought) => ({
+            ...used,
+            cachedTokens: 0,
+            cacheWriteTokens: written * promptTokens,
+            reasoningTokens: thought * completionTokens
+          }))
+        )
+        assert.isTrue(chargeOf(model, used, images) <= held)
+        assert.isTrue(extremes.some((one) => chargeOf(model, one, images) === held))
+        assert.isTrue(estimate(model, promptTokens, completionTokens + 1, images) >= held)
       })
     )
   })
