@@ -24,6 +24,14 @@ export interface CreditLeasesOptions extends LeaseOptions {
   readonly userIdleMillis: number
 }
 
+export interface LeaseStats {
+  /** calls for which no lease in memory was enough */
+  readonly asked: number
+  /** of them, those that wait now */
+  readonly waiting: number
+  readonly refused: number
+}
+
 export type LeaseFailure = HoldRefused | LimitsAway | ActorUnavailable
 
 /** Holds on the limits of users. */
@@ -35,6 +43,7 @@ export class CreditLeases extends Context.Service<
     admit(userId: string, ask: LeaseAsk): Effect.Effect<Hold, LeaseFailure>
     /** Makes a hold cover so many output tokens, or as many as it gets: what it covers then is in the hold. */
     extend(userId: string, hold: Hold, tokens: number): Effect.Effect<void, LeaseFailure>
+    readonly stats: () => LeaseStats
   }
 >()("signalbox/llm/CreditLeases") {
   static readonly layer = (options: CreditLeasesOptions): Layer.Layer<CreditLeases, never, LimitGrants> =>
@@ -65,18 +74,34 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
       const state = handle.get()
       return state === undefined ? living(userId) : Effect.succeed(state)
     })
+  let asked = 0
+  let waiting = 0
+  let refused = 0
+  /** A call that is not served from memory. */
+  const inLine = (effect: Effect.Effect<Hold, LeaseFailure>): Effect.Effect<Hold, LeaseFailure> =>
+    Effect.suspend(() => {
+      asked++
+      waiting++
+      return effect.pipe(
+        Effect.onError(() => Effect.sync(() => refused++)),
+        Effect.ensuring(Effect.sync(() => waiting--))
+      )
+    })
   const stateOf = (userId: string) => leases.peek(userId)?.get()
   return {
     admitNow: (userId: string, ask: LeaseAsk) => stateOf(userId)?.admitNow(ask),
     admit: (userId: string, ask: LeaseAsk) =>
       Effect.flatMap(living(userId), (state) => {
         const hold = state.admitNow(ask)
-        return hold === undefined ? state.wait(ask) : Effect.succeed(hold)
+        return hold === undefined ? inLine(state.wait(ask)) : Effect.succeed(hold)
       }),
     extend: (userId: string, hold: Hold, tokens: number) =>
       Effect.flatMap(living(userId), (state) => {
         if (hold.ended || tokens <= hold.tokens || state.extendNow(hold, tokens)) return Effect.void
-        return Effect.asVoid(state.wait({ choices: [hold.choice], tokens, tokensMin: hold.tokens + 1 }, hold))
-      })
+        return Effect.asVoid(
+          inLine(state.wait({ choices: [hold.choice], tokens, tokensMin: hold.tokens + 1 }, hold))
+        )
+      }),
+    stats: (): LeaseStats => ({ asked, waiting, refused })
   }
 })

@@ -5,6 +5,7 @@ import { AppConfig } from "#src/Config.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { Admission, AdmissionAsk, AdmissionRefused } from "./Admission.ts"
 import { FreeAdmission, HeldAdmission, refusalOf } from "./HeldAdmission.ts"
+import * as LedgerMetrics from "./LedgerMetrics.ts"
 import { LimitStore } from "./LimitStore.ts"
 import * as Payment from "./Payment.ts"
 import { Settler } from "./Settler.ts"
@@ -50,6 +51,7 @@ export class Ledger extends Context.Service<
 
   /** Needs Postgres, the log of calls, the keys and the directories of plans and subscriptions. */
   static readonly layer = this.layerNoDeps.pipe(
+    Layer.merge(LedgerMetrics.layer),
     Layer.provide(Layer.suspend(() => leasesLayer)),
     Layer.provideMerge(Settler.layer),
     Layer.provideMerge(LimitStore.layer)

@@ -290,7 +290,8 @@ layer(stores, { excludeTestServices: true, timeout: 240_000 })(
   (it) => {
     it.effect(
       "never gives more than there is, books what was drawn, and gives all there is where nobody holds any",
-      () => forSeeds(2, simulate)
+      () => forSeeds(2, simulate),
+      600_000
     )
   }
 )
