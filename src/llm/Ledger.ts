@@ -20,6 +20,8 @@ export class Ledger extends Context.Service<
     readonly admit: (ask: AdmissionAsk) => Effect.Effect<Admission, AdmissionRefused>
     /** Afterwards Postgres has every call that was in the log before. */
     readonly flush: Effect.Effect<void, SinkUnavailable>
+    /** calls that wait for what other calls hold */
+    readonly waiting: () => number
   }
 >()("signalbox/llm/Ledger") {
   static readonly layerNoDeps = Layer.effect(
@@ -44,7 +46,8 @@ export class Ledger extends Context.Service<
               Effect.mapError(refusalOf)
             )
           }),
-        flush
+        flush,
+        waiting: () => leases.stats().waiting
       })
     })
   )

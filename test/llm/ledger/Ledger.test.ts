@@ -40,6 +40,15 @@ const isClean = Effect.gen(function* () {
   assert.deepStrictEqual(differences, [])
 })
 
+/** So many calls are in line. */
+const areWaiting = (calls: number) =>
+  Effect.flatMap(Ledger, (ledger) =>
+    eventually(
+      `${calls} calls wait`,
+      Effect.sync(() => ledger.waiting() === calls)
+    )
+  )
+
 /** What a row has settled, and that nothing of it is held any more once leases are idle. */
 const settledOf = (limit: string) => Effect.map(limitOf(limit), (row) => row?.settled ?? "0")
 
@@ -157,7 +166,7 @@ layer(stores, live)("holds of other calls", (it) => {
       const ask = askOf(user, key, dollars(0.001))
       const first = yield* ledger.admit(ask)
       const second = yield* Effect.forkChild(ledger.admit(ask))
-      yield* Effect.sleep(50)
+      yield* areWaiting(1)
       first.settle({ cost: dollars(0.02), tokens: 20 })
       assert.deepInclude(yield* Fiber.join(second), { outputTokens: 80, clamped: true })
     })
@@ -198,7 +207,7 @@ layer(stores, live)("holds of other calls", (it) => {
         )
       const large = yield* waiting("large", 100)
       const small = yield* waiting("small", 1)
-      yield* Effect.sleep(50)
+      yield* areWaiting(2)
       // One token came free: enough for the small one, which came later.
       first.settle({ cost: dollars(0.001), tokens: 1 })
       yield* Fiber.join(large)
@@ -214,7 +223,7 @@ layer(stores, live)("holds of other calls", (it) => {
       const ask = askOf(user, key, dollars(0.001))
       const first = yield* ledger.admit(ask)
       const waiting = yield* Effect.forEach([1, 2, 3], () => Effect.forkChild(Effect.exit(ledger.admit(ask))))
-      yield* Effect.sleep(50)
+      yield* areWaiting(3)
       assert.deepInclude(yield* Effect.flip(ledger.admit(ask)), { _tag: "CreditsExhausted", busy: true })
       assert.isUndefined(waiting[0]?.pollUnsafe(), "those in line wait still")
       first.release()
@@ -229,7 +238,7 @@ layer(stores, live)("holds of other calls", (it) => {
       const ask = askOf(user, key, dollars(0.001))
       const first = yield* ledger.admit(ask)
       const gone = yield* Effect.forkChild(ledger.admit(ask))
-      yield* Effect.sleep(50)
+      yield* areWaiting(1)
       yield* Fiber.interrupt(gone)
       first.release()
       assert.deepInclude(yield* ledger.admit(ask), { outputTokens: 100 })
@@ -298,7 +307,7 @@ layer(stores, live)("a key's spend limit", (it) => {
       yield* refresh
       const held = yield* ledger.admit(askOf(user, key, dollars(0.001)))
       const blocked = yield* Effect.forkChild(Effect.flip(ledger.admit(askOf(user, key, dollars(0.001)))))
-      yield* Effect.sleep(50)
+      yield* areWaiting(1)
       const admission = yield* ledger.admit(askOf(user, other, dollars(0.001)))
       assert.deepInclude(admission, { outputTokens: 100, clamped: false })
       assert.isUndefined(blocked.pollUnsafe(), "the blocked call still waits")
