@@ -257,6 +257,41 @@ layer(ScriptedServer.layer(models, { limits }), {
     })
   )
 
+  it.effect("slows the model down to what its client takes, and loses nothing of it", () =>
+    onStage(async ({ caller, play, server }) => {
+      const piece = says("x".repeat(64 * 1024))
+      const pieces = 400
+      let sent = 0
+      play({
+        [model]: function* () {
+          yield { send: streamHead }
+          for (; sent < pieces; sent++) yield { send: chunk(piece) }
+          for (const last of [finishes(), tells(tokens(10, 5)), done, ""]) yield { send: chunk(last) }
+        }
+      })
+      const asker = await caller(1)
+      const response = await fetch(`${server.url}/api/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${asker.key}` },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }], ...streaming })
+      })
+      let before = -1
+      await until("the model waits", async () => {
+        const waits = sent > 0 && sent === before
+        before = sent
+        return waits ? undefined : `${sent} pieces`
+      })
+      assert.isBelow(sent, pieces, "it was slowed down")
+      const text = await response.text()
+      assert.isTrue(text.startsWith(piece.repeat(pieces)))
+      assert.deepInclude(readStream(text.slice(piece.length * pieces)), {
+        finishReason: "stop",
+        error: undefined
+      })
+      await spends(asker, Number(priceOf(10, 5)) / 1e12)
+    })
+  )
+
   it.effect("that is left before its first word, or a plain one, stops the model and costs nothing", () =>
     onStage(async ({ caller, listen, play }) => {
       play({ [model]: () => [{ silence: true }] })
