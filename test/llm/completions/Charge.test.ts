@@ -148,9 +148,9 @@ describe("what a call is charged", () => {
 describe("what a call holds", () => {
   it("is the most that so many tokens and images cost, whatever of them is cached or thought", () => {
     fc.assert(
-      fc.property(prices, usages, fc.nat(5), (any, used, images) => {
+      fc.property(prices, usages, fc.nat(5), (random, used, images) => {
         // What is read from a cache costs no more than what is not.
-        const list = { ...any, cacheRead: any.prompt }
+        const list = { ...random, cacheRead: random.prompt }
         const model = catalogueModel({ prices: list })
         const { completionTokens, promptTokens } = used
         const held = estimate(model, promptTokens, completionTokens, images)
