@@ -3,7 +3,7 @@ import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
 import { serverUrl } from "./ServerUrl.ts"
-import { startMessage } from "./StartMessage.ts"
+import { modelsOf, startMessage } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
 const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
@@ -25,12 +25,14 @@ export const sayStoresReady = Effect.suspend(() =>
 /** Once the server listens: writes where into admin.json, and shows a person how to begin. */
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { dataDir } = yield* AppConfig
+    const { dataDir, rooms, upstreamUrl } = yield* AppConfig
     const { announce, newAdminKey } = yield* FirstBoot
     const url = yield* serverUrl
     yield* announce(url)
     const elapsedMillis = process.uptime() * 1000
-    const message = startMessage({ version: packageJson.version, url, dataDir, newAdminKey, elapsedMillis })
+    const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
+    const { version } = packageJson
+    const message = startMessage({ version, url, dataDir, newAdminKey, elapsedMillis, models })
     yield* say(message)
   })
 )

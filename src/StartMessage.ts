@@ -9,6 +9,17 @@ export interface Started {
   /** the admin's key at the first boot; undefined later, when it is only in admin.json */
   readonly newAdminKey: string | undefined
   readonly elapsedMillis: number
+  /** where models come from; undefined where the room is not served */
+  readonly models: string | undefined
+}
+
+/** `upstreamUrl` undefined: there is none but the sandbox. */
+export const modelsOf = (upstreamUrl: string | undefined): string => {
+  if (upstreamUrl === undefined)
+    return "made up, by the built-in sandbox; sandbox/free costs nothing (UPSTREAM_URL names a real upstream)"
+  // Without what may stand before the host: a name and a password.
+  const { host, pathname } = new URL(upstreamUrl)
+  return `those of ${host}${pathname}`
 }
 
 /** Commands are for a POSIX shell: single quotes, with what a path may hold escaped. */
@@ -34,7 +45,7 @@ export const commandsOf = ({
 }
 
 export const startMessage = (started: Started): string => {
-  const { dataDir, elapsedMillis, newAdminKey, url, version } = started
+  const { dataDir, elapsedMillis, models, newAdminKey, url, version } = started
   const file = join(dataDir, "admin.json")
   const [create, send, read] = commandsOf(started)
   return [
@@ -46,6 +57,7 @@ export const startMessage = (started: Started): string => {
     `  API docs   ${url}/docs`,
     `  Readiness  ${url}/readyz`,
     `  Metrics    ${url}/metrics`,
+    ...(models === undefined ? [] : [`  Models     ${models}`]),
     newAdminKey === undefined
       ? `  Admin key  in ${file}`
       : `  Admin key  ${newAdminKey}   (shown this once; also in ${file})`,

@@ -129,8 +129,8 @@ class StreamAttempt implements UpstreamListener {
 
   failed(): void {
     if (this.#isOver) return
-    if (this.#first !== undefined && this.#usage !== undefined && this.#produced.finishReason !== undefined)
-      return this.#end("finished")
+    // All was said: what is missing is the usage at most, and that can be counted.
+    if (this.#first !== undefined && this.#produced.finishReason !== undefined) return this.#end("finished")
     this.#fail("The connection to the model broke")
   }
 

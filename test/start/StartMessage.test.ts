@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { commandsOf, startMessage, type Started } from "#src/StartMessage.ts"
+import { commandsOf, modelsOf, startMessage, type Started } from "#src/StartMessage.ts"
 
 const started: Started = {
   version: "1.2.3",
   url: "http://127.0.0.1:8080",
   dataDir: "/srv/it's here",
   newAdminKey: "sk_secret",
+  models: "made up",
   elapsedMillis: 1234
 }
 
@@ -16,6 +17,12 @@ describe("the start message", () => {
     assert.include(first, "http://127.0.0.1:8080/docs")
     assert.include(first, "sk_secret")
     assert.notInclude(startMessage({ ...started, newAdminKey: undefined }), "sk_")
+  })
+
+  it("says where models come from, without a password", () => {
+    assert.include(modelsOf(undefined), "sandbox")
+    assert.strictEqual(modelsOf("https://me:secret@router.example/api/v1"), "those of router.example/api/v1")
+    assert.notInclude(startMessage({ ...started, models: undefined }), "Models")
   })
 
   it("prints commands that survive any path and hold no key", () => {
