@@ -12,8 +12,11 @@ import { settle } from "./Settling.ts"
 import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
 
 /** What is wrong with a completion that came whole. */
-export const emptyAnswer = (json: JsonRecord): string | undefined =>
-  chunkOf(json).hasContent ? undefined : "The model's answer was empty"
+const problemOf = (json: JsonRecord): string | undefined => {
+  const { error, hasContent } = chunkOf(json)
+  // Some say that they failed only by the reason of the end.
+  return error?.message ?? (hasContent ? undefined : "The model's answer was empty")
+}
 
 /** Asks one model for an answer in one piece. */
 export const askPlain = (
@@ -23,7 +26,7 @@ export const askPlain = (
 ): Effect.Effect<Tried<JsonRecord>> => {
   tally.attempts++
   return Effect.map(
-    plainAttempt({ upstream, path: "/chat/completions", body, client, limits, problemOf: emptyAnswer }),
+    plainAttempt({ upstream, path: "/chat/completions", body, client, limits, problemOf }),
     (outcome) =>
       outcome._tag === "Answered" ? { _tag: "Done", value: outcome.json, health: "succeeded" } : outcome
   )

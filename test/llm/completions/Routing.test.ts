@@ -124,6 +124,18 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
       })
     )
 
+    it.effect("takes a whole answer that ends with an error for none", () =>
+      onStage(async ({ caller, play }) => {
+        play({ [one]: answersWith("half an answer", { finish: "error", usage: tokens(10, 5) }), [two]: good })
+        const asker = await caller(1)
+        const answer = await asker.say(await asker.collect([one, two]), "hi")
+        assert.deepStrictEqual([answer.text, answer.finishReason], ["hello", "stop"], answer.raw)
+        assert.deepInclude(answer.router, { attempts: 2, resolved: two })
+        assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
+        await spends(asker, answer.router?.charged_usd ?? 0)
+      })
+    )
+
     it.effect("does not try another one once something was shown", () =>
       onStage(async ({ caller, listen, play }) => {
         play({ [one]: breaksOff("half"), [two]: good })
@@ -294,6 +306,24 @@ layer(ScriptedServer.layer(models, { limits: { ratePerMinute: 120, rateBurst: 60
         const { errorCount, requestsToday } = apiStats
         return requestsToday >= 4 && errorCount === 2 ? undefined : JSON.stringify(apiStats)
       })
+    })
+  )
+})
+
+layer(ScriptedServer.layer(models, { rateLimitMode: "block" }), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("a rate limit that is configured to block", (it) => {
+  it.effect("answers completions 403 with Retry-After", () =>
+    onStage(async ({ caller, play, server }) => {
+      play({ [one]: good })
+      const asker = await caller(1)
+      const key = await asker.makeKey({ kind: "router", rate_limit_per_minute: 1 })
+      const say = () => chat(server, key, { model: one, messages: [{ role: "user", content: "hi" }] })
+      await until("the rate is reached", async () => ((await say()).status === 200 ? "not yet" : undefined))
+      const blocked = await say()
+      assertFault(blocked, 403, "permission_error", null)
+      assert.match(blocked.headers.get("retry-after") ?? "", /^[1-9]\d*$/)
     })
   )
 })
