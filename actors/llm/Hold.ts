@@ -15,7 +15,7 @@ interface Part {
 export interface Drawn {
   readonly limit: string
   readonly windowStart: number
-  readonly amount: bigint
+  amount: bigint
 }
 
 export interface Settled {
@@ -30,6 +30,13 @@ export interface Choice {
   readonly limits: ReadonlyArray<string>
   /** with so many output tokens; rises with them */
   readonly amountOf: (outputTokens: number) => bigint
+}
+
+/** One draw of each limit and window, also where the hold was extended in another life of the actor. */
+const draw = (draws: Array<Drawn>, { limit, windowStart }: LeaseRow, amount: bigint): void => {
+  const drawn = draws.find((one) => one.limit === limit && one.windowStart === windowStart)
+  if (drawn === undefined) draws.push({ limit, windowStart, amount })
+  else drawn.amount += amount
 }
 
 export class Hold {
@@ -69,14 +76,14 @@ export class Hold {
   settle(actual: bigint): Settled {
     if (this.isEnded) return { draws: [], drawn: 0n }
     this.isEnded = true
-    const draws = new Map<LeaseRow, bigint>()
+    const draws: Array<Drawn> = []
     let rest = actual
     for (const { amount, rows } of this.parts) {
       const used = rest < amount ? rest : amount
       rest -= used
       for (const row of rows) {
         row.unhold(amount, used)
-        draws.set(row, (draws.get(row) ?? 0n) + used)
+        if (used > 0n) draw(draws, row, used)
       }
     }
     const rows = this.parts.at(-1)?.rows ?? []
@@ -85,16 +92,11 @@ export class Hold {
       rest -= extra
       for (const row of rows) {
         row.spend(extra)
-        draws.set(row, (draws.get(row) ?? 0n) + extra)
+        if (extra > 0n) draw(draws, row, extra)
       }
     }
     this.onEnd(this)
-    return {
-      draws: Array.from(draws, ([{ limit, windowStart }, amount]) => ({ limit, windowStart, amount })).filter(
-        ({ amount }) => amount > 0n
-      ),
-      drawn: actual - rest
-    }
+    return { draws, drawn: actual - rest }
   }
 
   release(): void {

@@ -41,7 +41,8 @@ const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch
     const [missing] = yield* book(sql, owner, batch.to, all)
     if (missing === undefined) return
     // One at a time: what is cut for one limit may have been missing of another one as well.
-    cutDown(all, missing)
+    const uncut = cutDown(all, missing)
+    if (uncut > 0n) return yield* Effect.die(new Error(`${uncut} of ${missing.limit} is drawn by no call`))
   }
 })
 

@@ -34,12 +34,18 @@ export interface Missing {
 
 const isMoney = (limit: string): boolean => !limit.startsWith("allowance:")
 
-/** Cuts the youngest bookings down by what is missing: of money, the platform loses it. */
-export const cutDown = (bookings: ReadonlyArray<Booking>, { amount, limit, windowStart }: Missing): void => {
+/**
+ * Cuts the youngest bookings down by what is missing: of money, the platform loses it. Answers what no booking draws, and
+ * so could not be cut.
+ */
+export const cutDown = (
+  bookings: ReadonlyArray<Booking>,
+  { amount, limit, windowStart }: Missing
+): bigint => {
   let missing = amount
   for (const booking of bookings.toReversed()) {
     const draw = booking.draws.find(
-      (draw) => draw.leased && draw.limit === limit && draw.windowStart === windowStart
+      (one) => one.leased && one.limit === limit && one.windowStart === windowStart
     )
     if (draw === undefined || missing === 0n) continue
     const cut = draw.amount < missing ? draw.amount : missing
@@ -52,6 +58,7 @@ export const cutDown = (bookings: ReadonlyArray<Booking>, { amount, limit, windo
       draw.amount -= cut
     }
   }
+  return missing
 }
 
 /** Entries and draws by column, as `ledger_settle` takes them. */

@@ -136,6 +136,8 @@ class Simulation {
     const covered = this.affordable(ask, allowances, true)
     const paid = this.affordable(ask, money, false)
     const isQuiet = !this.model.hasHolds([...allowances, ...money])
+    // What is drawn and not booked yet looks like a hold to the other side.
+    if (isQuiet) yield* Effect.forEach(this.sides, (each) => each.side().ledger.flush)
     const { ledger } = by.side()
     const now = ledger.admitNow(ask)
     const result = now === undefined ? yield* Effect.result(ledger.admit(ask)) : Result.succeed(now)
