@@ -8,7 +8,7 @@ import { LedgerCheck } from "#src/llm/LedgerCheck.ts"
 import * as LedgerSink from "#src/llm/LedgerSink.ts"
 import { eventually } from "#test/infra/Eventually.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
-import { askOf, dollars, limitOf, makeKey, makeUser, recordOf, topUp } from "./LedgerProbe.ts"
+import { askOf, dollars, limitOf, makeKey, makeUser, recordOf, subscribe, topUp } from "./LedgerProbe.ts"
 import { type Side, side, sideIn, temporaryDirectory } from "./Sides.ts"
 
 const stores = LedgerCheck.layer.pipe(
@@ -229,6 +229,32 @@ layer(stores, live)("leases", (it) => {
         assert.deepInclude(yield* limitOf(`key:${key}`), { settled: String(dollars(0.13)) })
         yield* isVerified
       }).pipe(Effect.scoped)
+  )
+
+  it.effect("that were given up and leased anew for the same call are drawn from once a window", () =>
+    Effect.gen(function* () {
+      const [late, alive] = [yield* side, yield* side]
+      const { ask, key, user } = yield* someone(1)
+      const subscription = yield* subscribe(user)
+      yield* late.refresh
+      const admission = yield* late.ledger.admit(ask)
+      yield* sweptBy(alive, late.store.owner)
+      yield* late.store.heartbeat
+      assert.strictEqual(yield* Effect.promise(() => admission.extend(150)), 150)
+      const settlement = admission.settle({ cost: 1n, tokens: 160 })
+      assert.deepStrictEqual(
+        settlement.draws.map(({ amount, limit }) => [limit.split(":")[2], amount]),
+        [
+          ["day", "160"],
+          ["hour", "160"],
+          ["week", "160"]
+        ]
+      )
+      late.calls.append(recordOf(user, key, settlement))
+      yield* late.ledger.flush
+      assert.deepInclude(yield* limitOf(`allowance:${subscription}:week`), { settled: "160" })
+      yield* isVerified
+    }).pipe(Effect.scoped)
   )
 })
 
