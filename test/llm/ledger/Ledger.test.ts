@@ -172,7 +172,7 @@ layer(stores, live)("holds of other calls", (it) => {
     })
   )
 
-  it.effect("that outlast the wait are 402 for now: busy", () =>
+  it.effect("that outlast the wait are refused as busy: it may be tried again", () =>
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const { key, user } = yield* someone(0.1)
