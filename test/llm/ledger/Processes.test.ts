@@ -66,53 +66,56 @@ layer(stores, live)("two processes on one Postgres", (it) => {
 })
 
 layer(stores, live)("a process killed with SIGKILL", (it) => {
-  it.effect("loses no settled charge and books none twice, and its holds and leases come back", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const { databaseUrl } = yield* TestStores
-      const userId = yield* makeUser
-      const keyId = yield* makeKey(userId, 100_000)
-      const balance = dollars(100_000)
-      yield* topUp(userId, balance)
-      const dataDir = yield* temporaryDirectory
-      const settled = new Map<string, bigint>()
-      for (let kill = 1; kill <= kills; kill++) {
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const process = yield* startLedgerProcess({
-              databaseUrl,
-              dataDir,
-              userId,
-              keyId,
-              perToken: String(dollars(0.001)),
-              calls: 0,
-              atOnce: 50,
-              lastsMillis: 20,
-              seed: seed + kill
+  it.effect(
+    "loses no settled charge and books none twice, and its holds and leases come back",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { databaseUrl } = yield* TestStores
+        const userId = yield* makeUser
+        const keyId = yield* makeKey(userId, 100_000)
+        const balance = dollars(100_000)
+        yield* topUp(userId, balance)
+        const dataDir = yield* temporaryDirectory
+        const settled = new Map<string, bigint>()
+        for (let kill = 1; kill <= kills; kill++) {
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const process = yield* startLedgerProcess({
+                databaseUrl,
+                dataDir,
+                userId,
+                keyId,
+                perToken: String(dollars(0.001)),
+                calls: 0,
+                atOnce: 50,
+                lastsMillis: 20,
+                seed: seed + kill
+              })
+              yield* Effect.promise(() => process.ready)
+              process.go()
+              yield* Effect.promise(() => process.until(20 + kill * 150))
+              yield* Effect.promise(process.kill)
+              for (const [id, charge] of process.charges) settled.set(id, charge)
             })
-            yield* Effect.promise(() => process.ready)
-            process.go()
-            yield* Effect.promise(() => process.until(20 + kill * 150))
-            yield* Effect.promise(process.kill)
-            for (const [id, charge] of process.charges) settled.set(id, charge)
-          })
-        )
-      }
-      const before = yield* limitOf(`credits:${userId}`)
-      assert.notStrictEqual(before?.leased, "0", "the killed process held something")
-      // The next process to use the directory settles what is left in the log, and gives back the rest.
-      yield* Effect.scoped(sideIn(dataDir))
-      const entries = yield* sql<{ id: string; amount: string }>`SELECT request_id AS id, amount::text
+          )
+        }
+        const before = yield* limitOf(`credits:${userId}`)
+        assert.notStrictEqual(before?.leased, "0", "the killed process held something")
+        // The next process to use the directory settles what is left in the log, and gives back the rest.
+        yield* Effect.scoped(sideIn(dataDir))
+        const entries = yield* sql<{ id: string; amount: string }>`SELECT request_id AS id, amount::text
         FROM entries WHERE user_id = ${userId} AND kind = 'charge'`
-      const booked = new Map(entries.map(({ amount, id }) => [id, BigInt(amount)]))
-      assert.strictEqual(booked.size, entries.length)
-      const wrong = Array.from(settled).filter(([id, charge]) => charge > 0n && booked.get(id) !== charge)
-      assert.deepStrictEqual(wrong, [], `SIMULATION_SEED=${seed}`)
-      const sum = String(totalOf(booked.values()))
-      for (const limit of [`credits:${userId}`, `key:${keyId}`]) {
-        assert.deepInclude(yield* limitOf(limit), { settled: sum, leased: "0" })
-      }
-      yield* isVerified
-    }).pipe(Effect.scoped)
+        const booked = new Map(entries.map(({ amount, id }) => [id, BigInt(amount)]))
+        assert.strictEqual(booked.size, entries.length)
+        const wrong = Array.from(settled).filter(([id, charge]) => charge > 0n && booked.get(id) !== charge)
+        assert.deepStrictEqual(wrong, [], `SIMULATION_SEED=${seed}`)
+        const sum = String(totalOf(booked.values()))
+        for (const limit of [`credits:${userId}`, `key:${keyId}`]) {
+          assert.deepInclude(yield* limitOf(limit), { settled: sum, leased: "0" })
+        }
+        yield* isVerified
+      }).pipe(Effect.scoped),
+    600_000
   )
 })
