@@ -13,8 +13,15 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("signal
   it.effect("makes, lists, changes and deletes collections", () =>
     Effect.gen(function* () {
       const made = yield* run(
-        ...["collections", "create", "My set", "--model", "acme/large", "--model", "borealis/talk"],
-        ...["--no-auto-route", "--json"]
+        "collections",
+        "create",
+        "My set",
+        "--model",
+        "acme/large",
+        "--model",
+        "borealis/talk",
+        "--no-auto-route",
+        "--json"
       )
       assert.strictEqual(made.code, 0, made.err)
       const { id, ...fields } = JSON.parse(made.out)
@@ -27,7 +34,14 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("signal
       assert.match(listed.out, /^ID +MODEL +NAME +AUTO_ROUTE +MODELS$/m)
       assert.match(listed.out, /collection\/my-set +My set +false +acme\/large borealis\/talk$/m)
       const changed = yield* run(
-        ...["collections", "update", id, "--slug", "mine", "--auto-route", "--model", "acme/free:free"]
+        "collections",
+        "update",
+        id,
+        "--slug",
+        "mine",
+        "--auto-route",
+        "--model",
+        "acme/free:free"
       )
       assert.match(changed.out, /collection\/mine +My set +true +acme\/free:free$/m)
       const refused = yield* run("collections", "create", "Other", "--model", "acme/none")

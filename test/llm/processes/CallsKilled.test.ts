@@ -30,9 +30,9 @@ describe("kill -9 amid calls", () => {
 
   /** Calls, plain and streamed, until told to stop; what every whole answer said that it was charged, by its id. */
   const startCalls = (charged: Map<string, bigint>) => {
-    let isStopped = false
+    const stopping = new AbortController()
     const loop = async (): Promise<void> => {
-      for (let at = 0; !isStopped; at++) {
+      for (let at = 0; !stopping.signal.aborted; at++) {
         try {
           const answer = await caller.say("sandbox/echo", `Call ${at} of many`, { stream: at % 2 === 0 })
           const id = answer.headers.get("x-request-id") ?? ""
@@ -40,7 +40,7 @@ describe("kill -9 amid calls", () => {
             charged.set(id, picoOfNumber(answer.router.charged_usd) ?? 0n)
         } catch (error) {
           // The server was killed: whatever this call was told is not a whole answer.
-          if (isStopped) return
+          if (stopping.signal.aborted) return
           if (!(error instanceof Error)) throw error
           await sleep(5)
         }
@@ -48,7 +48,7 @@ describe("kill -9 amid calls", () => {
     }
     const loops = Array.from({ length: connections }, loop)
     return async () => {
-      isStopped = true
+      stopping.abort()
       await Promise.all(loops)
     }
   }
