@@ -4,7 +4,7 @@ import { RequestFault } from "./RequestFault.ts"
 
 /** Embeddings as they were asked. Source: OpenAI, Embeddings; decisions, LLM. */
 export interface EmbeddingsRequest {
-  /** the body; what is not looked at here is passed through */
+  /** for the upstream: what is not looked at here is passed through, but a list of further models, which no key was asked for */
   readonly body: JsonRecord
   readonly model: string
   /** characters of the texts, or token ids */
@@ -28,7 +28,8 @@ export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | Reques
   if (encoding !== undefined && encoding !== "float" && encoding !== "base64")
     return new RequestFault("encoding_format", "expected float or base64")
   const text = texts.join("\n")
-  return { body: json, model, textLength: text.length, text }
+  const { models: _, ...body } = json
+  return { body, model, textLength: text.length, text }
 }
 
 const textsOf = (input: unknown): ReadonlyArray<string> | undefined => {

@@ -1,0 +1,9 @@
+import { assert, it } from "@effect/vitest"
+import { readEmbeddingsRequest } from "#src/llm/EmbeddingsRequest.ts"
+import { RequestFault } from "#src/llm/RequestFault.ts"
+
+it("passes embeddings on without a list of further models: the key may not be allowed to use them", () => {
+  const sound = { model: "acme/embed", input: "hello", user: "u" }
+  const request = readEmbeddingsRequest({ ...sound, models: ["acme/secret"] })
+  assert.deepStrictEqual(request instanceof RequestFault ? request : request.body, sound)
+})
