@@ -69,7 +69,7 @@ export class RecordedReply implements HotReply {
     return {
       status: this.#status,
       contentType: contentType ?? "application/json",
-      body: this.#isStream && this.#length > keptLengthMax ? null : this.#pieces.join("")
+      body: this.#length > keptLengthMax ? null : this.#pieces.join("")
     }
   }
 
