@@ -72,17 +72,22 @@ const recorded = (
   claim: string,
   make: Handled
 ): Handled =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     const reply = new RecordedReply(exchange.reply)
     exchange.reply = reply
-    const fault = yield* make
-    const { answer } = reply
-    const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
-    yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
-    reply.flush()
-    exchange.reply = reply.original
-    return fault
-  }).pipe(Effect.onError(() => told(answers.release(claim, call))))
+    return Effect.gen(function* () {
+      const fault = yield* make
+      const { answer } = reply
+      const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
+      yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
+      reply.flush()
+      return fault
+    }).pipe(
+      Effect.onError(() => told(answers.release(claim, call))),
+      // What follows is sent at once: faults as well, this server's own among them.
+      Effect.ensuring(Effect.sync(() => void (exchange.reply = reply.original)))
+    )
+  })
 
 /** The caller gets the answer all the same: at worst a repetition is told to wait for an hour. */
 const told = (write: Effect.Effect<void, SqlError>): Effect.Effect<void> =>
