@@ -113,6 +113,8 @@ export const limits = {
   keepAliveMillis: 15_000,
   /** completions and embeddings under way at once; above it 503 */
   callsInFlight: 10_000,
+  /** bodies of the calls under way together; each takes about five times its length while its call lasts. Above it 503 */
+  callBodiesBytes: 256 * 1024 * 1024,
   /** when the server ends, calls whose clients were sent away have so long to be settled */
   callsEndMillis: 5_000,
   /** output tokens that a stream without `max_tokens` holds at first, and that its hold is extended by */

@@ -4,6 +4,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { HeldBytes } from "#src/infra/uws/HeldBytes.ts"
 import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
 import { CallAnswers } from "./CallAnswers.ts"
 import { CallExchange } from "./CallExchange.ts"
@@ -28,6 +29,9 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
   ["X-Accel-Buffering", "no"]
 ]
 
+const noBody = new Uint8Array(0)
+const tooMuch = CallFault.overloaded("The calls under way are too large together; try again")
+
 /** What an endpoint does with a body that is JSON. */
 type Handle = (exchange: CallExchange, key: Principal, body: unknown) => Handled
 
@@ -37,6 +41,7 @@ export const completionRoutes = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const enter = yield* entering
   const run = Effect.runForkWith(yield* Effect.context<never>())
+  const bodies = new HeldBytes(limits.callBodiesBytes)
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
@@ -46,10 +51,13 @@ export const completionRoutes = Effect.gen(function* () {
     cors: "configured",
     errors: "nested",
     handle: (request, body, reply) => {
+      const bytes = body.length
+      if (!bodies.take(bytes)) return new CallExchange(request, noBody, reply).fail(tooMuch)
       const exchange = new CallExchange(request, body, reply)
       const once = (key: Principal, json: unknown) =>
         onceOnly(answers, exchange, key.keyId, path, handle(exchange, key, json))
-      run(answering(exchange, enter(exchange, once)))
+      const leave = Effect.sync(() => bodies.release(bytes))
+      run(Effect.ensuring(answering(exchange, enter(exchange, once)), leave))
     }
   })
 
