@@ -3,6 +3,8 @@ import { requestIdOf } from "#src/infra/http/RequestId.ts"
 import type { HotReply, HotRequest } from "#src/infra/uws/HotRoute.ts"
 import * as CallFault from "./CallFault.ts"
 import { Client } from "./Client.ts"
+import type { ClientStream } from "./ClientStream.ts"
+import { errorChunk } from "./StreamAnswer.ts"
 
 type Header = readonly [name: string, value: string]
 
@@ -20,6 +22,8 @@ export class CallExchange {
   readonly client: Client
   /** where the answer goes; recorded where it is to be kept */
   reply: HotReply
+  /** the answer, where it is given in pieces */
+  stream: ClientStream | undefined
   /** the answer ended with an error, and does not count */
   isSpoilt = false
   /** on every answer */
@@ -51,6 +55,10 @@ export class CallExchange {
   }
 
   fail(fault: CallFault.CallFault): void {
+    // A stream that nobody else ends: its client would wait for ever.
+    if (this.stream?.isOpen === true) {
+      return this.stream.end(`${errorChunk({ id: this.callId }, fault)}data: [DONE]\n\n`)
+    }
     const { retryAfterSeconds, shouldRetry, status } = fault
     const more: Array<Header> = []
     if (retryAfterSeconds !== undefined) more.push(["Retry-After", String(retryAfterSeconds)])

@@ -77,7 +77,9 @@ const completing =
       json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
       stream: (onDrain) => {
         const headers = [...eventStream, ...exchange.headers]
-        return new ClientStream(exchange.reply, headers, limits, onDrain, () => exchange.onStatus(200))
+        const opened = () => exchange.onStatus(200)
+        exchange.stream = new ClientStream(exchange.reply, headers, limits, onDrain, opened)
+        return exchange.stream
       },
       brokeOff: () => {
         exchange.isSpoilt = true

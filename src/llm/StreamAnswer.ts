@@ -151,7 +151,7 @@ const chunk = (
 const usageChunk = (streamed: Streamed, tally: CallTally): string =>
   chunk(streamed.first, [], { usage: usageObject(tally, streamed.usage) })
 
-const errorChunk = (head: ChunkHead, fault: CallFault.CallFault): string =>
+export const errorChunk = (head: ChunkHead, fault: CallFault.CallFault): string =>
   chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], CallFault.envelopeOf(fault))
 
 /** With a choice that says nothing, because clients read the first choice of every chunk. */
