@@ -24,9 +24,10 @@ export const promptTokensOf = (request: ChatRequest, images: number): number => 
 
 /** A text that no model of these can hold is not sent to any. */
 export const tooLong = (request: ChatRequest, { primary }: Target): RequestFault | undefined => {
-  const context = Math.max(...primary.map(({ contextLength }) => contextLength))
+  const contexts = primary.map(({ contextLength }) => contextLength || Infinity)
+  const context = Math.max(...contexts)
   const least = Math.floor(request.textLength / charactersPerTokenMax)
-  return context > 0 && least > context
+  return least > context
     ? new RequestFault(
         "messages",
         `at least ${least} tokens, and the context is ${context} tokens long`,
