@@ -28,6 +28,16 @@ export const readMessages = (value: unknown): MessageFigures | RequestFault => {
   return { imageCount, textLength }
 }
 
+/** What else of a message the model reads: its calls of tools, and thoughts that clients send back. */
+const besideContent = ["tool_calls", "function_call", "reasoning", "reasoning_content", "reasoning_details"]
+
+/** Characters of fields that a model reads as text, whatever their shape. */
+export const lengthOf = (values: ReadonlyArray<unknown>): number =>
+  values.reduce<number>((sum, value) => {
+    if (value === undefined || value === null) return sum
+    return sum + (typeof value === "string" ? value : JSON.stringify(value)).length
+  }, 0)
+
 const readMessage = (message: unknown, at: string): MessageFigures | RequestFault => {
   if (!isJsonRecord(message)) return new RequestFault(at, "expected an object")
   const { role, content, tool_calls: calls } = message
@@ -35,16 +45,16 @@ const readMessage = (message: unknown, at: string): MessageFigures | RequestFaul
     return new RequestFault(`${at}.role`, `expected one of ${roles.join(", ")}`)
   if (calls !== undefined && calls !== null && !Array.isArray(calls))
     return new RequestFault(`${at}.tool_calls`, "expected a list")
-  const callsLength = Array.isArray(calls) ? JSON.stringify(calls).length : 0
-  if (typeof content === "string") return { imageCount: 0, textLength: content.length + callsLength }
+  const besides = lengthOf(besideContent.map((name) => message[name]))
+  if (typeof content === "string") return { imageCount: 0, textLength: content.length + besides }
   if (Array.isArray(content)) {
     const figures = readParts(content, `${at}.content`)
     return figures instanceof RequestFault
       ? figures
-      : { ...figures, textLength: figures.textLength + callsLength }
+      : { ...figures, textLength: figures.textLength + besides }
   }
   if (role === "assistant" && (content === undefined || content === null))
-    return { imageCount: 0, textLength: callsLength }
+    return { imageCount: 0, textLength: besides }
   return new RequestFault(`${at}.content`, "expected a text or a list of parts")
 }
 

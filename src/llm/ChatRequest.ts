@@ -1,5 +1,5 @@
 import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
-import { readMessages } from "./ChatMessages.ts"
+import { lengthOf, readMessages } from "./ChatMessages.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** A completion as it was asked, once it is clear that it makes sense. Source: spec 1, POST /chat/completions body. */
@@ -15,7 +15,7 @@ export interface ChatRequest {
   readonly includeUsage: boolean
   readonly hasTools: boolean
   readonly imageCount: number
-  /** characters of all text in the messages and tools */
+  /** characters of all text in the messages, and of the tools and forms that the model is told */
   readonly textLength: number
   /** undefined: as much as the model likes */
   readonly maxTokens: number | undefined
@@ -50,7 +50,7 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
     includeUsage: isJsonRecord(options) && options["include_usage"] === true,
     hasTools: Array.isArray(tools) && tools.length > 0,
     imageCount: messages.imageCount,
-    textLength: messages.textLength + (Array.isArray(tools) ? JSON.stringify(tools).length : 0),
+    textLength: messages.textLength + lengthOf([tools, json["functions"], json["response_format"]]),
     maxTokens: maxTokensOf(json),
     choices: numberOf(json["n"]) ?? 1
   }
