@@ -87,12 +87,14 @@ export class Upstream extends Context.Service<
 class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   readonly #listener: UpstreamListener
   #controller: Dispatcher.DispatchController | undefined
+  #isDispatched = false
   #isOver = false
   #isPaused = false
 
   constructor(pool: Pool, options: Dispatcher.DispatchOptions, listener: UpstreamListener) {
     this.#listener = listener
     pool.dispatch(options, this)
+    this.#isDispatched = true
   }
 
   abort(): void {
@@ -139,8 +141,10 @@ class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     this.#listener.ended()
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#isOver) return
+    // A pool that is closed refuses at once, when nobody knows this call yet.
+    if (!this.#isDispatched) return queueMicrotask(() => this.onResponseError(controller, error))
     this.#isOver = true
     this.#listener.failed(new UpstreamUnreachable({ problem: problemOf(error) }))
   }
