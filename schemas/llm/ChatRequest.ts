@@ -3,7 +3,7 @@ import { openStruct } from "../core/OpenStruct.ts"
 import { integer } from "../core/Text.ts"
 
 /**
- * The body of a completion, as the document describes it. The hot route reads it by hand (src/llm/ChatRequest.ts); a
+ * The body of a completion, as the document describes it. The hot route reads it by hand (src/llm/requests/ChatRequest.ts); a
  * property test holds the two to each other. Source: spec 1, POST /chat/completions body; OpenAI, Chat Completions.
  */
 

@@ -29,7 +29,7 @@ const errors = [
 
 /**
  * Calls of models, as the document describes them. These endpoints are served beside the Effect pipeline, by
- * src/llm/CompletionRoutes.ts with hand-written decoders; a property test holds them to these schemas.
+ * src/llm/calls/CompletionRoutes.ts with hand-written decoders; a property test holds them to these schemas.
  * Source: spec 1, POST /chat/completions; decisions, LLM.
  */
 export class CompletionsApi extends HttpApiGroup.make("completions")

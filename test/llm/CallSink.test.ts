@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { CallSink } from "#src/llm/CallSink.ts"
+import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { TestStores } from "#test/stores/TestStores.ts"

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs"
 import { Effect } from "effect"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
-import * as CallLog from "#src/llm/CallLog.ts"
+import * as CallLog from "#src/llm/usage/CallLog.ts"
 import { callRecord } from "./Calls.ts"
 
 /** A process that ends calls, says which, and kills itself in the same turn. */

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { HotReply } from "#src/infra/uws/HotRoute.ts"
-import { type CallAnswers, type KeptAnswer, keptLengthMax } from "#src/llm/CallAnswers.ts"
-import { CallExchange } from "#src/llm/CallExchange.ts"
-import { internalError } from "#src/llm/CallFault.ts"
-import { onceOnly } from "#src/llm/OnceOnly.ts"
+import { type CallAnswers, type KeptAnswer, keptLengthMax } from "#src/llm/calls/CallAnswers.ts"
+import { CallExchange } from "#src/llm/calls/CallExchange.ts"
+import { internalError } from "#src/llm/calls/CallFault.ts"
+import { onceOnly } from "#src/llm/calls/OnceOnly.ts"
 
 /** A request with an Idempotency-Key, and what its client is sent. */
 const exchanged = () => {

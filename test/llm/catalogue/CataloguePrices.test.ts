@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import * as Decimal from "#schemas/llm/Decimal.ts"
-import type { CatalogueModel } from "#src/llm/CatalogueModel.ts"
-import { markupFactorOf, offeredModel, pricesAt } from "#src/llm/CataloguePrices.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { markupFactorOf, offeredModel, pricesAt } from "#src/llm/catalogue/CataloguePrices.ts"
 import { readUpstreamList } from "#streams/llm/UpstreamList.ts"
 import { listOf, trappedList, upstreamModel } from "./UpstreamModels.ts"
 

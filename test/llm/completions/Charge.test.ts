@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Decimal } from "#schemas/llm/Decimal.ts"
-import type { ModelPrices } from "#src/llm/CatalogueModel.ts"
-import { chargeOf, estimate } from "#src/llm/Charge.ts"
+import type { ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
+import { chargeOf, estimate } from "#src/llm/calls/Charge.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import { catalogueModel } from "./Models.ts"
 

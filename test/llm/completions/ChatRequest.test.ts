@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ChatRequest, readChatRequest } from "#src/llm/ChatRequest.ts"
-import { imageProblem } from "#src/llm/ImageUrl.ts"
-import { RequestFault } from "#src/llm/RequestFault.ts"
+import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import { imageProblem } from "#src/llm/requests/ImageUrl.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 const messages = [{ role: "user", content: "hello" }]
 const sound = { model: "acme/model", messages }

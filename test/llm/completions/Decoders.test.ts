@@ -5,9 +5,9 @@ import { OpenApi } from "effect/http-api"
 import { ChatRequest } from "#schemas/llm/ChatRequest.ts"
 import { EmbeddingsRequest } from "#schemas/llm/Embeddings.ts"
 import { PublishedApi } from "#schemas/Api.ts"
-import { readChatRequest } from "#src/llm/ChatRequest.ts"
-import { readEmbeddingsRequest } from "#src/llm/EmbeddingsRequest.ts"
-import { RequestFault } from "#src/llm/RequestFault.ts"
+import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import { readEmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 import { type Definitions, type JsonSchema, spoiled, valuesOf } from "#test/contract/Generated.ts"
 
 /** What the published schema says of an input, and what the hot route makes of it. */

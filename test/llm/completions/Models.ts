@@ -1,5 +1,5 @@
 import { zero } from "#schemas/llm/Decimal.ts"
-import type { CatalogueModel } from "#src/llm/CatalogueModel.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 
 /** A model that costs nothing, but for what the test says of it. */
 export const catalogueModel = (fields: Partial<CatalogueModel> = {}): CatalogueModel => ({

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Produced } from "#src/llm/Produced.ts"
+import { Produced } from "#src/llm/calls/Produced.ts"
 import { event, finishes, recordedText, recordedEvents, says } from "../upstream/Recordings.ts"
 
 const producedOf = (frames: ReadonlyArray<string>, keptMax = 1_000_000): Produced => {

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { CatalogueModel } from "#src/llm/CatalogueModel.ts"
-import type { ChatRequest } from "#src/llm/ChatRequest.ts"
-import type { CollectionRow } from "#src/llm/CollectionDirectory.ts"
-import { resolve } from "#src/llm/Target.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import type { CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
+import { resolve } from "#src/llm/calls/Target.ts"
 import { catalogueModel } from "./Models.ts"
 
 const models: ReadonlyArray<CatalogueModel> = [

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ChatRequest, readChatRequest } from "#src/llm/ChatRequest.ts"
-import { RequestFault } from "#src/llm/RequestFault.ts"
-import { type BodyOptions, bodyFor, visionBody, withDescription } from "#src/llm/UpstreamBody.ts"
+import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { type BodyOptions, bodyFor, visionBody, withDescription } from "#src/llm/requests/UpstreamBody.ts"
 
 const sound = { model: "collection/mine", messages: [{ role: "user", content: "hello" }] }
 

@@ -1,9 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { CallLog } from "#src/llm/CallLog.ts"
-import { Ledger } from "#src/llm/Ledger.ts"
-import { LedgerCheck } from "#src/llm/LedgerCheck.ts"
+import { CallLog } from "#src/llm/usage/CallLog.ts"
+import { Ledger } from "#src/llm/ledger/Ledger.ts"
+import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import {
   askOf,

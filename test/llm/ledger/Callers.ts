@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Admission, type AdmissionAsk, type AdmissionRefused } from "#src/llm/Admission.ts"
+import { type Admission, type AdmissionAsk, type AdmissionRefused } from "#src/llm/ledger/Admission.ts"
 import { recordOf } from "./LedgerProbe.ts"
 import type { Side } from "./Sides.ts"
 

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { LedgerCheck } from "#src/llm/LedgerCheck.ts"
+import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { dollars, limitOf, makeKey, makeUser, topUp } from "./LedgerProbe.ts"
 import { startLedgerProcess } from "./LedgerProcesses.ts"

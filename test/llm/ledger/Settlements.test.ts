@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Booking, bookingOf, columnsOf, cutDown } from "#src/llm/Settlements.ts"
+import { type Booking, bookingOf, columnsOf, cutDown } from "#src/llm/ledger/Settlements.ts"
 import { recordOf } from "./LedgerProbe.ts"
 
 const booking = (charge: bigint, isCapped: boolean): Booking =>

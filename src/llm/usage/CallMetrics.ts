@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { CallDrain } from "./CallDrain.ts"
 import { CallLog } from "./CallLog.ts"
-import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { CallsUnderWay } from "#src/llm/calls/CallsUnderWay.ts"
 
 /** What `/metrics` says of calls under way, and of the way of finished ones: the log and its drain. */
 export const layer = Layer.effectDiscard(

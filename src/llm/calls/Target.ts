@@ -1,10 +1,14 @@
 import type { Principal } from "#schemas/core/Authorization.ts"
 import * as CallFault from "./CallFault.ts"
-import type { Catalogue } from "./Catalogue.ts"
-import type { CatalogueModel } from "./CatalogueModel.ts"
-import type { ChatRequest } from "./ChatRequest.ts"
-import { type CollectionDirectory, type CollectionRow, slugKey } from "./CollectionDirectory.ts"
-import { RequestFault } from "./RequestFault.ts"
+import type { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import {
+  type CollectionDirectory,
+  type CollectionRow,
+  slugKey
+} from "#src/llm/catalogue/CollectionDirectory.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 /** Who may answer a request, in the order in which they are asked. */
 export interface Target {

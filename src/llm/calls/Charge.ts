@@ -1,8 +1,8 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { type PicoUsd, picoOf } from "#schemas/llm/Money.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
-import type { CatalogueModel, ModelPrices } from "./CatalogueModel.ts"
-import { pricesAt } from "./CataloguePrices.ts"
+import type { CatalogueModel, ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
+import { pricesAt } from "#src/llm/catalogue/CataloguePrices.ts"
 
 const times = (price: Decimal.Decimal, count: number): Decimal.Decimal =>
   Decimal.multiply(price, { units: BigInt(count), scale: 0 })

@@ -1,4 +1,4 @@
-import type { Admission } from "./Admission.ts"
+import type { Admission } from "#src/llm/ledger/Admission.ts"
 
 /**
  * Keeps the hold of a stream ahead of what it has produced, where its length is not known beforehand. A stream whose

@@ -11,7 +11,7 @@ import {
 } from "#actors/llm/LimitGrants.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import { CallLog } from "./CallLog.ts"
+import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { LeaseBook } from "./LeaseBook.ts"
 
 /** This process's leases in Postgres, under the name of its owner. */

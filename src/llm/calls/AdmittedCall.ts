@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import type { Admission, AdmissionAsk, AdmissionRefused } from "./Admission.ts"
+import type { Admission, AdmissionAsk, AdmissionRefused } from "#src/llm/ledger/Admission.ts"
 import * as CallFault from "./CallFault.ts"
-import type { CallLog } from "./CallLog.ts"
+import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
-import type { Ledger } from "./Ledger.ts"
+import type { Ledger } from "#src/llm/ledger/Ledger.ts"
 
 const faultOf = (refused: AdmissionRefused): CallFault.CallFault => {
   switch (refused._tag) {

@@ -20,7 +20,7 @@ import {
   type SlugTaken,
   type TooManyCollections
 } from "./Collections.ts"
-import { collectionPrefix, mayUseCollection } from "./Target.ts"
+import { collectionPrefix, mayUseCollection } from "#src/llm/calls/Target.ts"
 
 const collectionResource =
   (catalogue: Catalogue["Service"]) =>

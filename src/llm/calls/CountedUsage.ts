@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
 import { readUsage, type UpstreamUsage, withoutCost } from "#streams/llm/UpstreamUsage.ts"
-import type { CatalogueModel } from "./CatalogueModel.ts"
-import type { ChatRequest } from "./ChatRequest.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
 /** The text of a request, as far as it is text: the calls and descriptions of tools are read by the model too. */

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { CollectionRoute, Health } from "#actors/llm/CollectionRoutes.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
 import * as CallFault from "./CallFault.ts"
-import type { CatalogueModel } from "./CatalogueModel.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 
 /** What came of asking one model. */
 export type Tried<A> =

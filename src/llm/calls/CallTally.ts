@@ -2,7 +2,7 @@ import type { PicoUsd } from "#schemas/llm/Money.ts"
 import { type CallRecord, nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { CallFault } from "./CallFault.ts"
-import type { CatalogueModel } from "./CatalogueModel.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 
 /** What is known of a call from its beginning. */
 export type CallHead = Pick<

@@ -10,14 +10,14 @@ import { CallAnswers } from "./CallAnswers.ts"
 import { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
 import type { AnswerSink } from "./CallParts.ts"
-import { readChatRequest } from "./ChatRequest.ts"
+import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
 import { Embeddings } from "./Embeddings.ts"
-import { readEmbeddingsRequest } from "./EmbeddingsRequest.ts"
-import { readJson } from "./JsonRequest.ts"
+import { readEmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
+import { readJson } from "#src/llm/requests/JsonRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
 type Handled = Effect.Effect<CallFault.CallFault | undefined>

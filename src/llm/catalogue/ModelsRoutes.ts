@@ -9,7 +9,7 @@ import type { CatalogueModel } from "./CatalogueModel.ts"
 import { CollectionDirectory, type CollectionRow, slugKey } from "./CollectionDirectory.ts"
 import { Collections } from "./Collections.ts"
 import { isFiltered, selectModels } from "./ModelSelection.ts"
-import { collectionPrefix, mayUseCollection, mayUseModel } from "./Target.ts"
+import { collectionPrefix, mayUseCollection, mayUseModel } from "#src/llm/calls/Target.ts"
 
 const modelResource = (model: CatalogueModel): Model => ({
   id: model.id,

@@ -3,7 +3,7 @@ import { textOf } from "#streams/llm/ChatChunk.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import { addAnswer, askPlain } from "./PlainAnswer.ts"
 import { tryInOrder } from "./Stage.ts"
-import { visionBody } from "./UpstreamBody.ts"
+import { visionBody } from "#src/llm/requests/UpstreamBody.ts"
 
 /**
  * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case

@@ -5,7 +5,7 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
-import { Credits } from "./Credits.ts"
+import { Credits } from "#src/llm/ledger/Credits.ts"
 import { Usage } from "./Usage.ts"
 
 const away = () =>

@@ -6,7 +6,7 @@ import type { CallAnswers, KeyedCall } from "./CallAnswers.ts"
 import type { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
 import { RecordedReply } from "./RecordedReply.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 type Handled = Effect.Effect<CallFault.CallFault | undefined>
 

@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Schedule } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
-import { CallLog, callLogConsumers } from "./CallLog.ts"
+import { CallLog, callLogConsumers } from "#src/llm/usage/CallLog.ts"
 import * as LedgerSink from "./LedgerSink.ts"
 import { LimitStore } from "./LimitStore.ts"
 

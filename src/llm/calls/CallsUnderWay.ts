@@ -1,7 +1,7 @@
 import { Context, Deferred, Effect, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import * as CallFault from "./CallFault.ts"
-import { CallLog } from "./CallLog.ts"
+import { CallLog } from "#src/llm/usage/CallLog.ts"
 
 /**
  * Counts the calls under way and bounds them. When the server ends, those whose clients were sent away are still settled

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { PicoUsd } from "#schemas/llm/Money.ts"
 import type { Settlement } from "#streams/llm/CallRecord.ts"
-import type { Admission, AdmissionAsk } from "./Admission.ts"
+import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 
 /** Tokens over which the price of one more is taken. */
 const sampleTokens = 1_000_000
