@@ -39,7 +39,8 @@ export const readUsage = (value: unknown): UpstreamUsage | undefined => {
     cachedTokens: cached,
     cacheWriteTokens: Math.min(tokensOf(promptDetails["cache_write_tokens"]) ?? 0, promptTokens - cached),
     reasoningTokens: Math.min(tokensOf(outputDetails["reasoning_tokens"]) ?? 0, completionTokens),
-    cost: costOf(value["cost"])
+    // With a key of the caller's own at the upstream, what it charges is a fee, and the tokens are paid elsewhere.
+    cost: value["is_byok"] === true ? undefined : costOf(value["cost"])
   }
 }
 

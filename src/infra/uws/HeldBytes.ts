@@ -1,4 +1,4 @@
-/** Bytes of hot bodies that have not arrived whole, over all connections: nobody has been authenticated yet. */
+/** A budget of bytes over all connections: of hot bodies that have not arrived whole, or of calls under way. */
 export class HeldBytes {
   private readonly maximum: number
   private held = 0

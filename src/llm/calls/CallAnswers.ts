@@ -13,7 +13,7 @@ export interface KeyedCall {
   readonly body: Uint8Array
 }
 
-/** An answer as it was sent. `body` null: it was too long to be kept. */
+/** An answer as it was sent. `body` null: it was too long to be kept, or cannot be. */
 export interface KeptAnswer {
   readonly status: number
   readonly contentType: string
@@ -28,7 +28,7 @@ export type Claim =
   | { readonly _tag: "Answered"; readonly answer: KeptAnswer }
 
 /** Characters of an answer that are kept. */
-export const keptLengthMax = 1024 * 1024
+export const keptLengthMax = 256 * 1024
 
 /** The answers of calls with an Idempotency-Key, kept for 24 hours, for all processes. Source: decisions, LLM (Charging). */
 export class CallAnswers extends Context.Service<

@@ -3,6 +3,7 @@ import { type CallRecord, nothingDrawn, type Settlement } from "#streams/llm/Cal
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { chargeOf, lostOn } from "./Charge.ts"
 
 /** What is known of a call from its beginning. */
 export type CallHead = Pick<
@@ -24,6 +25,8 @@ export class CallTally {
   completionTokens = 0
   resolved = ""
   #cachedTokens = 0
+  /** what the upstream charges for models that cost callers nothing */
+  #lost: PicoUsd = 0n
   #firstTokenMillis: number | null = null
 
   constructor(head: CallHead) {
@@ -31,9 +34,10 @@ export class CallTally {
   }
 
   /** A model's answer counts, with what it costs. */
-  add(model: CatalogueModel, usage: UpstreamUsage, cost: PicoUsd): void {
+  add(model: CatalogueModel, usage: UpstreamUsage, images: number): void {
     this.resolved = model.id
-    this.cost += cost
+    this.cost += chargeOf(model, usage, images)
+    this.#lost += lostOn(model, usage)
     this.promptTokens += usage.promptTokens
     this.completionTokens += usage.completionTokens
     this.#cachedTokens += usage.cachedTokens
@@ -52,19 +56,30 @@ export class CallTally {
   }
 
   /** The answer began and did not come to its end; `settlement` where it is paid all the same. */
-  brokeOff(errorCode: string, settlement: Settlement = nothingDrawn): CallRecord {
+  brokeOff(errorCode: string, settlement?: Settlement): CallRecord {
     return this.#record(200, errorCode, false, settlement)
   }
 
   refused({ code, status, type }: CallFault): CallRecord {
-    return this.#record(status, code ?? type, false, nothingDrawn)
+    return this.#record(status, code ?? type, false, undefined)
   }
 
   clientGone(): CallRecord {
-    return this.#record(clientLeft, "client_gone", false, nothingDrawn)
+    return this.#record(clientLeft, "client_gone", false, undefined)
   }
 
-  #record(status: number, errorCode: string, success: boolean, settlement: Settlement): CallRecord {
+  /** Of a call that nobody pays, what earlier stages have cost is the platform's loss. */
+  #settled(settlement: Settlement | undefined): Settlement {
+    const { loss, ...rest } = settlement ?? { ...nothingDrawn, loss: String(this.cost) }
+    return { ...rest, loss: String(BigInt(loss) + this.#lost) }
+  }
+
+  #record(
+    status: number,
+    errorCode: string,
+    success: boolean,
+    settlement: Settlement | undefined
+  ): CallRecord {
     return {
       ...this.head,
       endedAt: Date.now(),
@@ -77,7 +92,7 @@ export class CallTally {
       completionTokens: this.completionTokens,
       cachedTokens: this.#cachedTokens,
       firstTokenMillis: this.#firstTokenMillis,
-      settlement
+      settlement: this.#settled(settlement)
     }
   }
 }

@@ -64,6 +64,10 @@ const byTokens = (model: CatalogueModel, usage: UpstreamUsage, images: number): 
   ])
 }
 
+/** What the upstream charges for a model that is free here, as for a search in the web: nobody but the platform pays it. */
+export const lostOn = (model: CatalogueModel, { cost }: UpstreamUsage): PicoUsd =>
+  model.isFree && cost !== undefined ? picoOf(cost) : 0n
+
 /** An upstream may charge more than its list says, for a search or a long context, but hardly so many times more. */
 const plausibleFactor = { units: 20n, scale: 0 }
 /** … unless the amount is small anyway */

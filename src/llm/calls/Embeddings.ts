@@ -13,7 +13,7 @@ import { CallsUnderWay } from "./CallsUnderWay.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import { chargeOf, estimate } from "./Charge.ts"
+import { estimate } from "./Charge.ts"
 import type { Client } from "./Client.ts"
 import { usageObject } from "./CountedUsage.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
@@ -142,7 +142,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   }
   const { json } = outcome
   const usage = yield* usageOf(parts, call, json["usage"])
-  tally.add(model, usage, chargeOf(model, usage, 0))
+  tally.add(model, usage, 0)
   const settlement = yield* settle(admission, hold, { cost: tally.cost, tokens: tally.tokens })
   log.append(tally.answered(settlement))
   call.send({

@@ -11,6 +11,9 @@ import { estimateTokens } from "./TokenCounter.ts"
 /** Tokens of an image, roughly: providers count between 85 and 2,500. */
 const imageTokens = 1_500
 
+/** No model takes more, whatever the size of a file. */
+const attachedTokensMax = 1_000_000
+
 /** Tokens around a message or tool that are not in its text. */
 const framingTokens = 16
 
@@ -19,7 +22,8 @@ const charactersPerTokenMax = 16
 
 export const promptTokensOf = (request: ChatRequest, images: number): number => {
   const messages = Array.isArray(request.body["messages"]) ? request.body["messages"].length : 0
-  return estimateTokens(request.textLength) + images * imageTokens + messages * framingTokens
+  const attached = Math.min(request.attachedTokens, attachedTokensMax)
+  return estimateTokens(request.textLength) + attached + images * imageTokens + messages * framingTokens
 }
 
 /** A text that no model of these can hold is not sent to any. */

@@ -59,8 +59,7 @@ const replay = (
     status
   }: { readonly body: string | null; readonly contentType: string; readonly status: number }
 ): CallFault.CallFault | undefined => {
-  if (body === null)
-    return CallFault.conflict("This call was answered; its answer is too long to be repeated")
+  if (body === null) return CallFault.conflict("This call was answered; its answer cannot be repeated")
   exchange.send(status, contentType, body, [["Idempotent-Replayed", "true"]])
   return undefined
 }

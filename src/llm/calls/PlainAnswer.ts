@@ -4,7 +4,6 @@ import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import { chargeOf } from "./Charge.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
@@ -44,7 +43,7 @@ export const addAnswer = Effect.fnUntraced(function* (
     text: textOf(json),
     factor: 1
   }))
-  tally.add(model, usage, chargeOf(model, usage, images))
+  tally.add(model, usage, images)
 })
 
 /** The last stage of a plain call: the first model that answers is what the client gets. */

@@ -66,10 +66,12 @@ export class RecordedReply implements HotReply {
   get answer(): KeptAnswer | undefined {
     if (!this.#isEnded) return undefined
     const contentType = this.#headers.find(([name]) => name.toLowerCase() === "content-type")?.[1]
+    const body = this.#length > keptLengthMax ? null : this.#pieces.join("")
     return {
       status: this.#status,
       contentType: contentType ?? "application/json",
-      body: this.#length > keptLengthMax ? null : this.#pieces.join("")
+      // Postgres has no text with a zero in it.
+      body: body?.includes("\u0000") === true ? null : body
     }
   }
 

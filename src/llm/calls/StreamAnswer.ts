@@ -5,7 +5,6 @@ import * as CallFault from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import { chargeOf } from "./Charge.ts"
 import type { ClientStream } from "./ClientStream.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
@@ -108,7 +107,7 @@ const finish = Effect.fnUntraced(function* (
   const usage = yield* usageOf(parts.counter, call.request, model, streamed.usage, () =>
     streamed.produced.text()
   )
-  tally.add(model, usage, chargeOf(model, usage, images))
+  tally.add(model, usage, images)
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   if (streamed.end === "gone") {
     stream.dispose()

@@ -67,9 +67,12 @@ export class HeldAdmission implements Admission {
 
   async extend(outputTokens: number): Promise<number> {
     const { ask, hold } = this
-    // Refused or away: the hold covers what it did.
+    // Refused or away: the hold covers what it did. Nobody waits for this promise while a stream runs.
     await Effect.runPromise(
-      Effect.orElseSucceed(this.leases.extend(ask.userId, hold, outputTokens), () => undefined)
+      this.leases.extend(ask.userId, hold, outputTokens).pipe(
+        Effect.orElseSucceed(() => undefined),
+        Effect.catchCause((cause) => Effect.logError("A hold could not be extended", cause))
+      )
     )
     return hold.tokens
   }

@@ -7,7 +7,15 @@ export interface MessageFigures {
   readonly imageCount: number
   /** characters */
   readonly textLength: number
+  /** tokens of files, sounds and films, at a guess */
+  readonly attachedTokens: number
 }
+
+/** The least that a file, sound or film is taken for. */
+const attachmentTokensMin = 1_500
+
+/** A page of a PDF and a second of sound both come to about a token for so many characters of base64, or fewer. */
+const attachedCharactersPerToken = 30
 
 const messagesMax = 10_000
 const partsMax = 1_000
@@ -19,13 +27,15 @@ export const readMessages = (value: unknown): MessageFigures | RequestFault => {
     return new RequestFault("messages", `expected between 1 and ${messagesMax} messages`)
   let imageCount = 0
   let textLength = 0
+  let attachedTokens = 0
   for (const [index, message] of value.entries()) {
     const figures = readMessage(message, `messages[${index}]`)
     if (figures instanceof RequestFault) return figures
     imageCount += figures.imageCount
     textLength += figures.textLength
+    attachedTokens += figures.attachedTokens
   }
-  return { imageCount, textLength }
+  return { imageCount, textLength, attachedTokens }
 }
 
 /** What else of a message the model reads: its calls of tools, and thoughts that clients send back. */
@@ -46,23 +56,29 @@ const readMessage = (message: unknown, at: string): MessageFigures | RequestFaul
   if (calls !== undefined && calls !== null && !Array.isArray(calls))
     return new RequestFault(`${at}.tool_calls`, "expected a list")
   const besides = lengthOf(besideContent.map((name) => message[name]))
-  if (typeof content === "string") return { imageCount: 0, textLength: content.length + besides }
+  if (typeof content === "string") return textFigures(content.length + besides)
   if (Array.isArray(content)) {
     const figures = readParts(content, `${at}.content`)
     return figures instanceof RequestFault
       ? figures
       : { ...figures, textLength: figures.textLength + besides }
   }
-  if (role === "assistant" && (content === undefined || content === null))
-    return { imageCount: 0, textLength: besides }
+  if (role === "assistant" && (content === undefined || content === null)) return textFigures(besides)
   return new RequestFault(`${at}.content`, "expected a text or a list of parts")
 }
+
+const textFigures = (textLength: number): MessageFigures => ({
+  imageCount: 0,
+  textLength,
+  attachedTokens: 0
+})
 
 const readParts = (parts: ReadonlyArray<unknown>, at: string): MessageFigures | RequestFault => {
   if (parts.length === 0 || parts.length > partsMax)
     return new RequestFault(at, `expected between 1 and ${partsMax} parts`)
   let imageCount = 0
   let textLength = 0
+  let attachedTokens = 0
   for (const [index, part] of parts.entries()) {
     const place = `${at}[${index}]`
     if (!isJsonRecord(part) || typeof part["type"] !== "string")
@@ -75,9 +91,12 @@ const readParts = (parts: ReadonlyArray<unknown>, at: string): MessageFigures | 
       const problem = url === undefined ? "expected an address" : imageProblem(url)
       if (problem !== undefined) return new RequestFault(`${place}.image_url.url`, problem)
       imageCount++
+    } else {
+      const characters = lengthOf([part])
+      attachedTokens += Math.max(attachmentTokensMin, Math.ceil(characters / attachedCharactersPerToken))
     }
   }
-  return { imageCount, textLength }
+  return { imageCount, textLength, attachedTokens }
 }
 
 export const isImagePart = (part: unknown): part is JsonRecord =>

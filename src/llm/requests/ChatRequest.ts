@@ -17,6 +17,8 @@ export interface ChatRequest {
   readonly imageCount: number
   /** characters of all text in the messages, and of the tools and forms that the model is told */
   readonly textLength: number
+  /** tokens of files, sounds and films, at a guess */
+  readonly attachedTokens: number
   /** undefined: as much as the model likes */
   readonly maxTokens: number | undefined
   /** answers wanted to one question */
@@ -51,6 +53,7 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
     hasTools: Array.isArray(tools) && tools.length > 0,
     imageCount: messages.imageCount,
     textLength: messages.textLength + lengthOf([tools, json["functions"], json["response_format"]]),
+    attachedTokens: messages.attachedTokens,
     maxTokens: maxTokensOf(json),
     choices: numberOf(json["n"]) ?? 1
   }

@@ -10,9 +10,12 @@ export interface BodyOptions {
   readonly maxTokens: number | undefined
 }
 
-/** Everything else is passed through. The list of fallbacks is this server's own business. */
+/**
+ * Everything else is passed through. The list of fallbacks is this server's own business, and a `preset` would be one of
+ * the platform's account at the upstream.
+ */
 export const bodyFor = (request: ChatRequest, { maxTokens, messages, model }: BodyOptions): string => {
-  const { models: _, stream_options: options, ...rest } = request.body
+  const { models: _models, preset: _preset, stream_options: options, ...rest } = request.body
   return JSON.stringify({
     ...rest,
     model,

@@ -53,6 +53,7 @@ const request = (model: string, fields: Partial<ChatRequest> = {}): ChatRequest 
   includeUsage: false,
   hasTools: false,
   imageCount: 0,
+  attachedTokens: 0,
   textLength: 0,
   maxTokens: undefined,
   choices: 1,

@@ -19,7 +19,7 @@ const image = (name: string) => ({ type: "image_url", image_url: { url: `https:/
 const text = (said: string) => ({ type: "text", text: said })
 
 describe("what a model is asked", () => {
-  it("is what the caller asked, of that model, without the caller's list of others", () => {
+  it("is what the caller asked, of that model, without the caller's list of others or a preset of the platform's", () => {
     const fields = {
       temperature: 0.3,
       seed: 7,
@@ -27,7 +27,7 @@ describe("what a model is asked", () => {
       logit_bias: { "5": -1 },
       user: "u"
     }
-    assert.deepStrictEqual(body({ ...fields, models: ["acme/two"] }), {
+    assert.deepStrictEqual(body({ ...fields, models: ["acme/two"], preset: "the-platforms" }), {
       ...sound,
       ...fields,
       model: "acme/one"
