@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { picoOfNumber } from "#schemas/llm/Money.ts"
-import type { Caller } from "./Caller.ts"
-import type { ChatAnswer } from "./ChatClient.ts"
+import type { Caller } from "../Caller.ts"
+import type { ChatAnswer } from "../ChatClient.ts"
 import {
   otherRecordings,
   plainRecording,
@@ -10,9 +10,9 @@ import {
   recordedPieces,
   recordedText,
   streamRecording
-} from "./upstream/Recordings.ts"
-import { modelEntry, ScriptedServer } from "./upstream/ScriptedServer.ts"
-import type { AskedOf, Step } from "./upstream/ScriptedUpstream.ts"
+} from "../upstream/Recordings.ts"
+import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
+import type { AskedOf, Step } from "../upstream/ScriptedUpstream.ts"
 
 /** Every recording is played up to every one of its bytes; then the connection closes. */
 const cutModel = "cut/model"

@@ -5,7 +5,7 @@ import { type Answer, ask } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 import { openStores, type ServerStores } from "#test/integration/ServerStores.ts"
 import { until } from "#test/integration/Until.ts"
-import { type Caller, makeCaller } from "./Caller.ts"
+import { type Caller, makeCaller } from "../Caller.ts"
 
 const windows = ["hour", "day", "week", "month", "year", "ever"] as const
 

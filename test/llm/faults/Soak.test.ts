@@ -6,11 +6,11 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { seededRandom } from "#test/integration/SeededRandom.ts"
 import { until } from "#test/integration/Until.ts"
 import { describeWith, requirement } from "#test/Requirement.ts"
-import type { Caller } from "./Caller.ts"
-import { faults, playOf } from "./upstream/Faults.ts"
-import { openThings } from "./upstream/OpenThings.ts"
-import { plainRecording, streamRecording } from "./upstream/Recordings.ts"
-import { modelEntry, ScriptedServer, waitsOf } from "./upstream/ScriptedServer.ts"
+import type { Caller } from "../Caller.ts"
+import { faults, playOf } from "../upstream/Faults.ts"
+import { openThings } from "../upstream/OpenThings.ts"
+import { plainRecording, streamRecording } from "../upstream/Recordings.ts"
+import { modelEntry, ScriptedServer, waitsOf } from "../upstream/ScriptedServer.ts"
 
 /**
  * Every fault at once, at random, for a while, with clients that leave at random: afterwards nothing is left of it.

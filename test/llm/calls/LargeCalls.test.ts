@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { until } from "#test/integration/Until.ts"
-import { assertFault, onStage } from "./completions/RoutedServer.ts"
-import { answersWith, tokens } from "./completions/Scripts.ts"
-import { modelEntry, ScriptedServer } from "./upstream/ScriptedServer.ts"
+import { assertFault, onStage } from "../completions/RoutedServer.ts"
+import { answersWith, tokens } from "../completions/Scripts.ts"
+import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 
 const model = "text/one"
 const limits = { callBodiesBytes: 100_000 }
