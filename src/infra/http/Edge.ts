@@ -32,8 +32,8 @@ export const routerConfig = {
   caseSensitive: true,
   ignoreTrailingSlash: false,
   ignoreDuplicateSlashes: false,
-  /** an id of a model of 200 characters, each of which may be percent-encoded */
-  maxParamLength: 600
+  /** an id of a model has up to 200 characters, some of them percent-encoded; longer parameters are unknown paths */
+  maxParamLength: 256
 }
 
 export const layer = (options: EdgeOptions) => {
