@@ -20,6 +20,8 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
       const { report, status } = yield* readyz
       assert.deepStrictEqual([status, report.status], [200, "ready"])
       assert.deepStrictEqual(Object.keys(report.components).toSorted(), [
+        "calls",
+        "catalogue",
         "clickhouse",
         "log",
         "postgres",
