@@ -20,6 +20,10 @@ export interface RouterProcesses {
   readonly sandbox: SandboxClient
   /** what was charged for each call, in pico-USD, by its id */
   readonly charges: () => Promise<ReadonlyMap<string, bigint>>
+  /** tokens drawn from a user's allowance in each window of that name, the oldest first */
+  readonly allowanceUsed: (userId: string, window: string) => Promise<ReadonlyArray<number>>
+  /** from now on the ledger's clock goes on from this instant */
+  readonly setClock: (instant: Date) => Promise<void>
   /** as `signalbox ledger verify` sees it */
   readonly verify: () => Promise<Verdict>
   readonly close: () => Promise<void>
@@ -48,6 +52,21 @@ export const startRouters = async (count: number): Promise<RouterProcesses> => {
           WHERE kind = 'charge'`
       )
       return new Map(rows.map(({ amount, request_id }) => [request_id, BigInt(amount)]))
+    },
+    allowanceUsed: async (userId, window) => {
+      const rows = await runtime.runPromise(
+        sql<{ settled: string }>`SELECT l.settled::text AS settled FROM limits l
+          JOIN subscriptions s ON l.id = 'allowance:' || s.id || ':' || ${window}
+          WHERE s.user_id = ${userId} ORDER BY l.window_start`
+      )
+      return rows.map(({ settled }) => Number(settled))
+    },
+    setClock: async (instant) => {
+      const offset = `${instant.getTime() - Date.now()} milliseconds`
+      await runtime.runPromise(
+        sql.unsafe(`CREATE OR REPLACE FUNCTION ledger_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+          SELECT clock_timestamp() + interval '${offset}' $$`)
+      )
     },
     verify: async () => {
       const [first] = servers
