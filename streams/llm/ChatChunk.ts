@@ -63,14 +63,17 @@ const isSomething = (value: unknown): boolean => {
   return isJsonRecord(value)
 }
 
+/** The HTTP status that an error carries as its code, as OpenRouter has it. */
+export const statusIn = (error: unknown): number | undefined => {
+  const code = isJsonRecord(error) ? error["code"] : undefined
+  return typeof code === "number" && code >= 400 && code < 600 ? code : undefined
+}
+
 /** An error that stands beside the choices, or that only the reason of the end gives away. */
 const errorOf = (error: unknown, finished: JsonRecord | undefined): ChunkError | undefined => {
   if (isJsonRecord(error)) {
-    const { code, message } = error
-    return {
-      status: typeof code === "number" && code >= 400 && code < 600 ? code : undefined,
-      message: typeof message === "string" ? message : "The model failed"
-    }
+    const { message } = error
+    return { status: statusIn(error), message: typeof message === "string" ? message : "The model failed" }
   }
   if (typeof error === "string") return { status: undefined, message: error }
   return finished?.["finish_reason"] === "error"

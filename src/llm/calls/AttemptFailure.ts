@@ -28,18 +28,19 @@ const requestStatuses = new Set([400, 413, 422])
 export const failureOf = (status: number, body: string, retryAfter: string | undefined): AttemptFailure => {
   const error = parseRecord(body)?.["error"]
   const told = isJsonRecord(error) ? error["message"] : error
-  const message =
-    typeof told === "string" && told !== "" ? told.slice(0, messageLengthMax) : `The model answered ${status}`
+  const message = typeof told === "string" && told !== "" ? told : `The model answered ${status}`
   const code = isJsonRecord(error) ? error["code"] : undefined
   return failureOfStatus(status, message, code, retryAfter)
 }
 
+/** @param told in the upstream's words */
 export const failureOfStatus = (
   status: number,
-  message: string,
+  told: string,
   code: unknown,
   retryAfter: string | undefined
 ): AttemptFailure => {
+  const message = told.slice(0, messageLengthMax)
   if (status === 429) {
     const retryAfterSeconds = retryAfter === undefined ? undefined : secondsOf(retryAfter)
     return { kind: "rate_limited", message, code: null, retryAfterSeconds }

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
 import type { UpstreamCall, Upstream } from "#src/infra/upstream/Upstream.ts"
-import { parseRecord } from "#streams/llm/ChatChunk.ts"
+import { parseRecord, statusIn } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
 import { type AttemptFailure, failureOf, upstreamFailure } from "./AttemptFailure.ts"
 import type { Client } from "./Client.ts"
@@ -85,15 +85,9 @@ const outcomeOf = (
   // Some upstreams answer 200 with an error in it.
   const error = json["error"]
   if (error !== undefined && error !== null)
-    return { _tag: "Failed", failure: failureOf(statusIn(error), text, retryAfter) }
+    return { _tag: "Failed", failure: failureOf(statusIn(error) ?? 502, text, retryAfter) }
   const problem = problemOf(json)
   return problem === undefined
     ? { _tag: "Answered", json }
     : { _tag: "Failed", failure: upstreamFailure(problem) }
-}
-
-/** The status that an error carries as its code, as OpenRouter has it; else the upstream's fault. */
-const statusIn = (error: unknown): number => {
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined
-  return typeof code === "number" && code >= 400 && code < 600 ? code : 502
 }
