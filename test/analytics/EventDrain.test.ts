@@ -9,38 +9,14 @@ import { FirstEvents } from "#src/analytics/FirstEvents.ts"
 import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
 import { Stats } from "#src/analytics/Stats.ts"
-import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
-/** Switches ClickHouse off for inserts and queries; `isStuck`: the next insert never answers. */
 const outage = { isAway: false, isStuck: false }
 
-const switched = Layer.effect(
-  ClickHouse,
-  Effect.map(ClickHouse, (clickhouse) => {
-    const unlessAway = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | ClickHouseUnavailable> =>
-      Effect.suspend((): Effect.Effect<A, E | ClickHouseUnavailable> =>
-        outage.isAway
-          ? Effect.fail(new ClickHouseUnavailable({ problem: "switched off", cause: undefined }))
-          : effect
-      )
-    const service: ClickHouseService = {
-      ...clickhouse,
-      query: (sql, parameters, settings) => unlessAway(clickhouse.query(sql, parameters, settings)),
-      insert: (table, columns, body, options) => {
-        const isStuck = outage.isStuck
-        outage.isStuck = false
-        return isStuck ? Effect.never : unlessAway(clickhouse.insert(table, columns, body, options))
-      }
-    }
-    return service
-  })
-)
-
 const stores = SiteDirectory.layer.pipe(
-  Layer.provideMerge(switched),
+  Layer.provideMerge(switchedBy(outage)),
   Layer.provideMerge(TestStores.layerWith({ limits: { batchWriteMillis: 3_000 } }))
 )
 

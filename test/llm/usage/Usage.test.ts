@@ -5,42 +5,23 @@ import { type PicoUsd, usdOf } from "#schemas/llm/Money.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { usageWindows, type UsageWindow } from "#streams/llm/UsageWindows.ts"
 import { UserDirectory } from "#src/accounts/UserDirectory.ts"
-import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
+import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { stoppedAt } from "#test/analytics/StoppedClock.ts"
 import { callRecord, charged } from "./Calls.ts"
 
-const outage = { isAway: false }
-
-const switched = Layer.effect(
-  ClickHouse,
-  Effect.map(ClickHouse, (clickhouse) => {
-    const unlessAway = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | ClickHouseUnavailable> =>
-      Effect.suspend((): Effect.Effect<A, E | ClickHouseUnavailable> =>
-        outage.isAway
-          ? Effect.fail(new ClickHouseUnavailable({ problem: "switched off", cause: undefined }))
-          : effect
-      )
-    const service: ClickHouseService = {
-      ...clickhouse,
-      query: (sql, parameters, settings) => unlessAway(clickhouse.query(sql, parameters, settings)),
-      insert: (table, columns, body, options) => unlessAway(clickhouse.insert(table, columns, body, options))
-    }
-    return service
-  })
-)
+const outage = { isAway: false, isStuck: false }
 
 const room = Usage.layer.pipe(
   Layer.provideMerge(CallDrain.layer),
   Layer.provideMerge(CallSink.layer),
   Layer.provideMerge(Layer.merge(CallLog.layer, UserDirectory.layer)),
-  Layer.provideMerge(switched),
+  Layer.provideMerge(switchedBy(outage)),
   Layer.provideMerge(TestStores.layer)
 )
 
