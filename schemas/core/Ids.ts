@@ -19,6 +19,7 @@ export const CollectionId = idSchema("col", "collection")
 export const PlanId = idSchema("pln", "plan")
 export const SubscriptionId = idSchema("sub", "subscription")
 export const TopUpId = idSchema("top", "top-up")
+export const SessionId = idSchema("ses", "agent session")
 
 const pathIdExpected = "an id of at most 64 characters"
 

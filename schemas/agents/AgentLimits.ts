@@ -1,0 +1,42 @@
+/**
+ * The numbers of protocol 1, which both sides hold to. Source: decisions, Agents (Limits, params).
+ * `ready.limits` tells a client those that it needs.
+ */
+export const agentLimits = {
+  /** one frame, as UTF-8; above it the socket is closed with 1009 */
+  frameBytes: 1024 * 1024,
+  /** the first frame has to be a hello, and come within this */
+  helloMillis: 10_000,
+  /** the server asks for a sign of life this often … */
+  pingMillis: 25_000,
+  /** … and takes a socket that was silent for so long for dead (4008) */
+  deadMillis: 60_000,
+  /** `prompt.text` and `steer.text`, as UTF-8 */
+  promptBytes: 256 * 1024,
+  /** images of one prompt */
+  promptImages: 8,
+  /** steers and follow-ups that wait */
+  queue: 16,
+  /** tool calls of one message that are under way at once */
+  callsInFlight: 8,
+  /** `tool.stream.data`, as UTF-8 … */
+  streamChunkBytes: 16 * 1024,
+  /** … and all of one call; what comes after is left out */
+  streamBytes: 1024 * 1024,
+  /** a command may run so long when the model does not say … */
+  execSeconds: 120,
+  /** … and so long at most */
+  execSecondsMax: 3_600,
+  /** text that one tool gives the model: so many lines … */
+  textLines: 2_000,
+  /** … and so many bytes */
+  textBytes: 50 * 1024,
+  /** characters of one line that grep shows */
+  grepLineCharacters: 500,
+  /** matches that grep gives when the model does not say */
+  grepMatches: 100,
+  /** paths that find gives when the model does not say */
+  globEntries: 1_000,
+  /** names that ls gives when the model does not say */
+  listEntries: 500
+} as const

@@ -1,0 +1,130 @@
+import { Schema } from "effect"
+import { FileId, SessionId } from "../core/Ids.ts"
+import { line } from "../core/Text.ts"
+import { agentLimits } from "./AgentLimits.ts"
+import { ToolError } from "./ToolCall.ts"
+
+/** What a client sends, one JSON object a frame. Unknown fields are ignored. Source: decisions, Agents (protocol 1). */
+
+export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const
+export const ThinkingLevel = Schema.Literals(thinkingLevels)
+export type ThinkingLevel = typeof ThinkingLevel.Type
+
+const Id = line(1, 128)
+const Text = Schema.String.check(Schema.isMinLength(1, { expected: "text that is not empty" })).annotate({
+  description: `At most ${agentLimits.promptBytes / 1024} KiB as UTF-8`
+})
+const Seq = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expected: "a sequence number" }))
+const Model = line(1, 200)
+
+export const Hello = Schema.Struct({
+  type: Schema.Literal("hello"),
+  protocol: Schema.Literal(1),
+  client: Schema.Struct({
+    version: line(1, 64),
+    platform: line(1, 64),
+    name: Schema.optionalKey(line(1, 64)),
+    journalId: Schema.optionalKey(line(1, 64)).annotate({
+      description: "Names the journal in which the client notes what it did of each call"
+    })
+  }),
+  workspace: Schema.Struct({
+    root: line(1, 4_096).annotate({ description: "An absolute path, as the client has it" }),
+    name: line(1, 255)
+  }),
+  model: Schema.optionalKey(Model).annotate({
+    description: "Absent: the session's, for a new one the default"
+  }),
+  thinkingLevel: Schema.optionalKey(ThinkingLevel),
+  resume: Schema.optionalKey(SessionId),
+  lastSeq: Schema.optionalKey(Seq).annotate({
+    description: "The last frame that was worked off; 0: everything again"
+  }),
+  budgetUsd: Schema.optionalKey(
+    Schema.Finite.check(
+      Schema.isBetween({ minimum: 0.000001, maximum: 1_000_000 }, { expected: "an amount above 0" })
+    )
+  ).annotate({ description: "What the whole session may cost at most" })
+})
+export type Hello = typeof Hello.Type
+
+export const Prompt = Schema.Struct({
+  type: Schema.Literal("prompt"),
+  id: Id,
+  text: Text,
+  images: Schema.optionalKey(
+    Schema.Array(FileId).check(
+      Schema.isMaxLength(agentLimits.promptImages, {
+        expected: `at most ${agentLimits.promptImages} ids of files`
+      })
+    )
+  )
+})
+export type Prompt = typeof Prompt.Type
+
+export const Steer = Schema.Struct({
+  type: Schema.Literal("steer"),
+  id: Id,
+  text: Text,
+  mode: Schema.optionalKey(Schema.Literals(["steer", "follow_up"])).annotate({
+    description: "steer (when absent): after the running turn's calls; follow_up: when the work would end"
+  })
+})
+export type Steer = typeof Steer.Type
+
+export const Abort = Schema.Struct({
+  type: Schema.Literal("abort"),
+  id: Schema.optionalKey(Id).annotate({ description: "Of the prompt; absent: whichever runs" }),
+  clearQueue: Schema.optionalKey(Schema.Boolean)
+})
+
+/** Beyond the contract: asks for a compaction now. It is answered as a prompt is, with `prompt.done`. */
+export const Compact = Schema.Struct({
+  type: Schema.Literal("compact"),
+  id: Id,
+  instructions: Schema.optionalKey(Text)
+})
+export type Compact = typeof Compact.Type
+
+export const ToolResult = Schema.Struct({
+  type: Schema.Literal("tool.result"),
+  callId: Id,
+  ok: Schema.Boolean,
+  result: Schema.optionalKey(Schema.Unknown).annotate({ description: "By method; where ok" }),
+  error: Schema.optionalKey(ToolError).annotate({ description: "Where not ok" }),
+  denied: Schema.optionalKey(Schema.Boolean).annotate({ description: "The client refused the call" }),
+  durationMs: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, { expected: "milliseconds" }))
+})
+export type ToolResult = typeof ToolResult.Type
+
+export const ToolStream = Schema.Struct({
+  type: Schema.Literal("tool.stream"),
+  callId: Id,
+  index: Seq.annotate({ description: "From 0 in each call; a repeated one is ignored" }),
+  stream: Schema.Literals(["stdout", "stderr"]),
+  data: Schema.String
+})
+export type ToolStream = typeof ToolStream.Type
+
+export const Pong = Schema.Struct({
+  type: Schema.Literal("pong"),
+  ts: Schema.Finite,
+  ack: Seq.annotate({ description: "The last frame that was worked off" })
+})
+export const ClientBye = Schema.Struct({
+  type: Schema.Literal("bye"),
+  reason: Schema.optionalKey(line(0, 256))
+})
+
+export const ClientFrame = Schema.Union([
+  Hello,
+  Prompt,
+  Steer,
+  Abort,
+  Compact,
+  ToolResult,
+  ToolStream,
+  Pong,
+  ClientBye
+])
+export type ClientFrame = typeof ClientFrame.Type

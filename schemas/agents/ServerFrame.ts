@@ -1,0 +1,259 @@
+import { Schema } from "effect"
+import { SessionId } from "../core/Ids.ts"
+import { ThinkingLevel } from "./ClientFrame.ts"
+import { ToolError, toolMethods, toolNames } from "./ToolCall.ts"
+
+/** What the server sends, one JSON object a frame. Clients ignore unknown fields, kinds and types. Source: decisions, Agents. */
+
+const Seq = Schema.Int.annotate({
+  description:
+    "Counts the session's frames from 1; holes only where frames were collapsed or lost (replay_gap)"
+})
+const Tokens = Schema.Struct({
+  promptTokens: Schema.Int,
+  completionTokens: Schema.Int,
+  totalTokens: Schema.Int
+})
+export type Tokens = typeof Tokens.Type
+
+export const AgentModel = Schema.Struct({
+  id: Schema.String,
+  name: Schema.String,
+  context_length: Schema.Int
+}).annotate({ identifier: "AgentModel" })
+export type AgentModel = typeof AgentModel.Type
+
+export const AgentBilling = Schema.Struct({
+  mode: Schema.Literals(["subscription", "credits", "free"]).annotate({
+    description: "What the next call would be drawn from"
+  }),
+  plan: Schema.NullOr(Schema.String),
+  covers_direct_api: Schema.Boolean
+}).annotate({ identifier: "AgentBilling" })
+export type AgentBilling = typeof AgentBilling.Type
+
+export const Ready = Schema.Struct({
+  type: Schema.Literal("ready"),
+  sessionId: SessionId,
+  resumed: Schema.Boolean,
+  seq: Seq.annotate({ description: "The last number given so far" }),
+  model: AgentModel,
+  thinkingLevel: ThinkingLevel,
+  tools: Schema.Array(Schema.Literals(toolNames)),
+  billing: AgentBilling,
+  activePrompt: Schema.optionalKey(Schema.String),
+  limits: Schema.Struct({
+    frameBytes: Schema.Int,
+    promptBytes: Schema.Int,
+    streamChunkBytes: Schema.Int,
+    streamBytes: Schema.Int,
+    queue: Schema.Int,
+    pingMillis: Schema.Int,
+    deadMillis: Schema.Int
+  })
+})
+export type Ready = typeof Ready.Type
+
+const event = <const K extends string, F extends Schema.Struct.Fields>(kind: K, fields: F) =>
+  Schema.Struct({
+    type: Schema.Literal("event"),
+    seq: Seq,
+    promptId: Schema.String.annotate({ description: "Empty outside of a prompt" }),
+    kind: Schema.Literal(kind),
+    ...fields
+  })
+
+const delta = {
+  messageId: Schema.String,
+  contentIndex: Schema.Int.annotate({ description: "Which part of the message's content" }),
+  delta: Schema.String
+}
+
+/** A part of what a model said. */
+export const ContentPart = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("thinking"), text: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("tool_call"),
+    callId: Schema.String,
+    tool: Schema.String,
+    args: Schema.Unknown.annotate({ description: "Text where the model wrote no JSON" })
+  })
+])
+export type ContentPart = typeof ContentPart.Type
+
+export const stopReasons = ["stop", "tool_calls", "length", "aborted", "error"] as const
+
+export const events = {
+  turn_start: event("turn_start", { turn: Schema.Int.annotate({ description: "From 1 in each prompt" }) }),
+  text_delta: event("text_delta", delta),
+  thinking_delta: event("thinking_delta", delta),
+  tool_start: event("tool_start", { callId: Schema.String, tool: Schema.String, args: Schema.Unknown }),
+  tool_update: event("tool_update", {
+    callId: Schema.String,
+    stream: Schema.Literals(["stdout", "stderr"]),
+    data: Schema.String
+  }),
+  tool_end: event("tool_end", {
+    callId: Schema.String,
+    ok: Schema.Boolean,
+    denied: Schema.Boolean,
+    durationMs: Schema.Finite,
+    error: Schema.optionalKey(ToolError)
+  }),
+  message_end: event("message_end", {
+    messageId: Schema.String,
+    model: Schema.String,
+    content: Schema.Array(ContentPart),
+    stopReason: Schema.Literals(stopReasons),
+    usage: Tokens,
+    costUsd: Schema.Finite
+  }),
+  turn_end: event("turn_end", { turn: Schema.Int }),
+  queue_update: event("queue_update", {
+    queue: Schema.Array(
+      Schema.Struct({
+        id: Schema.String,
+        text: Schema.String,
+        mode: Schema.Literals(["steer", "follow_up"])
+      })
+    )
+  }),
+  steer_applied: event("steer_applied", { id: Schema.String, text: Schema.String }),
+  model_fallback: event("model_fallback", { from: Schema.String, to: Schema.String }),
+  retry: event("retry", {
+    attempt: Schema.Int.annotate({ description: "The one to come, from 2" }),
+    delayMs: Schema.Int,
+    message: Schema.String
+  }),
+  compaction_start: event("compaction_start", { tokens: Schema.Int }),
+  compaction_end: event("compaction_end", {
+    ok: Schema.Boolean,
+    tokens: Schema.Int,
+    summary: Schema.optionalKey(Schema.String),
+    message: Schema.optionalKey(Schema.String)
+  }),
+  budget_warning: event("budget_warning", { spentUsd: Schema.Finite, budgetUsd: Schema.Finite }),
+  replay_gap: event("replay_gap", { from: Schema.Int, to: Schema.Int })
+} as const
+
+export const eventKinds = Object.keys(events) as ReadonlyArray<keyof typeof events>
+export type EventKind = keyof typeof events
+/** An event of one kind, before it has its number and prompt. */
+export type EventOf<K extends EventKind> = Omit<(typeof events)[K]["Type"], "type" | "seq" | "promptId">
+
+export const ToolRequest = Schema.Struct({
+  type: Schema.Literal("tool.request"),
+  seq: Seq,
+  callId: Schema.String,
+  promptId: Schema.String,
+  method: Schema.Literals(toolMethods),
+  params: Schema.Unknown.annotate({ description: "By method" }),
+  timeoutMs: Schema.Int,
+  replay: Schema.Literals(["safe", "never"]),
+  attempt: Schema.Int.annotate({ description: "From 1; the same call asked for again counts on" })
+})
+export type ToolRequest = typeof ToolRequest.Type
+
+export const cancelReasons = ["abort", "timeout", "superseded"] as const
+export const ToolCancel = Schema.Struct({
+  type: Schema.Literal("tool.cancel"),
+  seq: Seq,
+  callId: Schema.String,
+  reason: Schema.Literals(cancelReasons)
+})
+
+export const agentErrorCodes = [
+  "bad_frame",
+  "bad_protocol",
+  "hello_required",
+  "unknown_session",
+  "not_owner",
+  "workspace_mismatch",
+  "busy",
+  "unknown_call",
+  "model_forbidden",
+  "insufficient_credits",
+  "rate_limited",
+  "overloaded",
+  "upstream_error",
+  "context_overflow",
+  "budget_exceeded",
+  "internal"
+] as const
+export type AgentErrorCode = (typeof agentErrorCodes)[number]
+const Code = Schema.Literals(agentErrorCodes)
+
+export const promptStatuses = ["completed", "aborted", "error", "budget", "max_turns"] as const
+export type PromptStatus = (typeof promptStatuses)[number]
+
+export const PromptDone = Schema.Struct({
+  type: Schema.Literal("prompt.done"),
+  seq: Seq,
+  id: Schema.String,
+  status: Schema.Literals(promptStatuses),
+  error: Schema.optionalKey(Schema.Struct({ code: Code, message: Schema.String })),
+  usage: Tokens,
+  costUsd: Schema.Finite,
+  coveredBySubscription: Schema.Boolean.annotate({ description: "Every call that cost anything was" }),
+  turns: Schema.Int,
+  toolCalls: Schema.Int,
+  toolCallsDenied: Schema.Int
+})
+export type PromptDone = typeof PromptDone.Type
+
+export const Ping = Schema.Struct({ type: Schema.Literal("ping"), ts: Schema.Finite })
+
+export const ErrorFrame = Schema.Struct({
+  type: Schema.Literal("error"),
+  code: Code,
+  message: Schema.String,
+  fatal: Schema.Boolean.annotate({ description: "The socket is closed after it" }),
+  id: Schema.optionalKey(Schema.String),
+  callId: Schema.optionalKey(Schema.String),
+  retryAfterMs: Schema.optionalKey(Schema.Int)
+})
+export type ErrorFrame = typeof ErrorFrame.Type
+
+export const byeReasons = [
+  "client_bye",
+  "superseded",
+  "restart",
+  "revoked",
+  "ended",
+  "idle",
+  "slow",
+  "protocol",
+  "moved"
+] as const
+export const ServerBye = Schema.Struct({
+  type: Schema.Literal("bye"),
+  reason: Schema.Literals(byeReasons),
+  resumable: Schema.Boolean,
+  retryAfterMs: Schema.optionalKey(Schema.Int)
+})
+export type ServerBye = typeof ServerBye.Type
+
+export const ServerFrame = Schema.Union([
+  Ready,
+  ...Object.values(events),
+  ToolRequest,
+  ToolCancel,
+  PromptDone,
+  Ping,
+  ErrorFrame,
+  ServerBye
+])
+export type ServerFrame = typeof ServerFrame.Type
+
+/** What the socket is closed with. Source: RFC 6455, 7.4; decisions, Agents (Close codes). */
+export const closeCodes = {
+  normal: 1000,
+  tooBig: 1009,
+  restart: 1012,
+  protocol: 4000,
+  revoked: 4001,
+  idle: 4008,
+  superseded: 4009,
+  slow: 4013
+} as const
