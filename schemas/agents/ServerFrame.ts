@@ -85,7 +85,12 @@ export type ContentPart = typeof ContentPart.Type
 export const stopReasons = ["stop", "tool_calls", "length", "aborted", "error"] as const
 
 export const events = {
-  turn_start: event("turn_start", { turn: Schema.Int.annotate({ description: "From 1 in each prompt" }) }),
+  turn_start: event("turn_start", {
+    turn: Schema.Int.annotate({ description: "From 1 in each prompt" }),
+    text: Schema.optionalKey(Schema.String).annotate({
+      description: "What the prompt asked, with turn 1: whoever attaches later has not seen it"
+    })
+  }),
   text_delta: event("text_delta", delta),
   thinking_delta: event("thinking_delta", delta),
   tool_start: event("tool_start", { callId: Schema.String, tool: Schema.String, args: Schema.Unknown }),
