@@ -1,0 +1,32 @@
+/**
+ * What the user is asked before it is done:
+ * - `network`: a command that may reach the network, and every service of this machine with it
+ * - `commit`: a command that may write to the repository's history (commit, push, merge, tag …)
+ * - `repository`: a command that may also write hooks and configuration of a repository (git init, git config …)
+ * - `install`: a command that installs packages, whose scripts run
+ * - `unsandboxed`: any command where no sandbox holds it
+ * - `hard_link`: a write to a file that has other names, perhaps outside of the workspace
+ */
+export const approvalKinds = [
+  "network",
+  "commit",
+  "repository",
+  "install",
+  "unsandboxed",
+  "hard_link"
+] as const
+export type ApprovalKind = (typeof approvalKinds)[number]
+
+export interface ApprovalAsk {
+  readonly callId: string
+  /** all that the call needs; the first is the gravest */
+  readonly kinds: ReadonlyArray<ApprovalKind>
+  readonly title: string
+  /** exactly what would run or be changed, as it is: print it with `printable` */
+  readonly detail: string
+  /** what `session` and `always` would cover, and no more */
+  readonly scope: string
+}
+
+/** `always` is kept in the client's configuration, for this workspace. */
+export type Approval = "once" | "session" | "always" | "no"

@@ -1,0 +1,28 @@
+import type { ToolErrorCode, ToolMethod } from "#schemas/agents/ToolCall.ts"
+import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
+
+/** What a server asks of this machine. Nothing in it is trusted. */
+export interface ToolCall {
+  readonly callId: string
+  readonly method: ToolMethod
+  readonly params: unknown
+  readonly timeoutMs: number
+}
+
+/** `denied`: this machine's rules or its user refused; otherwise the tool itself failed. */
+export type ToolOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  | {
+      readonly ok: false
+      readonly error: { readonly code: ToolErrorCode; readonly message: string }
+      readonly denied?: true
+    }
+
+export interface ToolHooks {
+  /** stops the call; its outcome is then `cancelled` */
+  readonly signal: AbortSignal
+  /** output of a command as it comes, whole characters, each piece once and in order */
+  readonly onOutput: (stream: "stdout" | "stderr", data: string) => void
+  /** asks the user; nothing has been done yet. Where nobody can be asked it answers "no". */
+  readonly approve: (ask: ApprovalAsk) => Promise<Approval>
+}
