@@ -1,7 +1,14 @@
 import type { Steer, ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
 import type { Ready } from "#schemas/agents/ServerFrame.ts"
+import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
 import type { ClientListener } from "./ClientEvents.ts"
 import type { AgentSession } from "./ServerRest.ts"
+
+/**
+ * Asks the user. Several calls may ask at once; whoever asks a person asks one after the other. When the signal is
+ * aborted the call is gone, and the answer counts no longer.
+ */
+export type Approve = (ask: ApprovalAsk, signal: AbortSignal) => Promise<Approval>
 
 /** One session with a server, as those see it who show it: the terminal, and the modes that print. */
 export interface Client {
@@ -9,6 +16,8 @@ export interface Client {
     /** Gives back how to stop listening. */
     readonly subscribe: (listener: ClientListener) => () => void
   }
+  /** Who answers from here on when a call needs the user's yes. */
+  answerApprovals(approve: Approve): void
   /** What the server said last when the session was attached; undefined before the first time. */
   readonly ready: Ready | undefined
   /** The prompt that is being worked on. */
