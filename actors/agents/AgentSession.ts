@@ -1,0 +1,344 @@
+/**
+ * State: one session: what it is, its frames on their way out, its open tool calls, who is attached. No fiber while idle.
+ * Messages: none; the gateway hands it its client's frames, and its run drives it, synchronously.
+ * Limits: the ring of its outbox, `queue` messages that wait, one prompt at a time.
+ * Restart policy: none of its own: it is dropped and loaded from the store again.
+ * In a crash deltas are lost and said to be (replay_gap); every step that a client has heard of is stored.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type { EventKind, EventOf, ServerBye } from "#schemas/agents/ServerFrame.ts"
+import type { Conversation } from "#streams/agents/Conversation.ts"
+import type { FrameSink } from "#streams/agents/FrameSink.ts"
+import { Outbox, type OutboxLimits, type Unnumbered } from "#streams/agents/Outbox.ts"
+import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
+import type { CompactStep, PromptStep, QueuedStep, Step, StepBody } from "#streams/agents/Step.ts"
+import { frameOf, replayGap } from "#streams/agents/StepFrames.ts"
+import { type CallAsk, type CallLimits, type CallOutcome, OpenCalls } from "./OpenCalls.ts"
+import type { OwnershipLost, SessionWrite } from "./StepStore.ts"
+
+export interface SessionLimits extends CallLimits {
+  readonly agentRingBytes: number
+  readonly agentCoalesceBytes: number
+  readonly agentSlowBytes: number
+  /** numbers of frames that are reserved at a time */
+  readonly agentSeqReserve: number
+}
+
+/** What a session needs of its surroundings. */
+export interface SessionParts {
+  readonly limits: SessionLimits
+  readonly now: () => number
+  readonly write: (write: SessionWrite) => Effect.Effect<void, OwnershipLost>
+  readonly fork: (effect: Effect.Effect<void>) => void
+  /** A prompt is there to be worked on. */
+  readonly work: (session: AgentSession) => void
+  /** Somebody else owns the session. */
+  readonly lost: (session: AgentSession) => void
+}
+
+/** A client that has said hello. */
+export interface AttachedClient {
+  readonly sink: FrameSink
+  readonly journalId: string
+}
+
+/** One step to be stored, with the frame that tells of it where it is not the usual one. */
+export interface Entry {
+  readonly body: StepBody
+  readonly frame?: Unnumbered
+}
+
+export type Active = Pick<PromptStep | CompactStep, "kind" | "id">
+
+/** Ids of prompts remembered so that one sent twice is one. */
+const rememberedPrompts = 32
+
+export class AgentSession {
+  readonly facts: SessionFacts
+  readonly epoch: number
+  readonly outbox: Outbox
+  readonly calls: OpenCalls
+  state: SessionState
+  active: Active | undefined
+  queue: ReadonlyArray<QueuedStep> = []
+  /** loaded while it is needed */
+  conversation: Conversation | undefined
+  isLost = false
+  /** the person wants the active prompt to end */
+  abortion: AbortController = new AbortController()
+  readonly #parts: SessionParts
+  #finished: Array<string> = []
+  #steps: number
+  #client: AttachedClient | undefined
+  #whenAttached: Array<() => void> = []
+  #isReserving = false
+
+  constructor(
+    parts: SessionParts,
+    facts: SessionFacts,
+    state: SessionState,
+    from: { readonly epoch: number; readonly seq: number; readonly steps: number }
+  ) {
+    this.#parts = parts
+    this.facts = facts
+    this.state = state
+    this.epoch = from.epoch
+    this.#steps = from.steps
+    this.outbox = new Outbox(from.seq, state.seqReserved, outboxLimits(parts.limits))
+    this.calls = new OpenCalls(this.outbox, parts.limits)
+  }
+
+  get client(): AttachedClient | undefined {
+    return this.#client
+  }
+
+  /** Puts the session where its stored steps end. */
+  restore(conversation: Conversation): void {
+    this.conversation = conversation
+    this.active = conversation.active
+    for (const { body } of conversation.steps) {
+      if (body.kind === "queued") this.queue = [...this.queue, body]
+      if (body.kind === "unqueued") this.queue = []
+      if (body.kind === "applied") this.queue = this.queue.filter(({ id }) => id !== body.id)
+      if (body.kind === "done") this.#remember(body.id)
+    }
+  }
+
+  hasFinished(promptId: string): boolean {
+    return this.#finished.includes(promptId)
+  }
+
+  /**
+   * Stores steps, and changes of the state with them, and tells of them once they are stored. The order of calls is the
+   * order of the steps. Ends when they are durable, with false where the session is somebody else's.
+   */
+  record(entries: ReadonlyArray<Entry>, change: Partial<SessionState> = {}): Effect.Effect<boolean> {
+    const promptId = this.active?.id ?? ""
+    let announced = 0
+    const at = this.#parts.now()
+    const steps = entries.map(({ body, frame = frameOf(body, promptId) }): Step => {
+      const endOf = body.kind === "message" ? body.messageId : ""
+      const seq = frame === undefined ? 0 : this.outbox.announce(frame, endOf)
+      announced = Math.max(announced, seq)
+      const step: Step = { index: this.#steps++, seq, promptId, at, body }
+      this.conversation?.add(step)
+      return step
+    })
+    this.#change(change)
+    return this.#write(steps, announced)
+  }
+
+  /** An event that no step stands for. */
+  say<K extends EventKind>(event: { readonly kind: K } & EventOf<K>): void {
+    const { kind, ...rest } = event
+    this.outbox.say({ type: "event", promptId: this.active?.id ?? "", kind, ...rest })
+    this.#reserve()
+  }
+
+  delta(kind: "text_delta" | "thinking_delta", messageId: string, contentIndex: number, delta: string): void {
+    this.outbox.delta(this.active?.id ?? "", kind, messageId, contentIndex, delta)
+    this.#reserve()
+  }
+
+  begin(body: PromptStep | CompactStep): void {
+    this.active = body
+    this.abortion = new AbortController()
+    const prompts = this.state.prompts + (body.kind === "prompt" ? 1 : 0)
+    this.#parts.fork(Effect.asVoid(this.record([{ body }], { status: "running", prompts })))
+    this.#parts.work(this)
+  }
+
+  /** The active prompt's last step is stored. */
+  finish(): void {
+    if (this.active !== undefined) this.#remember(this.active.id)
+    this.active = undefined
+  }
+
+  enqueue(body: QueuedStep): void {
+    this.queue = [...this.queue, body]
+    this.#parts.fork(Effect.asVoid(this.record([{ body, frame: this.#queueUpdate() }])))
+  }
+
+  /** What waits in a mode becomes a part of the conversation. */
+  apply(isTaken: (waiting: QueuedStep) => boolean): Effect.Effect<boolean> {
+    const taken = this.queue.filter(isTaken)
+    if (taken.length === 0) return Effect.succeed(true)
+    this.queue = this.queue.filter((waiting) => !taken.includes(waiting))
+    const entries = taken.map(({ id, text }): Entry => ({ body: { kind: "applied", id, text } }))
+    const stored = this.record(entries)
+    this.outbox.say(this.#queueUpdate())
+    return stored
+  }
+
+  abort(clearQueue: boolean): void {
+    if (clearQueue && this.queue.length > 0) {
+      this.queue = []
+      const body: StepBody = { kind: "unqueued" }
+      this.#parts.fork(Effect.asVoid(this.record([{ body, frame: this.#queueUpdate() }])))
+    }
+    if (this.active === undefined) return
+    this.abortion.abort()
+    this.calls.abort()
+    this.#wake()
+  }
+
+  /** Asks the client, now or when there is one, and waits for what comes of it. */
+  ask(call: CallAsk, isSent: boolean): Effect.Effect<CallOutcome> {
+    return Effect.callback((resume) => {
+      const takenBy = this.conversation?.takenBy(call.callId)
+      const close = this.calls.open(call, takenBy, isSent, (outcome) => resume(Effect.succeed(outcome)))
+      if (this.abortion.signal.aborted) this.calls.abort()
+      else this.#dispatch()
+      return Effect.sync(close)
+    })
+  }
+
+  /** Until a client is there, or the prompt is aborted. */
+  readonly attached: Effect.Effect<void> = Effect.callback((resume) => {
+    if (this.#client !== undefined || this.abortion.signal.aborted) return resume(Effect.void)
+    const wake = () => resume(Effect.void)
+    this.#whenAttached.push(wake)
+    return Effect.sync(() => {
+      this.#whenAttached = this.#whenAttached.filter((one) => one !== wake)
+    })
+  })
+
+  /**
+   * A client takes the session; who had it is sent away.
+   * @param missed frames from the store that come before what the outbox has
+   */
+  attach(
+    client: AttachedClient,
+    replay: { readonly ready: string; readonly lastSeq: number; readonly missed: ReadonlyArray<string> },
+    change: Partial<SessionState>
+  ): void {
+    const { lastSeq, missed, ready } = replay
+    this.dismiss("superseded", 4009)
+    this.#client = client
+    const { sink } = client
+    sink.send(ready)
+    for (const frame of missed) sink.send(frame)
+    if (lastSeq < this.outbox.floor) sink.send(replayGap(lastSeq + 1, this.outbox.floor))
+    this.outbox.attach(sink, lastSeq)
+    if (this.queue.length > 0) this.outbox.say(this.#queueUpdate())
+    this.calls.attach(client.journalId)
+    this.#dispatch()
+    const { journalId } = client
+    const seen = { journalId, detachedAt: null, lastSeenAt: this.#parts.now() }
+    this.#parts.fork(Effect.asVoid(this.record([], { ...change, ...seen })))
+    this.#wake()
+  }
+
+  /** The socket of a client is gone. Nothing happens where another has taken its place. */
+  detach(client: AttachedClient): void {
+    if (this.#client !== client) return
+    this.#leave()
+    const now = this.#parts.now()
+    if (!this.isLost && this.state.status !== "ended")
+      this.#parts.fork(Effect.asVoid(this.record([], { detachedAt: now, lastSeenAt: now })))
+  }
+
+  /** Sends the attached client away, if there is one. */
+  dismiss(reason: ServerBye["reason"], code: number, retryAfterMs?: number): void {
+    const client = this.#client
+    if (client === undefined) return
+    this.#leave()
+    const resumable = reason !== "revoked" && reason !== "ended" && reason !== "client_bye"
+    const retry = retryAfterMs === undefined ? {} : { retryAfterMs }
+    client.sink.send(JSON.stringify({ type: "bye", reason, resumable, ...retry }))
+    client.sink.close(code, reason)
+  }
+
+  /** What is not needed while nothing happens is let go. */
+  rest(): void {
+    if (this.active === undefined) this.conversation = undefined
+  }
+
+  #leave(): void {
+    this.#client = undefined
+    this.outbox.detach()
+    this.calls.detach()
+  }
+
+  #dispatch(): void {
+    const client = this.#client
+    if (client === undefined || this.calls.size === 0) return
+    const { journalId } = client
+    const callIds = this.calls.toNote(journalId)
+    if (callIds.length === 0) return this.calls.send(journalId)
+    const stored = this.record([{ body: { kind: "taken", callIds, journalId } }])
+    this.#parts.fork(
+      Effect.map(stored, (isStored) => {
+        if (!isStored || this.#client !== client) return
+        this.calls.noted(callIds, journalId)
+        this.calls.send(journalId)
+      })
+    )
+  }
+
+  #write(steps: ReadonlyArray<Step>, announced: number): Effect.Effect<boolean> {
+    if (this.isLost) return Effect.succeed(false)
+    const { limits, write } = this.#parts
+    if (this.outbox.needsReservation(limits.agentSeqReserve / 2)) {
+      const from = Math.max(this.outbox.seq, this.state.seqReserved)
+      this.#change({ seqReserved: from + limits.agentSeqReserve })
+    }
+    const { state } = this
+    const stored = Deferred.makeUnsafe<boolean>()
+    const finished = write({ sessionId: this.facts.id, epoch: this.epoch, state, steps }).pipe(
+      Effect.match({
+        onSuccess: () => {
+          this.outbox.commit(announced, state.seqReserved)
+          return true
+        },
+        onFailure: () => {
+          this.isLost = true
+          this.#parts.lost(this)
+          return false
+        }
+      })
+    )
+    this.#parts.fork(Effect.asVoid(Deferred.into(finished, stored)))
+    return Deferred.await(stored)
+  }
+
+  #reserve(): void {
+    if (this.#isReserving || !this.outbox.needsReservation(this.#parts.limits.agentSeqReserve / 2)) return
+    this.#isReserving = true
+    this.#parts.fork(
+      Effect.map(this.record([]), () => {
+        this.#isReserving = false
+      })
+    )
+  }
+
+  #change(change: Partial<SessionState>): void {
+    this.state = { ...this.state, ...change }
+  }
+
+  #queueUpdate(): Unnumbered {
+    const queue = this.queue.map(({ id, mode, text }) => ({ id, text, mode }))
+    return { type: "event", promptId: this.active?.id ?? "", kind: "queue_update", queue }
+  }
+
+  #remember(promptId: string): void {
+    this.#finished = [...this.#finished, promptId].slice(-rememberedPrompts)
+  }
+
+  #wake(): void {
+    const waiting = this.#whenAttached
+    this.#whenAttached = []
+    for (const wake of waiting) wake()
+  }
+}
+
+const outboxLimits = (limits: SessionLimits): OutboxLimits => ({
+  ringBytes: limits.agentRingBytes,
+  coalesceBytes: limits.agentCoalesceBytes,
+  slowBytes: limits.agentSlowBytes
+})
+
+/** Whether one more message may wait. */
+export const hasRoom = ({ queue }: AgentSession): boolean => queue.length < agentLimits.queue

@@ -1,0 +1,64 @@
+/**
+ * State: none; a port. Messages: `call` makes one model call, `compactible` says what a model's context holds.
+ * Limits: those of the router, which makes, prices and settles the calls.
+ * Restart policy: its caller's. A call that fails is a value, never an error.
+ * In a crash a call under way is the platform's loss, and its caller makes it again.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
+import type { AgentErrorCode, ContentPart, stopReasons, Tokens } from "#schemas/agents/ServerFrame.ts"
+import type { ChatMessage } from "#streams/agents/ChatContext.ts"
+
+export interface ModelAsk {
+  readonly userId: string
+  readonly keyId: string
+  /** a model's id or `collection/{slug}` */
+  readonly model: string
+  readonly messages: ReadonlyArray<ChatMessage>
+  /** whether the model may call the tools of an agent */
+  readonly withTools: boolean
+  readonly thinkingLevel: ThinkingLevel
+  /** pico-USD that the call may cost at most; undefined: no bound but the account's */
+  readonly budgetLeft: bigint | undefined
+  /** a call id of its own for each tool call, in order */
+  readonly callId: (index: number) => string
+  readonly onDelta: (kind: "text_delta" | "thinking_delta", contentIndex: number, delta: string) => void
+  /** the person does not want the answer any more: what was said until then is paid */
+  readonly signal: AbortSignal
+}
+
+/** What a model said, and what it cost. */
+export interface Said {
+  /** who answered */
+  readonly model: string
+  readonly content: ReadonlyArray<ContentPart>
+  readonly stopReason: (typeof stopReasons)[number]
+  readonly usage: Tokens
+  /** pico-USD */
+  readonly cost: bigint
+  /** drawn from a plan's allowances */
+  readonly covered: boolean
+}
+
+export type ModelAnswer =
+  | { readonly _tag: "Answered"; readonly said: Said; readonly isCutByCredits: boolean }
+  | { readonly _tag: "Aborted"; readonly said: Said }
+  | { readonly _tag: "OverBudget" }
+  | {
+      readonly _tag: "Failed"
+      readonly code: AgentErrorCode
+      readonly message: string
+      /** the same call may succeed later */
+      readonly isPassing: boolean
+      readonly retryAfterMillis: number | undefined
+    }
+
+export class ModelCalls extends Context.Service<
+  ModelCalls,
+  {
+    readonly call: (ask: ModelAsk) => Effect.Effect<ModelAnswer>
+    /** tokens of the model's window; undefined: not known */
+    readonly contextLength: (userId: string, keyId: string, model: string) => number | undefined
+  }
+>()("signalbox/agents/ModelCalls") {}

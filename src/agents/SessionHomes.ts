@@ -1,0 +1,49 @@
+import { Context, Effect, Layer, Schema } from "effect"
+import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { FrameSink } from "#streams/agents/FrameSink.ts"
+
+/** The session's home cannot be reached at the moment: its process died, or is being replaced. */
+export class HomeAway extends Schema.TaggedError<HomeAway>()("HomeAway", {
+  sessionId: Schema.String
+}) {}
+
+/** What serves a client: takes its frames, the hello first. */
+export type Serve = (key: Principal, sink: FrameSink) => HotSocketListener
+
+/**
+ * Which process is the home of a session: the only one that may have it in memory. On one machine, this one. A new
+ * session's id is chosen so that its home is where its client is; a client that comes back elsewhere is relayed.
+ */
+export class SessionHomes extends Context.Service<
+  SessionHomes,
+  {
+    readonly isHere: (sessionId: string) => boolean
+    /**
+     * Serves a client at the session's home: frames go there, and come back to `sink`. When the home dies or the session
+     * moves, the sink is closed with 1012, and the client comes again.
+     */
+    readonly serveThere: (
+      sessionId: string,
+      key: Principal,
+      sink: FrameSink
+    ) => Effect.Effect<HotSocketListener, HomeAway>
+    /** Ends a session of another home, as its owner asked. */
+    readonly endThere: (sessionId: string) => Effect.Effect<void, HomeAway>
+    /** What this process does as a home for clients of others; given once, by the gateway. */
+    readonly open: (home: {
+      readonly serve: Serve
+      readonly end: (sessionId: string) => Effect.Effect<void>
+      /** the sessions of these homes are somebody else's from now on */
+      readonly leave: (isGone: (sessionId: string) => boolean) => Effect.Effect<void>
+    }) => Effect.Effect<void>
+  }
+>()("signalbox/agents/SessionHomes") {
+  /** One process alone. */
+  static readonly layerAlone = Layer.succeed(SessionHomes, {
+    isHere: () => true,
+    serveThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),
+    endThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),
+    open: () => Effect.void
+  })
+}

@@ -1,0 +1,149 @@
+import type { JsonRecord } from "../llm/JsonRecord.ts"
+import { callsOf, isTurning, type Said } from "./Conversation.ts"
+import type { CompactionStep, MessageStep, ResultStep, Step } from "./Step.ts"
+import { toolText } from "./ToolText.ts"
+
+/** A message as chat-completions has it; images are named by their file and filled in by who sends it. */
+export type ChatMessage = JsonRecord
+
+/** Characters that make a token, on average, and tokens of an image: for decisions, never for charges. */
+const tokenCharacters = 4
+const imageTokens = 1_000
+
+export const tokensOfText = (text: string): number => Math.ceil(text.length / tokenCharacters)
+
+/** The content part that stands for an account file. */
+export const imagePartType = "image_file"
+
+const tokensOf = ({ body }: Step): number => {
+  switch (body.kind) {
+    case "prompt":
+      return tokensOfText(body.text) + body.images.length * imageTokens
+    case "applied":
+      return tokensOfText(body.text)
+    case "message":
+      return tokensOfText(JSON.stringify(body.content))
+    case "result":
+      return tokensOfText(JSON.stringify(body.ok ? body.result : body.error) ?? "")
+    default:
+      return 0
+  }
+}
+
+const compactionOf = (steps: ReadonlyArray<Step>): CompactionStep | undefined =>
+  steps.map(({ body }) => body).findLast((body) => body.kind === "compaction")
+
+/** What models are told of the steps: those from the last compaction's cut on, behind its summary. */
+const told = (steps: ReadonlyArray<Step>) => {
+  const compaction = compactionOf(steps)
+  return {
+    compaction,
+    kept: compaction === undefined ? steps : steps.filter(({ index }) => index >= compaction.keepFrom)
+  }
+}
+
+/** What a model is told besides the system prompt. */
+export const messagesOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ChatMessage> => {
+  const { compaction, kept } = told(steps)
+  const results = new Map<string, ResultStep>()
+  for (const { body } of kept) if (body.kind === "result") results.set(body.callId, body)
+  const messages: Array<ChatMessage> = []
+  if (compaction !== undefined) messages.push({ role: "user", content: summaryText(compaction.summary) })
+  for (const { body } of kept) {
+    if (body.kind === "prompt" || body.kind === "applied") messages.push(said(body))
+    if (body.kind === "message") messages.push(...answered(body, results))
+  }
+  return messages
+}
+
+const summaryText = (summary: string): string =>
+  `The conversation so far was too long to keep. This is its summary; go on from it.\n\n${summary}`
+
+const said = (body: Said): ChatMessage => {
+  const images = body.kind === "prompt" ? body.images : []
+  if (images.length === 0) return { role: "user", content: body.text }
+  return {
+    role: "user",
+    content: [
+      { type: "text", text: body.text },
+      ...images.map((file_id) => ({ type: imagePartType, file_id }))
+    ]
+  }
+}
+
+/** The message and, in its order, what came of its calls: models refuse a call without a result. */
+const answered = (
+  message: MessageStep,
+  results: ReadonlyMap<string, ResultStep>
+): ReadonlyArray<ChatMessage> => {
+  const text = message.content
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("")
+  const calls = callsOf(message).filter(({ callId }) => results.has(callId))
+  if (text === "" && calls.length === 0) return []
+  const tool_calls = calls.map(({ args, callId, tool }) => ({
+    id: callId,
+    type: "function",
+    function: { name: tool, arguments: typeof args === "string" ? args : JSON.stringify(args) }
+  }))
+  return [
+    { role: "assistant", content: text, ...(calls.length === 0 ? {} : { tool_calls }) },
+    ...calls.map(({ callId, tool }) => ({
+      role: "tool",
+      tool_call_id: callId,
+      content: toolTextOf(tool, results.get(callId))
+    }))
+  ]
+}
+
+const toolTextOf = (tool: string, result: ResultStep | undefined): string =>
+  result === undefined ? "" : toolText(tool, result)
+
+/** What the context holds, in tokens: what the last model counted, and an estimate of what came since. */
+export const contextTokens = (steps: ReadonlyArray<Step>, overhead: number): number => {
+  const { compaction, kept } = told(steps)
+  const from = compaction === undefined ? -1 : steps.findLastIndex(({ body }) => body === compaction)
+  const counted = steps.findLastIndex(({ body }) => body.kind === "message" && body.usage.totalTokens > 0)
+  const last = steps[counted]?.body
+  if (counted > from && last?.kind === "message")
+    return (
+      last.usage.totalTokens + sum(steps.slice(counted + 1).filter(({ body }) => body.kind !== "message"))
+    )
+  return overhead + tokensOfText(compaction?.summary ?? "") + sum(kept)
+}
+
+const sum = (steps: ReadonlyArray<Step>): number => steps.reduce((all, step) => all + tokensOf(step), 0)
+
+/**
+ * Where a compaction cuts: the index of the first step that is kept, so that about `keepTokens` stay and no result is
+ * parted from its call. undefined: there is nothing before it that could go.
+ */
+export const cutOf = (steps: ReadonlyArray<Step>, keepTokens: number): number | undefined => {
+  const { kept } = told(steps)
+  let tokens = 0
+  let cut: Step | undefined
+  for (const step of kept.toReversed()) {
+    tokens += tokensOf(step)
+    if (tokens > keepTokens && cut !== undefined) break
+    if (isTurning(step)) cut = step
+  }
+  return cut === undefined || kept.findIndex(isTurning) === kept.indexOf(cut) ? undefined : cut.index
+}
+
+/** What is to be summarised, as text: everything that models are told now and that comes before a cut. */
+export const textBefore = (steps: ReadonlyArray<Step>, keepFrom: number): string => {
+  const { compaction } = told(steps)
+  const before = messagesOf(steps.filter(({ index }) => index < keepFrom))
+  return [
+    ...(compaction === undefined ? [] : [`Summary of what came before:\n${compaction.summary}`]),
+    ...before.filter((_, at) => compaction === undefined || at > 0).map(lineOf)
+  ].join("\n\n")
+}
+
+const lineOf = (message: ChatMessage): string => {
+  const content = message["content"]
+  const text = typeof content === "string" ? content : JSON.stringify(content)
+  const calls = message["tool_calls"]
+  return `${String(message["role"])}: ${text}${calls === undefined ? "" : `\ncalls: ${JSON.stringify(calls)}`}`
+}

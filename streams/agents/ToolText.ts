@@ -1,0 +1,44 @@
+import { isJsonRecord, type JsonRecord } from "../llm/JsonRecord.ts"
+import type { ResultStep } from "./Step.ts"
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "")
+
+const lines = (value: unknown): string =>
+  Array.isArray(value) ? value.filter((one) => typeof one === "string").join("\n") : ""
+
+const cut = (result: JsonRecord): string =>
+  result["truncated"] === true ? "\n[There is more: narrow it down]" : ""
+
+/** What a model is told of a call's outcome. */
+export const toolText = (tool: string, { error, ok, result }: ResultStep): string => {
+  if (!ok) return `Error (${error?.code ?? "exec_failed"}): ${error?.message ?? "the call failed"}`
+  if (!isJsonRecord(result)) return JSON.stringify(result ?? null)
+  return (texts[tool] ?? JSON.stringify)(result)
+}
+
+const texts: Readonly<Record<string, (result: JsonRecord) => string>> = {
+  read: (result) =>
+    result["truncated"] === true
+      ? `${text(result["content"])}\n[${String(result["totalLines"])} lines in all; go on with offset ${String(result["nextOffset"])}]`
+      : text(result["content"]),
+  write: (result) =>
+    `${result["created"] === true ? "Created" : "Replaced"}, ${String(result["bytes"])} bytes`,
+  edit: (result) => `Replaced ${String(result["replacements"])}:\n${text(result["diff"])}`,
+  ls: (result) => (lines(result["entries"]) || "(empty)") + cut(result),
+  find: (result) => (lines(result["entries"]) || "(none)") + cut(result),
+  grep: (result) => (lines(result["matches"]) || "(none)") + cut(result),
+  bash: (result) => {
+    const signal = result["signal"]
+    const end =
+      typeof signal === "string"
+        ? `ended by ${signal}`
+        : result["exitCode"] === 0
+          ? ""
+          : `exit code ${String(result["exitCode"])}`
+    const rest =
+      result["truncated"] === true
+        ? `[Only the end is shown${typeof result["fullOutputPath"] === "string" ? `; all of it is in ${result["fullOutputPath"]}` : ""}]\n`
+        : ""
+    return `${rest}${text(result["output"])}${end === "" ? "" : `\n[${end}]`}` || "(no output)"
+  }
+}
