@@ -45,6 +45,9 @@ export const Hello = Schema.Struct({
       Schema.isBetween({ minimum: 0.000001, maximum: 1_000_000 }, { expected: "an amount above 0" })
     )
   ).annotate({ description: "What the whole session may cost at most" })
+}).annotate({
+  description:
+    "Has to be the first frame: begins a session, or attaches to one that is there. It is answered with ready, or with a fatal error."
 })
 export type Hello = typeof Hello.Type
 
@@ -59,6 +62,9 @@ export const Prompt = Schema.Struct({
       })
     )
   )
+}).annotate({
+  description:
+    "Asks for work. It ends with prompt.done. A prompt whose id the session knows is not worked on twice."
 })
 export type Prompt = typeof Prompt.Type
 
@@ -69,6 +75,9 @@ export const Steer = Schema.Struct({
   mode: Schema.optionalKey(Schema.Literals(["steer", "follow_up"])).annotate({
     description: "steer (when absent): after the running turn's calls; follow_up: when the work would end"
   })
+}).annotate({
+  description:
+    "Says something while a prompt is worked on. It waits in a queue (queue_update) until it is applied (steer_applied)."
 })
 export type Steer = typeof Steer.Type
 
@@ -76,14 +85,16 @@ export const Abort = Schema.Struct({
   type: Schema.Literal("abort"),
   id: Schema.optionalKey(Id).annotate({ description: "Of the prompt; absent: whichever runs" }),
   clearQueue: Schema.optionalKey(Schema.Boolean)
+}).annotate({
+  description: "Ends the prompt that runs, with status aborted. Its calls that are open are cancelled."
 })
 
-/** Beyond the contract: asks for a compaction now. It is answered as a prompt is, with `prompt.done`. */
+/** Beyond the contract. */
 export const Compact = Schema.Struct({
   type: Schema.Literal("compact"),
   id: Id,
   instructions: Schema.optionalKey(Text)
-})
+}).annotate({ description: "Asks for a compaction now. It is answered as a prompt is, with prompt.done." })
 export type Compact = typeof Compact.Type
 
 export const ToolResult = Schema.Struct({
@@ -94,6 +105,9 @@ export const ToolResult = Schema.Struct({
   error: Schema.optionalKey(ToolError).annotate({ description: "Where not ok" }),
   denied: Schema.optionalKey(Schema.Boolean).annotate({ description: "The client refused the call" }),
   durationMs: Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, { expected: "milliseconds" }))
+}).annotate({
+  description:
+    "What came of a call. Sent when the outcome is durable in the journal of the client, and again where the call is asked for again."
 })
 export type ToolResult = typeof ToolResult.Type
 
@@ -103,6 +117,9 @@ export const ToolStream = Schema.Struct({
   index: Seq.annotate({ description: "From 0 in each call; a repeated one is ignored" }),
   stream: Schema.Literals(["stdout", "stderr"]),
   data: Schema.String
+}).annotate({
+  description:
+    "Output of a command while it runs. It is for those who watch; the model is given what tool.result says."
 })
 export type ToolStream = typeof ToolStream.Type
 
@@ -110,10 +127,12 @@ export const Pong = Schema.Struct({
   type: Schema.Literal("pong"),
   ts: Schema.Finite,
   ack: Seq.annotate({ description: "The last frame that was worked off" })
-})
+}).annotate({ description: "Answers ping, and says how far the client has come." })
 export const ClientBye = Schema.Struct({
   type: Schema.Literal("bye"),
   reason: Schema.optionalKey(line(0, 256))
+}).annotate({
+  description: "The person is done: the session ends with client_bye. It can be resumed all the same."
 })
 
 export const ClientFrame = Schema.Union([

@@ -51,17 +51,21 @@ export const Ready = Schema.Struct({
     pingMillis: Schema.Int,
     deadMillis: Schema.Int
   })
-})
+}).annotate({ description: "The client is attached to its session. What it has missed comes after it." })
 export type Ready = typeof Ready.Type
 
-const event = <const K extends string, F extends Schema.Struct.Fields>(kind: K, fields: F) =>
+const event = <const K extends string, F extends Schema.Struct.Fields>(
+  kind: K,
+  description: string,
+  fields: F
+) =>
   Schema.Struct({
     type: Schema.Literal("event"),
     seq: Seq,
     promptId: Schema.String.annotate({ description: "Empty outside of a prompt" }),
     kind: Schema.Literal(kind),
     ...fields
-  })
+  }).annotate({ description })
 
 const delta = {
   messageId: Schema.String,
@@ -85,37 +89,45 @@ export type ContentPart = typeof ContentPart.Type
 export const stopReasons = ["stop", "tool_calls", "length", "aborted", "error"] as const
 
 export const events = {
-  turn_start: event("turn_start", {
+  turn_start: event("turn_start", "A turn begins: one call of a model, and the tools that it asks for.", {
     turn: Schema.Int.annotate({ description: "From 1 in each prompt" }),
     text: Schema.optionalKey(Schema.String).annotate({
       description: "What the prompt asked, with turn 1: whoever attaches later has not seen it"
     })
   }),
-  text_delta: event("text_delta", delta),
-  thinking_delta: event("thinking_delta", delta),
-  tool_start: event("tool_start", { callId: Schema.String, tool: Schema.String, args: Schema.Unknown }),
-  tool_update: event("tool_update", {
+  text_delta: event("text_delta", "A piece of the text of an answer.", delta),
+  thinking_delta: event("thinking_delta", "A piece of what the model thinks.", delta),
+  tool_start: event("tool_start", "A call was handed to the client.", {
+    callId: Schema.String,
+    tool: Schema.String,
+    args: Schema.Unknown
+  }),
+  tool_update: event("tool_update", "Output of a command that runs, as tool.stream brought it.", {
     callId: Schema.String,
     stream: Schema.Literals(["stdout", "stderr"]),
     data: Schema.String
   }),
-  tool_end: event("tool_end", {
+  tool_end: event("tool_end", "A call has its outcome, and it is stored.", {
     callId: Schema.String,
     ok: Schema.Boolean,
     denied: Schema.Boolean,
     durationMs: Schema.Finite,
     error: Schema.optionalKey(ToolError)
   }),
-  message_end: event("message_end", {
-    messageId: Schema.String,
-    model: Schema.String,
-    content: Schema.Array(ContentPart),
-    stopReason: Schema.Literals(stopReasons),
-    usage: Tokens,
-    costUsd: Schema.Finite
-  }),
-  turn_end: event("turn_end", { turn: Schema.Int }),
-  queue_update: event("queue_update", {
+  message_end: event(
+    "message_end",
+    "An answer is whole, and stored. Its content is what counts, whatever the deltas said.",
+    {
+      messageId: Schema.String,
+      model: Schema.String,
+      content: Schema.Array(ContentPart),
+      stopReason: Schema.Literals(stopReasons),
+      usage: Tokens,
+      costUsd: Schema.Finite
+    }
+  ),
+  turn_end: event("turn_end", "All calls of the turn have their outcomes.", { turn: Schema.Int }),
+  queue_update: event("queue_update", "What waits to be said to the model, after a change.", {
     queue: Schema.Array(
       Schema.Struct({
         id: Schema.String,
@@ -124,22 +136,39 @@ export const events = {
       })
     )
   }),
-  steer_applied: event("steer_applied", { id: Schema.String, text: Schema.String }),
-  model_fallback: event("model_fallback", { from: Schema.String, to: Schema.String }),
-  retry: event("retry", {
+  steer_applied: event("steer_applied", "What waited is a part of the conversation now.", {
+    id: Schema.String,
+    text: Schema.String
+  }),
+  model_fallback: event("model_fallback", "Another model answers in place of the one that was asked.", {
+    from: Schema.String,
+    to: Schema.String
+  }),
+  retry: event("retry", "A model call failed and is made again.", {
     attempt: Schema.Int.annotate({ description: "The one to come, from 2" }),
     delayMs: Schema.Int,
     message: Schema.String
   }),
-  compaction_start: event("compaction_start", { tokens: Schema.Int }),
-  compaction_end: event("compaction_end", {
+  compaction_start: event(
+    "compaction_start",
+    "The conversation is about to be summed up, because it grew too long or somebody asked for it.",
+    { tokens: Schema.Int }
+  ),
+  compaction_end: event("compaction_end", "It was summed up, or could not be.", {
     ok: Schema.Boolean,
     tokens: Schema.Int,
     summary: Schema.optionalKey(Schema.String),
     message: Schema.optionalKey(Schema.String)
   }),
-  budget_warning: event("budget_warning", { spentUsd: Schema.Finite, budgetUsd: Schema.Finite }),
-  replay_gap: event("replay_gap", { from: Schema.Int, to: Schema.Int })
+  budget_warning: event("budget_warning", "Most of the budget of the session is spent.", {
+    spentUsd: Schema.Finite,
+    budgetUsd: Schema.Finite
+  }),
+  replay_gap: event(
+    "replay_gap",
+    "Frames with these numbers, bounds included, cannot be sent again. Nothing of the transcript is lost: GET /api/v1/agent/sessions/:id has it.",
+    { from: Schema.Int, to: Schema.Int }
+  )
 } as const
 
 export const eventKinds = Object.keys(events) as ReadonlyArray<keyof typeof events>
@@ -157,6 +186,9 @@ export const ToolRequest = Schema.Struct({
   timeoutMs: Schema.Int,
   replay: Schema.Literals(["safe", "never"]),
   attempt: Schema.Int.annotate({ description: "From 1; the same call asked for again counts on" })
+}).annotate({
+  description:
+    "Asks the client to make a call. It is answered with tool.result. Calls of one message come together and may run side by side."
 })
 export type ToolRequest = typeof ToolRequest.Type
 
@@ -166,6 +198,8 @@ export const ToolCancel = Schema.Struct({
   seq: Seq,
   callId: Schema.String,
   reason: Schema.Literals(cancelReasons)
+}).annotate({
+  description: "The outcome of a call is not waited for any more. The client ends it."
 })
 
 export const agentErrorCodes = [
@@ -204,10 +238,12 @@ export const PromptDone = Schema.Struct({
   turns: Schema.Int,
   toolCalls: Schema.Int,
   toolCallsDenied: Schema.Int
-})
+}).annotate({ description: "The prompt came to its end. Sums are over all of its model calls and tools." })
 export type PromptDone = typeof PromptDone.Type
 
-export const Ping = Schema.Struct({ type: Schema.Literal("ping"), ts: Schema.Finite })
+export const Ping = Schema.Struct({ type: Schema.Literal("ping"), ts: Schema.Finite }).annotate({
+  description: "Asks for a sign of life."
+})
 
 export const ErrorFrame = Schema.Struct({
   type: Schema.Literal("error"),
@@ -217,7 +253,7 @@ export const ErrorFrame = Schema.Struct({
   id: Schema.optionalKey(Schema.String),
   callId: Schema.optionalKey(Schema.String),
   retryAfterMs: Schema.optionalKey(Schema.Int)
-})
+}).annotate({ description: "Something was refused. Unless it is fatal the session goes on." })
 export type ErrorFrame = typeof ErrorFrame.Type
 
 export const byeReasons = [
@@ -236,7 +272,7 @@ export const ServerBye = Schema.Struct({
   reason: Schema.Literals(byeReasons),
   resumable: Schema.Boolean,
   retryAfterMs: Schema.optionalKey(Schema.Int)
-})
+}).annotate({ description: "The socket is about to be closed, and why." })
 export type ServerBye = typeof ServerBye.Type
 
 export const ServerFrame = Schema.Union([
