@@ -10,6 +10,7 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Addon from "#src/infra/uws/Addon.ts"
 import * as Front from "#src/infra/uws/Front.ts"
 import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
+import { HotSockets } from "#src/infra/uws/HotSocket.ts"
 
 /** The same two endpoints on every server: GET /hello says hello, POST /event takes a body and answers 202. */
 
@@ -100,7 +101,9 @@ const withFront =
   (engine: "auto" | "node") =>
   (use: Use): Promise<void> =>
     withServer(
-      Front.layer({ port: 0, host, engine }).pipe(Layer.provide(Layer.succeed(HotRoutes, [event]))),
+      Front.layer({ port: 0, host, engine }).pipe(
+        Layer.provide([Layer.succeed(HotRoutes, [event]), Layer.succeed(HotSockets, [])])
+      ),
       use
     )
 

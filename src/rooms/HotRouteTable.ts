@@ -1,13 +1,17 @@
 import { Context, Effect, Layer } from "effect"
 import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
+import { HotSockets, type HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
 
-/** Where each room puts the routes that are served beside the Effect pipeline, before the front reads them. */
-export class HotRouteTable extends Context.Service<HotRouteTable, Array<HotRoute>>()(
-  "signalbox/rooms/HotRouteTable"
-) {
+interface Table {
+  readonly routes: Array<HotRoute>
+  readonly sockets: Array<HotSocketRoute>
+}
+
+/** Where each room puts what is served beside the Effect pipeline, before the front reads it. */
+export class HotRouteTable extends Context.Service<HotRouteTable, Table>()("signalbox/rooms/HotRouteTable") {
   static readonly layer = Layer.effect(
     HotRouteTable,
-    Effect.sync(() => [])
+    Effect.sync(() => ({ routes: [], sockets: [] }))
   )
 
   /** Adds the routes of a room. */
@@ -15,10 +19,28 @@ export class HotRouteTable extends Context.Service<HotRouteTable, Array<HotRoute
     Layer.effectDiscard(
       Effect.gen(function* () {
         const table = yield* HotRouteTable
-        table.push(...(yield* routes))
+        table.routes.push(...(yield* routes))
+      })
+    )
+
+  /** Adds the socket routes of a room. */
+  static readonly addSockets = <E, R>(sockets: Effect.Effect<ReadonlyArray<HotSocketRoute>, E, R>) =>
+    Layer.effectDiscard(
+      Effect.gen(function* () {
+        const table = yield* HotRouteTable
+        table.sockets.push(...(yield* sockets))
       })
     )
 
   /** For the front: all routes of the rooms that were added before. */
-  static readonly hotRoutes = Layer.effect(HotRoutes, HotRouteTable)
+  static readonly hotRoutes = Layer.merge(
+    Layer.effect(
+      HotRoutes,
+      Effect.map(HotRouteTable, ({ routes }) => routes)
+    ),
+    Layer.effect(
+      HotSockets,
+      Effect.map(HotRouteTable, ({ sockets }) => sockets)
+    )
+  )
 }

@@ -9,25 +9,33 @@ import type { HotContext } from "./HotAnswer.ts"
 import * as HotCors from "./HotCors.ts"
 import * as HotPaths from "./HotPaths.ts"
 import { HotRoutes } from "./HotRoute.ts"
+import { HotSockets } from "./HotSocket.ts"
 import * as NodeFront from "./NodeFront.ts"
+import { OpenSockets } from "./OpenSockets.ts"
 import * as UwsServer from "./UwsServer.ts"
 
 /**
  * The process's HTTP server: uWebSockets.js where its addon is the pinned one and loads, Node's own server elsewhere or
- * where the options ask for it. Both serve the same app and the same hot routes. When its scope closes it stops
+ * where the options ask for it. Both serve the same app, hot routes and hot sockets. When its scope closes it stops
  * listening, lets requests in flight finish for `drainDeadlineMillis`, interrupts the rest, and closes.
  */
-export const layer = (options: FrontOptions): Layer.Layer<HttpServer.HttpServer, ServeError, HotRoutes> =>
+export const layer = (
+  options: FrontOptions
+): Layer.Layer<HttpServer.HttpServer, ServeError, HotRoutes | HotSockets> =>
   Layer.effect(
     HttpServer.HttpServer,
     Effect.gen(function* () {
       const routes = yield* HotRoutes
+      const sockets = yield* HotSockets
       const services = yield* Effect.context<never>()
       const context: HotContext = {
-        paths: HotPaths.make(routes),
+        paths: HotPaths.make(routes, sockets),
+        sockets,
+        open: new OpenSockets(),
         cors: HotCors.make(options.corsOrigins ?? []),
         held: new HeldBytes(limitsOf(options).hotBodiesBytes),
-        report: (defect) => void Effect.runForkWith(services)(Effect.logError("A hot route threw", defect))
+        report: (defect) =>
+          void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect))
       }
       if (options.engine === "node") return yield* NodeFront.make(options, context)
       const loaded = Addon.load(limitsOf(options))

@@ -34,6 +34,10 @@ export interface FrontLimits {
   readonly webSocketMaxUnreadBytes: number
   /** bytes sent and not yet taken by the client before a write waits */
   readonly webSocketHighWaterBytes: number
+  /** bytes of a hot socket that its client has not taken; who sends to one that has more waiting drops it */
+  readonly webSocketMaxBufferedBytes: number
+  /** a hot socket that is closed while bytes wait for its client goes on so long to deliver them */
+  readonly webSocketLingerMillis: number
   /** a socket that neither sends nor answers pings for this long is closed. 0 or 8 to 960 s, in steps of 4 s */
   readonly webSocketIdleTimeoutSeconds: number
 }
@@ -58,6 +62,8 @@ export const defaultLimits: FrontLimits = {
   webSocketMaxPayloadBytes: 1024 * 1024,
   webSocketMaxUnreadBytes: 4 * 1024 * 1024,
   webSocketHighWaterBytes: 256 * 1024,
+  webSocketMaxBufferedBytes: 8 * 1024 * 1024,
+  webSocketLingerMillis: 10_000,
   webSocketIdleTimeoutSeconds: 120
 }
 

@@ -61,6 +61,7 @@ export class FrontState {
   }
 
   private sweepMillis(): number {
-    return Math.min(1000, this.limits.stalledReaderMillis / 4, this.limits.slowUploadWindowMillis / 4)
+    const { slowUploadWindowMillis, stalledReaderMillis, webSocketLingerMillis } = this.limits
+    return Math.min(1000, stalledReaderMillis / 4, slowUploadWindowMillis / 4, webSocketLingerMillis / 4)
   }
 }

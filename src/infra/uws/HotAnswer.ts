@@ -1,14 +1,20 @@
+import { type FrontAnswer, failuresOf, upgradeRequired } from "./FrontAnswer.ts"
 import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
 import type { HeldBytes } from "./HeldBytes.ts"
 import type { HotCors } from "./HotCors.ts"
-import type { HotPaths } from "./HotPaths.ts"
+import type { HotPath, HotPaths } from "./HotPaths.ts"
+import type { HotSocketRoute } from "./HotSocket.ts"
+import type { OpenSockets } from "./OpenSockets.ts"
+import { upgradeHeaders } from "./WebSocketHandshake.ts"
 
 /** What both engines need to serve hot routes. */
 export interface HotContext {
   readonly paths: HotPaths
+  readonly sockets: ReadonlyArray<HotSocketRoute>
+  readonly open: OpenSockets
   readonly cors: HotCors
   readonly held: HeldBytes
-  /** a handler threw */
+  /** a handler or a listener threw */
   readonly report: (defect: unknown) => void
 }
 
@@ -33,3 +39,13 @@ export const attempt = (listener: () => void, context: HotContext): void => {
     context.report(defect)
   }
 }
+
+/** What a request to a hot path is answered that no route serves: only OPTIONS is another matter. */
+export const refusalOf = (
+  there: HotPath,
+  method: string,
+  allow: string
+): readonly [FrontAnswer, ReadonlyArray<readonly [string, string]>] =>
+  there.isSocket === true && (method === "GET" || method === "HEAD")
+    ? [upgradeRequired, upgradeHeaders]
+    : [failuresOf(there.errors).methodNotAllowed, [["Allow", allow]]]

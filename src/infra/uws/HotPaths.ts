@@ -1,4 +1,12 @@
 import type { HotRoute } from "./HotRoute.ts"
+import type { HotSocketRoute } from "./HotSocket.ts"
+
+/** What all routes of one path have in common. */
+export interface HotPath {
+  readonly cors: HotRoute["cors"]
+  readonly errors?: HotRoute["errors"]
+  readonly isSocket?: boolean
+}
 
 /** What the catch-all must know of the hot routes: uWebSockets.js hands it every request that no route matched exactly. */
 export interface HotPaths {
@@ -6,27 +14,35 @@ export interface HotPaths {
   find(method: string, path: string): HotRoute | undefined
   /** the value of `Allow` of a hot path; undefined where no hot route has that path */
   allow(path: string): string | undefined
-  /** any route of that path, for its CORS policy */
-  at(path: string): HotRoute | undefined
+  /** undefined where no hot route has that path */
+  at(path: string): HotPath | undefined
   /** the path would be a hot one if slashes, case or percent-encoding were forgiven. They are not: 404 */
   isVariant(path: string): boolean
 }
 
-export const make = (routes: ReadonlyArray<HotRoute>): HotPaths => {
+export const make = (
+  routes: ReadonlyArray<HotRoute>,
+  socketRoutes: ReadonlyArray<HotSocketRoute>
+): HotPaths => {
+  const sockets = new Set(socketRoutes.map(({ path }) => path))
   const byPath = new Map<string, Array<HotRoute>>()
   for (const route of routes) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route])
-  const normalised = new Set(routes.map((route) => normalise(route.path)))
+  const normalised = new Set([...byPath.keys(), ...sockets].map(normalise))
   const allows = new Map(Array.from(byPath, ([path, there]) => [path, allowOf(there)]))
+  for (const path of sockets) allows.set(path, "GET, HEAD, OPTIONS")
   return {
     find: (method, path) => {
       const wanted = method === "HEAD" ? "GET" : method
       return byPath.get(path)?.find((route) => route.method === wanted)
     },
     allow: (path) => allows.get(path),
-    at: (path) => byPath.get(path)?.[0],
-    isVariant: (path) => unusual.test(path) && !byPath.has(path) && normalised.has(normalise(path))
+    at: (path) => (sockets.has(path) ? socketPath : byPath.get(path)?.[0]),
+    isVariant: (path) => unusual.test(path) && !allows.has(path) && normalised.has(normalise(path))
   }
 }
+
+/** Browsers ask no leave to open a WebSocket, so CORS says nothing of it. */
+const socketPath: HotPath = { cors: "configured", isSocket: true }
 
 const allowOf = (routes: ReadonlyArray<HotRoute>): string =>
   [...routes.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method])), "OPTIONS"].join(

@@ -15,6 +15,7 @@ import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import { NodeFrontServer } from "./NodeFrontServer.ts"
 import type { NodeHotContext } from "./NodeHotExchange.ts"
+import { drain as drainSockets } from "./OpenSockets.ts"
 
 /** The front on Node's own HTTP server, for machines on which uWebSockets.js does not load. */
 export const make = (
@@ -44,15 +45,15 @@ export const make = (
           const serve = middleware === undefined ? server.serve(app) : server.serve(app, middleware)
           yield* withBodyLimit(serve, limits.maxBodyBytes)
           // Added last, so that it runs before the requests that are left are interrupted.
-          yield* Scope.addFinalizer(scope, drain(nodeServer, limits.drainDeadlineMillis))
+          yield* Scope.addFinalizer(scope, drain(nodeServer, context, limits.drainDeadlineMillis))
         })
     })
   })
 
-const drain = (server: NodeFrontServer, deadlineMillis: number): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => server.drain(() => resume(Effect.void))).pipe(
-    Effect.timeoutOrElse({ duration: deadlineMillis, orElse: () => Effect.void })
-  )
+const drain = (server: NodeFrontServer, context: HotContext, deadlineMillis: number): Effect.Effect<void> => {
+  const idle = Effect.callback<void>((resume) => server.drain(() => resume(Effect.void)))
+  return drainSockets(context, idle, deadlineMillis)
+}
 
 const withClientAddress = <E, R>(
   app: Effect.Effect<HttpServerResponse, E, R>,

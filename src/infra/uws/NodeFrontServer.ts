@@ -1,9 +1,12 @@
-import { type IncomingMessage, Server, type ServerResponse } from "node:http"
-import type { Socket } from "node:net"
-import { type FrontAnswer, failuresOf, jsonType, notFound } from "./FrontAnswer.ts"
+import { type IncomingMessage, Server, ServerResponse } from "node:http"
+import { Socket } from "node:net"
+import { type FrontAnswer, jsonType, notFound } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
+import { refusalOf } from "./HotAnswer.ts"
 import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
+import { homeOf, NodeHandshake, type NodeHome } from "./NodeHotSocket.ts"
 import { statusLine } from "./StatusLine.ts"
+import { isHandshake } from "./WebSocketHandshake.ts"
 
 /** A request that has not been answered, and how fast its body has been coming. */
 interface InFlight {
@@ -20,6 +23,7 @@ interface InFlight {
 export class NodeFrontServer extends Server {
   private readonly hot: NodeHotContext
   private readonly limits: FrontLimits
+  private readonly homes: ReadonlyMap<string, NodeHome>
   private readonly inFlight = new Map<Socket, InFlight>()
   private isDraining = false
   private drained: (() => void) | undefined
@@ -37,6 +41,7 @@ export class NodeFrontServer extends Server {
     })
     this.hot = context
     this.limits = limits
+    this.homes = new Map(context.sockets.map((route) => [route.path, homeOf(route, context)]))
     this.maxConnections = limits.maxConnections
     this.setTimeout(limits.stalledReaderMillis)
     this.on("timeout", (socket: Socket) => this.idle(socket))
@@ -59,6 +64,10 @@ export class NodeFrontServer extends Server {
       this.track(request, response)
       if (this.takeHot(request, response, event === "checkContinue")) return true
     }
+    const [, socket, head] = args
+    if (event === "upgrade" && isRequest(request) && socket instanceof Socket && Buffer.isBuffer(head)) {
+      if (this.takeUpgrade(request, socket, head)) return true
+    }
     return super.emit(event, ...args)
   }
 
@@ -75,6 +84,22 @@ export class NodeFrontServer extends Server {
       if (this.inFlight.get(socket)?.response === response) this.inFlight.delete(socket)
       if (this.inFlight.size === 0) this.drained?.()
     })
+  }
+
+  /** False where the path is not a hot socket's. */
+  private takeUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
+    const home = this.homes.get(splitTarget(request.url ?? "")[0])
+    if (home === undefined) return false
+    const response = new ServerResponse(request)
+    if (request.method === "GET" && isHandshake((name) => String(request.headers[name] ?? ""))) {
+      new NodeHandshake(home, request, socket, head, response).begin()
+      return true
+    }
+    // Node has let go of the connection, so that it cannot serve another request.
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    response.once("finish", () => socket.destroySoon())
+    return this.takeHot(request, response, false)
   }
 
   private takeHot(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): boolean {
@@ -99,8 +124,8 @@ export class NodeFrontServer extends Server {
       const wanted = String(request.headers["access-control-request-headers"] ?? "")
       response.writeHead(204, cors.preflight(there.cors, origin, wanted, allow).flat()).end()
     } else {
-      const { methodNotAllowed } = failuresOf(there.errors)
-      answer(response, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)])
+      const [refusal, headers] = refusalOf(there, method, allow)
+      answer(response, refusal, [...headers, ...cors.answer(there.cors, origin)])
     }
     return true
   }

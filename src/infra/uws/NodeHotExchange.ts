@@ -70,6 +70,20 @@ export class NodeHotExchange implements HotRequest, HotReply {
     if (declared > route.maxBodyBytes) this.refuse(declared)
   }
 
+  /** As `begin`, for a handshake, which has no body. */
+  beginHandshake(): void {
+    this.response.on("close", () => this.closed())
+    this.complete()
+  }
+
+  /** From here on the socket belongs to a WebSocket; false where it cannot any more. */
+  upgrade(): boolean {
+    if (this.aborted || this.isAnswered) return false
+    this.isAnswered = true
+    this.response.detachSocket(this.request.socket)
+    return true
+  }
+
   header(name: string): string {
     return this.route.headers.includes(name) ? this.valueOf(name) : ""
   }

@@ -82,6 +82,24 @@ export class UwsHotExchange implements HotRequest, HotReply {
     if (this.declaredBytes > this.route.maxBodyBytes) this.refuse(this.declaredBytes)
   }
 
+  /** As `begin`, for a handshake: it has no body, and may be made a WebSocket of before this returns. */
+  beginHandshake(): void {
+    this.state.inFlight++
+    this.response.onAborted(() => this.abort())
+    this.isCorked = true
+    this.handle(noBytes)
+    this.isCorked = false
+  }
+
+  /** From here on the socket belongs to a WebSocket. */
+  upgrade(handshake: (response: UwsResponse) => void): void {
+    if (this.aborted || this.isAnswered) return
+    this.isAnswered = true
+    if (this.isCorked) handshake(this.response)
+    else this.response.cork(() => handshake(this.response))
+    this.state.finished()
+  }
+
   get path(): string {
     return this.route.path
   }

@@ -2,7 +2,7 @@ import type { UwsApp, UwsRequest, UwsResponse } from "./Addon.ts"
 import type { FrontAnswer } from "./FrontAnswer.ts"
 import { failuresOf, jsonType, notFound } from "./FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
-import type { HotContext } from "./HotAnswer.ts"
+import { type HotContext, refusalOf } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
 import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "./StatusLine.ts"
@@ -62,8 +62,8 @@ export const answerHotPath = (
     if (closes(request, state)) response.writeHeader("Connection", "close")
     endWithoutBody(response, undefined)
   } else {
-    const { methodNotAllowed } = failuresOf(there.errors)
-    answer(response, request, methodNotAllowed, [["Allow", allow], ...cors.answer(there.cors, origin)], state)
+    const [refusal, headers] = refusalOf(there, method, allow)
+    answer(response, request, refusal, [...headers, ...cors.answer(there.cors, origin)], state)
   }
   return true
 }
@@ -87,7 +87,7 @@ export const answer = (
 }
 
 /** A body that is still to come would switch the idle timer off once it has ended. */
-const closes = (request: UwsRequest, state: FrontState): boolean =>
-  state.isDraining ||
-  request.getHeader("transfer-encoding") !== "" ||
-  (request.getHeader("content-length") || "0") !== "0"
+const closes = (request: UwsRequest, state: FrontState): boolean => state.isDraining || hasBody(request)
+
+export const hasBody = (request: UwsRequest): boolean =>
+  request.getHeader("transfer-encoding") !== "" || (request.getHeader("content-length") || "0") !== "0"

@@ -10,7 +10,9 @@ import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
 import { FrontState } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
+import { drain as drainSockets } from "./OpenSockets.ts"
 import { answer, answerHotPath, register } from "./UwsRoutes.ts"
+import { registerSockets } from "./UwsHotSocket.ts"
 import { makeServe, type Serve } from "./UwsServe.ts"
 import { Upgrade } from "./UwsSocket.ts"
 
@@ -45,6 +47,7 @@ export const make = (
     const served: Served = { current: undefined }
     limitConnections(app, state)
     register(app, routes, context, state)
+    registerSockets(addon, app, context, state)
     webSockets(addon, app, state, served)
     app.any("/*", (response, request) => {
       const path = request.getUrl()
@@ -65,7 +68,7 @@ export const make = (
           const scope = yield* Effect.scope
           served.current = yield* makeServe(httpApp, middleware, Scope.forkUnsafe(scope, "parallel"), state)
           // Added last, so that it runs before the requests that are left are interrupted.
-          yield* Scope.addFinalizer(scope, drain(addon, listener, state))
+          yield* Scope.addFinalizer(scope, drain(addon, listener, context, state))
         })
     })
   })
@@ -127,11 +130,15 @@ const listen = (
   })
 
 /** No new connections, `Connection: close` on every answer, and time for what is in flight. */
-const drain = (addon: UwsAddon, listener: UwsListenSocket, state: FrontState): Effect.Effect<void> =>
+const drain = (
+  addon: UwsAddon,
+  listener: UwsListenSocket,
+  context: HotContext,
+  state: FrontState
+): Effect.Effect<void> =>
   Effect.suspend(() => {
     state.isDraining = true
     addon.us_listen_socket_close(listener)
-    return Effect.callback<void>((resume) => Effect.sync(state.whenIdle(() => resume(Effect.void)))).pipe(
-      Effect.timeoutOrElse({ duration: state.limits.drainDeadlineMillis, orElse: () => Effect.void })
-    )
+    const idle = Effect.callback<void>((resume) => Effect.sync(state.whenIdle(() => resume(Effect.void))))
+    return drainSockets(context, idle, state.limits.drainDeadlineMillis)
   })

@@ -11,6 +11,7 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Front from "#src/infra/uws/Front.ts"
 import type { FrontOptions } from "#src/infra/uws/FrontOptions.ts"
 import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
+import { HotSockets, type HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 
 /** Both engines must pass every test; where uWebSockets.js differs by design, a test says how. */
@@ -39,11 +40,12 @@ export interface TestFrontOptions extends Omit<FrontOptions, "port" | "engine"> 
   readonly engine: Engine
   readonly app?: App
   readonly hot?: ReadonlyArray<HotRoute>
+  readonly sockets?: ReadonlyArray<HotSocketRoute>
 }
 
 /** A front on a free loopback port, for as long as `use` runs. */
 export const withFront = async <A>(
-  { engine, app, hot, ...options }: TestFrontOptions,
+  { engine, app, hot, sockets, ...options }: TestFrontOptions,
   use: (front: RunningFront) => Promise<A>
 ): Promise<A> => {
   const stopping = Deferred.makeUnsafe<void>()
@@ -56,7 +58,7 @@ export const withFront = async <A>(
   })
   const layer = HttpRouter.serve(app ?? Layer.empty, { disableListenLog: true, disableLogger: true }).pipe(
     Layer.provideMerge(front),
-    Layer.provide(Layer.succeed(HotRoutes, hot ?? [])),
+    Layer.provide([Layer.succeed(HotRoutes, hot ?? []), Layer.succeed(HotSockets, sockets ?? [])]),
     Layer.provideMerge(NodeServices.layer),
     Layer.provideMerge(Logger.layer([]))
   )
