@@ -1,30 +1,135 @@
+import { mkdir } from "node:fs/promises"
+import { Result, Schema } from "effect"
+import {
+  EditParams,
+  GlobParams,
+  GrepParams,
+  ListParams,
+  ReadParams,
+  WriteParams
+} from "#schemas/agents/ToolCall.ts"
+import { Approvals } from "../boundary/Approvals.ts"
+import { openWorkspace } from "../boundary/OpenWorkspace.ts"
+import type { Workspace } from "../boundary/Walk.ts"
+import { editFile, tolerantEditParams } from "./EditFile.ts"
+import { failureOf } from "./FailureOf.ts"
+import { listDirectory } from "./ListDirectory.ts"
+import { readFile } from "./ReadFile.ts"
+import { searchInThread, type Search } from "./SearchThread.ts"
 import type { ToolCall, ToolHooks, ToolOutcome } from "./ToolCall.ts"
 import { ToolFailure } from "./ToolFailure.ts"
+import { writeFile, type AskHardLink } from "./WriteFile.ts"
 
 export interface ToolRunnerOptions {
   /** the workspace: an existing directory, neither the home directory nor one above it */
   readonly root: string
-  /** the client's own configuration; no tool reads or writes it */
+  /** the client's own configuration, where `always` is kept; no tool reads or writes it */
   readonly configDir: string
+  /** the client's own state, where whole outputs of commands are kept; no tool writes it */
+  readonly stateDir: string
   /** `auto`: commands run in the system's sandbox where there is one; `off`: every command asks */
   readonly sandbox: "auto" | "off"
   /** `off`: commands never get the network, and nobody is asked */
   readonly network: "ask" | "off"
 }
 
-/** Runs what the server asks for, within this machine's rules. */
+/** A search that takes longer is ended. */
+const searchMillis = 60_000
+
+const decode = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, params: unknown): S["Type"] => {
+  const result = Schema.decodeUnknownResult(schema)(params)
+  if (Result.isFailure(result)) throw new ToolFailure("invalid_params", result.failure.message)
+  return result.success
+}
+
+const outcomeOf = (error: unknown, path: string): ToolOutcome => {
+  const { code, message } = failureOf(error, path)
+  const isRefused = code === "denied" || code === "outside_workspace"
+  return { ok: false, error: { code, message }, ...(isRefused && { denied: true }) }
+}
+
+const pathOf = (params: unknown): string =>
+  typeof params === "object" && params !== null && "path" in params && typeof params.path === "string"
+    ? params.path
+    : "."
+
+/** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
-  static open(_options: ToolRunnerOptions): Promise<ToolRunner> {
-    return Promise.resolve(new ToolRunner())
+  readonly #workspace: Workspace
+  readonly #approvals: Approvals
+
+  private constructor(workspace: Workspace, approvals: Approvals) {
+    this.#workspace = workspace
+    this.#approvals = approvals
+  }
+
+  /** Rejects with why the directory cannot be a workspace. */
+  static async open({ root, configDir, stateDir }: ToolRunnerOptions): Promise<ToolRunner> {
+    await mkdir(stateDir, { recursive: true, mode: 0o700 })
+    const workspace = openWorkspace(root, { closed: [configDir, stateDir] })
+    return new ToolRunner(workspace, new Approvals(configDir, workspace.jail.root))
   }
 
   /** Never rejects: whatever happens is an outcome. */
-  run({ method }: ToolCall, _hooks: ToolHooks): Promise<ToolOutcome> {
-    const failure = new ToolFailure("invalid_params", `This client has no tool ${method}`)
-    return Promise.resolve({ ok: false, error: { code: failure.code, message: failure.message } })
+  async run(call: ToolCall, hooks: ToolHooks): Promise<ToolOutcome> {
+    try {
+      if (hooks.signal.aborted) throw new ToolFailure("cancelled", "The call was cancelled")
+      return { ok: true, result: await this.#result(call, hooks) }
+    } catch (error) {
+      return outcomeOf(error, pathOf(call.params))
+    }
   }
 
   close(): Promise<void> {
+    this.#workspace.jail.close()
     return Promise.resolve()
+  }
+
+  #result(call: ToolCall, hooks: ToolHooks): unknown {
+    const { method, params } = call
+    const workspace = this.#workspace
+    switch (method) {
+      case "fs.read":
+        return readFile(workspace, decode(ReadParams, params))
+      case "fs.write":
+        return writeFile(workspace, decode(WriteParams, params), this.#askHardLink(call, hooks))
+      case "fs.edit":
+        return editFile(
+          workspace,
+          decode(EditParams, tolerantEditParams(params)),
+          this.#askHardLink(call, hooks)
+        )
+      case "fs.list":
+        return listDirectory(workspace, decode(ListParams, params))
+      case "fs.glob":
+        return this.#search({ method, params: decode(GlobParams, params) }, call, hooks)
+      case "fs.grep":
+        return this.#search({ method, params: decode(GrepParams, params) }, call, hooks)
+      default:
+        throw new ToolFailure("invalid_params", `This client has no tool ${String(method)}`)
+    }
+  }
+
+  #search(search: Search, { timeoutMs }: ToolCall, { signal }: ToolHooks): Promise<unknown> {
+    const { jail, protection } = this.#workspace
+    const millis = Math.min(timeoutMs > 0 ? timeoutMs : searchMillis, searchMillis)
+    return searchInThread(search, { jail: jail.handle, protection }, { millis, signal })
+  }
+
+  #askHardLink({ callId }: ToolCall, { approve }: ToolHooks): AskHardLink {
+    return (path, names) =>
+      this.#approvals.allows(
+        {
+          key: JSON.stringify(["hard_link", path]),
+          ask: {
+            callId,
+            kinds: ["hard_link"],
+            title: `Replace ${path}, which has ${names} names`,
+            detail: `${path} is one of ${names} names (hard links) of one file. This name gets the new contents; the others keep the old ones.`,
+            scope: `Replacing ${path} in this workspace`
+          }
+        },
+        approve
+      )
   }
 }

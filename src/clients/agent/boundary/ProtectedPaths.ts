@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs"
+import { denied } from "../tools/ToolFailure.ts"
+import type { HeldDirectory } from "./Jail.ts"
+import { shown, type Parts } from "./WorkspacePath.ts"
+
+/** What in a workspace the tools leave alone. Parts are folded; what they name need not exist. */
+export interface Protection {
+  /** directories of the client itself: neither read nor written */
+  readonly closed: ReadonlyArray<Parts>
+  /** what git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
+  readonly sealed: ReadonlyArray<Parts>
+}
+
+/** One spelling for all that a system which ignores case, or composes letters, takes for one name. */
+export const folded = (name: string): string => name.normalize("NFC").toLowerCase()
+
+const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
+  list.some(
+    (entry) =>
+      entry.length <= parts.length && entry.every((name, index) => name === folded(parts[index] ?? ""))
+  )
+
+/** Letters that HFS+ leaves out of names. Source: git's utf8.c, next_hfs_char. */
+const unseen = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/gu
+
+/**
+ * Whether some file system takes the name for `.git`: in other letters, with unseen ones, with dots or blanks after it,
+ * as a stream of it, or as its short name. Source: git's path.c, is_ntfs_dotgit and is_hfs_dotgit.
+ */
+export const isGitName = (name: string): boolean =>
+  /^(\.git|git~\d+)[. ]*(:.*)?$/su.test(folded(name.replace(unseen, "")))
+
+/** git takes every directory with these three for a repository, and runs what its configuration says. */
+const signsOfRepository = ["HEAD", "objects", "refs"]
+
+const wouldBeRepository = (directory: HeldDirectory, name: string): boolean =>
+  signsOfRepository.every((sign) => folded(name) === folded(sign) || existsSync(directory.at(sign)))
+
+export const requireOpen = (protection: Protection, parts: Parts): void => {
+  if (covers(protection.closed, parts))
+    throw denied(`${shown(parts)} belongs to the agent client; tools neither read nor change it`)
+}
+
+/** Before anything named `name` is made or changed in a directory, or below it. */
+export const requireWritable = (protection: Protection, directory: HeldDirectory, name: string): void => {
+  const parts = [...directory.parts, name]
+  requireOpen(protection, parts)
+  if (isGitName(name))
+    throw denied(`${shown(parts)} belongs to git: hooks and configuration there run by themselves`)
+  if (covers(protection.sealed, parts))
+    throw denied(`${shown(parts)} holds the hooks of this repository, which run by themselves`)
+  if (wouldBeRepository(directory, name))
+    throw denied(`${shown(directory.parts)} is, or would be, a git repository; only git writes there`)
+}
