@@ -4,7 +4,7 @@
  * - `commit`: a command that may write to the repository's history (commit, push, merge, tag …)
  * - `repository`: a command that may also write hooks and configuration of a repository (git init, git config …)
  * - `install`: a command that installs packages, whose scripts run
- * - `unsandboxed`: any command where no sandbox holds it
+ * - `unsandboxed`: every command where no sandbox holds it
  * - `hard_link`: a write to a file that has other names, perhaps outside of the workspace
  */
 export const approvalKinds = [

@@ -1,6 +1,5 @@
-// oxlint-disable-next-line no-control-regex
-const controls =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu
+/** Control and format characters (Unicode Cc and Cf) and line separators, but tab and line feed. */
+const unseen = /(?![\t\n])[\p{Cc}\p{Cf}\u2028\u2029]/gu
 
 const visible = (character: string): string => {
   const code = character.codePointAt(0) ?? 0
@@ -12,4 +11,4 @@ const visible = (character: string): string => {
  * Text from outside as it may be shown in a terminal: control characters, escape sequences among them, and letters that
  * hide or turn around other ones are made visible. Line feeds and tabs stay; CR before LF goes.
  */
-export const printable = (text: string): string => text.replaceAll("\r\n", "\n").replace(controls, visible)
+export const printable = (text: string): string => text.replaceAll("\r\n", "\n").replace(unseen, visible)
