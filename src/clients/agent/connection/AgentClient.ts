@@ -1,0 +1,175 @@
+import { randomUUID } from "node:crypto"
+import packageJson from "../../../../package.json" with { type: "json" }
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type { Hello, Steer } from "#schemas/agents/ClientFrame.ts"
+import type { Ready } from "#schemas/agents/ServerFrame.ts"
+import type { JournalDirectory } from "../journal/JournalDirectory.ts"
+import type { ToolRunner } from "../tools/ToolRunner.ts"
+import { Attachment, type AttachmentParts, type Wishes } from "./Attachment.ts"
+import type { Approve, Client } from "./Client.ts"
+import type { ClientEvent, ClientListener } from "./ClientEvents.ts"
+import { PromptTooLong } from "./ConnectionClosed.ts"
+import type { Patience } from "./Link.ts"
+import { fetchSessions, uploadFile, type AgentSession, type ServerAddress } from "./ServerRest.ts"
+
+export interface AgentClientOptions extends Wishes {
+  readonly server: ServerAddress
+  readonly workspace: Hello["workspace"]
+  /** the session to go on with; absent: a new one */
+  readonly resume?: string
+  /** whether a resumed session is told from its beginning, for somebody who is to see it */
+  readonly withHistory: boolean
+  /** what each session may cost at most */
+  readonly budgetUsd?: number
+  readonly runner: Pick<ToolRunner, "run">
+  readonly journals: JournalDirectory
+  readonly approve: Approve
+  /** absent: a lost connection is never given up */
+  readonly patience?: Patience
+  /** in [0, 1) */
+  readonly random?: () => number
+}
+
+const sessionsShown = 100
+
+/** The agent client without its looks: one session at a time, whatever happens to the connection. */
+export class AgentClient implements Client {
+  private readonly options: AgentClientOptions
+  private readonly listeners = new Set<ClientListener>()
+  private approve: Approve
+  private wishes: Wishes
+  private attachment: Attachment
+
+  constructor(options: AgentClientOptions) {
+    const { model, thinkingLevel } = options
+    this.options = options
+    this.approve = options.approve
+    this.wishes = {
+      ...(model === undefined ? {} : { model }),
+      ...(thinkingLevel === undefined ? {} : { thinkingLevel })
+    }
+    this.attachment = this.attach()
+  }
+
+  readonly events = {
+    subscribe: (listener: ClientListener): (() => void) => {
+      this.listeners.add(listener)
+      return () => this.listeners.delete(listener)
+    }
+  }
+
+  get ready(): Ready | undefined {
+    return this.attachment.ready
+  }
+
+  get activePrompt(): string | undefined {
+    return this.attachment.activePrompt
+  }
+
+  answerApprovals(approve: Approve): void {
+    this.approve = approve
+  }
+
+  async start(): Promise<Ready> {
+    const { resume, withHistory } = this.options
+    if (resume !== undefined) this.attachment.take(resume, withHistory)
+    return this.attachment.open()
+  }
+
+  prompt(text: string, images: ReadonlyArray<string> = []): string {
+    const id = newId()
+    this.attachment.say({ type: "prompt", id, text: fitting(text), ...(images.length > 0 && { images }) })
+    return id
+  }
+
+  steer(text: string, mode: NonNullable<Steer["mode"]>): string {
+    const id = newId()
+    this.attachment.say({ type: "steer", id, text: fitting(text), mode })
+    return id
+  }
+
+  abort({ clearQueue = false }: { readonly clearQueue?: boolean } = {}): void {
+    const id = this.activePrompt
+    this.attachment.abort({ type: "abort", clearQueue, ...(id === undefined ? {} : { id }) })
+  }
+
+  compact(instructions?: string): string {
+    const id = newId()
+    this.attachment.say({ type: "compact", id, ...(instructions && { instructions: fitting(instructions) }) })
+    return id
+  }
+
+  reopen(changes: Wishes): Promise<Ready> {
+    this.wishes = { ...this.wishes, ...changes }
+    return this.attachment.reopen(changes)
+  }
+
+  async newSession(): Promise<Ready> {
+    await this.attachment.leave()
+    this.attachment = this.attach()
+    return this.attachment.open()
+  }
+
+  async resume(sessionId: string): Promise<Ready> {
+    // The session keeps the model that it had.
+    const next = new Attachment(this.attachmentParts(), {})
+    if (sessionId === this.ready?.sessionId) await this.attachment.leave()
+    next.take(sessionId, this.options.withHistory)
+    await this.attachment.leave()
+    this.attachment = next
+    return next.open()
+  }
+
+  async bye(): Promise<void> {
+    await this.attachment.leave()
+    this.tell({ type: "link", state: "closed", reason: "bye", problem: "The session was left" })
+  }
+
+  sessions(): Promise<ReadonlyArray<AgentSession>> {
+    return fetchSessions(this.options.server, sessionsShown)
+  }
+
+  upload(image: {
+    readonly name: string
+    readonly type: string
+    readonly bytes: Uint8Array
+  }): Promise<string> {
+    return uploadFile(this.options.server, image)
+  }
+
+  private attach(): Attachment {
+    return new Attachment(this.attachmentParts(), this.wishes)
+  }
+
+  private attachmentParts(): AttachmentParts {
+    const { budgetUsd, journals, patience, random = Math.random, runner, server, workspace } = this.options
+    return {
+      server,
+      workspace,
+      runner,
+      journals,
+      random,
+      client: {
+        name: "signalbox-agent",
+        version: packageJson.version,
+        platform: `${process.platform}-${process.arch}`
+      },
+      approve: (ask, signal) => this.approve(ask, signal),
+      tell: (event) => this.tell(event),
+      ...(budgetUsd === undefined ? {} : { budgetUsd }),
+      ...(patience && { patience })
+    }
+  }
+
+  private tell(event: ClientEvent): void {
+    for (const listener of this.listeners) listener(event)
+  }
+}
+
+const newId = (): string => `p_${randomUUID()}`
+
+const fitting = (text: string): string => {
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= agentLimits.promptBytes) return text
+  throw new PromptTooLong(`${bytes} bytes are too long: ${agentLimits.promptBytes} are allowed at once`)
+}

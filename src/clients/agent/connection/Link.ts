@@ -1,0 +1,164 @@
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type { ClientFrame, Hello } from "#schemas/agents/ClientFrame.ts"
+import type { ErrorFrame, Ready, ServerBye, ServerFrame } from "#schemas/agents/ServerFrame.ts"
+import { backoffMillis } from "./Backoff.ts"
+import type { LinkState } from "./ClientEvents.ts"
+import { readFrame, type Read } from "./ReadFrame.ts"
+import type { ServerAddress } from "./ServerRest.ts"
+import { Socket } from "./Socket.ts"
+import { verdictOf, type SocketEnd } from "./Verdict.ts"
+
+/** A connection that held so long begins its waits anew. */
+const steadyMillis = 5_000
+/** How long a goodbye may take. */
+const farewellMillis = 2_000
+
+export interface Patience {
+  /** without a connection for so long before the first, and it is given up */
+  readonly firstMillis: number
+  /** … and after it */
+  readonly lostMillis: number
+}
+
+export interface LinkParts {
+  readonly server: ServerAddress
+  /** made anew for each attempt: it says how far the session was seen */
+  readonly hello: () => Hello
+  /** absent: it is never given up */
+  readonly patience?: Patience
+  readonly random: () => number
+  readonly attached: (ready: Ready) => void
+  /** everything but ready and bye, in the order in which it came */
+  readonly read: (read: Read) => void
+  /** the number of the last frame that was worked off */
+  readonly seen: () => number
+  readonly tell: (state: LinkState) => void
+}
+
+/** Keeps one session attached: connects, says hello, answers pings, and connects again until that is of no use. */
+export class Link {
+  private readonly parts: LinkParts
+  private socket: Socket | undefined
+  private isAttached = false
+  private wasAttached = false
+  private isClosed = false
+  private failures = 0
+  private attachedAtMillis = 0
+  private lostAtMillis = performance.now()
+  private bye: ServerBye | undefined
+  private error: ErrorFrame | undefined
+  private silence: NodeJS.Timeout | undefined
+  private retry: NodeJS.Timeout | undefined
+  private farewell: (() => void) | undefined
+
+  constructor(parts: LinkParts) {
+    this.parts = parts
+  }
+
+  open(): void {
+    this.bye = undefined
+    this.error = undefined
+    this.isAttached = false
+    this.parts.tell({ state: "connecting", attempt: this.failures + 1 })
+    this.socket = new Socket(this.parts.server, {
+      opened: () => {
+        this.alive()
+        this.socket?.send(JSON.stringify(this.parts.hello()))
+      },
+      text: (text) => this.take(text),
+      ended: (end) => this.lost(end)
+    })
+  }
+
+  /** false where no session is attached: then nothing was sent. */
+  send(frame: ClientFrame): boolean {
+    return this.isAttached && this.socket?.send(JSON.stringify(frame)) === true
+  }
+
+  get isCongested(): boolean {
+    return !this.isAttached || this.socket?.isCongested === true
+  }
+
+  /** Leaves without a word: the session stays resumable at once. Nothing is told any more. */
+  drop(): void {
+    this.isClosed = true
+    this.isAttached = false
+    clearTimeout(this.silence)
+    clearTimeout(this.retry)
+    this.socket?.drop()
+    this.farewell?.()
+  }
+
+  /** Says goodbye, and waits a moment for the server's. */
+  async leave(): Promise<void> {
+    if (this.send({ type: "bye" })) {
+      await new Promise<void>((resolve) => {
+        this.farewell = resolve
+        const timer = setTimeout(resolve, farewellMillis)
+        timer.unref()
+      })
+    }
+    this.drop()
+  }
+
+  /** Any frame is a sign of life; a server says something every 25 seconds. */
+  private alive(): void {
+    clearTimeout(this.silence)
+    this.silence = setTimeout(
+      () => this.socket?.giveUp("The server was silent for too long"),
+      agentLimits.deadMillis
+    )
+  }
+
+  private take(text: string): void {
+    this.alive()
+    const read = readFrame(text)
+    if (read.kind === "known") this.takeKnown(read.frame, read)
+    else if (this.isAttached) this.parts.read(read)
+  }
+
+  private takeKnown(frame: ServerFrame, read: Read): void {
+    if (frame.type === "ready") {
+      this.isAttached = true
+      this.wasAttached = true
+      this.attachedAtMillis = performance.now()
+      this.parts.attached(frame)
+    } else if (frame.type === "ping") this.send({ type: "pong", ts: frame.ts, ack: this.parts.seen() })
+    else if (frame.type === "bye") this.bye = frame
+    else {
+      if (frame.type === "error" && frame.fatal) this.error = frame
+      this.parts.read(read)
+    }
+  }
+
+  private lost(end: SocketEnd): void {
+    clearTimeout(this.silence)
+    if (this.isClosed) return
+    this.farewell?.()
+    const now = performance.now()
+    if (this.isAttached) this.lostAtMillis = now
+    const wasSteady = this.isAttached && now - this.attachedAtMillis >= steadyMillis
+    if (wasSteady) this.failures = 0
+    this.isAttached = false
+    const said = { ...(this.bye && { bye: this.bye }), ...(this.error && { error: this.error }) }
+    const verdict = verdictOf(end.kind === "closed" ? { ...end, ...said } : end, this.wasAttached)
+    if (!verdict.retry) return this.close(verdict.reason, verdict.problem)
+    const isAtOnce = verdict.atOnce && this.failures === 0
+    const waitMillis = isAtOnce
+      ? verdict.askedMillis
+      : backoffMillis(this.failures, verdict.askedMillis, this.parts.random)
+    this.failures += 1
+    const { patience } = this.parts
+    const limit = this.wasAttached ? patience?.lostMillis : patience?.firstMillis
+    if (limit !== undefined && now + waitMillis - this.lostAtMillis > limit) {
+      return this.close("unreachable", verdict.problem)
+    }
+    this.parts.tell({ state: "waiting", retryInMillis: waitMillis, problem: verdict.problem })
+    this.retry = setTimeout(() => this.open(), waitMillis)
+  }
+
+  private close(reason: Extract<LinkState, { state: "closed" }>["reason"], problem: string): void {
+    this.isClosed = true
+    this.parts.tell({ state: "closed", reason, problem })
+  }
+}
