@@ -186,6 +186,31 @@ export const limits = {
   /** … or when the oldest has waited this long */
   settlementAgeMillis: 100,
 
+  // --- agents
+  /** live sessions of one key; a further one is refused at its hello */
+  agentSessionsPerKey: 8,
+  /** a session without a sign of life for so long is not live any more … */
+  agentLiveMillis: 15 * 60_000,
+  /** … and for so long cannot be resumed any more */
+  agentResumeMillis: 30 * 24 * 3_600_000,
+  /** such sessions are looked for this often */
+  agentSweepEveryMillis: 60_000,
+  /** numbers of frames that are reserved at a time */
+  agentSeqReserve: 10_000,
+  /** sessions that go to Postgres in one statement … */
+  agentBatchSessions: 500,
+  /** … with so many bytes of steps */
+  agentBatchBytes: 4 * 1024 * 1024,
+  /** statements of one kind begin at least so far apart: what a step may wait for others */
+  agentBatchEveryMillis: 8,
+  /** a hello that has to wait for Postgres longer fails */
+  agentStoreMillis: 2_000,
+  /** a write that takes longer has failed, and is made again */
+  agentWriteMillis: 10_000,
+  /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
+  agentHeartbeatMillis: 5_000,
+  agentOwnerDeadMillis: 20_000,
+
   // --- Postgres
   /** connections of this process */
   postgresConnections: 10,

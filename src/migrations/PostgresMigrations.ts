@@ -7,6 +7,7 @@ import { ledger } from "./postgres/0005_Ledger.ts"
 import { catalogue } from "./postgres/0006_Catalogue.ts"
 import { collections } from "./postgres/0007_Collections.ts"
 import { callAnswers } from "./postgres/0008_CallAnswers.ts"
+import { agents } from "./postgres/0009_Agents.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
 export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
@@ -17,5 +18,6 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   ledger,
   catalogue,
   collections,
-  callAnswers
+  callAnswers,
+  agents
 ]

@@ -12,7 +12,7 @@ const text = "The database is away; nothing was changed, try again later"
 const isBusy = (cause: unknown): boolean =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P|53)/.test(cause.code)
 
-const isAway = (error: SqlError): boolean =>
+export const isAway = (error: SqlError): boolean =>
   error.isRetryable || error.reason._tag === "AuthenticationError" || isBusy(error.reason.cause)
 
 const classified =

@@ -1,0 +1,139 @@
+import { Clock, Effect, type Exit, type Scope } from "effect"
+import { isTimeoutError, type TimeoutError } from "effect/Cause"
+import type { SqlError } from "effect/sql/SqlError"
+import { Nudge } from "#actors/kernel/Nudge.ts"
+import { isAway } from "#src/infra/http/StoreAway.ts"
+
+/** Why a batch came to nothing as a whole. */
+export type BatchFailure = SqlError | TimeoutError
+
+export interface BatchLaneOptions<Ask, Answer, E> {
+  /** Asks Postgres for all of them in one go; the answers in their order. */
+  readonly run: (asks: ReadonlyArray<Ask>) => Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>, BatchFailure>
+  /** What everybody is told when Postgres was away. Absent: `run` does not come back before Postgres does. */
+  readonly away?: (error: BatchFailure) => E
+  readonly maxAsks: number
+  readonly maxBytes: number
+  readonly bytesOf: (ask: Ask) => number
+  /** batches begin at least so far apart */
+  readonly everyMillis: number
+  /**
+   * Whoever waited for this does not any more. Given: what has not begun is dropped, what has is handed over here.
+   * Absent: it is carried out all the same.
+   */
+  readonly onAbandon?: (ask: Ask) => void
+}
+
+/** What is asked while a batch is under way goes into the next one, in the order of the asking. */
+export interface BatchLane<Ask, Answer, E> {
+  readonly ask: (ask: Ask) => Effect.Effect<Answer, E>
+  /** Returns when nothing waits. */
+  readonly idle: Effect.Effect<void>
+}
+
+interface Waiting<Ask, Answer, E> {
+  readonly ask: Ask
+  readonly resume: (answer: Effect.Effect<Answer, E>) => void
+  hasBegun: boolean
+  isDropped: boolean
+}
+
+export const make = <Ask, Answer, E>(
+  options: BatchLaneOptions<Ask, Answer, E>
+): Effect.Effect<BatchLane<Ask, Answer, E>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const lane = new Lane(options)
+    yield* Effect.forkScoped(lane.serve)
+    return { ask: (ask) => lane.ask(ask), idle: lane.idle }
+  })
+
+class Lane<Ask, Answer, E> {
+  private readonly options: BatchLaneOptions<Ask, Answer, E>
+  private readonly nudge = new Nudge()
+  private readonly idlers: Array<() => void> = []
+  private waiting: Array<Waiting<Ask, Answer, E>> = []
+  private isServing = false
+
+  constructor(options: BatchLaneOptions<Ask, Answer, E>) {
+    this.options = options
+  }
+
+  ask(ask: Ask): Effect.Effect<Answer, E> {
+    return Effect.callback<Answer, E>((resume) => {
+      const entry: Waiting<Ask, Answer, E> = { ask, resume, hasBegun: false, isDropped: false }
+      this.waiting.push(entry)
+      this.nudge.set()
+      const { onAbandon } = this.options
+      if (onAbandon === undefined) return undefined
+      return Effect.sync(() => {
+        if (entry.hasBegun) onAbandon(ask)
+        entry.isDropped = true
+      })
+    })
+  }
+
+  readonly idle: Effect.Effect<void> = Effect.callback<void>((resume) => {
+    if (this.waiting.length === 0 && !this.isServing) resume(Effect.void)
+    else this.idlers.push(() => resume(Effect.void))
+  })
+
+  readonly serve: Effect.Effect<never> = Effect.suspend(() => {
+    const everyMillis = this.options.everyMillis
+    return Effect.forever(
+      Effect.gen({ self: this }, function* () {
+        if (this.waiting.length === 0) yield* this.nudge.wait(Infinity)
+        const batch = this.take()
+        if (batch.length === 0) return
+        const beganAtMillis = yield* Clock.currentTimeMillis
+        this.isServing = true
+        yield* this.answer(batch)
+        this.isServing = false
+        if (this.waiting.length === 0) for (const idler of this.idlers.splice(0)) idler()
+        const passedMillis = (yield* Clock.currentTimeMillis) - beganAtMillis
+        // A clock that jumped back must not make anybody wait for longer.
+        const pauseMillis = Math.min(everyMillis - passedMillis, everyMillis)
+        if (pauseMillis > 0) yield* Effect.sleep(pauseMillis)
+      })
+    )
+  })
+
+  private take(): ReadonlyArray<Waiting<Ask, Answer, E>> {
+    const batch: Array<Waiting<Ask, Answer, E>> = []
+    const { bytesOf, maxAsks, maxBytes } = this.options
+    let bytes = 0
+    let taken = 0
+    for (const entry of this.waiting) {
+      if (!entry.isDropped) {
+        bytes += bytesOf(entry.ask)
+        if (batch.length === maxAsks || (batch.length > 0 && bytes > maxBytes)) break
+        entry.hasBegun = true
+        batch.push(entry)
+      }
+      taken++
+    }
+    this.waiting = this.waiting.slice(taken)
+    return batch
+  }
+
+  /** A statement that Postgres refuses is made again for each alone: one that cannot be stored is nobody else's fault. */
+  private answer(batch: ReadonlyArray<Waiting<Ask, Answer, E>>): Effect.Effect<void> {
+    const tell = (answer: (place: number) => Effect.Effect<Answer, E>) =>
+      Effect.sync(() => batch.forEach(({ resume }, place) => resume(answer(place))))
+    return this.options.run(batch.map(({ ask }) => ask)).pipe(
+      Effect.flatMap((answers) =>
+        tell((place) => answers[place] ?? Effect.die(new Error("a batch has fewer answers than asks")))
+      ),
+      Effect.catch((error) => {
+        const { away } = this.options
+        if (away !== undefined && isGone(error)) return tell(() => Effect.fail(away(error)))
+        return batch.length === 1
+          ? tell(() => Effect.die(error))
+          : Effect.forEach(batch, (entry) => this.answer([entry]), { discard: true })
+      }),
+      Effect.catchDefect((defect) => tell(() => Effect.die(defect)))
+    )
+  }
+}
+
+/** Postgres cannot be asked, in contrast to: it refuses. */
+export const isGone = (error: BatchFailure): boolean => isTimeoutError(error) || isAway(error)

@@ -1,0 +1,75 @@
+import { Effect, Layer } from "effect"
+import { TimeoutError } from "effect/Cause"
+import { SqlClient } from "effect/sql/SqlClient"
+import { StepStore, StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
+import { AppConfig } from "#src/Config.ts"
+import { AgentOwners } from "./AgentOwners.ts"
+import * as BatchLane from "./BatchLane.ts"
+import { claimsOf } from "./SessionClaims.ts"
+import { type NewSession, SessionCreates } from "./SessionCreates.ts"
+import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
+import { readAnnounced, readRecent } from "./StepReads.ts"
+
+/**
+ * Sessions and steps in Postgres. What is asked in one moment goes there in one statement, one of each kind at a time:
+ * 19,000 clients that come back at once are 38 statements, and a step costs a fraction of one.
+ */
+export const layer = Layer.effect(
+  StepStore,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const { limits } = yield* AppConfig
+    const { owner } = yield* AgentOwners
+    const creates = new SessionCreates(sql, owner, limits)
+    const claims = claimsOf(sql, owner, limits)
+    const away = (cause: BatchLane.BatchFailure) => new StepStoreAway({ cause })
+    const bounds = { maxAsks: limits.agentBatchSessions, maxBytes: limits.agentBatchBytes, everyMillis: 0 }
+    const bounded = <A, E>(effect: Effect.Effect<A, E>) => Effect.timeout(effect, limits.agentStoreMillis)
+    /** Whoever asks is not kept for longer, wherever the ask is. */
+    const soon = <A, E>(effect: Effect.Effect<A, E>) =>
+      Effect.timeoutOrElse(effect, {
+        duration: limits.agentStoreMillis,
+        orElse: () => Effect.fail(away(new TimeoutError(`no answer in ${limits.agentStoreMillis} ms`)))
+      })
+
+    const creating = yield* BatchLane.make<NewSession, void, TooManySessions | StepStoreAway>({
+      ...bounds,
+      run: (asks: ReadonlyArray<NewSession>) => bounded(creates.run(asks)),
+      away,
+      bytesOf: () => 0,
+      onAbandon: creates.abandon
+    })
+    const claiming = yield* BatchLane.make({
+      ...bounds,
+      run: (ids: ReadonlyArray<string>) => bounded(claims(ids)),
+      away,
+      bytesOf: () => 0,
+      onAbandon: () => undefined
+    })
+    const writing = yield* BatchLane.make({
+      ...bounds,
+      everyMillis: limits.agentBatchEveryMillis,
+      run: new SessionWrites(sql, limits).run,
+      bytesOf: ({ bytes }: EncodedWrite) => bytes
+    })
+    // What sessions wrote with their last breath.
+    yield* Effect.addFinalizer(() =>
+      Effect.catch(bounded(writing.idle), () => Effect.logWarning("Steps were lost: Postgres is away"))
+    )
+
+    return StepStore.of({
+      create: (facts, state) => soon(creating.ask({ facts, state })),
+      claim: (sessionId) => soon(claiming.ask(sessionId)),
+      write: (write) => Effect.suspend(() => writing.ask(encode(write))),
+      steps: (id, from) =>
+        soon(
+          Effect.mapBoth(readRecent(sql, [{ id, from }], limits.agentBatchBytes), {
+            onSuccess: (steps) => steps.get(id) ?? [],
+            onFailure: away
+          })
+        ),
+      announced: (id, afterSeq, toSeq) =>
+        soon(Effect.mapError(readAnnounced(sql, { id, afterSeq, toSeq }), away))
+    })
+  })
+)

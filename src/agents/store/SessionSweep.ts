@@ -1,0 +1,73 @@
+import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig } from "#src/Config.ts"
+import { AgentOwners } from "./AgentOwners.ts"
+
+/** What is seen to for all sessions together: signs of life, sessions that nobody comes back to, runs without a process. */
+export class SessionSweep extends Context.Service<
+  SessionSweep,
+  {
+    /** Notes a sign of life of these sessions, as far as this process owns them. */
+    readonly touch: (sessionIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
+    /** Sessions whose prompt is worked on by nobody: their owner has died, or left. */
+    readonly abandoned: Effect.Effect<ReadonlyArray<string>, SqlError>
+    /** Ends the sessions that cannot be resumed any more; their number. It happens by itself every minute. */
+    readonly expire: Effect.Effect<number, SqlError>
+  }
+>()("signalbox/agents/SessionSweep") {
+  static readonly layer = Layer.effect(
+    SessionSweep,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { limits } = yield* AppConfig
+      const { owner } = yield* AgentOwners
+
+      const touchSome = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`WITH mine AS MATERIALIZED (
+            SELECT s.id FROM agent_sessions s
+            WHERE s.id = ANY(${ids}::text[]) AND s.owner = ${owner} AND s.ended_at IS NULL
+            ORDER BY s.id FOR NO KEY UPDATE)
+          UPDATE agent_sessions s SET last_seen_at = greatest(s.last_seen_at, ${now})
+          FROM mine WHERE s.id = mine.id`
+      })
+      const chunks = (ids: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
+        Array.from({ length: Math.ceil(ids.length / limits.agentBatchSessions) }, (_, chunk) =>
+          ids.slice(chunk * limits.agentBatchSessions, (chunk + 1) * limits.agentBatchSessions)
+        )
+
+      const expire = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const seenBefore = new Date(now - limits.agentResumeMillis)
+        // A higher epoch: whoever has it in memory all the same can write nothing more.
+        const ended = yield* sql`WITH old AS MATERIALIZED (
+            SELECT s.id FROM agent_sessions s
+            WHERE s.ended_at IS NULL AND s.started_at < ${seenBefore} AND s.last_seen_at < ${seenBefore}
+            ORDER BY s.id LIMIT ${limits.agentBatchSessions} FOR NO KEY UPDATE SKIP LOCKED)
+          UPDATE agent_sessions s SET epoch = s.epoch + 1, status = 'ended', ended_at = ${new Date(now)},
+            end_reason = 'expired'
+          FROM old WHERE s.id = old.id RETURNING s.id`
+        return ended.length
+      })
+      const forgetOwners = sql`DELETE FROM agent_owners WHERE heartbeat_at < clock_timestamp() - interval '1 hour'`
+      yield* Effect.forkScoped(
+        Effect.andThen(expire, forgetOwners).pipe(
+          Effect.catch((error) => Effect.logDebug("Sessions that are too old were not ended", error)),
+          Effect.repeat(Schedule.spaced(limits.agentSweepEveryMillis))
+        )
+      )
+
+      return SessionSweep.of({
+        touch: (ids) => Effect.forEach(chunks(ids), touchSome, { discard: true }),
+        abandoned: Effect.map(
+          sql<{ id: string }>`SELECT s.id FROM agent_sessions s WHERE s.status = 'running' AND NOT EXISTS (
+            SELECT 1 FROM agent_owners o WHERE o.id = s.owner
+              AND o.heartbeat_at > clock_timestamp() - ${limits.agentOwnerDeadMillis} * interval '1 millisecond')`,
+          (rows) => rows.map(({ id }) => id)
+        ),
+        expire
+      })
+    })
+  )
+}

@@ -1,0 +1,72 @@
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Step } from "#streams/agents/Step.ts"
+import { stepColumns, stepOf, type StepRow } from "./StepRows.ts"
+
+interface RecentOf {
+  readonly id: string
+  /** index of the first step that is wanted */
+  readonly from: number
+}
+
+/** The steps of many sessions, each from one on. They may be long: no more than `maxBytes` are read at a time. */
+export const readRecent = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  sessions: ReadonlyArray<RecentOf>,
+  maxBytes: number
+): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<Step>>, SqlError> {
+  const steps = new Map<string, Array<Step>>()
+  const wanted = (some: ReadonlyArray<RecentOf>) => sql`
+    FROM unnest(${some.map(({ id }) => id)}::text[], ${some.map(({ from }) => from)}::integer[]) AS w(id, start)
+    JOIN agent_steps t ON t.session_id = w.id AND t.index >= w.start`
+  // The length of a long text is known without reading it.
+  const sizes = yield* sql<{ id: string; bytes: number }>`
+    SELECT w.id, sum(octet_length(t.content))::float8 AS bytes ${wanted(sessions)} GROUP BY w.id`
+  const bytesOf = new Map(sizes.map(({ bytes, id }) => [id, bytes]))
+  const groups: Array<Array<RecentOf>> = []
+  let room = 0
+  for (const session of sessions) {
+    const bytes = bytesOf.get(session.id)
+    if (bytes === undefined) continue
+    const group = bytes > room ? undefined : groups.at(-1)
+    if (group === undefined) {
+      groups.push([session])
+      room = maxBytes - bytes
+    } else {
+      group.push(session)
+      room -= bytes
+    }
+  }
+  for (const group of groups) {
+    const rows = yield* sql<StepRow>`SELECT ${sql.literal(stepColumns)} ${wanted(group)}
+      ORDER BY t.session_id, t.index`
+    addTo(steps, rows)
+  }
+  return steps
+})
+
+export interface AnnouncedOf {
+  readonly id: string
+  readonly afterSeq: number
+  readonly toSeq: number
+}
+
+/** The steps of one session whose frame has a number within bounds. */
+export const readAnnounced = (
+  sql: SqlClient,
+  { afterSeq, id, toSeq }: AnnouncedOf
+): Effect.Effect<ReadonlyArray<Step>, SqlError> =>
+  Effect.map(
+    sql<StepRow>`SELECT ${sql.literal(stepColumns)} FROM agent_steps t
+      WHERE t.session_id = ${id} AND t.seq > 0 AND t.seq > ${afterSeq} AND t.seq <= ${toSeq} ORDER BY t.index`,
+    (rows) => rows.map(stepOf)
+  )
+
+const addTo = (steps: Map<string, Array<Step>>, rows: ReadonlyArray<StepRow>): void => {
+  for (const row of rows) {
+    const known = steps.get(row.session_id)
+    if (known === undefined) steps.set(row.session_id, [stepOf(row)])
+    else known.push(stepOf(row))
+  }
+}
