@@ -8,8 +8,12 @@ export interface Answer {
   /** every piece is one token */
   readonly reasoning: ReadonlyArray<string>
   readonly content: ReadonlyArray<string>
-  readonly call: ToolCall | undefined
+  readonly calls: ReadonlyArray<ToolCall>
   readonly finishReason: "stop" | "length" | "tool_calls"
+  /** before every piece; absent: the pace of the model */
+  readonly pieceMillis?: number | undefined
+  /** a stream breaks off after so many pieces, a plain answer fails */
+  readonly breaksAfter?: number | undefined
 }
 
 export interface ToolCall {
@@ -22,14 +26,21 @@ export interface ToolCall {
 /** A word with the blanks before it, at most 16 characters of it: what counts as a token here. */
 const piece = /\s*\S{1,16}|\s+/gu
 
-const piecesOf = (text: string): ReadonlyArray<string> => text.match(piece) ?? []
+export const piecesOf = (text: string): ReadonlyArray<string> => text.match(piece) ?? []
+
+/** A few characters each, and never all of them in one. */
+export const argumentPiecesOf = (json: string): ReadonlyArray<string> => {
+  const characters = Math.max(1, Math.min(12, Math.ceil(json.length / 2)))
+  return json.match(new RegExp(`.{1,${characters}}`, "gsu")) ?? []
+}
 
 /** Words that every tokenizer has as one token each, so that other ways to count agree on what was written. */
 const filler = "the quick brown fox went over to see the lazy dog and then ran back home again".split(" ")
 
 const wordsMax = 100_000
 
-const written = (count: number): string =>
+/** A text of so many words. */
+export const written = (count: number): string =>
   Array.from({ length: Math.min(count, wordsMax) }, (_, index) => filler[index % filler.length]).join(" ")
 
 const quotedMax = 2_000
@@ -69,13 +80,40 @@ const thoughtOf = (last: ChatMessage): string => {
 }
 
 /** Up to the first of the texts that are to end it. */
-const stoppedAt = (text: string, stop: ReadonlyArray<string>): string =>
+export const stoppedAt = (text: string, stop: ReadonlyArray<string>): string =>
   text.slice(0, Math.min(...stop.map((end) => text.indexOf(end)).filter((at) => at >= 0), text.length))
 
 const toolOf = (model: SandboxModel, request: ChatRequest, last: ChatMessage): Tool | undefined => {
   if (!model.callsTools || !request.mayCallTools || last.role === "tool") return undefined
   return request.tools.find(({ name }) => request.toolName === "" || name === request.toolName)
 }
+
+export const piecesIn = ({ calls, content, reasoning }: Answer): number =>
+  calls.reduce((sum, { argumentPieces }) => sum + argumentPieces.length, reasoning.length + content.length)
+
+/** An answer of more pieces ends in the middle of what it says, or of a call's arguments. */
+export const cutAfter = (answer: Answer, pieces: number): Answer => {
+  if (piecesIn(answer) <= pieces) return answer
+  let left = pieces
+  const taken = (all: ReadonlyArray<string>): ReadonlyArray<string> => {
+    const some = all.slice(0, left)
+    left -= some.length
+    return some
+  }
+  const reasoning = taken(answer.reasoning)
+  const content = taken(answer.content)
+  const calls = answer.calls
+    .map((call) => ({ ...call, argumentPieces: taken(call.argumentPieces) }))
+    .filter(({ argumentPieces }) => argumentPieces.length > 0)
+  return { ...answer, reasoning, content, calls, finishReason: "length" }
+}
+
+/** Pieces that a model may say. */
+export const mostOf = (model: SandboxModel, request: ChatRequest): number =>
+  Math.min(request.maxTokens, model.maxCompletionTokens)
+
+/** Words that a model says before it breaks off. */
+const wordsBeforeBreak = 5
 
 /** The answer of a working model; `digest` is a hash of the request. Throws `BadRequest`. */
 export const answerOf = (model: SandboxModel, request: ChatRequest, digest: string): Answer => {
@@ -84,21 +122,15 @@ export const answerOf = (model: SandboxModel, request: ChatRequest, digest: stri
   const isThinking = model.behaviour === "think" && request.wantsReasoning
   const reasoning = isThinking ? piecesOf(thoughtOf(last)) : []
   const tool = toolOf(model, request, last)
+  const most = mostOf(model, request)
   if (tool !== undefined) {
     const value = exampleOf(tool.parameters ?? {}, last.text.trim().split(/\s+/).at(-1) ?? "")
-    const argumentPieces = JSON.stringify(value).match(/.{1,12}/gsu) ?? []
+    const argumentPieces = argumentPiecesOf(JSON.stringify(value))
     const call = { id: `call_${digest.slice(0, 24)}`, name: tool.name, argumentPieces }
-    return { reasoning, content: [], call, finishReason: "tool_calls" }
+    return cutAfter({ reasoning, content: [], calls: [call], finishReason: "tool_calls" }, most)
   }
-  if (model.behaviour === "empty")
-    return { reasoning: [], content: [], call: undefined, finishReason: "stop" }
+  if (model.behaviour === "empty") return { reasoning: [], content: [], calls: [], finishReason: "stop" }
   const content = piecesOf(stoppedAt(textOf(request, model, last), request.stop))
-  const most = Math.min(request.maxTokens, model.maxCompletionTokens)
-  const isCut = reasoning.length + content.length > most
-  return {
-    reasoning: reasoning.slice(0, most),
-    content: content.slice(0, Math.max(0, most - reasoning.length)),
-    call: undefined,
-    finishReason: isCut ? "length" : "stop"
-  }
+  const answer: Answer = { reasoning, content, calls: [], finishReason: "stop" }
+  return cutAfter(model.behaviour === "break" ? { ...answer, breaksAfter: wordsBeforeBreak } : answer, most)
 }

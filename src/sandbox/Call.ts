@@ -2,6 +2,7 @@ import { hash } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import type { Account } from "./Account.ts"
 import { BadRequest } from "./ChatRequest.ts"
+import type { Faults } from "./coder/Faults.ts"
 import { isJsonObject, type JsonObject, type SandboxModel } from "./SandboxModel.ts"
 import { type Refusal, refusalJson } from "./Wire.ts"
 
@@ -9,6 +10,7 @@ import { type Refusal, refusalJson } from "./Wire.ts"
 export interface Shared {
   readonly models: ReadonlyMap<string, SandboxModel>
   readonly account: Account
+  readonly faults: Faults
   /** between two words of a stream, where neither model nor request say otherwise */
   readonly wordMillis: number
 }

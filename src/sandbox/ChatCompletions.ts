@@ -1,8 +1,9 @@
-import { answerOf } from "./Answer.ts"
+import { type Answer, answerOf } from "./Answer.ts"
 import { type Call, onEnd, refuse, sendJson, type Shared } from "./Call.ts"
 import { BadRequest, type ChatRequest, parseChatRequest } from "./ChatRequest.ts"
 import { ChatStream } from "./ChatStream.ts"
-import { type PreparedChat, usageAfter } from "./PreparedChat.ts"
+import { codedAnswer } from "./coder/CodedAnswer.ts"
+import { firstPieceMillisOf, pieceMillisOf, type PreparedChat, usageAfter } from "./PreparedChat.ts"
 import type { Behaviour, SandboxModel } from "./SandboxModel.ts"
 import { type PromptSize, sizeOf } from "./Tokens.ts"
 import { completionJson, deltasOf, type Refusal } from "./Wire.ts"
@@ -32,9 +33,6 @@ const refusals: { readonly [B in Behaviour]?: Refusal } = {
 const refusalOf = (model: SandboxModel, request: ChatRequest, size: PromptSize): Refusal | undefined => {
   const known = refusals[model.behaviour]
   if (known !== undefined) return known
-  if (model.behaviour === "break" && !request.stream) {
-    return { status: 502, message: "The sandbox broke off while it generated" }
-  }
   if (size.images > 0 && !model.seesImages) {
     return { status: 404, message: "No endpoints found that support image input" }
   }
@@ -51,18 +49,30 @@ const refusalOf = (model: SandboxModel, request: ChatRequest, size: PromptSize):
     : undefined
 }
 
+const answered = (
+  { faults }: Shared,
+  model: SandboxModel,
+  request: ChatRequest,
+  digest: string
+): Answer | Refusal => {
+  const answer =
+    model.behaviour === "code" ? codedAnswer(model, request, faults) : answerOf(model, request, digest)
+  return "status" in answer || answer.breaksAfter === undefined || request.stream
+    ? answer
+    : { status: 502, message: "The sandbox broke off while it generated" }
+}
+
 /** `POST /chat/completions`. Throws `BadRequest`. */
 export const completeChat = (shared: Shared, call: Call): void => {
   const request = parseChatRequest(call.body)
   const model = shared.models.get(request.model)
   if (model === undefined) throw new BadRequest(`${request.model} is not a valid model ID`)
   const size = sizeOf(request, model)
-  const refusal = refusalOf(model, request, size)
-  if (refusal !== undefined) {
+  const answer = refusalOf(model, request, size) ?? answered(shared, model, request, call.digest)
+  if ("status" in answer) {
     shared.account.failed(model.id)
-    return refuse(call.response, refusal)
+    return refuse(call.response, answer)
   }
-  const answer = answerOf(model, request, call.digest)
   const named = { id: `gen-${call.digest.slice(0, 24)}`, model: model.id }
   const prepared: PreparedChat = {
     shared,
@@ -88,12 +98,11 @@ const stall = ({ call, model, request, shared }: PreparedChat): void => {
 }
 
 const answerWhole = (prepared: PreparedChat): void => {
-  const { answer, call, deltas, model, named, request, shared } = prepared
+  const { answer, call, deltas, model, named, shared } = prepared
   const usage = usageAfter(prepared, deltas.length)
   onEnd(call.response, (isAborted) => shared.account.served(model.id, usage, isAborted))
   const send = (): void => sendJson(call.response, 200, completionJson(named, answer, usage, model.behaviour))
-  const words = request.play.wordMillis ?? model.wordMillis ?? 0
-  const millis = (request.play.firstWordMillis ?? 0) + words * deltas.length
+  const millis = firstPieceMillisOf(prepared) + (pieceMillisOf(prepared) ?? 0) * deltas.length
   if (millis === 0) return send()
   const timer = setTimeout(send, millis)
   call.response.once("close", () => clearTimeout(timer))

@@ -10,7 +10,11 @@ export interface ChatMessage {
   /** the URLs of its images */
   readonly images: ReadonlyArray<string>
   /** the tool calls that an assistant message makes, by id */
-  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string }>
+  readonly calls: ReadonlyArray<{
+    readonly id: string
+    readonly name: string
+    readonly argumentsText: string
+  }>
   /** of a tool's result: the call that it answers */
   readonly answers: string
 }
@@ -77,10 +81,14 @@ const partsOf = (content: unknown, index: number): { text: string; images: Reado
 
 const callsOf = (calls: unknown): ChatMessage["calls"] =>
   Array.isArray(calls)
-    ? calls.filter(isJsonObject).map((call) => ({
-        id: textOf(call["id"]),
-        name: textOf(isJsonObject(call["function"]) ? call["function"]["name"] : "")
-      }))
+    ? calls.filter(isJsonObject).map((call) => {
+        const made = isJsonObject(call["function"]) ? call["function"] : {}
+        return {
+          id: textOf(call["id"]),
+          name: textOf(made["name"]),
+          argumentsText: textOf(made["arguments"])
+        }
+      })
     : []
 
 const messageOf = (message: unknown, index: number): ChatMessage => {

@@ -1,9 +1,6 @@
 import { onEnd } from "./Call.ts"
-import { type PreparedChat, usageAfter } from "./PreparedChat.ts"
+import { firstPieceMillisOf, pieceMillisOf, type PreparedChat, usageAfter } from "./PreparedChat.ts"
 import { done, Frames } from "./Wire.ts"
-
-/** Words that a model says before it breaks off. */
-const wordsBeforeBreak = 5
 
 const eventStream = [
   ["Content-Type", "text/event-stream"],
@@ -25,12 +22,11 @@ export class ChatStream {
   constructor(prepared: PreparedChat) {
     this.prepared = prepared
     this.frames = new Frames(prepared.named)
-    this.wordMillis =
-      prepared.request.play.wordMillis ?? prepared.model.wordMillis ?? prepared.shared.wordMillis
+    this.wordMillis = pieceMillisOf(prepared) ?? prepared.shared.wordMillis
   }
 
   begin(): void {
-    const { call, model, request, shared } = this.prepared
+    const { call, model, shared } = this.prepared
     onEnd(call.response, (isAborted) => {
       this.hasEnded = true
       clearTimeout(this.timer)
@@ -38,14 +34,14 @@ export class ChatStream {
     })
     call.response.writeHead(200, eventStream)
     call.response.flushHeaders()
-    this.dueAt = performance.now() + (request.play.firstWordMillis ?? 0)
+    this.dueAt = performance.now() + firstPieceMillisOf(this.prepared)
     this.go()
   }
 
   /** Says what is due, then waits for what is next. */
   private readonly go = (): void => {
-    const { deltas, model, request } = this.prepared
-    const most = model.behaviour === "break" ? wordsBeforeBreak : deltas.length
+    const { answer, deltas, request } = this.prepared
+    const most = answer.breaksAfter ?? deltas.length
     for (;;) {
       if (this.hasEnded) return
       if (this.sent >= Math.min(deltas.length, most)) return this.end()
@@ -60,7 +56,7 @@ export class ChatStream {
 
   private end(): void {
     const { answer, call, model } = this.prepared
-    if (model.behaviour === "break") {
+    if (answer.breaksAfter !== undefined) {
       call.response.end(this.frames.error(502, "The sandbox broke off while it generated"))
       return
     }

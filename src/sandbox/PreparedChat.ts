@@ -21,3 +21,10 @@ export interface PreparedChat {
 /** What a call took that has come so far. */
 export const usageAfter = ({ answer, model, size }: PreparedChat, tokens: number): Usage =>
   usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
+
+/** Before every piece, where somebody has set a pace. */
+export const pieceMillisOf = ({ answer, model, request }: PreparedChat): number | undefined =>
+  request.play.wordMillis ?? answer.pieceMillis ?? model.wordMillis
+
+export const firstPieceMillisOf = ({ answer, request }: PreparedChat): number =>
+  request.play.firstWordMillis ?? answer.pieceMillis ?? 0

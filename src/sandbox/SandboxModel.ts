@@ -4,6 +4,7 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 /** What a model of the sandbox does when it is asked. */
 export type Behaviour =
   | "echo"
+  | "code"
   | "think"
   | "stall"
   | "empty"

@@ -41,6 +41,21 @@ const working: ReadonlyArray<Description> = [
     pricing: { prompt: "0", completion: "0" }
   },
   {
+    id: "sandbox/coder",
+    name: "Sandbox Coder",
+    does:
+      "Carries out a plan with the tools of a coding agent, a step on each line: `read a.txt`, " +
+      '`edit a.txt: "old" => "new"`, `write b.txt: "text"`, `ls`, `find *.ts`, `grep "text"`, `run make`, ' +
+      '`commit "Say why"`, `say Done.` and more; ask it anything and it says them all.',
+    behaviour: "code",
+    // A call of a tool has many pieces, and a plan many calls.
+    wordMillis: 2,
+    contextLength: 131_072,
+    maxCompletionTokens: 32_768,
+    parameters: [...withTools, "include_reasoning", "reasoning"],
+    pricing: { ...cheap, input_cache_read: "0.00000002" }
+  },
+  {
     id: "sandbox/thinker",
     name: "Sandbox Thinker",
     does: "Reasons before it answers, and calls tools.",

@@ -40,7 +40,9 @@ export const sizeOf = (request: ChatRequest, model: SandboxModel): PromptSize =>
   let images = 0
   for (const message of request.messages) {
     images += message.images.length
-    lastTokens = messageTokens + tokensOfText(message.text) + imageTokens * message.images.length
+    const called = message.calls.flatMap(({ argumentsText, name }) => [name, argumentsText])
+    lastTokens =
+      messageTokens + tokensOfTexts([message.text, ...called]) + imageTokens * message.images.length
     promptTokens += lastTokens
   }
   const before = promptTokens - lastTokens

@@ -1,4 +1,4 @@
-import type { Answer } from "./Answer.ts"
+import type { Answer, ToolCall } from "./Answer.ts"
 import type { SandboxModel } from "./SandboxModel.ts"
 import type { Usage } from "./Tokens.ts"
 
@@ -29,11 +29,11 @@ const reasoningOf = (text: string) => ({
   reasoning_details: [{ type: "reasoning.text", text, format: null, index: 0 }]
 })
 
-const toolCallOf = ({ argumentPieces, id, name }: NonNullable<Answer["call"]>) => ({
-  index: 0,
+const toolCallOf = ({ id, name }: ToolCall, index: number, argumentsText: string) => ({
+  index,
   id,
   type: "function",
-  function: { name, arguments: argumentPieces.join("") }
+  function: { name, arguments: argumentsText }
 })
 
 /** The whole answer of a plain call. */
@@ -43,12 +43,13 @@ export const completionJson = (
   usage: Usage,
   behaviour: SandboxModel["behaviour"]
 ): string => {
+  const calls = answer.calls.map((call, index) => toolCallOf(call, index, call.argumentPieces.join("")))
   const message = {
     role: "assistant",
-    content: answer.call === undefined ? answer.content.join("") : null,
+    content: calls.length > 0 && answer.content.length === 0 ? null : answer.content.join(""),
     refusal: null,
     ...(answer.reasoning.length > 0 ? reasoningOf(answer.reasoning.join("")) : {}),
-    ...(answer.call === undefined ? {} : { tool_calls: [toolCallOf(answer.call)] })
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
   }
   const finish = answer.finishReason
   const choice = { index: 0, logprobs: null, finish_reason: finish, native_finish_reason: finish, message }
@@ -58,20 +59,19 @@ export const completionJson = (
 }
 
 /** Every `delta` of a streamed answer, JSON text; each is one token. */
-export const deltasOf = ({ call, content, reasoning }: Answer): ReadonlyArray<string> => {
+export const deltasOf = ({ calls, content, reasoning }: Answer): ReadonlyArray<string> => {
   const role = '"role":"assistant"'
   const deltas = reasoning.map(
     (text) => `{${role},"content":"",${JSON.stringify(reasoningOf(text)).slice(1)}`
   )
   for (const text of content) deltas.push(`{${role},"content":${JSON.stringify(text)}}`)
-  if (call === undefined) return deltas
-  const [first = "", ...rest] = call.argumentPieces
-  const opening = toolCallOf({ ...call, argumentPieces: [first] })
-  deltas.push(`{${role},"content":null,"tool_calls":[${JSON.stringify(opening)}]}`)
-  for (const piece of rest) {
-    deltas.push(
-      `{"tool_calls":[{"index":0,"type":"function","function":{"arguments":${JSON.stringify(piece)}}}]}`
-    )
+  for (const [index, call] of calls.entries()) {
+    const [first = "", ...rest] = call.argumentPieces
+    deltas.push(`{${role},"content":null,"tool_calls":[${JSON.stringify(toolCallOf(call, index, first))}]}`)
+    for (const piece of rest) {
+      const text = JSON.stringify(piece)
+      deltas.push(`{"tool_calls":[{"index":${index},"type":"function","function":{"arguments":${text}}}]}`)
+    }
   }
   return deltas
 }
