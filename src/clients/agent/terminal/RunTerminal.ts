@@ -1,0 +1,130 @@
+import { ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
+import type { AgentModel } from "#schemas/agents/ServerFrame.ts"
+import type { Client } from "../connection/Client.ts"
+import type { ClosedReason } from "../connection/ClientEvents.ts"
+import { ConnectionClosed } from "../connection/ConnectionClosed.ts"
+import { AgentTerminal } from "./AgentTerminal.ts"
+import { PromptHistory } from "./PromptHistory.ts"
+import { safeLine } from "./SafeText.ts"
+import { makeTheme } from "./Theme.ts"
+
+export interface TerminalOptions {
+  readonly version: string
+  readonly workspace: { readonly root: string; readonly name: string }
+  /** where earlier prompts are kept; its directory is made */
+  readonly historyFile: string
+  /** what the key may run */
+  readonly models: () => Promise<ReadonlyArray<AgentModel>>
+  /** paths relative to the workspace's root */
+  readonly files: () => Promise<ReadonlyArray<string>>
+  /** asked at once */
+  readonly prompt?: string
+  /** what the program ends with when the connection does */
+  readonly exitCodeOf: (reason: ClosedReason) => number
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** other than the process's own: for tests */
+  readonly terminal?: Terminal
+  readonly now?: () => number
+}
+
+/** Why there can be no interactive terminal here; undefined: there can. */
+export const noTerminal = (
+  environment: Readonly<Record<string, string | undefined>>,
+  streams: { readonly input: boolean; readonly output: boolean }
+): string | undefined => {
+  const instead = "signalbox-agent -p 'what to do' works without one."
+  if (!streams.input || !streams.output) return `Input or output is no terminal. ${instead}`
+  const { TERM } = environment
+  if (TERM === undefined || TERM === "" || TERM === "dumb") {
+    return `The terminal (TERM=${TERM ?? ""}) can not move its cursor. ${instead}`
+  }
+  return undefined
+}
+
+/** What a program that was ended by a signal ends with (POSIX shells: 128 and its number). */
+const signals = { SIGHUP: 129, SIGTERM: 143 } as const
+
+/** Shows one session until the user leaves or it can not go on. Gives the exit code; `client` is closed then. */
+export const runTerminal = async (client: Client, options: TerminalOptions): Promise<number> => {
+  const { environment, now = Date.now, terminal = new ProcessTerminal(), version, workspace } = options
+  let leave: (code: number) => void = () => undefined
+  const leaving = new Promise<number>((resolve) => {
+    leave = resolve
+  })
+  const shown = new AgentTerminal({
+    ...options,
+    client,
+    terminal,
+    now,
+    theme: makeTheme((environment.NO_COLOR ?? "") === ""),
+    heading: `signalbox-agent ${version} · ${safeLine(workspace.root)} · /help`,
+    history: new PromptHistory(options.historyFile),
+    left: () => leave(0),
+    suspend: () => suspend(shown)
+  })
+  const release = guard(shown, leave)
+  shown.start()
+  let problem: string | undefined
+  const unsubscribe = client.events.subscribe((event) => {
+    if (event.type !== "link" || event.state !== "closed" || event.reason === "bye") return
+    problem = event.problem
+    leave(options.exitCodeOf(event.reason))
+  })
+  client.start().then(
+    () => (options.prompt === undefined ? undefined : shown.submit(options.prompt, "steer")),
+    (error: unknown) => {
+      problem = error instanceof Error ? error.message : String(error)
+      leave(error instanceof ConnectionClosed ? options.exitCodeOf(error.reason) : 1)
+    }
+  )
+  const code = await leaving
+  unsubscribe()
+  shown.stop()
+  release()
+  terminal.write(farewell(shown.state.session?.id, problem))
+  await client.bye()
+  return code
+}
+
+const farewell = (sessionId: string | undefined, problem: string | undefined): string =>
+  [
+    ...(problem === undefined ? [] : [safeLine(problem)]),
+    ...(sessionId === undefined ? [] : [`To go on: signalbox-agent --resume ${safeLine(sessionId)}`])
+  ]
+    .map((line) => `${line}\r\n`)
+    .join("")
+
+const suspend = ({ screen }: AgentTerminal): void => {
+  if (process.platform === "win32") return
+  screen.restore()
+  process.once("SIGCONT", () => {
+    screen.resume()
+    screen.repaint()
+  })
+  process.kill(process.pid, "SIGTSTP")
+}
+
+/** Whatever happens, the terminal is given back as it was. */
+const guard = ({ screen }: AgentTerminal, leave: (code: number) => void): (() => void) => {
+  const crashed = (error: unknown): void => {
+    screen.restore()
+    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+    // oxlint-disable-next-line unicorn/no-process-exit
+    process.exit(70)
+  }
+  const restore = (): void => screen.restore()
+  const ended = Object.entries(signals).map(([name, code]) => {
+    const listener = (): void => leave(code)
+    process.once(name, listener)
+    return { name, listener }
+  })
+  process.once("uncaughtException", crashed)
+  process.once("unhandledRejection", crashed)
+  process.once("exit", restore)
+  return () => {
+    for (const { listener, name } of ended) process.off(name, listener)
+    process.off("uncaughtException", crashed)
+    process.off("unhandledRejection", crashed)
+    process.off("exit", restore)
+  }
+}

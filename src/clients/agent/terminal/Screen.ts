@@ -1,0 +1,132 @@
+import { type Component, Editor, setCapabilities, type Terminal, TuiMainScreen } from "@earendil-works/pi-tui"
+import { checked, fitted } from "./Lines.ts"
+import { drawActivity, drawStatus } from "./StatusLines.ts"
+import type { TerminalState } from "./TerminalState.ts"
+import type { Theme } from "./Theme.ts"
+import { Transcript } from "./Transcript.ts"
+
+/** How often the lines that change with time are drawn. */
+const tickMillis = 200
+
+export interface ScreenOptions {
+  readonly terminal: Terminal
+  readonly theme: Theme
+  readonly state: () => TerminalState
+  readonly workspace: string
+  readonly heading: string
+  readonly now: () => number
+}
+
+/**
+ * The conversation, and below it what takes the keys: the editor, or whatever asks something instead. It is drawn into
+ * the terminal's main screen, so the terminal's own memory, search and copying work on it.
+ */
+export class Screen {
+  readonly editor: Editor
+  /** in place of the activity, until the next key */
+  hint = ""
+  readonly #options: ScreenOptions
+  readonly #tui: TuiMainScreen
+  #asking: Component | undefined
+  #ticking: NodeJS.Timeout | undefined
+  #running = false
+  #leaving = false
+
+  constructor(options: ScreenOptions) {
+    this.#options = options
+    // Links are shown with their target, pictures not at all: nothing that a model writes becomes a sequence.
+    setCapabilities({ images: null, trueColor: false, hyperlinks: false })
+    this.#tui = new TuiMainScreen(options.terminal)
+    this.editor = new Editor(this.#tui, options.theme.editor)
+    this.#tui.addChild(this.#part((width) => [options.theme.dim(fitted(options.heading, width))]))
+    this.#tui.addChild(new Transcript(options.theme, options.state))
+    this.#tui.addChild(this.#part((width) => this.#foot(width)))
+  }
+
+  /** `key`: whether it was for the screen as a whole. Keys come as the terminal sends them. */
+  start(key: (data: string) => boolean): void {
+    this.#tui.addInputListener((data) => {
+      this.hint = ""
+      return key(data) ? { consume: true } : undefined
+    })
+    this.#tui.setFocus(this.editor)
+    this.resume()
+  }
+
+  /** Something asks in place of the editor, until `close`. What is in the editor stays. */
+  ask(component: Component): void {
+    this.#asking = component
+    this.#tui.setFocus(component)
+    this.redraw()
+  }
+
+  close(): void {
+    this.#asking = undefined
+    this.#tui.setFocus(this.editor)
+    this.redraw()
+  }
+
+  get asking(): Component | undefined {
+    return this.#asking
+  }
+
+  redraw(): void {
+    if (!this.#running) return
+    this.#tui.requestRender()
+    const { active, link } = this.#options.state()
+    const ticks = active !== undefined || link.state === "waiting"
+    if (ticks) this.#ticking ??= setInterval(() => this.redraw(), tickMillis)
+    else this.#rest()
+  }
+
+  /** Everything anew, for terminals that show something else by now. */
+  repaint(): void {
+    this.#tui.invalidate()
+    this.#tui.requestRender(true)
+  }
+
+  resume(): void {
+    this.#running = true
+    this.#tui.start()
+    this.redraw()
+  }
+
+  /** The terminal as it was, the conversation still on it. */
+  stop(): void {
+    if (!this.#running) return
+    this.#leaving = true
+    this.#tui.renderNow()
+    this.restore()
+  }
+
+  /** The terminal as it was, drawing nothing: also for when drawing is what failed. May be called at any time. */
+  restore(): void {
+    if (!this.#running) return
+    this.#running = false
+    this.#rest()
+    this.#tui.stop()
+  }
+
+  #rest(): void {
+    clearInterval(this.#ticking)
+    this.#ticking = undefined
+  }
+
+  #foot(width: number): ReadonlyArray<string> {
+    if (this.#leaving) return []
+    const { now, state, theme, workspace } = this.#options
+    const shown = state()
+    const activity = this.hint === "" ? drawActivity(shown, theme, width, now()) : [theme.warning(this.hint)]
+    const asking = this.#asking?.render(width).map((line) => checked(line, width))
+    return [
+      "",
+      ...activity.map((line) => checked(line, width)),
+      ...(asking ?? this.editor.render(width)),
+      checked(drawStatus(shown, workspace, theme, width, now()), width)
+    ]
+  }
+
+  #part(render: (width: number) => ReadonlyArray<string>): Component {
+    return { render: (width) => [...render(width)], invalidate: () => this.#asking?.invalidate() }
+  }
+}
