@@ -36,7 +36,7 @@ export const Hello = Schema.Struct({
     description: "Absent: the session's, for a new one the default"
   }),
   thinkingLevel: Schema.optionalKey(ThinkingLevel),
-  resume: Schema.optionalKey(SessionId),
+  resume: Schema.optionalKey(SessionId).annotate({ description: "The session to attach to" }),
   lastSeq: Schema.optionalKey(Seq).annotate({
     description: "The last frame that was worked off; 0: everything again"
   }),

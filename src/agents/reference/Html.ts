@@ -1,0 +1,19 @@
+/** Text that is HTML already. */
+export interface Html {
+  readonly html: string
+}
+
+type Part = string | number | Html | ReadonlyArray<Html>
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
+
+const htmlOf = (part: Part): string => {
+  if (typeof part === "string" || typeof part === "number") return escaped(String(part))
+  return "html" in part ? part.html : part.map(({ html }) => html).join("")
+}
+
+/** A template whose values are text, unless they are `Html` themselves. */
+export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html => ({
+  html: strings.map((text, index) => text + (index < parts.length ? htmlOf(parts[index] ?? "") : "")).join("")
+})
