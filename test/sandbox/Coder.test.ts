@@ -5,9 +5,11 @@ import { Effect } from "effect"
 import { sandboxModels } from "#src/sandbox/SandboxModels.ts"
 import { syntax } from "#src/sandbox/coder/PlanStep.ts"
 import { readPlan } from "#src/sandbox/coder/Plan.ts"
+import { summaryPrompt, summaryRequest } from "#streams/agents/Prompts.ts"
 import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
 import { asMessage, converse, type Message, shown, speak, user } from "./CoderTalk.ts"
 import { type SandboxClient, startSandbox } from "./SandboxClient.ts"
+import { writtenDown } from "./WrittenDown.ts"
 
 let sandbox: SandboxClient
 beforeAll(async () => {
@@ -280,13 +282,23 @@ const someLines = (random: SeededRandom): ReadonlyArray<string> => [
 
 const asking = [{ role: "system", content: "Summarize the conversation for the one who goes on with it." }]
 
-const summaryOf = async (messages: ReadonlyArray<Message>): Promise<Message> => {
-  const { content } = await speak(sandbox, [...asking, ...messages, user("Now the summary.")], { tools: [] })
+/** A request for a summary: the conversation goes before it, or stands in it. */
+type Asking = (messages: ReadonlyArray<Message>) => ReadonlyArray<Message>
+
+const after: Asking = (messages) => [...asking, ...messages, user("Now the summary.")]
+
+const within: Asking = (messages) => [
+  { role: "system", content: summaryPrompt },
+  user(summaryRequest(writtenDown(messages), "Keep it short"))
+]
+
+const summaryOf = async (messages: ReadonlyArray<Message>, asked: Asking = after): Promise<Message> => {
+  const { content } = await speak(sandbox, asked(messages), { tools: [] })
   return user(`What came before, in short:\n\n${content}\n\nGo on from here.`)
 }
 
 /** Every message that follows a summary is the one that was said without it. */
-const cutAnywhere = async (random: SeededRandom): Promise<void> => {
+const cutAnywhere = async (random: SeededRandom, asked: Asking): Promise<void> => {
   const lines = someLines(random)
   const before = await converse(sandbox, plan("ls", "& ls"))
   const whole = await converse(sandbox, [...before.messages, ...plan(...lines)])
@@ -294,7 +306,7 @@ const cutAnywhere = async (random: SeededRandom): Promise<void> => {
   for (let cuts = 0; cuts < 2; cuts++) {
     const places = messages.flatMap(({ role }, index) => (index === 0 || role === "tool" ? [] : [index]))
     const cut = places[random.below(places.length)] ?? assert.fail("there is nothing to cut")
-    messages = [await summaryOf(messages.slice(0, cut)), ...messages.slice(cut)]
+    messages = [await summaryOf(messages.slice(0, cut), asked), ...messages.slice(cut)]
     for (const [index, message] of messages.entries()) {
       if (message.role !== "assistant") continue
       const said = asMessage(await speak(sandbox, messages.slice(0, index)))
@@ -305,7 +317,11 @@ const cutAnywhere = async (random: SeededRandom): Promise<void> => {
 
 describe("a summary by sandbox/coder", () => {
   it.effect("lets a plan go on as if nothing was left out, wherever the conversation is cut", () =>
-    forSeeds(8, (random) => Effect.tryPromise({ try: () => cutAnywhere(random), catch: String }))
+    forSeeds(8, (random) => Effect.tryPromise({ try: () => cutAnywhere(random, after), catch: String }))
+  )
+
+  it.effect("does so too where an agent of the server writes the conversation down for it", () =>
+    forSeeds(8, (random) => Effect.tryPromise({ try: () => cutAnywhere(random, within), catch: String }))
   )
 
   it("keeps what the person said and has no answer yet", async () => {

@@ -15,6 +15,7 @@ import type { Faults } from "./Faults.ts"
 import { notesText } from "./Notes.ts"
 import { noTurn, type Plan, type Said, type Turn } from "./Plan.ts"
 import { notesOf, type Outcome, type Progress, progressOf } from "./Progress.ts"
+import { transcriptIn } from "./Transcript.ts"
 import { faultyText, lookingAround, welcoming } from "./Welcome.ts"
 
 const shownMax = 2_000
@@ -25,11 +26,11 @@ const mentionsSummary = ({ text }: ChatMessage): boolean => /\bsummar(?:y|i[sz]e
 
 /**
  * The conversation that is to be summed up, as agents ask for it whose context is full: without tools, in the system's
- * words or in a last message. Undefined where nobody asks.
+ * words or in a last message, which may hold the conversation itself. Undefined where nobody asks.
  */
 const toSumUp = ({ messages }: ChatRequest): ReadonlyArray<ChatMessage> | undefined => {
   const last = messages.at(-1)
-  if (last?.role === "user" && mentionsSummary(last)) return messages.slice(0, -1)
+  if (last?.role === "user" && mentionsSummary(last)) return transcriptIn(last.text) ?? messages.slice(0, -1)
   return messages.some((message) => message.role === "system" && mentionsSummary(message))
     ? messages
     : undefined

@@ -32,7 +32,7 @@ export interface Progress {
 
 /** How the results of tools say that they are none. */
 const failure = /^\s*(?:\[?error\b|\{\s*"error")/iu
-const failedCommand = /\b(?:exit(?:ed with)? code|exit status)[: ]+[1-9]|\bkilled by signal\b/iu
+const failedCommand = /(?:^|\n)\[?(?:exit code [1-9]\d*|ended by \w+)\]?\s*$/u
 
 const outcomeOf = (tool: string, text: string): Outcome => ({
   tool,

@@ -36,13 +36,14 @@ const quote = (text: string): string => {
 /** What is worth a look, in this order. */
 const telling = [/^readme(\.\w+)?$/i, /^package\.json$/]
 
+/** The names in a list; what stands in brackets is about the list. */
 const listed = ({ hasFailed, text }: Outcome): ReadonlyArray<string> =>
   hasFailed
     ? []
     : text
         .split("\n")
         .map((line) => line.trim())
-        .filter((line) => line !== "")
+        .filter((line) => line !== "" && !/^[([].*[)\]]$/u.test(line))
 
 const worthReading = (list: Outcome | undefined): string | undefined => {
   const names = list === undefined ? [] : listed(list)
