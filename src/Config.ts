@@ -16,6 +16,14 @@ export interface Network {
   readonly family: "ipv4" | "ipv6"
 }
 
+/** One of several processes that share agent sessions. */
+export interface ClusterMember {
+  readonly host: string
+  readonly port: number
+  /** `CLUSTER_SECRET`, which all of them prove to each other */
+  readonly secret: Redacted.Redacted
+}
+
 /**
  * The decoded environment. Addresses that carry a password are redacted, so that no log or error prints them.
  * Source: decisions.md, Start-up.
@@ -35,6 +43,8 @@ export interface Config {
   readonly clickhouseUrl: Redacted.Redacted | undefined
   /** `REDIS_URL`; unset: rate buckets are this process's own */
   readonly redisUrl: Redacted.Redacted | undefined
+  /** `CLUSTER_ADDRESS`, where other processes on this Postgres reach this one; unset: it is alone */
+  readonly cluster: ClusterMember | undefined
   /** `UPSTREAM_URL`; unset: the built-in sandbox */
   readonly upstreamUrl: string | undefined
   readonly upstreamApiKey: Redacted.Redacted | undefined
@@ -103,6 +113,39 @@ const originOf = (text: string): string | undefined => {
     : undefined
 }
 
+/** `10.0.0.5:7000`, `box-1.internal:7000`, `[fd00::5]:7000` */
+const addressOf = (text: string): { readonly host: string; readonly port: number } | undefined => {
+  const [, bracketed, plain, digits] =
+    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? []
+  const host = bracketed ?? plain
+  const port = Number(digits)
+  if (host === undefined || port < 1 || port > 65_535) return undefined
+  return bracketed === undefined || isIP(bracketed) === 6 ? { host, port } : undefined
+}
+
+const clusterSecretCharacters = 32
+
+/** An address without a secret would let anybody who reaches it speak for every user: it is a fault. */
+const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
+  const address = read.parsed("CLUSTER_ADDRESS", addressOf, "takes an address like 10.0.0.5:7000")
+  const secret = read.parsed(
+    "CLUSTER_SECRET",
+    (text) =>
+      text.length < clusterSecretCharacters ? undefined : Redacted.make(text, { label: "CLUSTER_SECRET" }),
+    `takes at least ${clusterSecretCharacters} characters`
+  )
+  const isAsked = read.text("CLUSTER_ADDRESS") !== undefined
+  const needs = (variable: string, by: string) => {
+    if (read.text(variable) === undefined)
+      read.faults.push({ variable, fault: `has to be set where ${by} is` })
+  }
+  if (isAsked) {
+    needs("CLUSTER_SECRET", "CLUSTER_ADDRESS")
+    needs("DATABASE_URL", "CLUSTER_ADDRESS")
+  } else if (read.text("CLUSTER_SECRET") !== undefined) needs("CLUSTER_ADDRESS", "CLUSTER_SECRET")
+  return address === undefined || secret === undefined ? undefined : { ...address, secret }
+}
+
 /**
  * Decodes an environment, relative paths against `directory`. A variable that is empty counts as unset.
  * Fails with every fault at once.
@@ -120,6 +163,7 @@ export const decode = (
     databaseUrl: read.secretUrl("DATABASE_URL", ["postgres:", "postgresql:"]),
     clickhouseUrl: read.secretUrl("CLICKHOUSE_URL", ["http:", "https:"]),
     redisUrl: read.secretUrl("REDIS_URL", ["redis:", "rediss:"]),
+    cluster: clusterOf(read),
     upstreamUrl: read.url("UPSTREAM_URL", ["http:", "https:"])?.replace(/\/+$/, ""),
     upstreamApiKey: read.secret("UPSTREAM_API_KEY"),
     rooms: read.list(

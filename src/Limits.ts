@@ -187,6 +187,26 @@ export const limits = {
   settlementAgeMillis: 100,
 
   // --- agents
+  /** frames kept of one session for a resume */
+  agentRingBytes: 4 * 1024 * 1024,
+  /** with so much waiting for a slow client, deltas are gathered until it has gone … */
+  agentCoalesceBytes: 256 * 1024,
+  /** … and with so much its socket is closed, resumable */
+  agentSlowBytes: 4 * 1024 * 1024,
+  /** frames of one client in a second; above it the socket is closed */
+  agentFramesPerSecond: 2_000,
+  /** how long a client has to tell of a call that it was told to end */
+  agentCancelMillis: 5_000,
+  /** what a client is given beyond a call's own time, before it is told to end it */
+  agentCallGraceMillis: 5_000,
+  /** model calls of one prompt */
+  agentTurns: 200,
+  /** pause before a model call is tried again, doubled each time */
+  agentRetryMillis: 1_000,
+  /** an image of a prompt */
+  agentImageBytes: 5 * 1024 * 1024,
+  /** sessions in memory */
+  agentSessions: 50_000,
   /** live sessions of one key; a further one is refused at its hello */
   agentSessionsPerKey: 8,
   /** a session without a sign of life for so long is not live any more … */
@@ -210,6 +230,20 @@ export const limits = {
   /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
   agentHeartbeatMillis: 5_000,
   agentOwnerDeadMillis: 20_000,
+  /** several machines: one that was silent for so long loses the sessions whose home it is (whole seconds) … */
+  clusterSilentMillis: 12_000,
+  /** … so each says this often that it lives … */
+  clusterRefreshMillis: 3_000,
+  /** … and this often all look who does */
+  clusterLookMillis: 1_000,
+  /** how long a start waits for homes of its own */
+  clusterStartMillis: 15_000,
+  /** a session's home that was not found by then is away, and its client comes again */
+  clusterFindMillis: 3_000,
+  /** what goes to another machine at a time */
+  clusterBatchBytes: 256 * 1024,
+  /** frames of clients that wait for one other machine; above it the next client's socket is closed, resumable */
+  clusterWaitingBytes: 64 * 1024 * 1024,
 
   // --- Postgres
   /** connections of this process */

@@ -46,6 +46,30 @@ describe("the environment", () => {
   )
   takes("CLICKHOUSE_URL", ["http://h:8123", "https://u:p@h"], ["tcp://h:9000", "h"])
   takes("REDIS_URL", ["redis://h", "rediss://:p@h:6379/1"], ["http://h"])
+  const member = {
+    CLUSTER_ADDRESS: "10.0.0.5:7000",
+    CLUSTER_SECRET: "0123456789abcdef0123456789abcdef",
+    DATABASE_URL: "postgres://h/d"
+  }
+  it("takes what a machine of several needs, all of it or nothing", () => {
+    assert.deepInclude(decoded(member).cluster, { host: "10.0.0.5", port: 7000 })
+    assert.deepInclude(decoded({ ...member, CLUSTER_ADDRESS: "[fd00::5]:1" }).cluster, { host: "fd00::5" })
+    assert.strictEqual(decoded({}).cluster, undefined)
+    for (const variable of ["CLUSTER_ADDRESS", "CLUSTER_SECRET", "DATABASE_URL"] as const)
+      assert.deepStrictEqual(faultsOf({ ...member, [variable]: "" }), [variable])
+    assert.deepStrictEqual(faultsOf({ ...member, CLUSTER_SECRET: "x".repeat(31) }), ["CLUSTER_SECRET"])
+    for (const address of [
+      "10.0.0.5",
+      ":7000",
+      "h:0",
+      "h:65536",
+      "[10.0.0.5]:7000",
+      "http://h:7000",
+      "fd00::5:7000"
+    ])
+      assert.deepStrictEqual(faultsOf({ ...member, CLUSTER_ADDRESS: address }), ["CLUSTER_ADDRESS"], address)
+    assert.notInclude(String(decoded(member).cluster?.secret), "0123")
+  })
   takes("UPSTREAM_URL", ["https://openrouter.ai/api/v1"], ["openrouter.ai"])
   takes("ROOMS", ["analytics", "analytics, accounts"], ["analytic", "analytics,,accounts", "*"])
   takes("MAX_FILE_SIZE", ["1", "100MB", "1.5 gb", "1024GB"], ["0", "-1", "100XB", "MB", "1025GB", "1e9"])
