@@ -50,11 +50,13 @@ const reduceEvent = (state: TerminalState, event: EventFrame, now: number): Term
 
 const turnStarted = (
   state: TerminalState,
-  { promptId, text }: EventFrameOf<"turn_start">,
+  { promptId, seq, text }: EventFrameOf<"turn_start">,
   now: number
 ): TerminalState => {
   const known = text === undefined ? state : asked(state, promptId, text)
-  return known.active?.id === promptId ? known : { ...known, active: { id: promptId, since: now } }
+  const { session } = state
+  const over = session !== undefined && seq <= session.replayedTo && promptId !== session.activePrompt
+  return over || known.active?.id === promptId ? known : { ...known, active: { id: promptId, since: now } }
 }
 
 const messageEnded = (state: TerminalState, event: EventFrameOf<"message_end">): TerminalState => {

@@ -92,7 +92,7 @@ const attached = (
   const kept = ready.resumed ? {} : { items: state.items, forgotten: state.forgotten }
   const fresh: TerminalState = { ...emptyState, ...kept, expanded: state.expanded }
   const before = !other ? state : ready.resumed ? fresh : notice(fresh, "info", "A new session begins here.")
-  const { sessionId, model, thinkingLevel, billing, activePrompt } = ready
+  const { sessionId, model, thinkingLevel, billing, activePrompt, seq } = ready
   const active =
     activePrompt === undefined || activePrompt === before.active?.id
       ? before.active
@@ -100,7 +100,7 @@ const attached = (
   return {
     ...before,
     link: { state: "connected" },
-    session: { id: sessionId, model, thinkingLevel, billing },
+    session: { id: sessionId, model, thinkingLevel, billing, activePrompt, replayedTo: seq },
     active
   }
 }

@@ -1,35 +1,26 @@
+import { printable } from "../boundary/Printable.ts"
+
 /**
  * Text of others (server, model, tools, file names) as a terminal may have it. No control character is left, so no escape
  * sequence is; what would reorder or hide text is shown as what it is: `\u{202e}`.
  */
 
-/** Controls, invisible and reordering characters, halves of surrogate pairs, letters that look like nothing. */
-const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u115f\u1160\u3164\uffa0]/gu
+/** Letters of Hangul and jamo that look like nothing. */
+const blanks = /[\u115f\u1160\u3164\uffa0]/g
 
-/** Joins what belongs together in emoji and in several scripts; harmless where nobody has to trust the text. */
-const joiners = new Set(["\u200c", "\u200d"])
+/** Join what belongs together in emoji and in several scripts; harmless where nobody has to trust the text. */
+const joiners = /([\u200c\u200d])/
 
-const shown = (character: string): string => {
-  const code = character.codePointAt(0) ?? 0
-  // The control pictures of Unicode: ␀ to ␟, and ␡.
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-  if (code === 0x7f) return "\u2421"
-  return `\\u{${code.toString(16).padStart(4, "0")}}`
-}
+/** For what somebody decides on: nothing is invisible in it, joiners neither. */
+export const strictText = (text: string): string =>
+  printable(text.toWellFormed()).replace(blanks, (blank) => `\\u{${blank.charCodeAt(0).toString(16)}}`)
 
 /** Lines and tabs stay. */
 export const safeText = (text: string): string =>
   text
-    .replaceAll("\r\n", "\n")
-    .replace(unsafe, (character) =>
-      character === "\n" || character === "\t" || joiners.has(character) ? character : shown(character)
-    )
-
-/** For what somebody decides on: nothing is invisible in it, joiners neither. */
-export const strictText = (text: string): string =>
-  text.replace(unsafe, (character) =>
-    character === "\n" || character === "\t" ? character : shown(character)
-  )
+    .split(joiners)
+    .map((piece) => (joiners.test(piece) ? piece : strictText(piece)))
+    .join("")
 
 /** On one line: lines become `⏎`, tabs spaces. */
 export const safeLine = (text: string): string => safeText(text).replaceAll("\n", "⏎").replaceAll("\t", " ")

@@ -27,6 +27,10 @@ export interface SessionFacts {
   readonly model: AgentModel
   readonly thinkingLevel: ThinkingLevel
   readonly billing: AgentBilling
+  /** frames up to this number tell what was before the session was attached, last */
+  readonly replayedTo: number
+  /** the prompt that was worked on then */
+  readonly activePrompt: string | undefined
 }
 
 export type Link =

@@ -26,6 +26,8 @@ export const readyFrame: Ready = {
   }
 }
 
+export type AnyEvent = { [K in EventKind]: EventOf<K> }[EventKind]
+
 /** A client whose server is the test. Notes what it was asked for. */
 export class ScriptedClient implements Client {
   ready: Ready | undefined
@@ -53,7 +55,7 @@ export class ScriptedClient implements Client {
   frame(frame: ServerFrame): void {
     this.emit({ type: "frame", frame })
   }
-  event<K extends EventKind>(event: EventOf<K>): void {
+  event(event: AnyEvent): void {
     this.#seq += 1
     const frame = { type: "event", seq: this.#seq, promptId: this.promptId, ...event }
     this.frame(frame as ServerFrame)
