@@ -92,9 +92,8 @@ export class VirtualTerminal implements Terminal {
     } while (this.written !== before)
     await new Promise<void>((resolve) => this.#screen.write("", resolve))
     const { active } = this.#screen.buffer
-    return Array.from(
-      { length: active.length },
-      (_none, row) => active.getLine(row)?.translateToString(true) ?? ""
+    return Array.from({ length: active.length }, (_none, row) =>
+      (active.getLine(row)?.translateToString(true) ?? "").trimEnd()
     )
   }
 }
