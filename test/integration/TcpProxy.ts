@@ -3,8 +3,11 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 /** A wire to a real store that a test can cut and mend: what a network partition or a stopped store looks like. */
 export interface TcpProxy {
   readonly port: number
-  /** `refuse`: connections are cut and new ones refused. `stall`: they stay open and nothing passes */
-  readonly breakWire: (way: "refuse" | "stall") => void
+  /**
+   * `refuse`: connections are cut and new ones refused. `stall`: they stay open and nothing passes. `mute`: what is said
+   * to the store arrives, and what it answers does not, until the next `breakWire`
+   */
+  readonly breakWire: (way: "refuse" | "stall" | "mute") => void
   readonly mend: () => void
   readonly close: () => Promise<void>
 }
@@ -14,7 +17,7 @@ export const startProxy = async (target: {
   readonly port: number
 }): Promise<TcpProxy> => {
   const pairs = new Set<readonly [Socket, Socket]>()
-  let way: "open" | "refuse" | "stall" = "open"
+  let way: "open" | "refuse" | "stall" | "mute" = "open"
 
   const server = createServer((inside) => {
     if (way === "refuse") return void inside.resetAndDestroy()
@@ -36,7 +39,7 @@ export const startProxy = async (target: {
       // Either end going away, however it goes, ends the other.
       from.on("error", drop)
       from.on("close", drop)
-      if (way === "stall") from.pause()
+      if (way === "stall" || (way === "mute" && from === outside)) from.pause()
     }
   })
   await new Promise<void>((resolve, reject) => {
@@ -53,7 +56,7 @@ export const startProxy = async (target: {
           inside.resetAndDestroy()
           outside.destroy()
         } else {
-          inside.pause()
+          if (how === "stall") inside.pause()
           outside.pause()
         }
       }

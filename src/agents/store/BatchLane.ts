@@ -18,8 +18,8 @@ export interface BatchLaneOptions<Ask, Answer, E> {
   /** batches begin at least so far apart */
   readonly everyMillis: number
   /**
-   * Whoever waited for this does not any more. Given: what has not begun is dropped, what has is handed over here.
-   * Absent: it is carried out all the same.
+   * Given: what nobody waits for any more is dropped while it has not begun. What nobody has, though it may have been
+   * carried out, is handed over here. Absent: everything is carried out.
    */
   readonly onAbandon?: (ask: Ask) => void
 }
@@ -124,8 +124,11 @@ class Lane<Ask, Answer, E> {
         tell((place) => answers[place] ?? Effect.die(new Error("a batch has fewer answers than asks")))
       ),
       Effect.catch((error) => {
-        const { away } = this.options
-        if (away !== undefined && isGone(error)) return tell(() => Effect.fail(away(error)))
+        const { away, onAbandon } = this.options
+        if (away !== undefined && isGone(error)) {
+          for (const { ask } of batch) onAbandon?.(ask)
+          return tell(() => Effect.fail(away(error)))
+        }
         return batch.length === 1
           ? tell(() => Effect.die(error))
           : Effect.forEach(batch, (entry) => this.answer([entry]), { discard: true })

@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { TimeoutError } from "effect/Cause"
 import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { StepStore, StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
 import { AppConfig } from "#src/Config.ts"
 import { AgentOwners } from "./AgentOwners.ts"
@@ -9,6 +10,7 @@ import { claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
 import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
 import { readAnnounced, readRecent } from "./StepReads.ts"
+import { within } from "./Within.ts"
 
 /**
  * Sessions and steps in Postgres. What is asked in one moment goes there in one statement, one of each kind at a time:
@@ -24,13 +26,15 @@ export const layer = Layer.effect(
     const claims = claimsOf(sql, owner, limits)
     const away = (cause: BatchLane.BatchFailure) => new StepStoreAway({ cause })
     const bounds = { maxAsks: limits.agentBatchSessions, maxBytes: limits.agentBatchBytes, everyMillis: 0 }
-    const bounded = <A, E>(effect: Effect.Effect<A, E>) => Effect.timeout(effect, limits.agentStoreMillis)
+    const bounded = <A, E>(effect: Effect.Effect<A, E>) => within(effect, limits.agentStoreMillis)
     /** Whoever asks is not kept for longer, wherever the ask is. */
     const soon = <A, E>(effect: Effect.Effect<A, E>) =>
       Effect.timeoutOrElse(effect, {
         duration: limits.agentStoreMillis,
         orElse: () => Effect.fail(away(new TimeoutError(`no answer in ${limits.agentStoreMillis} ms`)))
       })
+    /** One read for one session, at once. */
+    const read = <A>(effect: Effect.Effect<A, SqlError>) => Effect.mapError(bounded(effect), away)
 
     const creating = yield* BatchLane.make<NewSession, void, TooManySessions | StepStoreAway>({
       ...bounds,
@@ -62,14 +66,10 @@ export const layer = Layer.effect(
       claim: (sessionId) => soon(claiming.ask(sessionId)),
       write: (write) => Effect.suspend(() => writing.ask(encode(write))),
       steps: (id, from) =>
-        soon(
-          Effect.mapBoth(readRecent(sql, [{ id, from }], limits.agentBatchBytes), {
-            onSuccess: (steps) => steps.get(id) ?? [],
-            onFailure: away
-          })
+        read(
+          Effect.map(readRecent(sql, [{ id, from }], limits.agentBatchBytes), (steps) => steps.get(id) ?? [])
         ),
-      announced: (id, afterSeq, toSeq) =>
-        soon(Effect.mapError(readAnnounced(sql, { id, afterSeq, toSeq }), away))
+      announced: (id, afterSeq, toSeq) => read(readAnnounced(sql, { id, afterSeq, toSeq }))
     })
   })
 )

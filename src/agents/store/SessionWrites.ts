@@ -7,6 +7,7 @@ import type { Step } from "#streams/agents/Step.ts"
 import { type BatchFailure, isGone } from "./BatchLane.ts"
 import { rowsText, stateColumns, stateDefinition, stateRow } from "./SessionColumns.ts"
 import { contentOf } from "./StepRows.ts"
+import { within } from "./Within.ts"
 
 /** A write with its steps as they are stored. */
 export interface EncodedWrite extends SessionWrite {
@@ -74,8 +75,7 @@ export class SessionWrites {
       isTold = true
       return Effect.logWarning(`Steps of ${sessions.length} sessions wait for Postgres`, error)
     }
-    return this.write(sessions, version).pipe(
-      Effect.timeout(limits.agentWriteMillis),
+    return within(this.write(sessions, version), limits.agentWriteMillis).pipe(
       Effect.tapError(tell),
       Effect.retry({
         while: isGone,
