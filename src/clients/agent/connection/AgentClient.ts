@@ -8,7 +8,7 @@ import type { ToolRunner } from "../tools/ToolRunner.ts"
 import { Attachment, type AttachmentParts, type Wishes } from "./Attachment.ts"
 import type { Approve, Client } from "./Client.ts"
 import type { ClientEvent, ClientListener } from "./ClientEvents.ts"
-import { PromptTooLong } from "./ConnectionClosed.ts"
+import { ConnectionClosed, PromptTooLong } from "./ConnectionClosed.ts"
 import type { Patience } from "./Link.ts"
 import { fetchSessions, uploadFile, type AgentSession, type ServerAddress } from "./ServerRest.ts"
 
@@ -72,7 +72,14 @@ export class AgentClient implements Client {
 
   async start(): Promise<Ready> {
     const { resume, withHistory } = this.options
-    if (resume !== undefined) this.attachment.take(resume, withHistory)
+    try {
+      if (resume !== undefined) this.attachment.take(resume, withHistory)
+    } catch (error) {
+      if (error instanceof ConnectionClosed) {
+        this.tell({ type: "link", state: "closed", reason: error.reason, problem: error.message })
+      }
+      throw error
+    }
     return this.attachment.open()
   }
 

@@ -83,7 +83,8 @@ export class SessionJournal {
   }
 
   /** Done when it is durable. Fails where it cannot be: then the call must not begin. */
-  started(callId: string, promptId: string): Promise<void> {
+  async started(callId: string, promptId: string): Promise<void> {
+    if (this.problem !== undefined) throw this.problem
     return this.note({ kind: "started", callId, promptId }, true)
   }
 
@@ -102,11 +103,6 @@ export class SessionJournal {
 
   seen(seq: number): void {
     if (seq > this.seenSeq) this.noteLater({ kind: "seen", seq })
-  }
-
-  /** Why it cannot be written any more: then no call is begun. */
-  get broken(): unknown {
-    return this.problem
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,53 @@
+import type { PromptDone } from "#schemas/agents/ServerFrame.ts"
+import type { ClosedReason } from "./connection/ClientEvents.ts"
+
+/** What the client ends with. Scripts rely on these: they do not change. */
+export const exitCodes = {
+  completed: 0,
+  error: 1,
+  usage: 2,
+  aborted: 3,
+  /** completed, but at least one tool call was refused on this machine */
+  denied: 4,
+  budget: 5,
+  maxTurns: 6,
+  noConnection: 7,
+  interrupted: 130,
+  terminated: 143
+} as const
+
+export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 wrong usage or configuration; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 7 no connection, or the key is refused; 130 Ctrl-C; 143 SIGTERM.`
+
+export const codeOfDone = ({ status, toolCallsDenied }: PromptDone): number => {
+  switch (status) {
+    case "completed":
+      return toolCallsDenied > 0 ? exitCodes.denied : exitCodes.completed
+    case "aborted":
+      return exitCodes.aborted
+    case "budget":
+      return exitCodes.budget
+    case "max_turns":
+      return exitCodes.maxTurns
+    case "error":
+      return exitCodes.error
+  }
+}
+
+export const codeOfClosed = (reason: ClosedReason): number => {
+  switch (reason) {
+    case "bye":
+      return exitCodes.completed
+    case "superseded":
+    case "ended":
+      return exitCodes.aborted
+    case "locked":
+    case "refused":
+      return exitCodes.error
+    case "revoked":
+    case "key_refused":
+    case "no_credits":
+    case "no_gateway":
+    case "unreachable":
+      return exitCodes.noConnection
+  }
+}

@@ -1,0 +1,4 @@
+/** The client was started in a way that cannot work. The message says what to do. */
+export class UsageProblem extends Error {
+  override readonly name = "UsageProblem"
+}
