@@ -6,7 +6,7 @@ import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
 
 /** The rooms that `ROOMS` can name. Accounts are served in any case: the others need them. */
-export const rooms = ["accounts", "llm", "analytics"] as const
+export const rooms = ["accounts", "llm", "agents", "analytics"] as const
 export type RoomName = (typeof rooms)[number]
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */

@@ -14,6 +14,7 @@ import * as Stores from "./infra/Stores.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
 import * as Front from "./infra/uws/Front.ts"
 import * as AccountsRoom from "./rooms/AccountsRoom.ts"
+import * as AgentsRoom from "./rooms/AgentsRoom.ts"
 import * as AnalyticsRoom from "./rooms/AnalyticsRoom.ts"
 import { HotRouteTable } from "./rooms/HotRouteTable.ts"
 import * as LlmRoom from "./rooms/LlmRoom.ts"
@@ -73,6 +74,7 @@ const front = ({ corsOrigins, host, limits, port, rooms, trustProxy }: Config) =
     Layer.provide(HotRouteTable.hotRoutes),
     Layer.provide(ifOn(rooms.has("analytics"), AnalyticsRoom.hotRoutes)),
     Layer.provide(ifOn(rooms.has("llm"), LlmRoom.hotRoutes)),
+    Layer.provide(ifOn(rooms.has("agents"), AgentsRoom.hotSockets)),
     Layer.provide(HotRouteTable.layer)
   )
 
@@ -88,7 +90,10 @@ const drainNotice = Layer.effectDiscard(
 
 /** ClickHouse starts beside Postgres where a room counts something; the rooms that do ask for the same layer. */
 const storesOf = ({ rooms }: Config) =>
-  Layer.merge(Stores.postgres, ifOn(rooms.has("analytics") || rooms.has("llm"), Stores.clickHouse))
+  Layer.merge(
+    Stores.postgres,
+    ifOn(rooms.has("analytics") || rooms.has("llm") || rooms.has("agents"), Stores.clickHouse)
+  )
 
 const serverOf = (config: Config) =>
   Layer.merge(serve(config), drainNotice).pipe(

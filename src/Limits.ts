@@ -205,6 +205,10 @@ export const limits = {
   agentRetryMillis: 1_000,
   /** an image of a prompt */
   agentImageBytes: 5 * 1024 * 1024,
+  /** that attached sessions live is written down this often … */
+  agentTouchMillis: 60_000,
+  /** … and what a dead process worked on, or what nobody came back to, is looked for this often */
+  agentAdoptMillis: 5_000,
   /** sessions in memory */
   agentSessions: 50_000,
   /** live sessions of one key; a further one is refused at its hello */
@@ -236,6 +240,8 @@ export const limits = {
   clusterRefreshMillis: 3_000,
   /** … and this often all look who does */
   clusterLookMillis: 1_000,
+  /** sessions are given up when the lock of their home has been away for so long: one that was lost may come back */
+  clusterGraceMillis: 2_500,
   /** how long a start waits for homes of its own */
   clusterStartMillis: 15_000,
   /** a session's home that was not found by then is away, and its client comes again */

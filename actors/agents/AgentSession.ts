@@ -7,8 +7,7 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { agentLimits } from "#schemas/agents/AgentLimits.ts"
-import type { EventKind, EventOf, ServerBye } from "#schemas/agents/ServerFrame.ts"
+import { closeCodes, type EventKind, type EventOf, type ServerBye } from "#schemas/agents/ServerFrame.ts"
 import type { Conversation } from "#streams/agents/Conversation.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import { Outbox, type OutboxLimits, type Unnumbered } from "#streams/agents/Outbox.ts"
@@ -52,8 +51,8 @@ export interface Entry {
 
 export type Active = Pick<PromptStep | CompactStep, "kind" | "id">
 
-/** Ids of prompts remembered so that one sent twice is one. */
-const rememberedPrompts = 32
+/** Ids of prompts and steers remembered so that one sent twice is one. */
+const rememberedIds = 32
 
 export class AgentSession {
   readonly facts: SessionFacts
@@ -62,18 +61,24 @@ export class AgentSession {
   readonly calls: OpenCalls
   state: SessionState
   active: Active | undefined
-  queue: ReadonlyArray<QueuedStep> = []
+  queue: ReadonlyArray<QueuedStep> = nothing
   /** loaded while it is needed */
   conversation: Conversation | undefined
   isLost = false
+  /** a run is there for it */
+  isWorking = false
+  /** a model is being asked */
+  isAnswering = false
   /** the person wants the active prompt to end */
-  abortion: AbortController = new AbortController()
+  abortion: AbortController = nobodys
   readonly #parts: SessionParts
-  #finished: Array<string> = []
+  #seen: ReadonlyArray<string> = nothing
   #steps: number
   #client: AttachedClient | undefined
-  #whenAttached: Array<() => void> = []
+  #whenAttached: ReadonlyArray<() => void> = nothing
   #isReserving = false
+  /** steps since the conversation was let go */
+  #unloaded: ReadonlyArray<Step> = nothing
 
   constructor(
     parts: SessionParts,
@@ -98,16 +103,25 @@ export class AgentSession {
   restore(conversation: Conversation): void {
     this.conversation = conversation
     this.active = conversation.active
+    if (this.active !== undefined) this.abortion = new AbortController()
     for (const { body } of conversation.steps) {
-      if (body.kind === "queued") this.queue = [...this.queue, body]
+      if (body.kind === "queued") this.#hold(body)
       if (body.kind === "unqueued") this.queue = []
       if (body.kind === "applied") this.queue = this.queue.filter(({ id }) => id !== body.id)
-      if (body.kind === "done") this.#remember(body.id)
+      if (body.kind === "prompt" || body.kind === "compact") this.#remember(body.id)
     }
   }
 
-  hasFinished(promptId: string): boolean {
-    return this.#finished.includes(promptId)
+  /** Takes back what was let go, as the store has it. */
+  reload(conversation: Conversation): void {
+    for (const step of this.#unloaded) conversation.add(step)
+    this.#unloaded = nothing
+    this.conversation = conversation
+  }
+
+  /** A prompt, steer or compaction with this id was taken before. */
+  hasSeen(id: string): boolean {
+    return this.#seen.includes(id)
   }
 
   /**
@@ -123,7 +137,8 @@ export class AgentSession {
       const seq = frame === undefined ? 0 : this.outbox.announce(frame, endOf)
       announced = Math.max(announced, seq)
       const step: Step = { index: this.#steps++, seq, promptId, at, body }
-      this.conversation?.add(step)
+      if (this.conversation === undefined) this.#unloaded = [...this.#unloaded, step]
+      else this.conversation.add(step)
       return step
     })
     this.#change(change)
@@ -145,6 +160,7 @@ export class AgentSession {
   begin(body: PromptStep | CompactStep): void {
     this.active = body
     this.abortion = new AbortController()
+    this.#remember(body.id)
     const prompts = this.state.prompts + (body.kind === "prompt" ? 1 : 0)
     this.#parts.fork(Effect.asVoid(this.record([{ body }], { status: "running", prompts })))
     this.#parts.work(this)
@@ -152,12 +168,12 @@ export class AgentSession {
 
   /** The active prompt's last step is stored. */
   finish(): void {
-    if (this.active !== undefined) this.#remember(this.active.id)
     this.active = undefined
+    this.abortion = nobodys
   }
 
   enqueue(body: QueuedStep): void {
-    this.queue = [...this.queue, body]
+    this.#hold(body)
     this.#parts.fork(Effect.asVoid(this.record([{ body, frame: this.#queueUpdate() }])))
   }
 
@@ -196,14 +212,16 @@ export class AgentSession {
   }
 
   /** Until a client is there, or the prompt is aborted. */
-  readonly attached: Effect.Effect<void> = Effect.callback((resume) => {
-    if (this.#client !== undefined || this.abortion.signal.aborted) return resume(Effect.void)
-    const wake = () => resume(Effect.void)
-    this.#whenAttached.push(wake)
-    return Effect.sync(() => {
-      this.#whenAttached = this.#whenAttached.filter((one) => one !== wake)
+  attached(): Effect.Effect<void> {
+    return Effect.callback((resume) => {
+      if (this.#client !== undefined || this.abortion.signal.aborted) return resume(Effect.void)
+      const wake = () => resume(Effect.void)
+      this.#whenAttached = [...this.#whenAttached, wake]
+      return Effect.sync(() => {
+        this.#whenAttached = this.#whenAttached.filter((one) => one !== wake)
+      })
     })
-  })
+  }
 
   /**
    * A client takes the session; who had it is sent away.
@@ -215,7 +233,7 @@ export class AgentSession {
     change: Partial<SessionState>
   ): void {
     const { lastSeq, missed, ready } = replay
-    this.dismiss("superseded", 4009)
+    this.dismiss("superseded", closeCodes.superseded)
     this.#client = client
     const { sink } = client
     sink.send(ready)
@@ -323,8 +341,13 @@ export class AgentSession {
     return { type: "event", promptId: this.active?.id ?? "", kind: "queue_update", queue }
   }
 
-  #remember(promptId: string): void {
-    this.#finished = [...this.#finished, promptId].slice(-rememberedPrompts)
+  #hold(body: QueuedStep): void {
+    this.queue = [...this.queue, body]
+    this.#remember(body.id)
+  }
+
+  #remember(id: string): void {
+    this.#seen = [...this.#seen, id].slice(-rememberedIds)
   }
 
   #wake(): void {
@@ -334,11 +357,13 @@ export class AgentSession {
   }
 }
 
+const nothing: ReadonlyArray<never> = []
+
+/** Of a session without a prompt: nobody aborts it. */
+const nobodys = new AbortController()
+
 const outboxLimits = (limits: SessionLimits): OutboxLimits => ({
   ringBytes: limits.agentRingBytes,
   coalesceBytes: limits.agentCoalesceBytes,
   slowBytes: limits.agentSlowBytes
 })
-
-/** Whether one more message may wait. */
-export const hasRoom = ({ queue }: AgentSession): boolean => queue.length < agentLimits.queue

@@ -51,6 +51,11 @@ export class StepStore extends Context.Service<
     readonly claim: (sessionId: string) => Effect.Effect<ClaimedSession | undefined, StepStoreAway>
     /** Durable when it returns. While the store is away it waits and tries again; a repeated write changes nothing. */
     readonly write: (write: SessionWrite) => Effect.Effect<void, OwnershipLost>
+    /** Steps from one on, in order. */
+    readonly steps: (
+      sessionId: string,
+      fromIndex: number
+    ) => Effect.Effect<ReadonlyArray<Step>, StepStoreAway>
     /** Steps whose `seq` is above one and at most another, in order. */
     readonly announced: (
       sessionId: string,

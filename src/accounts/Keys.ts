@@ -23,6 +23,8 @@ export class Keys extends Context.Service<
   {
     /** who a secret stands for; undefined: nobody (unknown, expired, revoked, its owner deleted) */
     readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
+    /** Who a key stands for, by its id and from memory; undefined once it is revoked or has expired. */
+    readonly holder: (keyId: string) => Principal | undefined
     readonly list: (
       userId: string,
       page: Page
@@ -51,6 +53,7 @@ export class Keys extends Context.Service<
       return Keys.of({
         ...management(directory, repository),
         authenticate: yield* authentication(directory, users, repository),
+        holder: holding(directory, users, yield* Clock.Clock),
         countOf: (userId) => [...directory.all()].filter((key) => key.userId === userId).length
       })
     })
@@ -93,12 +96,22 @@ const authentication = Effect.fnUntraced(function* (
       const now = yield* Clock.currentTimeMillis
       if (key === undefined) return undefined
       const user = yield* ownerOf(key)
-      if (user === undefined) return undefined
-      return key.expiresAt !== null && key.expiresAt.getTime() <= now
-        ? undefined
-        : principalOf(key, user.role)
+      return user === undefined || hasExpired(key, now) ? undefined : principalOf(key, user.role)
     })
 })
+
+const holding =
+  (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
+  (keyId: string): Principal | undefined => {
+    const key = directory.get(keyId)
+    const user = key === undefined ? undefined : users.get(key.userId)
+    if (key === undefined || user === undefined || hasExpired(key, clock.currentTimeMillisUnsafe()))
+      return undefined
+    return principalOf(key, user.role)
+  }
+
+const hasExpired = ({ expiresAt }: KeyRow, now: number): boolean =>
+  expiresAt !== null && expiresAt.getTime() <= now
 
 const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
   keyId: key.id,

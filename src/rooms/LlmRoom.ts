@@ -72,7 +72,7 @@ const collectionRoutes = Layer.unwrap(
 const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-const services = Layer.mergeAll(
+export const services = Layer.mergeAll(
   Completions.layer,
   Embeddings.layer,
   Collections.layer,

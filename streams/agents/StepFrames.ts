@@ -13,7 +13,7 @@ const event = (promptId: string, kind: string, fields: Readonly<Record<string, u
 export const frameOf = (body: StepBody, promptId: string): Unnumbered | undefined => {
   switch (body.kind) {
     case "prompt":
-      return event(promptId, "turn_start", { turn: 1 })
+      return event(promptId, "turn_start", { turn: 1, text: body.text })
     case "applied":
       return event(promptId, "steer_applied", { id: body.id, text: body.text })
     case "message": {

@@ -7,7 +7,6 @@ import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { Client } from "./Client.ts"
-import type { ClientStream } from "./ClientStream.ts"
 import type { Target } from "./Target.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
@@ -19,12 +18,23 @@ export interface CallParts {
   readonly limits: Limits
 }
 
+/** A streamed answer on its way to whoever asked. */
+export interface AnswerStream {
+  /** Something was said: what goes wrong from here on is said in the stream. */
+  readonly isOpen: boolean
+  /** One event, or several, of the event stream; false where the client does not keep up. */
+  write(piece: string | Uint8Array): boolean
+  end(piece: string): void
+  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  dispose(): void
+}
+
 /** Where an answer goes. */
 export interface AnswerSink {
   /** the whole answer of a plain call */
   readonly json: (body: unknown) => void
   /** the beginning of a streamed one; `onDrain` is called when the client has taken what waited for it */
-  readonly stream: (onDrain: () => void) => ClientStream
+  readonly stream: (onDrain: () => void) => AnswerStream
   /** The stream ends with an error: what was sent of it does not count as an answer. */
   readonly brokeOff: () => void
 }

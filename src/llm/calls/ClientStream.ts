@@ -1,5 +1,6 @@
 import type { Limits } from "#src/Limits.ts"
 import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
+import type { AnswerStream } from "./CallParts.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
@@ -9,7 +10,7 @@ const keepAlive = ": keep-alive\n\n"
  * The event stream of one call to its client. Its head waits for the first content, or `streamHeadMillis`, so that until
  * then any error can still be answered with a status; in silence it says that it is alive.
  */
-export class ClientStream {
+export class ClientStream implements AnswerStream {
   readonly #reply: HotReply
   readonly #headers: Headers
   readonly #limits: Limits
@@ -27,7 +28,7 @@ export class ClientStream {
     this.#timer = setTimeout(() => this.#sayAlive(), limits.streamHeadMillis)
   }
 
-  /** The head is out: what goes wrong from here on is said in the stream. */
+  /** The head is out. */
   get isOpen(): boolean {
     return this.#stream !== undefined
   }

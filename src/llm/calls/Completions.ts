@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
+import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
@@ -36,6 +37,8 @@ export interface CompletionAsk {
   readonly sink: AnswerSink
   /** epoch milliseconds */
   readonly startedAt: number
+  /** Hears what was written down of the call. */
+  readonly onRecord?: (record: CallRecord) => void
 }
 
 /** Makes completions: finds who may answer, holds what it may cost, asks, relays, settles. Source: spec 1; decisions, LLM. */
@@ -54,7 +57,7 @@ export class Completions extends Context.Service<
       const collections = yield* CollectionDirectory
       const routes = yield* CollectionRoutes
       const ledger = yield* Ledger
-      const parts: CallParts = {
+      const all: CallParts = {
         upstream: yield* Upstream,
         log: yield* CallLog,
         counter: yield* TokenCounter,
@@ -63,6 +66,7 @@ export class Completions extends Context.Service<
       const underWay = yield* CallsUnderWay
 
       const make = (ask: CompletionAsk, target: Target) => {
+        const parts = partsFor(all, ask)
         const hold = askOf(ask, target, parts)
         const tally = new CallTally(headOf(ask, target))
         return admittedCall(ledger, parts.log, tally, hold, (admission) =>
@@ -85,6 +89,17 @@ export class Completions extends Context.Service<
       return Completions.of({ complete })
     })
   )
+}
+
+/** Whoever asked from within hears of the call what its log hears. */
+const partsFor = (parts: CallParts, { onRecord }: CompletionAsk): CallParts => {
+  if (onRecord === undefined) return parts
+  const { log } = parts
+  const append = (record: CallRecord) => {
+    log.append(record)
+    onRecord(record)
+  }
+  return { ...parts, log: { ...log, append } }
 }
 
 const routeOf = (

@@ -2,10 +2,9 @@ import { Effect } from "effect"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import * as CallFault from "./CallFault.ts"
-import type { Call, CallParts } from "./CallParts.ts"
+import type { AnswerStream, Call, CallParts } from "./CallParts.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import type { ClientStream } from "./ClientStream.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
 import { routerBlock } from "./RouterBlock.ts"
@@ -15,7 +14,7 @@ import { type Streamed, streamAttempt } from "./StreamAttempt.ts"
 
 /** The client's side of a streamed call. */
 export interface Outlet {
-  readonly stream: ClientStream
+  readonly stream: AnswerStream
   /** lets the model go on, when the client has taken what there was */
   resume: () => void
 }
@@ -87,7 +86,7 @@ const healths = { finished: "succeeded", cut: "succeeded", gone: "moot", failed:
 const finish = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
-  stream: ClientStream,
+  stream: AnswerStream,
   model: CatalogueModel,
   streamed: Streamed,
   images: number

@@ -6,8 +6,8 @@ import { type ChatChunk, readChunk } from "#streams/llm/ChatChunk.ts"
 import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
 import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import { type AttemptFailure, failureOf, failureOfStatus, upstreamFailure } from "./AttemptFailure.ts"
+import type { AnswerStream } from "./CallParts.ts"
 import type { Client } from "./Client.ts"
-import type { ClientStream } from "./ClientStream.ts"
 import type { GrowingHold } from "./GrowingHold.ts"
 import { Produced } from "./Produced.ts"
 
@@ -36,7 +36,7 @@ export interface StreamAsk {
   readonly upstream: Upstream["Service"]
   readonly body: string
   readonly client: Client
-  readonly stream: ClientStream
+  readonly stream: AnswerStream
   readonly hold: GrowingHold
   readonly limits: Limits
   /** hears how to slow the upstream down and let it go on, for when the client does not keep up */

@@ -1,0 +1,249 @@
+/**
+ * State: the sessions that this process owns, by id, and the runs of those that work on a prompt.
+ * Messages: none; a service of plain calls. Sessions are rows of one table, because there may be tens of thousands.
+ * Limits: `agentSessions` in memory; a session that nobody was attached to for `agentLiveMillis` is let go.
+ * Restart policy: a run that crashes is restarted by itself; see PromptRun.
+ * In a crash sessions are loaded again when their client comes back, or by whoever adopts what was being worked on.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberMap from "effect/FiberMap"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
+import { Conversation } from "#streams/agents/Conversation.ts"
+import type { EndReason, SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
+import { AgentSession, type SessionLimits, type SessionParts } from "./AgentSession.ts"
+import { ModelCalls } from "./ModelCalls.ts"
+import * as PromptRun from "./PromptRun.ts"
+import { type ClaimedSession, StepStore, type StepStoreAway, type TooManySessions } from "./StepStore.ts"
+
+export interface AgentSessionsOptions {
+  readonly limits: SessionLimits &
+    PromptRun.RunLimits & { readonly agentSessions: number; readonly agentLiveMillis: number }
+  readonly newId: (prefix: string) => string
+}
+
+/** This process has as many sessions in memory as it may. */
+export class SessionsFull extends Schema.TaggedError<SessionsFull>()("SessionsFull", {}) {}
+
+export class AgentSessions extends Context.Service<
+  AgentSessions,
+  {
+    readonly create: (
+      facts: SessionFacts,
+      state: SessionState
+    ) => Effect.Effect<AgentSession, TooManySessions | StepStoreAway | SessionsFull>
+    /** From memory, or else from the store, which makes this process its owner. undefined: it cannot be resumed. */
+    readonly acquire: (
+      sessionId: string
+    ) => Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull>
+    readonly peek: (sessionId: string) => AgentSession | undefined
+    readonly all: () => IterableIterator<AgentSession>
+    /** Its client is sent away, its prompt aborted, and it is over. */
+    readonly end: (session: AgentSession, reason: EndReason) => Effect.Effect<void>
+    /** Is this process's no more; whoever is attached comes back where it is then. */
+    readonly leave: (session: AgentSession) => Effect.Effect<void>
+    /** Lets go of what has been detached for long. */
+    readonly sweep: Effect.Effect<void>
+  }
+>()("signalbox/agents/AgentSessions") {
+  static readonly layer = (options: AgentSessionsOptions) =>
+    Layer.effect(
+      AgentSessions,
+      Effect.gen(function* () {
+        const table = new SessionTable(options, {
+          store: yield* StepStore,
+          models: yield* ModelCalls,
+          clock: yield* Clock.Clock,
+          fork: Effect.runForkWith(yield* Effect.context<never>()),
+          runs: yield* FiberMap.make<string>()
+        })
+        yield* Effect.addFinalizer(() => table.letGoAll)
+        return AgentSessions.of({
+          create: (facts, state) => table.create(facts, state),
+          acquire: (sessionId) => table.acquire(sessionId),
+          peek: (sessionId) => table.sessions.get(sessionId),
+          all: () => table.sessions.values(),
+          end: (session, reason) => table.end(session, reason),
+          leave: (session) => table.leave(session),
+          sweep: Effect.suspend(() => table.sweep())
+        })
+      })
+    )
+}
+
+/** What the sessions of a server that ends are given to be written. */
+const letGoMillis = 5_000
+
+/** A client that is told to come back waits so long, for the new owner to be there. */
+const movedRetryMillis = 200
+
+/** What the client of a session that ends is told. Source: decisions, Agents (Close codes). */
+const endings = {
+  client_bye: { bye: "client_bye", code: closeCodes.normal },
+  ended_by_owner: { bye: "ended", code: closeCodes.normal },
+  expired: { bye: "ended", code: closeCodes.normal },
+  revoked: { bye: "revoked", code: closeCodes.revoked },
+  error: { bye: "ended", code: closeCodes.normal }
+} as const
+
+interface TableParts {
+  readonly store: StepStore["Service"]
+  readonly models: ModelCalls["Service"]
+  readonly clock: Clock.Clock
+  readonly fork: (effect: Effect.Effect<void>) => void
+  readonly runs: FiberMap.FiberMap<string>
+}
+
+class SessionTable {
+  readonly sessions = new Map<string, AgentSession>()
+  readonly #options: AgentSessionsOptions
+  readonly #parts: TableParts
+  readonly #sessionParts: SessionParts
+  /** claims under way: whoever asks meanwhile gets the same session */
+  readonly #claims = new Map<string, Effect.Effect<AgentSession | undefined, StepStoreAway>>()
+
+  constructor(options: AgentSessionsOptions, parts: TableParts) {
+    this.#options = options
+    this.#parts = parts
+    const { clock, fork, store } = parts
+    this.#sessionParts = {
+      limits: options.limits,
+      now: () => clock.currentTimeMillisUnsafe(),
+      write: store.write,
+      fork,
+      work: (session) => this.#work(session),
+      lost: (session) => fork(this.leave(session))
+    }
+  }
+
+  create(facts: SessionFacts, state: SessionState) {
+    return Effect.gen({ self: this }, function* () {
+      if (this.#isFull) return yield* new SessionsFull({})
+      const reserved = { ...state, seqReserved: this.#options.limits.agentSeqReserve }
+      yield* this.#parts.store.create(facts, reserved)
+      const session = new AgentSession(this.#sessionParts, facts, reserved, { epoch: 1, seq: 0, steps: 0 })
+      session.restore(new Conversation([]))
+      this.sessions.set(facts.id, session)
+      return session
+    })
+  }
+
+  acquire(sessionId: string): Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull> {
+    return Effect.suspend((): Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull> => {
+      const known = this.sessions.get(sessionId)
+      if (known !== undefined && !known.isLost) return Effect.succeed(known)
+      const claim = this.#claims.get(sessionId)
+      if (claim !== undefined) return claim
+      if (this.#isFull) return Effect.fail(new SessionsFull({}))
+      return Effect.flatMap(Effect.cached(this.#claim(sessionId)), (claiming) => {
+        this.#claims.set(sessionId, claiming)
+        return Effect.ensuring(
+          claiming,
+          Effect.sync(() => this.#claims.delete(sessionId))
+        )
+      })
+    })
+  }
+
+  end(session: AgentSession, reason: EndReason): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const { bye, code } = endings[reason]
+      session.dismiss(bye, code)
+      session.abort(true)
+      const run = Option.getOrUndefined(FiberMap.getUnsafe(this.#parts.runs, session.facts.id))
+      if (run !== undefined)
+        yield* Effect.timeoutOption(Fiber.await(run), this.#options.limits.agentCancelMillis * 2)
+      const now = this.#parts.clock.currentTimeMillisUnsafe()
+      const seen = { lastSeenAt: now, detachedAt: now, seqReserved: session.outbox.seq }
+      yield* session.record([], { status: "ended", endedAt: now, endReason: reason, ...seen })
+      yield* this.leave(session)
+    })
+  }
+
+  leave(session: AgentSession): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      session.isLost = true
+      session.dismiss("moved", closeCodes.restart, movedRetryMillis)
+      this.#forget(session)
+      return FiberMap.remove(this.#parts.runs, session.facts.id)
+    })
+  }
+
+  sweep(): Effect.Effect<void> {
+    const before = this.#parts.clock.currentTimeMillisUnsafe() - this.#options.limits.agentLiveMillis
+    const gone = [...this.sessions.values()].filter(
+      ({ client, isAnswering, state }) =>
+        client === undefined && !isAnswering && state.detachedAt !== null && state.detachedAt < before
+    )
+    return Effect.forEach(gone, (session) => this.#letGo(session), { discard: true })
+  }
+
+  /** When the server ends in peace its sessions go on elsewhere without a gap. */
+  readonly letGoAll: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.timeoutOrElse(
+      Effect.forEach([...this.sessions.values()], (session) => this.#letGo(session), {
+        concurrency: "unbounded",
+        discard: true
+      }),
+      {
+        duration: letGoMillis,
+        orElse: () => Effect.logWarning(`${this.sessions.size} sessions were not let go in time`)
+      }
+    )
+  )
+
+  /** Numbers that were reserved and not used are given back, so that the next owner has no gap to tell of. */
+  #letGo(session: AgentSession): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      this.#forget(session)
+      yield* FiberMap.remove(this.#parts.runs, session.facts.id)
+      yield* session.record([], { seqReserved: session.outbox.seq })
+      session.isLost = true
+    })
+  }
+
+  #claim(sessionId: string): Effect.Effect<AgentSession | undefined, StepStoreAway> {
+    return Effect.map(this.#parts.store.claim(sessionId), (claimed) => {
+      if (claimed === undefined) return undefined
+      const session = this.#load(claimed)
+      this.sessions.set(sessionId, session)
+      if (session.active !== undefined) this.#work(session)
+      return session
+    })
+  }
+
+  #load({ epoch, facts, recent, seqUsed, state, steps }: ClaimedSession): AgentSession {
+    const session = new AgentSession(this.#sessionParts, facts, state, { epoch, seq: seqUsed, steps })
+    session.restore(new Conversation(recent))
+    return session
+  }
+
+  #work(session: AgentSession): void {
+    const { limits, newId } = this.#options
+    const { fork, models, runs, store } = this.#parts
+    if (session.isWorking) return
+    session.isWorking = true
+    const run = Effect.ensuring(
+      PromptRun.work(session, { limits, models, store, newId }),
+      Effect.sync(() => {
+        session.isWorking = false
+        // What was asked for while the run came to its end.
+        if (session.active !== undefined && !session.isLost) this.#work(session)
+      })
+    )
+    fork(Effect.asVoid(FiberMap.run(runs, session.facts.id, run)))
+  }
+
+  #forget(session: AgentSession): void {
+    if (this.sessions.get(session.facts.id) === session) this.sessions.delete(session.facts.id)
+  }
+
+  get #isFull(): boolean {
+    return this.sessions.size >= this.#options.limits.agentSessions
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * State: none; a part of a run. Messages: none.
+ * Limits: it begins where the context exceeds the model's window less a reserve, and keeps the newest part.
+ * Restart policy: the run's.
+ * In a crash it is made again; a summary counts once its step is stored.
+ */
+import * as Effect from "effect/Effect"
+import type { Conversation } from "#streams/agents/Conversation.ts"
+import { contextTokens, cutOf, textBefore, tokensOfText } from "#streams/agents/ChatContext.ts"
+import { summaryPrompt, summaryRequest } from "#streams/agents/Prompts.ts"
+import type { AgentSession } from "./AgentSession.ts"
+import type { ModelAnswer, Said } from "./ModelCalls.ts"
+
+/** Source: decisions, Agents. Windows that are not much larger give a quarter. */
+const reserveTokens = 16_384
+const keepTokens = 20_000
+
+/** What the system prompt and the tools take, about. */
+export const overheadTokens = 2_500
+
+/** Whether a call to a model with this window would be too long. */
+export const isDue = (conversation: Conversation, window: number | undefined): boolean =>
+  window !== undefined &&
+  contextTokens(conversation.steps, overheadTokens) > window - Math.min(reserveTokens, window / 4)
+
+type Summarise = (messages: ReadonlyArray<Readonly<Record<string, unknown>>>) => Effect.Effect<ModelAnswer>
+
+/** Puts a summary in the place of all but the newest steps. Answers whether it did. */
+export const compact = Effect.fnUntraced(function* (
+  session: AgentSession,
+  conversation: Conversation,
+  options: {
+    readonly window: number | undefined
+    readonly instructions: string
+    readonly summarise: Summarise
+  }
+) {
+  const { instructions, summarise, window = Infinity } = options
+  const { steps } = conversation
+  const tokens = contextTokens(steps, overheadTokens)
+  session.say({ kind: "compaction_start", tokens })
+  const gaveUp = (message: string) => {
+    session.say({ kind: "compaction_end", ok: false, tokens, message })
+    return false
+  }
+  const keepFrom = cutOf(steps, Math.min(keepTokens, window / 4))
+  if (keepFrom === undefined) return gaveUp("There is nothing that could be left out")
+  // What comes last matters most, where even the text to be summarised is too long.
+  const characters = Math.max(4_000, (window - reserveTokens) * 3)
+  const text = textBefore(steps, keepFrom).slice(-characters)
+  const answer = yield* summarise([
+    { role: "system", content: summaryPrompt },
+    { role: "user", content: summaryRequest(text, instructions) }
+  ])
+  if (answer._tag === "Failed") return gaveUp(answer.message)
+  if (answer._tag !== "Answered") return gaveUp("It was not finished")
+  const summary = textOf(answer.said)
+  if (summary === "") return gaveUp("The model gave no summary")
+  const { cost, covered, usage } = answer.said
+  const kept = steps.filter(({ index }) => index >= keepFrom)
+  const left = contextTokens(
+    kept.filter(({ body }) => body.kind !== "message"),
+    overheadTokens + tokensOfText(summary)
+  )
+  return yield* session.record(
+    [
+      {
+        body: { kind: "compaction", summary, keepFrom, tokens: left, usage, cost: String(cost), covered }
+      }
+    ],
+    spent(session, answer.said)
+  )
+})
+
+const textOf = ({ content }: Said): string =>
+  content
+    .filter((part) => part.type === "text")
+    .map((part) => part.text)
+    .join("")
+    .trim()
+
+/** What the session has come to with one more call. */
+export const spent = ({ state }: AgentSession, { cost, usage }: Said) => ({
+  cost: String(BigInt(state.cost) + cost),
+  promptTokens: state.promptTokens + usage.promptTokens,
+  completionTokens: state.completionTokens + usage.completionTokens
+})

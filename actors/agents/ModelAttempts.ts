@@ -1,0 +1,69 @@
+/**
+ * State: none; a part of a run: one answer of a model, over as many tries as it takes. Messages: none.
+ * Limits: `triesMax` tries; a wait that the upstream asks for is obeyed up to a minute.
+ * Restart policy: the run's.
+ * In a crash the call is made again.
+ */
+import * as Effect from "effect/Effect"
+import type { ChatMessage } from "#streams/agents/ChatContext.ts"
+import type { AgentSession } from "./AgentSession.ts"
+import type { ModelAnswer } from "./ModelCalls.ts"
+import type { RunParts } from "./PromptRun.ts"
+
+/** What the model answered, and the id of the message whose pieces were shown. */
+export interface Asked {
+  readonly messageId: string
+  readonly answer: ModelAnswer
+}
+
+const triesMax = 4
+const retryAfterMaxMillis = 60_000
+
+export const askModel = Effect.fnUntraced(function* (
+  session: AgentSession,
+  { limits, models, newId }: RunParts,
+  asked: { readonly messages: ReadonlyArray<ChatMessage>; readonly withTools: boolean }
+): Effect.fn.Return<Asked> {
+  for (let tries = 1; ; tries++) {
+    const messageId = newId("msg")
+    const { facts, state } = session
+    const { signal } = session.abortion
+    session.isAnswering = true
+    const calling = models.call({
+      ...asked,
+      userId: facts.userId,
+      keyId: facts.keyId,
+      model: state.model,
+      thinkingLevel: state.thinkingLevel,
+      budgetLeft: state.budget === null ? undefined : BigInt(state.budget) - BigInt(state.cost),
+      callId: (index) => `${messageId}_${index}`,
+      onDelta: (kind, contentIndex, delta) => {
+        // A summary is nobody's answer.
+        if (asked.withTools) session.delta(kind, messageId, contentIndex, delta)
+      },
+      signal
+    })
+    const answer = yield* Effect.ensuring(
+      calling,
+      Effect.sync(() => {
+        session.isAnswering = false
+      })
+    )
+    const isOver = answer._tag !== "Failed" || !answer.isPassing || tries >= triesMax || signal.aborted
+    if (answer._tag === "Failed") session.outbox.forget(messageId)
+    if (isOver) return { messageId, answer }
+    const wait = limits.agentRetryMillis * 2 ** (tries - 1) * (0.75 + Math.random() / 2)
+    const told = Math.min(answer.retryAfterMillis ?? 0, retryAfterMaxMillis)
+    const delayMs = Math.round(Math.max(wait, told))
+    session.say({ kind: "retry", attempt: tries + 1, delayMs, message: answer.message })
+    yield* Effect.raceFirst(Effect.sleep(delayMs), aborted(signal))
+  }
+})
+
+const aborted = (signal: AbortSignal): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (signal.aborted) return resume(Effect.void)
+    const end = () => resume(Effect.void)
+    signal.addEventListener("abort", end, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", end))
+  })

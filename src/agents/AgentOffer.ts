@@ -1,0 +1,168 @@
+import { Cache, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
+import { Keys } from "#src/accounts/Keys.ts"
+import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { CollectionDirectory, type CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
+import { Credits } from "#src/llm/ledger/Credits.ts"
+import { type SubscriptionState, Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
+import { collectionPrefix, mayUseCollection, mayUseModel } from "#src/llm/calls/Target.ts"
+
+/** What a key can pay with. */
+interface Funds {
+  readonly subscription: SubscriptionState | undefined
+  readonly hasAllowance: boolean
+  readonly hasCredits: boolean
+}
+
+/** What is looked up for a key counts for so long: many sessions of one key greet at once. */
+const fundsMillis = 2_000
+const keysMax = 20_000
+
+/** Which models a key's agents may run, and who pays. Source: spec 1, GET /agent; decisions, Agents. */
+export class AgentOffer extends Context.Service<
+  AgentOffer,
+  {
+    /** tool-capable models that the key may run, collections with such a member last */
+    readonly models: (key: Principal) => ReadonlyArray<AgentModel>
+    readonly modelOf: (key: Principal, id: string) => AgentModel | "forbidden" | "unknown"
+    /** the first that the key can pay for, else a free one; undefined: there is none */
+    readonly defaultModel: (key: Principal) => Effect.Effect<AgentModel | undefined, SqlError>
+    readonly billing: (key: Principal, model?: string) => Effect.Effect<AgentBilling, SqlError>
+    /** false: neither an allowance, nor a balance, nor a permitted free model is there (402) */
+    readonly mayStart: (key: Principal) => Effect.Effect<boolean, SqlError>
+  }
+>()("signalbox/agents/AgentOffer") {
+  static readonly layer = Layer.effect(
+    AgentOffer,
+    Effect.gen(function* () {
+      const catalogue = yield* Catalogue
+      const collections = yield* CollectionDirectory
+      const fundsOf = yield* funding
+      const menu = new Menu(catalogue, collections)
+      const payable = (key: Principal, funds: Funds) =>
+        menu.all(key).find((dish) => pays(funds, dish) !== undefined)
+      return AgentOffer.of({
+        models: (key) => menu.all(key).map(({ model }) => model),
+        modelOf: (key, id) => menu.one(key, id),
+        defaultModel: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds)?.model),
+        mayStart: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds) !== undefined),
+        billing: (key, id) =>
+          Effect.map(fundsOf(key), (funds): AgentBilling => {
+            const dish = id === undefined ? payable(key, funds) : menu.dish(key, id)
+            const plan = funds.subscription?.plan
+            return {
+              mode: (dish && pays(funds, dish)) ?? "credits",
+              plan: plan?.name ?? null,
+              covers_direct_api: plan?.coversDirectApi ?? false
+            }
+          })
+      })
+    })
+  )
+}
+
+/** What can be chosen, and who would answer. */
+interface Dish {
+  readonly model: AgentModel
+  readonly members: ReadonlyArray<CatalogueModel>
+}
+
+class Menu {
+  readonly #catalogue: Catalogue["Service"]
+  readonly #collections: CollectionDirectory["Service"]
+
+  constructor(catalogue: Catalogue["Service"], collections: CollectionDirectory["Service"]) {
+    this.#catalogue = catalogue
+    this.#collections = collections
+  }
+
+  all(key: Principal): ReadonlyArray<Dish> {
+    const models = this.#catalogue.all().filter(({ hasTools, id }) => hasTools && mayUseModel(key, id))
+    return [...models.map(dishOf), ...this.#ofCollections(key)]
+  }
+
+  dish(key: Principal, id: string): Dish | undefined {
+    if (id.startsWith(collectionPrefix)) return this.#ofCollections(key).find(({ model }) => model.id === id)
+    const model = this.#catalogue.get(id)
+    return model === undefined || !mayUseModel(key, id) ? undefined : dishOf(model)
+  }
+
+  /** Scope comes before existence: a key does not learn what is beyond its scope. */
+  one(key: Principal, id: string): AgentModel | "forbidden" | "unknown" {
+    const dish = this.dish(key, id)
+    if (dish !== undefined) return dish.members.some(({ hasTools }) => hasTools) ? dish.model : "unknown"
+    const isCollection = id.startsWith(collectionPrefix)
+    const mayKnow = isCollection ? key.collections === null && key.models === null : mayUseModel(key, id)
+    return mayKnow ? "unknown" : "forbidden"
+  }
+
+  #ofCollections(key: Principal): ReadonlyArray<Dish> {
+    const dishes: Array<Dish> = []
+    for (const collection of this.#collections.all()) {
+      if (collection.userId !== key.userId || !mayUseCollection(key, collection.id)) continue
+      const members = this.#members(collection)
+      if (members.length > 0) dishes.push(dishOfCollection(collection, members))
+    }
+    return dishes
+  }
+
+  #members({ models }: CollectionRow): ReadonlyArray<CatalogueModel> {
+    return models
+      .map((id) => this.#catalogue.get(id))
+      .filter((model) => model !== undefined)
+      .filter(({ hasTools }) => hasTools)
+  }
+}
+
+const dishOf = (model: CatalogueModel): Dish => ({
+  model: { id: model.id, name: model.name, context_length: model.contextLength },
+  members: [model]
+})
+
+/** Whoever answers has to hold the conversation: the smallest window counts. */
+const dishOfCollection = ({ name, slug }: CollectionRow, members: ReadonlyArray<CatalogueModel>): Dish => ({
+  model: {
+    id: `${collectionPrefix}${slug}`,
+    name,
+    context_length: Math.min(...members.map(({ contextLength }) => contextLength))
+  },
+  members
+})
+
+/** How a call would be paid; undefined: it would not. */
+const pays = (funds: Funds, { members }: Dish): AgentBilling["mode"] | undefined => {
+  if (members.every(({ isFree }) => isFree)) return "free"
+  const covered = funds.subscription?.plan.models
+  const isCovered = covered === null || members.every(({ id }) => covered?.has(id) === true)
+  if (funds.hasAllowance && isCovered) return "subscription"
+  return funds.hasCredits ? "credits" : undefined
+}
+
+const funding = Effect.gen(function* () {
+  const credits = yield* Credits
+  const subscriptions = yield* Subscriptions
+  const directory = yield* KeyDirectory
+  const keys = yield* Keys
+  const lookup = Effect.fnUntraced(function* (keyId: string) {
+    const key = keys.holder(keyId)
+    if (key === undefined) return noFunds
+    const limit = directory.get(keyId)?.spendLimitUsd ?? null
+    const { balance } = yield* credits.of(key.userId)
+    const spent = limit === null ? 0n : yield* credits.spentBy(keyId)
+    const subscription = yield* subscriptions.of(key.userId)
+    const isActive = subscription?.subscription.status === "active"
+    return {
+      subscription: isActive ? subscription : undefined,
+      hasAllowance: isActive && subscription.allowances.every(({ tokens_remaining }) => tokens_remaining > 0),
+      hasCredits: balance > 0n && (limit === null || Number(spent) < limit * 1e12)
+    }
+  })
+  const cache = yield* Cache.make({ lookup, capacity: keysMax, timeToLive: fundsMillis })
+  return (key: Principal): Effect.Effect<Funds, SqlError> => Cache.get(cache, key.keyId)
+})
+
+const noFunds: Funds = { subscription: undefined, hasAllowance: false, hasCredits: false }

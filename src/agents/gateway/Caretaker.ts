@@ -1,0 +1,42 @@
+import { Effect, Layer, Schedule } from "effect"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { AppConfig } from "#src/Config.ts"
+import { SessionHomes } from "../SessionHomes.ts"
+import { SessionSweep } from "../store/SessionSweep.ts"
+
+/**
+ * What is done for sessions while nobody asks: attached ones are said to live, those that were let alone for long leave
+ * memory, and what a dead process worked on is taken over.
+ */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const sessions = yield* AgentSessions
+    const homes = yield* SessionHomes
+    const sweep = yield* SessionSweep
+    const { limits } = yield* AppConfig
+
+    const touch = Effect.suspend(() =>
+      sweep.touch(
+        [...sessions.all()].filter(({ client }) => client !== undefined).map(({ facts }) => facts.id)
+      )
+    )
+    /** A claim starts the run of what was being worked on. */
+    const adopt = Effect.flatMap(sweep.abandoned, (ids) =>
+      Effect.forEach(
+        ids.filter((id) => homes.isHere(id)),
+        (id) => sessions.acquire(id),
+        { concurrency: 16, discard: true }
+      )
+    )
+    const care = <E>(what: string, work: Effect.Effect<void, E>, everyMillis: number) =>
+      Effect.forkScoped(
+        Effect.repeat(
+          Effect.catchCause(work, (cause) => Effect.logWarning(`Sessions could not be ${what}`, cause)),
+          Schedule.spaced(everyMillis)
+        )
+      )
+    yield* care("said to live", touch, limits.agentTouchMillis)
+    yield* care("taken over", adopt, limits.agentAdoptMillis)
+    yield* care("let go", sessions.sweep, limits.agentAdoptMillis)
+  })
+)

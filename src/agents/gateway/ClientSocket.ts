@@ -1,0 +1,216 @@
+import type { AgentSession, AttachedClient } from "#actors/agents/AgentSession.ts"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type {
+  ClientFrame,
+  Hello,
+  Prompt,
+  Steer,
+  ToolResult,
+  ToolStream
+} from "#schemas/agents/ClientFrame.ts"
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { FrameSink } from "#streams/agents/FrameSink.ts"
+import { complain, refuse, sendAway } from "./Farewell.ts"
+import { decodeFrame, isFault } from "./FrameDecoder.ts"
+
+/** What the gateway does for its sockets. */
+export interface SocketKeeper {
+  readonly framesPerSecond: number
+  /** the present second, counted from any beginning */
+  readonly second: () => number
+  readonly nowMillis: () => number
+  /** Attaches the client that says hello, here or, with what follows it, at the session's home. */
+  readonly greet: (socket: ClientSocket, hello: Hello, text: string) => void
+  /** The client wants its session to end. */
+  readonly end: (session: AgentSession) => void
+  readonly left: (socket: ClientSocket) => void
+}
+
+/** One client's socket: its frames are read here and handed to its session. */
+export class ClientSocket implements HotSocketListener {
+  readonly key: Principal
+  readonly sink: FrameSink
+  /** monotonic milliseconds of the last sign of life */
+  heardAt: number
+  session: AgentSession | undefined
+  isClosed = false
+  readonly #keeper: SocketKeeper
+  #isGreeted = false
+  #client: AttachedClient | undefined
+  /** where frames go when the session's home is elsewhere */
+  #there: HotSocketListener | undefined
+  /** what came between the hello and its answer */
+  #early: Array<string> | undefined
+  #frames = 0
+  #framesOf = 0
+
+  constructor(keeper: SocketKeeper, key: Principal, sink: FrameSink) {
+    this.#keeper = keeper
+    this.key = key
+    this.sink = sink
+    this.heardAt = keeper.nowMillis()
+  }
+
+  /** The client has said hello, whatever comes of it. */
+  get isGreeted(): boolean {
+    return this.#isGreeted
+  }
+
+  /** Frames go to a home elsewhere, which looks after the client. */
+  get isRelayed(): boolean {
+    return this.#there !== undefined
+  }
+
+  received(message: string | Uint8Array): void {
+    if (this.isClosed) return
+    this.heardAt = this.#keeper.nowMillis()
+    if (this.#isFlooding()) return refuse(this.sink, "rate_limited", "Too many frames a second")
+    if (typeof message !== "string") return refuse(this.sink, "bad_frame", "A frame is text, not bytes")
+    if (this.#there !== undefined) return this.#there.received(message)
+    if (this.#early !== undefined) return void this.#early.push(message)
+    this.#read(message)
+  }
+
+  drained(): void {
+    if (this.#there === undefined) this.session?.outbox.drained()
+    else this.#there.drained()
+  }
+
+  closed(code: number): void {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.#keeper.left(this)
+    this.#there?.closed(code)
+    if (this.#client !== undefined) this.session?.detach(this.#client)
+  }
+
+  /** The hello was answered: the session takes the frames from here on. */
+  attached(session: AgentSession, client: AttachedClient): void {
+    this.session = session
+    this.#client = client
+    this.#readEarly()
+  }
+
+  relayed(there: HotSocketListener): void {
+    this.#there = there
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const message of early) there.received(message)
+  }
+
+  /** The session was given to another socket, or has ended: what comes now is nobody's. */
+  get isAttached(): boolean {
+    return this.session !== undefined && this.session.client === this.#client
+  }
+
+  #readEarly(): void {
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const message of early) if (!this.isClosed) this.#read(message)
+  }
+
+  #isFlooding(): boolean {
+    const second = this.#keeper.second()
+    if (second !== this.#framesOf) {
+      this.#framesOf = second
+      this.#frames = 0
+    }
+    return ++this.#frames > this.#keeper.framesPerSecond
+  }
+
+  #read(text: string): void {
+    const frame = decodeFrame(text)
+    if (!this.#isGreeted) return this.#greet(frame, text)
+    if (isFault(frame)) {
+      const { isHopeless, message, ...meant } = frame
+      return isHopeless
+        ? refuse(this.sink, "bad_frame", message)
+        : complain(this.sink, "bad_frame", message, meant)
+    }
+    const { session } = this
+    if (session !== undefined && this.isAttached) this.#handle(session, frame)
+  }
+
+  #greet(frame: ReturnType<typeof decodeFrame>, text: string): void {
+    if (isFault(frame)) {
+      const isProtocol = frame.message.startsWith("protocol:")
+      return refuse(this.sink, isProtocol ? "bad_protocol" : "bad_frame", frame.message)
+    }
+    if (frame.type !== "hello") return refuse(this.sink, "hello_required", "The first frame is a hello")
+    this.#isGreeted = true
+    this.#early = []
+    this.#keeper.greet(this, frame, text)
+  }
+
+  #handle(session: AgentSession, frame: ClientFrame): void {
+    switch (frame.type) {
+      case "hello":
+        return complain(this.sink, "bad_frame", "type: hello was said before")
+      case "prompt":
+        return this.#prompt(session, frame)
+      case "steer":
+        return this.#steer(session, frame)
+      case "abort":
+        if (frame.id === undefined || frame.id === session.active?.id)
+          session.abort(frame.clearQueue === true)
+        return
+      case "compact": {
+        if (session.hasSeen(frame.id)) return
+        const { id, instructions = "" } = frame
+        if (session.active !== undefined) return this.#busy(id)
+        return session.begin({ kind: "compact", id, instructions })
+      }
+      case "tool.result":
+        return this.#result(session, frame)
+      case "tool.stream":
+        return this.#stream(session, frame)
+      case "pong":
+        return session.outbox.acknowledge(frame.ack)
+      case "bye":
+        return this.#keeper.end(session)
+    }
+  }
+
+  /** One that was sent twice, because its answer was lost, is one. */
+  #prompt(session: AgentSession, { id, images = [], text }: Prompt): void {
+    if (session.hasSeen(id)) return
+    if (session.active !== undefined) return this.#busy(id)
+    session.begin({ kind: "prompt", id, text, images })
+  }
+
+  /** Where nothing is worked on any more, what was meant to steer is a prompt: it must not be lost. */
+  #steer(session: AgentSession, { id, mode = "steer", text }: Steer): void {
+    if (session.hasSeen(id)) return
+    if (session.active === undefined) return session.begin({ kind: "prompt", id, text, images: [] })
+    if (session.queue.length >= agentLimits.queue)
+      return complain(this.sink, "busy", `At most ${agentLimits.queue} messages wait`, { id })
+    session.enqueue({ kind: "queued", id, text, mode })
+  }
+
+  #busy(id: string): void {
+    complain(this.sink, "busy", "A prompt is being worked on; steer it, or wait for prompt.done", { id })
+  }
+
+  #result(session: AgentSession, frame: ToolResult): void {
+    const { callId } = frame
+    if (session.calls.result(frame)) return
+    // It came before, and was sent again because nobody knew whether it had.
+    if (session.conversation?.hasResult(callId) === true) return
+    complain(this.sink, "unknown_call", `No call ${callId} is open`, { callId })
+  }
+
+  #stream(session: AgentSession, frame: ToolStream): void {
+    const { callId, stream } = frame
+    const taken = session.calls.stream(frame)
+    if (taken === undefined)
+      return complain(this.sink, "unknown_call", `No call ${callId} is open`, { callId })
+    if (taken.data !== "") session.say({ kind: "tool_update", callId, stream, data: taken.data })
+  }
+
+  /** No sign of life, for too long. */
+  expire(): void {
+    sendAway(this.sink, "idle", closeCodes.idle)
+  }
+}

@@ -1,0 +1,45 @@
+import {
+  type AgentErrorCode,
+  closeCodes,
+  type ErrorFrame,
+  type ServerBye
+} from "#schemas/agents/ServerFrame.ts"
+import type { FrameSink } from "#streams/agents/FrameSink.ts"
+
+type More = Partial<Pick<ErrorFrame, "id" | "callId" | "retryAfterMs">>
+
+/** Tells a client that something it sent was not done. */
+export const complain = (sink: FrameSink, code: AgentErrorCode, message: string, more: More = {}): void => {
+  sink.send(JSON.stringify({ type: "error", code, message, fatal: false, ...more }))
+}
+
+/** Tells a client why, and closes its socket. */
+export const refuse = (
+  sink: FrameSink,
+  code: AgentErrorCode,
+  message: string,
+  closeCode: number = closeCodes.protocol,
+  more: More = {}
+): void => {
+  sink.send(JSON.stringify({ type: "error", code, message, fatal: true, ...more }))
+  sink.close(closeCode, code)
+}
+
+/** Sends a client away that has done nothing wrong. */
+export const sendAway = (
+  sink: FrameSink,
+  reason: ServerBye["reason"],
+  closeCode: number,
+  retryAfterMs?: number
+): void => {
+  const resumable = reason !== "revoked" && reason !== "ended"
+  sink.send(
+    JSON.stringify({
+      type: "bye",
+      reason,
+      resumable,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs })
+    })
+  )
+  sink.close(closeCode, reason)
+}

@@ -1,0 +1,89 @@
+import { Result, Schema } from "effect"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import {
+  Abort,
+  ClientBye,
+  type ClientFrame,
+  Compact,
+  Hello,
+  Pong,
+  Prompt,
+  Steer,
+  ToolResult,
+  ToolStream
+} from "#schemas/agents/ClientFrame.ts"
+import { fieldFault } from "#src/infra/http/FieldFault.ts"
+import { isJsonRecord } from "#streams/llm/JsonRecord.ts"
+
+/** What is wrong with a frame, in words that name the field. */
+export interface FrameFault {
+  readonly message: string
+  /** of the prompt or steer that was meant, where the frame says it */
+  readonly id?: string
+  readonly callId?: string
+  /** it was no JSON object with a type: what comes next cannot be trusted to be a frame either */
+  readonly isHopeless: boolean
+}
+
+const decoders = {
+  hello: Schema.decodeUnknownResult(Hello),
+  prompt: Schema.decodeUnknownResult(Prompt),
+  steer: Schema.decodeUnknownResult(Steer),
+  abort: Schema.decodeUnknownResult(Abort),
+  compact: Schema.decodeUnknownResult(Compact),
+  "tool.result": Schema.decodeUnknownResult(ToolResult),
+  "tool.stream": Schema.decodeUnknownResult(ToolStream),
+  pong: Schema.decodeUnknownResult(Pong),
+  bye: Schema.decodeUnknownResult(ClientBye)
+} as const
+
+const isKnown = (type: string): type is keyof typeof decoders => Object.hasOwn(decoders, type)
+
+const hopeless = (message: string): FrameFault => ({ message, isHopeless: true })
+
+/** Reads one frame of a client. */
+export const decodeFrame = (text: string): ClientFrame | FrameFault => {
+  const json = parsed(text)
+  if (!isJsonRecord(json)) return hopeless("A frame is a JSON object")
+  const { type } = json
+  if (typeof type !== "string") return hopeless("type: a frame says what it is")
+  const meant = meantBy(json)
+  if (!isKnown(type))
+    return { ...meant, message: `type: there is no frame ${type.slice(0, 50)}`, isHopeless: false }
+  const frame: Result.Result<ClientFrame, Schema.SchemaError> = decoders[type](json)
+  if (Result.isFailure(frame)) {
+    const { field, text: problem } = fieldFault({ cause: frame.failure })
+    return { ...meant, message: `${field}: ${problem}`, isHopeless: false }
+  }
+  const problem = tooLong(frame.success)
+  return problem === undefined ? frame.success : { ...meant, message: problem, isHopeless: false }
+}
+
+export const isFault = (frame: ClientFrame | FrameFault): frame is FrameFault => "isHopeless" in frame
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Said by whoever asked for an object.
+    return undefined
+  }
+}
+
+const meantBy = ({ callId, id }: Readonly<Record<string, unknown>>): Pick<FrameFault, "id" | "callId"> => ({
+  ...(typeof id === "string" && id.length <= 128 ? { id } : {}),
+  ...(typeof callId === "string" && callId.length <= 128 ? { callId } : {})
+})
+
+/** What counts in bytes. Characters are at least as many, so that most texts are measured at once. */
+const tooLong = (frame: ClientFrame): string | undefined => {
+  const { promptBytes, streamChunkBytes } = agentLimits
+  if ((frame.type === "prompt" || frame.type === "steer") && isAbove(frame.text, promptBytes))
+    return `text: at most ${promptBytes} bytes`
+  if (frame.type === "tool.stream" && isAbove(frame.data, streamChunkBytes))
+    return `data: at most ${streamChunkBytes} bytes`
+  return undefined
+}
+
+const isAbove = (text: string, bytes: number): boolean =>
+  text.length * 3 > bytes && Buffer.byteLength(text) > bytes

@@ -1,0 +1,228 @@
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { AgentSession } from "#actors/agents/AgentSession.ts"
+import { AgentSessions, type SessionsFull } from "#actors/agents/AgentSessions.ts"
+import { StepStore, type StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type { Hello } from "#schemas/agents/ClientFrame.ts"
+import { type AgentErrorCode, type AgentModel, closeCodes, type Ready } from "#schemas/agents/ServerFrame.ts"
+import { toolNames } from "#schemas/agents/ToolCall.ts"
+import { picoOfNumber } from "#schemas/llm/Money.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { SessionState } from "#streams/agents/SessionRecord.ts"
+import { replayed } from "#streams/agents/StepFrames.ts"
+import { AgentOffer } from "../AgentOffer.ts"
+import { SessionHomes } from "../SessionHomes.ts"
+import type { ClientSocket } from "./ClientSocket.ts"
+
+/** Why a client cannot have what its hello asks for. */
+export interface Refusal {
+  readonly code: AgentErrorCode
+  readonly message: string
+  readonly closeCode: number
+  readonly retryAfterMs?: number
+}
+
+type Trouble = SqlError | StepStoreAway | SessionsFull | TooManySessions
+
+const no = (code: AgentErrorCode, message: string): Refusal => ({
+  code,
+  message,
+  closeCode: closeCodes.protocol
+})
+
+const later = (message: string): Refusal => ({
+  code: "overloaded",
+  message,
+  closeCode: closeCodes.restart,
+  retryAfterMs: 1_000
+})
+
+/** What a hello says of its session, for one that is there or is made. */
+type Changes = Partial<SessionState>
+
+/** Answers a client's hello: finds or makes its session, and attaches it. Source: decisions, Agents (Resume, Limits). */
+export class Greeting extends Context.Service<
+  Greeting,
+  {
+    /** The socket is attached when it ends, or a refusal is to be told. */
+    readonly greet: (socket: ClientSocket, hello: Hello) => Effect.Effect<Refusal | undefined>
+  }
+>()("signalbox/agents/Greeting") {
+  static readonly layer = Layer.effect(
+    Greeting,
+    Effect.gen(function* () {
+      const offer = yield* AgentOffer
+      const homes = yield* SessionHomes
+      const sessions = yield* AgentSessions
+      const store = yield* StepStore
+
+      const resumed = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello, id: string) {
+        const session = yield* sessions.acquire(id)
+        if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
+        const { root, userId } = session.facts
+        if (userId !== socket.key.userId) return no("not_owner", `The session ${id} is somebody else's`)
+        if (root !== hello.workspace.root)
+          return no("workspace_mismatch", `The session ${id} belongs to another workspace: ${root}`)
+        return session
+      })
+
+      const made = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello, model: string) {
+        let id = newId("ses")
+        while (!homes.isHere(id)) id = newId("ses")
+        const { keyId, userId } = socket.key
+        const startedAt = Date.now()
+        const { name: workspaceName, root } = hello.workspace
+        const facts = { id, userId, keyId, root, workspaceName, startedAt }
+        return yield* sessions.create(facts, stateOf(hello, model, startedAt))
+      })
+
+      const attach = Effect.fnUntraced(function* (
+        socket: ClientSocket,
+        hello: Hello,
+        session: AgentSession,
+        model: AgentModel
+      ) {
+        const billing = yield* offer.billing(socket.key, model.id)
+        const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
+        const missed = yield* missedBy(store, session, lastSeq)
+        if (socket.isClosed) return undefined
+        const client = { sink: socket.sink, journalId: hello.client.journalId ?? newId("jnl") }
+        const ready = readyOf(hello, session, model, billing)
+        socket.attached(session, client)
+        session.attach(client, { ready, lastSeq, missed }, changesOf(hello, model.id))
+        return undefined
+      })
+
+      const greet = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello) {
+        const wanted = yield* chosen(offer, socket, hello.model)
+        if ("closeCode" in wanted) return wanted
+        if (hello.resume === undefined) {
+          if (wanted.model === undefined)
+            return no("model_forbidden", "There is no model that this key can run and pay for")
+          const session = yield* made(socket, hello, wanted.model.id)
+          return yield* attach(socket, hello, session, wanted.model)
+        }
+        const session = yield* resumed(socket, hello, hello.resume)
+        if ("closeCode" in session) return session
+        const known = offer.modelOf(socket.key, session.state.model)
+        const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
+        if (model === undefined)
+          return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
+        return yield* attach(socket, hello, session, model)
+      })
+
+      return Greeting.of({
+        greet: (socket, hello) =>
+          Effect.catch(greet(socket, hello), (trouble: Trouble) => Effect.succeed(refusalOf(trouble)))
+      })
+    })
+  )
+}
+
+const refusalOf = (trouble: Trouble): Refusal => {
+  switch (trouble._tag) {
+    case "TooManySessions":
+      return no("rate_limited", `This key has ${trouble.live} live sessions; end one of them first`)
+    case "SessionsFull":
+      return later("Too many sessions are open here; try again")
+    default:
+      return later("Sessions cannot be read at the moment; try again")
+  }
+}
+
+/** The model that a hello names, or the default one. */
+const chosen = Effect.fnUntraced(function* (
+  offer: AgentOffer["Service"],
+  { key }: ClientSocket,
+  named: string | undefined
+) {
+  if (named === undefined) return { model: yield* offer.defaultModel(key) }
+  const model = offer.modelOf(key, named)
+  if (model === "forbidden") return no("model_forbidden", `model: this key may not use ${named}`)
+  return model === "unknown"
+    ? no("model_forbidden", `model: there is no ${named} that calls tools`)
+    : { model }
+})
+
+const budgetOf = ({ budgetUsd }: Hello): string | null => {
+  const pico = budgetUsd === undefined ? undefined : picoOfNumber(budgetUsd)
+  return pico === undefined ? null : String(pico)
+}
+
+const stateOf = (hello: Hello, model: string, now: number): SessionState => ({
+  clientVersion: hello.client.version,
+  clientPlatform: hello.client.platform,
+  clientName: hello.client.name ?? "",
+  journalId: hello.client.journalId ?? "",
+  model,
+  thinkingLevel: hello.thinkingLevel ?? "medium",
+  budget: budgetOf(hello),
+  status: "idle",
+  prompts: 0,
+  toolCalls: 0,
+  toolCallsDenied: 0,
+  cost: "0",
+  promptTokens: 0,
+  completionTokens: 0,
+  seqReserved: 0,
+  baseStep: 0,
+  lastSeenAt: now,
+  detachedAt: null,
+  endedAt: null,
+  endReason: null
+})
+
+const changesOf = (hello: Hello, model: string): Changes => ({
+  clientVersion: hello.client.version,
+  clientPlatform: hello.client.platform,
+  clientName: hello.client.name ?? "",
+  model,
+  ...(hello.thinkingLevel === undefined ? {} : { thinkingLevel: hello.thinkingLevel }),
+  ...(hello.budgetUsd === undefined ? {} : { budget: budgetOf(hello) })
+})
+
+const { frameBytes, promptBytes, streamChunkBytes, streamBytes, queue, pingMillis, deadMillis } = agentLimits
+const limits = { frameBytes, promptBytes, streamChunkBytes, streamBytes, queue, pingMillis, deadMillis }
+
+const readyOf = (
+  hello: Hello,
+  { active, facts, outbox, state }: AgentSession,
+  model: AgentModel,
+  billing: Ready["billing"]
+): string => {
+  const ready: Omit<Ready, "sessionId"> & { readonly sessionId: string } = {
+    type: "ready",
+    sessionId: facts.id,
+    resumed: hello.resume !== undefined,
+    seq: outbox.seq,
+    model,
+    thinkingLevel: hello.thinkingLevel ?? state.thinkingLevel,
+    tools: [...toolNames],
+    billing,
+    ...(active === undefined ? {} : { activePrompt: active.id }),
+    limits
+  }
+  return JSON.stringify(ready)
+}
+
+/** The frames that the client has not seen and that are not kept in memory any more. */
+const missedBy = Effect.fnUntraced(function* (
+  store: StepStore["Service"],
+  session: AgentSession,
+  lastSeq: number
+) {
+  const { conversation, facts, state } = session
+  // What memory has is what the store would answer, where nothing was left out of it.
+  if (conversation !== undefined && state.baseStep === 0) {
+    const { floor } = session.outbox
+    return replayed(conversation.steps.filter(({ seq }) => seq > lastSeq && seq <= floor))
+  }
+  for (;;) {
+    const { floor } = session.outbox
+    if (floor <= lastSeq) return []
+    const steps = yield* store.announced(facts.id, lastSeq, floor)
+    // Another client may have acknowledged more meanwhile.
+    if (floor === session.outbox.floor) return replayed(steps)
+  }
+})

@@ -1,0 +1,76 @@
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
+import type { ClientSocket } from "./ClientSocket.ts"
+import { refuse, sendAway } from "./Farewell.ts"
+
+/** Pings are spread: in every second one of so many parts of the sockets is asked. */
+const parts = Math.round(agentLimits.pingMillis / 1_000)
+
+/** Looks after all sockets with one timer: greetings that do not come, signs of life, keys that were revoked. */
+export class Pulse {
+  readonly #parts = Array.from({ length: parts }, () => new Set<ClientSocket>())
+  /** in the order in which they came */
+  readonly #greeting = new Set<ClientSocket>()
+  readonly #isKeyGood: (keyId: string) => boolean
+  readonly #revoked: (socket: ClientSocket) => void
+  #next = 0
+  second = 0
+
+  constructor(isKeyGood: (keyId: string) => boolean, revoked: (socket: ClientSocket) => void) {
+    this.#isKeyGood = isKeyGood
+    this.#revoked = revoked
+  }
+
+  add(socket: ClientSocket): void {
+    this.#greeting.add(socket)
+    this.#next = (this.#next + 1) % parts
+    this.#parts[this.#next]?.add(socket)
+  }
+
+  remove(socket: ClientSocket): void {
+    this.#greeting.delete(socket)
+    for (const part of this.#parts) if (part.delete(socket)) return
+  }
+
+  greeted(socket: ClientSocket): void {
+    this.#greeting.delete(socket)
+  }
+
+  *all(): IterableIterator<ClientSocket> {
+    for (const part of this.#parts) yield* part
+  }
+
+  /** Once a second. @param now monotonic milliseconds @param epochMillis what a ping says */
+  tick(now: number, epochMillis: number): void {
+    this.second++
+    for (const socket of this.#greeting) {
+      if (now - socket.heardAt < agentLimits.helloMillis) break
+      refuse(socket.sink, "hello_required", `No hello within ${agentLimits.helloMillis / 1_000} s`)
+    }
+    const ping = JSON.stringify({ type: "ping", ts: epochMillis })
+    for (const socket of this.#parts[this.second % parts] ?? []) {
+      if (socket.isRelayed) continue
+      if (now - socket.heardAt >= agentLimits.deadMillis) socket.expire()
+      else socket.sink.send(ping)
+    }
+    this.#checkKeys()
+  }
+
+  /** The server ends: sessions go on elsewhere, or here again. */
+  sayGoodbye(): void {
+    for (const socket of [...this.all()]) sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
+  }
+
+  #checkKeys(): void {
+    const known = new Map<string, boolean>()
+    for (const socket of [...this.all()]) {
+      const { keyId } = socket.key
+      const isGood = known.get(keyId) ?? this.#isKeyGood(keyId)
+      known.set(keyId, isGood)
+      if (!isGood) this.#revoked(socket)
+    }
+  }
+}
+
+/** What a client waits before it comes back to a server that restarts. */
+const restartMillis = 1_000
