@@ -13,7 +13,7 @@ const fieldsOf = (value: unknown): Fields =>
 
 const word = (fields: Fields, name: string): string => {
   const value = fields[name]
-  return typeof value === "string" || typeof value === "number" ? safeLine(String(value)) : ""
+  return typeof value === "string" || typeof value === "number" ? safeLine(String(value)).trim() : ""
 }
 
 /** What a call is about, from its arguments, whatever the model put there. */

@@ -83,6 +83,15 @@ export class VirtualTerminal implements Terminal {
     return lines.slice(-this.rows)
   }
 
+  /** Lines that the terminal itself had to break, since they were wider than it. */
+  wrapped(): number {
+    const { active } = this.#screen.buffer
+    return Array.from(
+      { length: active.length },
+      (_none, row) => active.getLine(row)?.isWrapped === true
+    ).filter(Boolean).length
+  }
+
   async #settled(): Promise<ReadonlyArray<string>> {
     let before: string
     do {
