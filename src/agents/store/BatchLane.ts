@@ -10,7 +10,7 @@ export type BatchFailure = SqlError | TimeoutError
 export interface BatchLaneOptions<Ask, Answer, E> {
   /** Asks Postgres for all of them in one go; the answers in their order. */
   readonly run: (asks: ReadonlyArray<Ask>) => Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>, BatchFailure>
-  /** What everybody is told when Postgres was away. Absent: `run` does not come back before Postgres does. */
+  /** What everybody is told when Postgres was away, whoever waits included. Absent: `run` does not come back before Postgres does. */
   readonly away?: (error: BatchFailure) => E
   readonly maxAsks: number
   readonly maxBytes: number
@@ -115,6 +115,13 @@ class Lane<Ask, Answer, E> {
     return batch
   }
 
+  /** Whoever came while Postgres was not there has waited long enough, and learns no more by an attempt of their own. */
+  private tellWaiting(error: E): Effect.Effect<void> {
+    return Effect.sync(() => {
+      for (const { resume } of this.waiting.splice(0)) resume(Effect.fail(error))
+    })
+  }
+
   /** A statement that Postgres refuses is made again for each alone: one that cannot be stored is nobody else's fault. */
   private answer(batch: ReadonlyArray<Waiting<Ask, Answer, E>>): Effect.Effect<void> {
     const tell = (answer: (place: number) => Effect.Effect<Answer, E>) =>
@@ -127,7 +134,10 @@ class Lane<Ask, Answer, E> {
         const { away, onAbandon } = this.options
         if (away !== undefined && isGone(error)) {
           for (const { ask } of batch) onAbandon?.(ask)
-          return tell(() => Effect.fail(away(error)))
+          return Effect.andThen(
+            tell(() => Effect.fail(away(error))),
+            this.tellWaiting(away(error))
+          )
         }
         return batch.length === 1
           ? tell(() => Effect.die(error))

@@ -1,5 +1,4 @@
 import { Effect, Layer } from "effect"
-import { TimeoutError } from "effect/Cause"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { StepStore, StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
@@ -27,12 +26,6 @@ export const layer = Layer.effect(
     const away = (cause: BatchLane.BatchFailure) => new StepStoreAway({ cause })
     const bounds = { maxAsks: limits.agentBatchSessions, maxBytes: limits.agentBatchBytes, everyMillis: 0 }
     const bounded = <A, E>(effect: Effect.Effect<A, E>) => within(effect, limits.agentStoreMillis)
-    /** Whoever asks is not kept for longer, wherever the ask is. */
-    const soon = <A, E>(effect: Effect.Effect<A, E>) =>
-      Effect.timeoutOrElse(effect, {
-        duration: limits.agentStoreMillis,
-        orElse: () => Effect.fail(away(new TimeoutError(`no answer in ${limits.agentStoreMillis} ms`)))
-      })
     /** One read for one session, at once. */
     const read = <A>(effect: Effect.Effect<A, SqlError>) => Effect.mapError(bounded(effect), away)
 
@@ -62,8 +55,8 @@ export const layer = Layer.effect(
     )
 
     return StepStore.of({
-      create: (facts, state) => soon(creating.ask({ facts, state })),
-      claim: (sessionId) => soon(claiming.ask(sessionId)),
+      create: (facts, state) => creating.ask({ facts, state }),
+      claim: (sessionId) => claiming.ask(sessionId),
       write: (write) => Effect.suspend(() => writing.ask(encode(write))),
       steps: (id, from) =>
         read(

@@ -17,9 +17,10 @@ export const readRecent = Effect.fnUntraced(function* (
   maxBytes: number
 ): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<Step>>, SqlError> {
   const steps = new Map<string, Array<Step>>()
+  // One look into the index a session: the planner, left free, reads the whole table.
   const wanted = (some: ReadonlyArray<RecentOf>) => sql`
-    FROM unnest(${some.map(({ id }) => id)}::text[], ${some.map(({ from }) => from)}::integer[]) AS w(id, start)
-    JOIN agent_steps t ON t.session_id = w.id AND t.index >= w.start`
+    FROM unnest(${some.map(({ id }) => id)}::text[], ${some.map(({ from }) => from)}::integer[]) AS w(id, start),
+    LATERAL (SELECT * FROM agent_steps WHERE session_id = w.id AND index >= w.start ORDER BY index OFFSET 0) AS t`
   // The length of a long text is known without reading it.
   const sizes = yield* sql<{ id: string; bytes: number }>`
     SELECT w.id, sum(octet_length(t.content))::float8 AS bytes ${wanted(sessions)} GROUP BY w.id`

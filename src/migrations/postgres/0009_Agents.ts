@@ -71,11 +71,11 @@ export const agents: PostgresMigration = {
          SELECT a.*, e.place FROM json_array_elements(given) WITH ORDINALITY AS e(value, place),
            json_populate_record(NULL::agent_sessions, e.value) AS a),
        counted AS (
-         SELECT k.key_id, count(s.id) AS live
-         FROM (SELECT DISTINCT key_id FROM asked) AS k
-         LEFT JOIN agent_sessions s ON s.key_id = k.key_id AND s.ended_at IS NULL AND s.last_seen_at > live_after
-           AND NOT EXISTS (SELECT 1 FROM asked WHERE asked.id = s.id)
-         GROUP BY k.key_id),
+         SELECT k.key_id, (
+           SELECT count(*) FROM agent_sessions s
+           WHERE s.key_id = k.key_id AND s.ended_at IS NULL AND s.last_seen_at > live_after
+             AND s.id NOT IN (SELECT asked.id FROM asked)) AS live
+         FROM (SELECT DISTINCT key_id FROM asked) AS k),
        placed AS MATERIALIZED (
          SELECT asked.*, counted.live,
            counted.live + row_number() OVER (PARTITION BY asked.key_id ORDER BY asked.place) <= most AS has_room
