@@ -6,6 +6,7 @@
 //   node deploy/setup.mjs start [arguments of the server]
 //   node deploy/setup.mjs test [arguments of vitest]
 //   node deploy/setup.mjs bench [suites and options of the harness]
+//   node deploy/setup.mjs build:agent [platforms, such as linux-x64]
 //   node deploy/setup.mjs install
 import { spawn } from "node:child_process"
 import { dirname, join } from "node:path"
@@ -51,13 +52,14 @@ const setUp = async () => {
 
 const main = async () => {
   const [command = "start", ...args] = process.argv.slice(2)
-  if (!["start", "test", "bench", "install"].includes(command)) {
-    throw new SetupFailed(`unknown command "${command}"`, "use start, test, bench or install")
+  if (!["start", "test", "bench", "build:agent", "install"].includes(command)) {
+    throw new SetupFailed(`unknown command "${command}"`, "use start, test, bench, build:agent or install")
   }
   const node = await setUp()
   if (command === "install") return 0
   if (command === "start") return run(node, ["src/main.ts", ...args])
   if (command === "bench") return run(node, ["bench/harness/main.ts", ...args])
+  if (command === "build:agent") return run(node, ["deploy/agent/buildAgent.mjs", ...args])
   await ensureTestPrograms()
   return run(node, ["node_modules/vitest/vitest.mjs", "run", ...args])
 }

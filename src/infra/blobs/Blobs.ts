@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto"
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Predicate, Schedule, Schema, Stream } from "effect"
+import { type ByteRange, fileBytes } from "./FileBytes.ts"
 
 /** More bytes came than the caller allows. */
 export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
@@ -16,13 +17,6 @@ export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFou
 export interface WrittenBlob {
   readonly sizeBytes: number
   readonly sha256: Uint8Array
-}
-
-export interface ByteRange {
-  /** first byte, from 0 */
-  readonly from: number
-  /** one past the last byte */
-  readonly to: number
 }
 
 /**
@@ -95,7 +89,7 @@ const make = Effect.fnUntraced(function* ({ directory }: BlobOptions) {
     read: (id, range) =>
       Effect.map(
         Effect.tryPromise({ try: () => fs.access(pathOf(id)), catch: () => new BlobNotFound({ id }) }),
-        () => streamOf(pathOf(id), range)
+        () => fileBytes(pathOf(id), range)
       ),
     remove: (id) => Effect.promise(() => fs.rm(pathOf(id), { force: true }))
   })
@@ -132,23 +126,6 @@ const publish = async (from: string, folder: string, to: string): Promise<void> 
   const handle = await fs.open(folder, "r")
   await handle.sync().finally(() => handle.close())
 }
-
-const streamOf = (path: string, { from, to }: ByteRange): Stream.Stream<Uint8Array> =>
-  from >= to
-    ? Stream.empty
-    : Stream.unwrap(
-        Effect.map(
-          Effect.acquireRelease(
-            Effect.promise(() => fs.open(path, "r")),
-            (handle) => Effect.promise(() => handle.close())
-          ),
-          (handle) =>
-            Stream.fromAsyncIterable(
-              handle.createReadStream({ start: from, end: to - 1, autoClose: false, highWaterMark: 65_536 }),
-              (cause) => cause
-            ).pipe(Stream.orDie)
-        )
-      )
 
 const disk = <A>(run: () => Promise<A>): Effect.Effect<A, DiskFull> =>
   Effect.tryPromise({ try: run, catch: (cause) => cause }).pipe(

@@ -1,4 +1,4 @@
-import type { ByteRange } from "#src/infra/blobs/Blobs.ts"
+import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 
 /** What a `Range` header asks of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
 export type RangeWish =

@@ -1,0 +1,30 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { AgentDownload } from "../AgentDownloads.ts"
+
+const template = readFileSync(join(import.meta.dirname, "InstallScript.sh"), "utf8")
+
+/** One word of a POSIX shell, whatever is in it. */
+export const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+const choice = ({ arch, filename, sha256 }: AgentDownload): string =>
+  `    ${arch}) filename=${shellQuoted(filename) + ` sha256=${sha256}`} ;;`
+
+/**
+ * The program that `curl … | sh` runs: installs the client of the server at `url` (without a trailing slash). Names and
+ * hashes of the builds are in it, so that what comes through a cache in between is what this server has.
+ */
+export const installScript = (url: string, downloads: ReadonlyArray<AgentDownload>): string =>
+  template
+    .replace("@SERVER_COMMENT@", () => url.replaceAll(/[^\x21-\x7e]/g, ""))
+    .replace("@SERVER@", () => shellQuoted(url))
+    .replace("@CHOICES@", () => downloads.map(choice).join("\n"))
+
+/** What a person types to get the client. Source: spec 1, GET /agent (install). */
+export const installCommands = (
+  url: string,
+  downloads: ReadonlyArray<AgentDownload>
+): { readonly source: string; readonly binary: string } => ({
+  source: "npm install && npm link # in a clone of this server, with Node 22.19 or later",
+  binary: downloads.length === 0 ? "" : `curl -fsSL ${shellQuoted(`${url}/agent/install.sh`)} | sh`
+})
