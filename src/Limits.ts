@@ -244,6 +244,8 @@ export const limits = {
   clusterGraceMillis: 2_500,
   /** how long a start waits for homes of its own */
   clusterStartMillis: 15_000,
+  /** who connects to a process of the cluster has to prove the secret within this */
+  clusterHandshakeMillis: 5_000,
   /** a session's home that was not found by then is away, and its client comes again */
   clusterFindMillis: 3_000,
   /** what goes to another machine at a time */

@@ -11,6 +11,14 @@ export class HomeAway extends Schema.TaggedError<HomeAway>()("HomeAway", {
 /** What serves a client: takes its frames, the hello first. */
 export type Serve = (key: Principal, sink: FrameSink) => HotSocketListener
 
+/** What a process does as the home of sessions. */
+export interface LocalHome {
+  readonly serve: Serve
+  readonly end: (sessionId: string) => Effect.Effect<void>
+  /** The sessions that answer true are somebody else's from now on. */
+  readonly leave: (isGone: (sessionId: string) => boolean) => Effect.Effect<void>
+}
+
 /**
  * Which process is the home of a session: the only one that may have it in memory. On one machine, this one. A new
  * session's id is chosen so that its home is where its client is; a client that comes back elsewhere is relayed.
@@ -31,12 +39,9 @@ export class SessionHomes extends Context.Service<
     /** Ends a session of another home, as its owner asked. */
     readonly endThere: (sessionId: string) => Effect.Effect<void, HomeAway>
     /** What this process does as a home for clients of others; given once, by the gateway. */
-    readonly open: (home: {
-      readonly serve: Serve
-      readonly end: (sessionId: string) => Effect.Effect<void>
-      /** the sessions of these homes are somebody else's from now on */
-      readonly leave: (isGone: (sessionId: string) => boolean) => Effect.Effect<void>
-    }) => Effect.Effect<void>
+    readonly open: (home: LocalHome) => Effect.Effect<void>
+    /** This process begins to drain: no session's home is here from now on, and the others take over at once. */
+    readonly depart: Effect.Effect<void>
   }
 >()("signalbox/agents/SessionHomes") {
   /** One process alone. */
@@ -44,6 +49,7 @@ export class SessionHomes extends Context.Service<
     isHere: () => true,
     serveThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),
     endThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),
-    open: () => Effect.void
+    open: () => Effect.void,
+    depart: Effect.void
   })
 }

@@ -1,0 +1,75 @@
+import { Effect, Layer, Option } from "effect"
+import {
+  MessageStorage,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  RunnerServer,
+  type Sharding,
+  ShardingConfig,
+  SqlRunnerStorage
+} from "effect/cluster"
+import { RpcClient, RpcSerialization, RpcServer } from "effect/rpc"
+import { Socket } from "effect/socket/Socket"
+import { SocketServer } from "effect/socket/SocketServer"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Limits } from "#src/Limits.ts"
+import type { ClusterTransport } from "./ClusterTransport.ts"
+
+/** In how many parts the sessions of all machines are divided. Must be the same everywhere. */
+export const shards = 300
+
+/** A frame of a session is 1 MiB at most, and a batch one frame longer than its size at most; JSON may double it. */
+const messageBytes = 8 * 1024 * 1024
+
+export const serialization = RpcSerialization.layerNdjsonWith({ maxBufferSize: messageBytes })
+
+const clients = (transport: ClusterTransport) =>
+  Layer.effect(
+    Runners.RpcClientProtocol,
+    Effect.map(RpcSerialization.RpcSerialization, (serialization) => ({
+      codecFor: serialization.codecFor,
+      make: (address: RunnerAddress.RunnerAddress) =>
+        Effect.flatMap(transport.connect("signalbox-runner", address), (socket) =>
+          RpcClient.makeProtocolSocket().pipe(
+            Effect.provideService(Socket, socket),
+            Effect.provideService(RpcSerialization.RpcSerialization, serialization)
+          )
+        )
+    }))
+  )
+
+/**
+ * Postgres alone says who lives: a runner that was silent for `clusterSilentMillis` is gone for all, and its locks are
+ * those of a connection, which ends with it or, where its machine froze, by Postgres's idle_session_timeout of the same
+ * length. Health checks between machines are left out: two that cannot reach each other would declare each other dead.
+ */
+const configOf = (address: RunnerAddress.RunnerAddress, limits: Limits) =>
+  ShardingConfig.layer({
+    runnerAddress: Option.some(address),
+    shardsPerGroup: shards,
+    shardLockExpiration: limits.clusterSilentMillis,
+    shardLockRefreshInterval: limits.clusterRefreshMillis,
+    refreshAssignmentsInterval: limits.clusterLookMillis,
+    entityMessagePollInterval: limits.clusterLookMillis,
+    entityTerminationTimeout: 1_000,
+    simulateRemoteSerialization: false
+  })
+
+/** This process as one of effect/cluster's runners, with its shards and their locks in Postgres. */
+export const layer = (
+  address: RunnerAddress.RunnerAddress,
+  transport: ClusterTransport,
+  server: SocketServer["Service"],
+  limits: Limits
+): Layer.Layer<Sharding.Sharding, SqlError, SqlClient> => {
+  const protocol = RpcServer.layerProtocolSocketServer.pipe(
+    Layer.provide(Layer.succeed(SocketServer, server))
+  )
+  return RunnerServer.layerWithClients.pipe(
+    Layer.provide([protocol, clients(transport)]),
+    Layer.provide([serialization, MessageStorage.layerNoop, RunnerHealth.layerNoop, SqlRunnerStorage.layer]),
+    Layer.provide(configOf(address, limits))
+  )
+}

@@ -1,0 +1,138 @@
+import { type Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { RunnerAddress, Sharding } from "effect/cluster"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+import { SocketServer, type SocketServerError } from "effect/socket/SocketServer"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig, type ClusterMember } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
+import { HomeAway, type LocalHome, SessionHomes } from "../SessionHomes.ts"
+import * as ClusterRunner from "./ClusterRunner.ts"
+import { ClusterTransport } from "./ClusterTransport.ts"
+import { HeldShards } from "./HeldShards.ts"
+import { RelayHome } from "./RelayHome.ts"
+import { RelayLinks } from "./RelayLinks.ts"
+import { RelayRpcs } from "./RelayRpcs.ts"
+import { SessionEntity } from "./SessionEntity.ts"
+
+/** How often this process looks which shards it still has. */
+const lookMillis = 250
+/** a door that nobody has knocked at for so long takes no memory */
+const entityIdleMillis = 5_000
+/** an unreachable home is told of at most this often */
+const awaySayMillis = 10_000
+
+const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
+  RpcServer.layer(RelayRpcs, { disableTracing: true }).pipe(
+    Layer.provide(
+      RelayRpcs.toLayer({
+        Link: ({ link }) => relays.link(link),
+        Push: ({ items, link }) => relays.push(link, items)
+      })
+    ),
+    Layer.provide(RpcServer.layerProtocolSocketServer),
+    Layer.provide([ClusterRunner.serialization, Layer.succeed(SocketServer, server)])
+  )
+
+const doorOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
+  SessionEntity.toLayer(
+    {
+      Home: () => Effect.succeed({ host: member.host, port: member.port }),
+      End: ({ address }) => home()?.end(address.entityId) ?? Effect.void
+    },
+    { maxIdleTime: entityIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
+  )
+
+const make = (member: ClusterMember) =>
+  Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const scope = yield* Effect.scope
+    const transport = new ClusterTransport(Redacted.value(member.secret), limits.clusterHandshakeMillis)
+    const listener = yield* transport.listen(member)
+    let home: LocalHome | undefined
+
+    // A scope of its own: this process stops to be a home while what it has to say still goes over the links.
+    const runner = yield* Scope.fork(scope)
+    const address = RunnerAddress.make(member.host, member.port)
+    const door = doorOf(member, () => home).pipe(
+      Layer.provideMerge(ClusterRunner.layer(address, transport, listener["signalbox-runner"], limits))
+    )
+    const cluster = yield* Layer.buildWithScope(door, runner)
+    const held = new HeldShards(
+      Context.get(cluster, Sharding.Sharding),
+      ClusterRunner.shards,
+      limits.clusterGraceMillis
+    )
+    const doors = yield* Effect.provideContext(SessionEntity.client, cluster)
+
+    const isHere = (sessionId: string) => held.isHere(sessionId)
+    const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
+    yield* Layer.buildWithScope(relayServer(relays, listener["signalbox-relay"]), scope)
+    const serialization = Context.get(
+      yield* Layer.buildWithScope(ClusterRunner.serialization, scope),
+      RpcSerialization.RpcSerialization
+    )
+    const links = new RelayLinks(transport, limits, scope, serialization)
+
+    const orAway = orHomeAway(limits)
+
+    const look = Effect.suspend(() => {
+      const isGone = held.look()
+      return isGone === undefined || home === undefined ? Effect.void : home.leave(isGone)
+    })
+    yield* Effect.forkIn(Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis))), scope)
+    yield* awaitShards(held, limits.clusterStartMillis)
+
+    return SessionHomes.of({
+      isHere,
+      serveThere: (sessionId, key, sink) =>
+        orAway(
+          sessionId,
+          Effect.flatMap(doors(sessionId).Home(), (address) => links.to(address))
+        ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
+      endThere: (sessionId) => orAway(sessionId, doors(sessionId).End()),
+      open: (opened) => Effect.sync(() => void (home = opened)),
+      depart: Scope.close(runner, Exit.void)
+    })
+  })
+
+/** Whatever stands in the way, the client comes again. Said in the log now and then: many clients come at once. */
+const orHomeAway = ({ clusterFindMillis }: Limits) => {
+  let saidMillis = -Infinity
+  const say = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (performance.now() - saidMillis < awaySayMillis) return Effect.void
+      saidMillis = performance.now()
+      return Effect.logWarning(
+        "The home of an agent session cannot be reached: its process died or is replaced, or has another CLUSTER_SECRET",
+        cause
+      )
+    })
+  return <A, E>(sessionId: string, effect: Effect.Effect<A, E>): Effect.Effect<A, HomeAway> =>
+    effect.pipe(
+      Effect.timeout(clusterFindMillis),
+      Effect.catchCause((cause) => Effect.andThen(say(cause), Effect.fail(new HomeAway({ sessionId }))))
+    )
+}
+
+/** A new session needs a home here: the first ones come within a second or two. */
+const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    held.any ? Effect.void : Effect.sleep(50).pipe(Effect.andThen(Effect.fail("none")))
+  ).pipe(
+    Effect.eventually,
+    Effect.timeoutOption(millis),
+    Effect.flatMap((some) =>
+      some._tag === "Some"
+        ? Effect.void
+        : Effect.logWarning(
+            "No agent sessions have their home here yet: the other processes still hold all of them"
+          )
+    )
+  )
+
+/** Sessions divided among the processes on one Postgres, of which this is one. */
+export const layer = (
+  member: ClusterMember
+): Layer.Layer<SessionHomes, SqlError | SocketServerError, SqlClient | AppConfig> =>
+  Layer.effect(SessionHomes, make(member))

@@ -1,0 +1,110 @@
+import { NodeSocket, NodeSocketServer } from "@effect/platform-node"
+import { Effect, Option, type Scope } from "effect"
+import type { Socket } from "effect/socket/Socket"
+import { SocketServer, type SocketServerError } from "effect/socket/SocketServer"
+import { hkdfSync } from "node:crypto"
+
+/**
+ * Connections between machines: TLS whose only key is `CLUSTER_SECRET` (RFC 5489, ECDHE_PSK). The handshake proves the
+ * secret both ways before a byte of anything else is read, without sending it, and what follows is encrypted with forward
+ * secrecy; there are no certificates. TLS 1.2, because its cipher suites can rule certificates out: 1.3's cannot.
+ */
+
+/** What a connection is for, named in the handshake (ALPN): one port serves both. */
+export const doors = ["signalbox-runner", "signalbox-relay"] as const
+export type Door = (typeof doors)[number]
+
+const identity = "signalbox"
+const connectMillis = 2_000
+/** a machine that lost its power is noticed by the system after some such probes */
+const keepAliveMillis = 15_000
+
+/** Where a process of the cluster is reached by the others. */
+export interface ClusterAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** Both sides of a connection, with the secret that they share. */
+export class ClusterTransport {
+  private readonly secret: Uint8Array
+  private readonly handshakeMillis: number
+
+  constructor(secret: string, handshakeMillis: number) {
+    this.handshakeMillis = handshakeMillis
+    this.secret = new Uint8Array(hkdfSync("sha256", secret, "", "signalbox cluster 1", 32))
+  }
+
+  private get shared() {
+    return {
+      minVersion: "TLSv1.2",
+      maxVersion: "TLSv1.2",
+      ciphers: "ECDHE-PSK-CHACHA20-POLY1305",
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: keepAliveMillis
+    } as const
+  }
+
+  /** A connection to another machine, made when it is read. */
+  connect(door: Door, { host, port }: ClusterAddress): Effect.Effect<Socket> {
+    return NodeSocket.makeTls({
+      ...this.shared,
+      host,
+      port,
+      openTimeout: connectMillis,
+      ALPNProtocols: [door],
+      pskCallback: () => ({ psk: this.secret, identity }),
+      // There is no certificate whose name could be looked at: the shared key is the identity.
+      checkServerIdentity: () => undefined
+    })
+  }
+
+  /** Listens at this process's own address until the scope closes; gives what serves each door. */
+  listen({
+    host,
+    port
+  }: ClusterAddress): Effect.Effect<
+    Readonly<Record<Door, SocketServer["Service"]>>,
+    SocketServerError,
+    Scope.Scope
+  > {
+    return Effect.gen({ self: this }, function* () {
+      const server = yield* NodeSocketServer.makeTls({
+        ...this.shared,
+        host,
+        port,
+        handshakeTimeout: this.handshakeMillis,
+        ALPNProtocols: [...doors],
+        pskCallback: (_, name) => (name === identity ? this.secret : null)
+      })
+      const handlers = new Map<string, (socket: Socket) => Effect.Effect<unknown, unknown>>()
+      const serve = (socket: Socket) =>
+        Effect.flatMap(Effect.serviceOption(NodeSocket.NetSocket), (connection) => {
+          const handler = handlers.get(Option.match(connection, { onNone: () => "", onSome: doorOf }))
+          // A connection that comes before its door is served, or names none, is closed.
+          return handler === undefined ? Effect.scoped(Effect.asVoid(socket.reader)) : handler(socket)
+        })
+      yield* Effect.forkScoped(server.run(serve))
+      const doorFor = (door: Door) =>
+        SocketServer.of({
+          address: server.address,
+          run: (handler) =>
+            Effect.contextWith((context) => {
+              handlers.set(door, (socket) => Effect.provideContext(handler(socket), context))
+              return Effect.ensuring(
+                Effect.never,
+                Effect.sync(() => handlers.delete(door))
+              )
+            })
+        })
+      return {
+        "signalbox-runner": doorFor("signalbox-runner"),
+        "signalbox-relay": doorFor("signalbox-relay")
+      }
+    })
+  }
+}
+
+const doorOf = (connection: object): string =>
+  "alpnProtocol" in connection && typeof connection.alpnProtocol === "string" ? connection.alpnProtocol : ""

@@ -1,0 +1,49 @@
+import { EntityId, ShardId, type Sharding } from "effect/cluster"
+
+const group = "default"
+
+/** Which shards this process has the locks of, and so of which sessions it is the home. */
+export class HeldShards {
+  /** since when a shard that this process had is away, in `performance.now()`; undefined: it is held */
+  private readonly had = new Map<string, number | undefined>()
+  private readonly sharding: Sharding.Sharding["Service"]
+  private readonly graceMillis: number
+  private readonly all: ReadonlyArray<ShardId.ShardId>
+
+  constructor(sharding: Sharding.Sharding["Service"], shards: number, graceMillis: number) {
+    this.sharding = sharding
+    this.graceMillis = graceMillis
+    this.all = Array.from({ length: shards }, (_, index) => ShardId.make(group, index + 1))
+  }
+
+  isHere(sessionId: string): boolean {
+    return this.sharding.hasShardId(this.shardOf(sessionId))
+  }
+
+  get any(): boolean {
+    return this.all.some((shard) => this.sharding.hasShardId(shard))
+  }
+
+  /**
+   * Looks again; answers whose sessions are somebody else's by now, or undefined where none are. A shard is given up when
+   * it stays away: locks end with their connection to Postgres, and are taken again. A process that holds nothing at all has
+   * lost Postgres (or leaves), and so have the others: its sessions stay until it holds shards again and knows which. Until
+   * then what two processes may do to one session is held apart by its epoch.
+   */
+  look(): ((sessionId: string) => boolean) | undefined {
+    const now = this.all.filter((shard) => this.sharding.hasShardId(shard))
+    if (now.length === 0) return undefined
+    const millis = performance.now()
+    for (const shard of this.had.keys()) this.had.set(shard, this.had.get(shard) ?? millis)
+    for (const shard of now) this.had.set(String(shard), undefined)
+    const gone = new Set<string>()
+    for (const [shard, since] of this.had)
+      if (since !== undefined && millis - since >= this.graceMillis) gone.add(shard)
+    for (const shard of gone) this.had.delete(shard)
+    return gone.size === 0 ? undefined : (sessionId) => gone.has(String(this.shardOf(sessionId)))
+  }
+
+  private shardOf(sessionId: string): ShardId.ShardId {
+    return this.sharding.getShardId(EntityId.make(sessionId), group)
+  }
+}

@@ -1,0 +1,114 @@
+import { connect, type Socket as NetSocket } from "node:net"
+import { connect as connectTls, type ConnectionOptions } from "node:tls"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import type { Socket } from "effect/socket/Socket"
+import { ClusterTransport, type Door } from "#src/agents/cluster/ClusterTransport.ts"
+import { freePort } from "#test/integration/ServerProcess.ts"
+import { clusterSecret, holds } from "./Machine.ts"
+
+const handshakeMillis = 500
+
+describe("a connection between machines", () => {
+  const scope = Scope.makeUnsafe()
+  const transport = new ClusterTransport(clusterSecret, handshakeMillis)
+  /** doors that were reached, with the first bytes that came */
+  const reached: Array<readonly [Door, string]> = []
+  let address: { readonly host: string; readonly port: number }
+
+  const echo = (door: Door) => (socket: Socket) =>
+    Effect.gen(function* () {
+      const { pull } = yield* socket.reader
+      const { write } = yield* socket.writer
+      const pieces = yield* pull
+      reached.push([door, pieces.map(String).join("")])
+      yield* write(pieces.map(String).join(""))
+      yield* Effect.never
+    }).pipe(Effect.scoped)
+
+  beforeAll(async () => {
+    address = { host: "127.0.0.1", port: await freePort() }
+    const listen = Effect.gen(function* () {
+      const listener = yield* transport.listen(address)
+      for (const door of ["signalbox-runner", "signalbox-relay"] as const)
+        yield* Effect.forkScoped(listener[door].run(echo(door)))
+    })
+    await Effect.runPromise(Scope.provide(listen, scope))
+  })
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+  const say = (by: ClusterTransport, door: Door, text: string) =>
+    Effect.gen(function* () {
+      const socket = yield* by.connect(door, address)
+      const { pull } = yield* socket.reader
+      const { write } = yield* socket.writer
+      yield* write(text)
+      return (yield* pull).map((piece) => Buffer.from(piece).toString()).join("")
+    }).pipe(Effect.scoped, Effect.exit, Effect.runPromise)
+
+  it("reaches the door that it names", async () => {
+    assert.deepStrictEqual(await say(transport, "signalbox-relay", "one"), Exit.succeed("one"))
+    assert.deepStrictEqual(await say(transport, "signalbox-runner", "two"), Exit.succeed("two"))
+    assert.deepStrictEqual(reached.splice(0), [
+      ["signalbox-relay", "one"],
+      ["signalbox-runner", "two"]
+    ])
+  })
+
+  it("is refused to a machine with another secret, before anything is read of it", async () => {
+    const stranger = new ClusterTransport(clusterSecret.toUpperCase(), handshakeMillis)
+    assert.isTrue(Exit.isFailure(await say(stranger, "signalbox-relay", "let me in")))
+    assert.deepStrictEqual(reached, [])
+  })
+
+  it("is not made to a listener that does not know the secret: a client tells it nothing", async () => {
+    const impostor = { host: "127.0.0.1", port: await freePort() }
+    const heard: Array<string> = []
+    const listen = Effect.gen(function* () {
+      const listener = yield* new ClusterTransport(
+        "another secret, of an impostor on the network",
+        handshakeMillis
+      ).listen(impostor)
+      yield* Effect.forkScoped(
+        listener["signalbox-relay"].run((socket) =>
+          Effect.scoped(
+            Effect.flatMap(socket.reader, ({ pull }) =>
+              Effect.map(pull, (pieces) => heard.push(...pieces.map(String)))
+            )
+          )
+        )
+      )
+      const socket = yield* transport.connect("signalbox-relay", impostor)
+      const { write } = yield* socket.writer
+      return yield* Effect.exit(Effect.andThen(socket.reader, write("a user's key")))
+    })
+    assert.isTrue(Exit.isFailure(await Effect.runPromise(Effect.scoped(listen))))
+    assert.deepStrictEqual(heard, [])
+  })
+
+  const outcomeOf = (socket: NetSocket): Promise<string> =>
+    new Promise((resolve) => {
+      let said = ""
+      socket.on("data", (piece) => (said += piece.toString()))
+      socket.on("error", () => (said += "!"))
+      socket.on("close", () => resolve(said))
+    })
+
+  it("is closed where it is not TLS, or shows certificates in place of the secret", async () => {
+    const plain = connect(address, () => void plain.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+    const said = await outcomeOf(plain)
+    assert.notInclude(said, "HTTP")
+    const tls = (options: ConnectionOptions) =>
+      outcomeOf(connectTls({ ...address, rejectUnauthorized: false, ...options }))
+    assert.strictEqual(await tls({}), "!")
+    assert.strictEqual(await tls({ ALPNProtocols: ["signalbox-relay"], maxVersion: "TLSv1.2" }), "!")
+    assert.deepStrictEqual(reached, [])
+  })
+
+  it("is closed when it stays silent in the handshake", async () => {
+    let isClosed = false
+    const silent = connect(address).on("close", () => (isClosed = true))
+    silent.on("error", () => (isClosed = true))
+    await holds("it is closed", () => isClosed)
+  })
+})
