@@ -12,7 +12,8 @@ const programs = [
   { program: "redis-server", debian: "redis-server" },
   { program: "chromium", debian: "chromium" },
   { program: "python3", debian: "python3" },
-  { program: "php", debian: "php-cli" }
+  { program: "php", debian: "php-cli" },
+  { program: "bwrap", debian: "bubblewrap" }
 ]
 
 /**

@@ -1,7 +1,10 @@
-import { mkdir } from "node:fs/promises"
+import { createHash } from "node:crypto"
+import { mkdir, readdir, rm, stat } from "node:fs/promises"
+import { join } from "node:path"
 import { Result, Schema } from "effect"
 import {
   EditParams,
+  ExecParams,
   GlobParams,
   GrepParams,
   ListParams,
@@ -9,8 +12,13 @@ import {
   WriteParams
 } from "#schemas/agents/ToolCall.ts"
 import { Approvals } from "../boundary/Approvals.ts"
-import { openWorkspace } from "../boundary/OpenWorkspace.ts"
+import { gitLayoutOf, hookDirectories } from "../boundary/GitLayout.ts"
+import { isWithin, openWorkspace, realPath } from "../boundary/OpenWorkspace.ts"
 import type { Workspace } from "../boundary/Walk.ts"
+import { findBubblewrap } from "../exec/Bubblewrap.ts"
+import { CommandRunner } from "../exec/CommandRunner.ts"
+import { writeGitIdentity } from "../exec/GitIdentity.ts"
+import { MountPoints } from "../exec/MountPoints.ts"
 import { editFile, tolerantEditParams } from "./EditFile.ts"
 import { failureOf } from "./FailureOf.ts"
 import { listDirectory } from "./ListDirectory.ts"
@@ -53,21 +61,67 @@ const pathOf = (params: unknown): string =>
     ? params.path
     : "."
 
+/** Outputs that are older are deleted at the next start. */
+const outputDays = 7
+
+const removeOld = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name)
+    const age = Date.now() - (await stat(path)).mtimeMs
+    if (age > outputDays * 24 * 3_600_000) await rm(path, { force: true })
+  }
+}
+
+/** Where a workspace's outputs are kept: its own directory, as another server may be asked about another workspace. */
+const outputsOf = async (stateDir: string, root: string): Promise<string> => {
+  const name = createHash("sha256").update(root).digest("hex").slice(0, 32)
+  const directory = join(realPath(stateDir), "outputs", name)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await removeOld(directory)
+  return directory
+}
+
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
   readonly #workspace: Workspace
+  readonly #outputs: Workspace
   readonly #approvals: Approvals
+  readonly #commands: CommandRunner
 
-  private constructor(workspace: Workspace, approvals: Approvals) {
+  private constructor(
+    workspace: Workspace,
+    outputs: Workspace,
+    approvals: Approvals,
+    commands: CommandRunner
+  ) {
     this.#workspace = workspace
+    this.#outputs = outputs
     this.#approvals = approvals
+    this.#commands = commands
   }
 
   /** Rejects with why the directory cannot be a workspace. */
-  static async open({ root, configDir, stateDir }: ToolRunnerOptions): Promise<ToolRunner> {
+  static async open({ root, configDir, stateDir, sandbox, network }: ToolRunnerOptions): Promise<ToolRunner> {
+    const closed = [configDir, stateDir].map(realPath)
+    const sealed = (real: string): ReadonlyArray<string> => hookDirectories(real, gitLayoutOf(real))
+    const workspace = openWorkspace(root, { closed, sealed })
+    const real = workspace.jail.root
     await mkdir(stateDir, { recursive: true, mode: 0o700 })
-    const workspace = openWorkspace(root, { closed: [configDir, stateDir] })
-    return new ToolRunner(workspace, new Approvals(configDir, workspace.jail.root))
+    const outputs = await outputsOf(stateDir, real)
+    const gitIdentity = join(realPath(stateDir), "gitconfig")
+    await writeGitIdentity(gitIdentity, real)
+    const approvals = new Approvals(configDir, real)
+    const commands = new CommandRunner({
+      root: real,
+      closed: closed.filter((directory) => isWithin(real, directory)),
+      outputs,
+      gitIdentity,
+      sandbox: sandbox === "off" ? { reason: "it is switched off" } : await findBubblewrap(real),
+      network,
+      approvals,
+      mountPoints: new MountPoints()
+    })
+    return new ToolRunner(workspace, openWorkspace(outputs, { closed: [] }), approvals, commands)
   }
 
   /** Never rejects: whatever happens is an outcome. */
@@ -82,6 +136,7 @@ export class ToolRunner {
 
   close(): Promise<void> {
     this.#workspace.jail.close()
+    this.#outputs.jail.close()
     return Promise.resolve()
   }
 
@@ -90,7 +145,7 @@ export class ToolRunner {
     const workspace = this.#workspace
     switch (method) {
       case "fs.read":
-        return readFile(workspace, decode(ReadParams, params))
+        return this.#read(decode(ReadParams, params))
       case "fs.write":
         return writeFile(workspace, decode(WriteParams, params), this.#askHardLink(call, hooks))
       case "fs.edit":
@@ -105,9 +160,17 @@ export class ToolRunner {
         return this.#search({ method, params: decode(GlobParams, params) }, call, hooks)
       case "fs.grep":
         return this.#search({ method, params: decode(GrepParams, params) }, call, hooks)
+      case "proc.exec":
+        return this.#commands.run(decode(ExecParams, params), call, hooks)
       default:
         throw new ToolFailure("invalid_params", `This client has no tool ${String(method)}`)
     }
+  }
+
+  /** Whole outputs of commands lie outside of the workspace; results name them, so they can be read. */
+  #read(params: typeof ReadParams.Type): unknown {
+    const isOutput = params.path.startsWith(`${this.#outputs.jail.root}/`)
+    return readFile(isOutput ? this.#outputs : this.#workspace, params)
   }
 
   #search(search: Search, { timeoutMs }: ToolCall, { signal }: ToolHooks): Promise<unknown> {

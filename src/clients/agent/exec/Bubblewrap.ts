@@ -1,0 +1,165 @@
+import { execFile } from "node:child_process"
+import { existsSync, lstatSync, realpathSync } from "node:fs"
+import { homedir } from "node:os"
+import { basename, delimiter, dirname, join } from "node:path"
+import { promisify } from "node:util"
+import type { GitLayout } from "../boundary/GitLayout.ts"
+import { isWithin, realPath } from "../boundary/OpenWorkspace.ts"
+import { findProgram } from "./CommandEnvironment.ts"
+import type { MountKind, MountPlan } from "./MountPlan.ts"
+
+const run = promisify(execFile)
+
+/** A bubblewrap that works here, and what it is started with before anything is mounted. */
+export interface Bubblewrap {
+  readonly program: string
+  readonly version: string
+  readonly isolation: ReadonlyArray<string>
+}
+
+const isolation = [
+  ..."--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --cap-drop ALL".split(
+    " "
+  ),
+  ..."--die-with-parent --new-session".split(" ")
+]
+/** Since 0.8: no user namespace within, so less of the kernel is in reach. */
+const noNested = [...isolation, "--disable-userns"]
+
+/** Directories with what is none of a command's business, sockets of the system's services among it; empty ones instead. */
+const emptied = ["/tmp", "/var/tmp", "/run", "/var/run", "/home", "/root", "/mnt", "/media"]
+const emptiedBytes = 1024 * 1024 * 1024
+/** Files that root may read although nobody should. */
+const masked = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"]
+const maskedDirectories = ["/etc/ssl/private", "/etc/sudoers.d"]
+
+const isRealDirectory = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+/** Toolchains below the home directory that are on the search path: their programs and libraries, not their settings. */
+const toolchains = (home: string): ReadonlyArray<string> => {
+  const entries = (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .filter((path) => path.startsWith("/") && existsSync(path))
+  const found = entries.flatMap((path) => {
+    const directory = realpathSync(path)
+    const prefix = dirname(directory)
+    const libraries = basename(directory) === "bin" ? ["lib", "libexec", "include"] : []
+    return [path, directory, ...libraries.map((name) => join(prefix, name))]
+  })
+  const own = [".rustup", ".cargo/registry", ".nvm/versions", ".pyenv/versions"].map((name) =>
+    join(home, name)
+  )
+  const hidden = [...found, ...own].filter(
+    (path) =>
+      emptied.some((outer) => path !== outer && isWithin(outer, path)) ||
+      (path !== home && isWithin(home, path))
+  )
+  return [...new Set(hidden)].filter(isRealDirectory)
+}
+
+/** Names are looked up with this; on many systems it lies below /run. */
+const resolverFiles = (): ReadonlyArray<string> => {
+  const path = "/etc/resolv.conf"
+  const real = existsSync(path) ? realpathSync(path) : path
+  return real === path ? [] : [real]
+}
+
+/** HOME of commands: empty, writable, and gone with the command. It is where the user's is, as toolchains may lie there. */
+export const sandboxHome = (): string => {
+  const home = realPath(homedir())
+  return home !== "/" && isRealDirectory(home) ? home : "/tmp"
+}
+
+const base = (home: string): ReadonlyArray<string> => {
+  const hidden = [...new Set([...emptied, home])].filter(isRealDirectory)
+  return [
+    ..."--ro-bind / / --dev /dev --proc /proc".split(" "),
+    ...hidden.flatMap((path) => ["--size", `${emptiedBytes}`, "--tmpfs", path]),
+    ...masked.filter((path) => existsSync(path)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
+    ...maskedDirectories.filter(isRealDirectory).flatMap((path) => ["--tmpfs", path, "--remount-ro", path]),
+    ...toolchains(home).flatMap((path) => ["--ro-bind", path, path]),
+    ..."--ro-bind-try /run/current-system /run/current-system".split(" ")
+  ]
+}
+
+const mountArguments: Readonly<Record<MountKind, (path: string) => ReadonlyArray<string>>> = {
+  pin: (path) => ["--bind", path, path],
+  write: (path) => ["--bind", path, path],
+  read: (path) => ["--ro-bind", path, path],
+  hide: (path) => ["--tmpfs", path]
+}
+
+export interface SandboxOptions {
+  readonly root: string
+  readonly layout: GitLayout
+  readonly plan: MountPlan
+  readonly network: boolean
+  /** outputs of earlier commands, which may be read */
+  readonly outputs: string
+  /** what commands find as .gitconfig in their home directory */
+  readonly gitIdentity: string
+}
+
+/** The working tree that the workspace is a part of: it can be read. */
+const treeAbove = ({ root, layout }: SandboxOptions): ReadonlyArray<string> => {
+  const tree = layout.main === undefined ? root : dirname(layout.main.entry)
+  return tree !== root && isWithin(tree, root) ? ["--ro-bind", tree, tree] : []
+}
+
+/** Arguments up to the `--` before the command. Each mount covers those before it. */
+export const sandboxArguments = (bubblewrap: Bubblewrap, options: SandboxOptions): ReadonlyArray<string> => {
+  const { root, plan, network, outputs, gitIdentity } = options
+  const home = sandboxHome()
+  return [
+    ...bubblewrap.isolation,
+    ...(network ? [] : ["--unshare-net"]),
+    ...base(home),
+    ...(network ? resolverFiles().flatMap((path) => ["--ro-bind-try", path, path]) : []),
+    ...treeAbove(options),
+    "--bind",
+    root,
+    root,
+    ...plan.mounts.flatMap(({ kind, path }) => mountArguments[kind](path)),
+    "--ro-bind",
+    outputs,
+    outputs,
+    ...plan.mounts.flatMap(({ kind, path }) => (kind === "hide" ? ["--remount-ro", path] : [])),
+    "--ro-bind",
+    gitIdentity,
+    join(home, ".gitconfig"),
+    "--chdir",
+    root,
+    "--json-status-fd",
+    "3",
+    "--"
+  ]
+}
+
+const works = async (program: string, flags: ReadonlyArray<string>): Promise<string | undefined> => {
+  const args = [...flags, "--unshare-net", ...base(sandboxHome()), "--", "/bin/sh", "-c", "exit 0"]
+  try {
+    await run(program, args, { timeout: 10_000, env: {} })
+    return undefined
+  } catch (error) {
+    const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : ""
+    return stderr === "" ? String(error) : stderr
+  }
+}
+
+/** Looks for bubblewrap, and tries it as commands will use it; else why there is none. Never one from the workspace. */
+export const findBubblewrap = async (root: string): Promise<Bubblewrap | { readonly reason: string }> => {
+  if (process.platform !== "linux") return { reason: `bubblewrap runs on Linux, this is ${process.platform}` }
+  const program = findProgram("bwrap", root)
+  if (program === undefined) return { reason: "bubblewrap (bwrap) is not installed" }
+  let reason = ""
+  for (const flags of [noNested, isolation]) {
+    const failed = await works(program, flags)
+    if (failed === undefined) {
+      const { stdout } = await run(program, ["--version"], { env: {} })
+      return { program, version: stdout.replace("bubblewrap", "").trim(), isolation: flags }
+    }
+    reason = failed
+  }
+  return { reason: `bubblewrap cannot be used here: ${reason}` }
+}

@@ -1,0 +1,73 @@
+import { existsSync } from "node:fs"
+import { delimiter, isAbsolute, join } from "node:path"
+import { isWithin, realPath } from "../boundary/OpenWorkspace.ts"
+
+/** What commands see of the client's environment. Everything else, keys and tokens of all names, is left out. */
+const passed = new Set(
+  [
+    "PATH LANG LANGUAGE TZ USER LOGNAME",
+    "JAVA_HOME GOROOT GOPATH CARGO_HOME RUSTUP_HOME NVM_DIR VOLTA_HOME PYENV_ROOT VIRTUAL_ENV CONDA_PREFIX",
+    "DOTNET_ROOT ANDROID_HOME PNPM_HOME BUN_INSTALL DENO_INSTALL"
+  ].flatMap((line) => line.split(" "))
+)
+const proxies = /^(https?|all|no)_proxy$/i
+
+type Environment = Readonly<Record<string, string>>
+
+/** Settings of git that hold for every git below, whatever a repository's configuration says (git-config(1)). */
+const gitSettings: ReadonlyArray<readonly [string, string]> = [
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.pager", "cat"],
+  ["protocol.ext.allow", "never"]
+]
+
+const gitEnvironment = (): Environment => {
+  const settings = gitSettings.flatMap(([key, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, key],
+    [`GIT_CONFIG_VALUE_${index}`, value]
+  ])
+  return {
+    ...Object.fromEntries(settings),
+    GIT_CONFIG_COUNT: `${gitSettings.length}`,
+    // A read-only repository is looked at without the lock that would freshen its index.
+    GIT_OPTIONAL_LOCKS: "0",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_EDITOR: "false",
+    GIT_PAGER: "cat"
+  }
+}
+
+/** Directories where programs are looked for: a relative one would mean the workspace. */
+const searchPath = (path: string | undefined): ReadonlyArray<string> =>
+  (path ?? "").split(delimiter).filter((directory) => isAbsolute(directory))
+
+/** The environment of a command. A proxy is told only with the network, and only where it needs no password. */
+export const commandEnvironment = (
+  own: NodeJS.ProcessEnv,
+  { home, network }: { readonly home: string; readonly network: boolean }
+): Environment => {
+  const kept = Object.entries(own).flatMap(([name, value]) =>
+    value !== undefined &&
+    (passed.has(name) || name.startsWith("LC_") || (network && proxies.test(name) && !value.includes("@")))
+      ? [[name, value] as const]
+      : []
+  )
+  return {
+    ...Object.fromEntries(kept),
+    PATH: searchPath(own["PATH"]).join(delimiter),
+    HOME: home,
+    TMPDIR: "/tmp",
+    TERM: "dumb",
+    PAGER: "cat",
+    DEBIAN_FRONTEND: "noninteractive",
+    npm_config_update_notifier: "false",
+    ...gitEnvironment()
+  }
+}
+
+/** A program of this machine, never one that lies in the workspace. */
+export const findProgram = (name: string, root: string): string | undefined =>
+  [...searchPath(process.env["PATH"]), "/usr/bin", "/bin"]
+    .map((directory) => join(directory, name))
+    .find((path) => existsSync(path) && !isWithin(root, realPath(path)))

@@ -1,0 +1,46 @@
+import type { ApprovalKind } from "../boundary/Approval.ts"
+import type { Question } from "../boundary/Approvals.ts"
+import type { CommandNeeds } from "./CommandNeeds.ts"
+
+const words: Readonly<Record<ApprovalKind, string>> = {
+  network: "with the network, this machine's own services included",
+  commit: "with the repository's history open to changes",
+  repository: "with the repository's hooks and configuration open to changes",
+  install: "that installs packages, whose scripts run",
+  unsandboxed: "without a sandbox: it can do all that you can",
+  hard_link: "that replaces a file with several names"
+}
+
+export interface CommandRequest {
+  readonly callId: string
+  readonly command: string
+  readonly root: string
+  readonly kinds: ReadonlyArray<ApprovalKind>
+  readonly needs: CommandNeeds
+  /** repositories outside of the workspace that would be written to */
+  readonly writes: ReadonlyArray<string>
+  /** why there is no sandbox, or what it cannot hold; "" when all is well */
+  readonly remark: string
+}
+
+/** What the user is asked about a command; everything that would run is in `detail`, word for word. */
+export const questionOf = (request: CommandRequest): Question => {
+  const { callId, command, root, kinds, needs, writes, remark } = request
+  const isPlainCommit = needs.isPlainCommit && kinds.length === 1 && kinds[0] === "commit"
+  const notes = [...writes.map((path) => `It may write to ${path}.`), ...(remark === "" ? [] : [remark])]
+  return {
+    // The same words with other rights are another question.
+    key: isPlainCommit
+      ? JSON.stringify(["plain commit", ...writes])
+      : JSON.stringify([...kinds, command, ...writes]),
+    ask: {
+      callId,
+      kinds,
+      title: `Run a command ${kinds.map((kind) => words[kind]).join("; ")}`,
+      detail: [command, ...notes].join("\n\n"),
+      scope: isPlainCommit
+        ? `git add, git commit and git's status, diff, log and show in ${root}, without hooks`
+        : `Exactly this command in ${root}, ${kinds.join(" and ")} included`
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import { existsSync } from "node:fs"
+import { copyFile, mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import type { ExecParams, ExecResult } from "#schemas/agents/ToolCall.ts"
+import type { ApprovalKind } from "../boundary/Approval.ts"
+import type { Approvals } from "../boundary/Approvals.ts"
+import { gitLayoutOf, hookDirectories, type GitLayout } from "../boundary/GitLayout.ts"
+import { isWithin } from "../boundary/OpenWorkspace.ts"
+import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
+import { denied, ToolFailure } from "../tools/ToolFailure.ts"
+import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
+import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
+import { askVariable, needsOf } from "./CommandNeeds.ts"
+import { CommandOutput } from "./CommandOutput.ts"
+import { questionOf } from "./CommandQuestion.ts"
+import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
+import type { MountPoints } from "./MountPoints.ts"
+import { removePlantedLinks } from "./PlantedLinks.ts"
+import { runCommand, type Ended, type Program, type RunOptions } from "./RunCommand.ts"
+
+/** What commands of one workspace are run with. */
+export interface CommandSettings {
+  readonly root: string
+  /** the client's own directories, as far as they lie in the workspace */
+  readonly closed: ReadonlyArray<string>
+  /** whole outputs go here */
+  readonly outputs: string
+  /** what commands find as .gitconfig in their home directory */
+  readonly gitIdentity: string
+  readonly sandbox: Bubblewrap | { readonly reason: string }
+  readonly network: "ask" | "off"
+  readonly approvals: Approvals
+  readonly mountPoints: MountPoints
+}
+
+/** A command with all that was decided about it. */
+interface Decided {
+  readonly command: string
+  readonly layout: GitLayout
+  readonly access: GitAccess
+  readonly plan: MountPlan
+  readonly network: boolean
+}
+
+const accessOf = (kinds: ReadonlyArray<ApprovalKind>): GitAccess =>
+  kinds.includes("repository") ? "all" : kinds.includes("commit") ? "commit" : "look"
+
+const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string> =>
+  main === undefined
+    ? []
+    : [...new Set([main.gitDir, main.commonDir])].filter((directory) => !isWithin(root, directory))
+
+const remarkOf = ({ sandbox }: CommandSettings, { loose }: MountPlan): string => {
+  if ("reason" in sandbox) return `No sandbox: ${sandbox.reason}.`
+  return loose.length === 0
+    ? ""
+    : `The sandbox cannot keep this as it is, links are in the way: ${loose.join(", ")}.`
+}
+
+const shell = (): string => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh")
+
+const shellArguments = (command: string): ReadonlyArray<string> =>
+  shell() === "/bin/bash" ? ["--noprofile", "--norc", "-c", command] : ["-c", command]
+
+/** Where nothing else holds a command, at least no program of it can raise rights (prctl(2), PR_SET_NO_NEW_PRIVS). */
+const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "args"> => {
+  const setpriv = process.platform === "linux" ? findProgram("setpriv", root) : undefined
+  const run = [shell(), ...shellArguments(command)]
+  return setpriv === undefined
+    ? { file: shell(), args: shellArguments(command) }
+    : { file: setpriv, args: ["--no-new-privs", "--", ...run] }
+}
+
+const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
+  const { root, sandbox, outputs, gitIdentity } = settings
+  const { command, layout, plan, network } = decided
+  if ("reason" in sandbox) {
+    const env = commandEnvironment(process.env, { home, network: true })
+    return { ...withoutSandbox(root, command), cwd: root, env, reportsStatus: false }
+  }
+  const own = sandboxArguments(sandbox, { root, layout, plan, network, outputs, gitIdentity })
+  const env = commandEnvironment(process.env, { home, network })
+  const args = [...own, shell(), ...shellArguments(command)]
+  return { file: sandbox.program, args, cwd: root, env, reportsStatus: true }
+}
+
+/** What a command ran into that the user could allow; the model is told how to ask. */
+const hintFor = (output: string, { network, access }: Decided): string => {
+  const lacksNetwork =
+    !network &&
+    /ENOTFOUND|EAI_AGAIN|ENETUNREACH|resolve host|name resolution|network is unreachable/i.test(output)
+  const lacksGit = access === "look" && /\.git\b.*read-only file system/i.test(output)
+  const kinds = [...(lacksNetwork ? ["network"] : []), ...(lacksGit ? ["commit"] : [])]
+  if (kinds.length === 0) return ""
+  return `\n[This command ran without ${kinds.join(" and ")}. To ask the user for it, start it with ${askVariable}=${kinds.join(",")}]\n`
+}
+
+/** proc.exec. */
+export class CommandRunner {
+  readonly #settings: CommandSettings
+
+  constructor(settings: CommandSettings) {
+    this.#settings = settings
+  }
+
+  async run(
+    { command, timeout = agentLimits.execSeconds }: typeof ExecParams.Type,
+    call: ToolCall,
+    hooks: ToolHooks
+  ): Promise<typeof ExecResult.Type> {
+    if (command.includes("\0")) throw new ToolFailure("invalid_params", "A command has no NUL characters")
+    const decided = await this.#decide(command, call, hooks)
+    if (hooks.signal.aborted) throw new ToolFailure("cancelled", "The call was cancelled")
+    const seconds = Math.min(timeout, call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax)
+    const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
+    const ended = await this.#run(decided, {
+      timeoutMillis: seconds * 1000,
+      signal: hooks.signal,
+      onOutput: (stream, data) => output.push(stream, data)
+    })
+    const planted = decided.access === "commit" ? removePlantedLinks(decided.layout) : []
+    return this.#result(ended, output, { ...decided, planted }, seconds)
+  }
+
+  async #run(decided: Decided, options: RunOptions): Promise<Ended> {
+    const settings = this.#settings
+    if (this.#isHeld)
+      return settings.mountPoints.during(decided.plan.mounts, () =>
+        runCommand(programOf(settings, decided, sandboxHome()), options)
+      )
+    const home = await mkdtemp(join(tmpdir(), "signalbox-home-"))
+    try {
+      await copyFile(settings.gitIdentity, join(home, ".gitconfig"))
+      return await runCommand(programOf(settings, decided, home), options)
+    } finally {
+      await rm(home, { recursive: true, force: true })
+    }
+  }
+
+  get #isHeld(): boolean {
+    return !("reason" in this.#settings.sandbox)
+  }
+
+  /** Asks what has to be asked; what comes back was allowed. */
+  async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
+    const { root, closed, network, approvals } = this.#settings
+    const needs = needsOf(command)
+    if (needs.privileged !== undefined)
+      throw denied(`${needs.privileged} raises rights: such commands are never run here`)
+    if (network === "off" && needs.kinds.includes("network"))
+      throw denied("The network is switched off for this client")
+    const layout = gitLayoutOf(root)
+    const access = accessOf(needs.kinds)
+    const plan = mountPlan({ root, layout, sealed: hookDirectories(root, layout), closed }, access)
+    const kinds = [...needs.kinds]
+    if (!this.#isHeld) kinds.push("unsandboxed")
+    else if (plan.loose.length > 0 && !kinds.includes("repository")) kinds.push("repository")
+    const writes = access === "look" ? [] : writtenOutside(root, layout)
+    const remark = remarkOf(this.#settings, plan)
+    const question = questionOf({ callId, command, root, kinds, needs, writes, remark })
+    if (kinds.length > 0 && !(await approvals.allows(question, approve)))
+      throw denied(`The user did not allow this command (${kinds.join(", ")})`)
+    return { command, layout, access, plan, network: needs.kinds.includes("network") }
+  }
+
+  #result(
+    { exitCode, signal, stopped, hasRun }: Ended,
+    printed: CommandOutput,
+    decided: Decided & { readonly planted: ReadonlyArray<string> },
+    seconds: number
+  ): typeof ExecResult.Type {
+    const { output: text, ...rest } = printed.end()
+    if (stopped === "timeout")
+      throw new ToolFailure(
+        "timeout",
+        `The command was ended after ${seconds} s. Its output up to then:\n${text}`
+      )
+    if (stopped === "cancelled")
+      throw new ToolFailure("cancelled", `The command was cancelled. Its output up to then:\n${text}`)
+    if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
+    const hint = exitCode === 0 || !this.#isHeld ? "" : hintFor(text, decided)
+    const removed = decided.planted.map(
+      (path) => `\n[${path} was removed: it would move the repository's hooks]\n`
+    )
+    const output = text + removed.join("") + hint
+    return { exitCode, ...(signal !== undefined && { signal }), output, ...rest }
+  }
+}

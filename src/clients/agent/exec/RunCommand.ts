@@ -1,0 +1,150 @@
+import { spawn, type ChildProcess, type StdioOptions } from "node:child_process"
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs"
+import { setTimeout as delay } from "node:timers/promises"
+import { systemCode, ToolFailure } from "../tools/ToolFailure.ts"
+
+/** From SIGTERM to SIGKILL. */
+const graceMillis = 2_000
+/** What is still in the pipes of a command that ended is waited for so long: a process it left may hold them open. */
+const drainMillis = 200
+
+export interface Program {
+  readonly file: string
+  readonly args: ReadonlyArray<string>
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  /** bubblewrap tells on file 3 which process it started; the command is in a session of its own below it */
+  readonly reportsStatus: boolean
+}
+
+export interface Ended {
+  readonly exitCode: number | null
+  readonly signal: NodeJS.Signals | undefined
+  /** why it was ended from here */
+  readonly stopped: "timeout" | "cancelled" | undefined
+  /** a sandbox that could not be set up never says that the command ended */
+  readonly hasRun: boolean
+}
+
+/** To a whole group; that it is gone already is as good. */
+const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    if (systemCode(error) !== "ESRCH" && systemCode(error) !== "EPERM") throw error
+  }
+}
+
+/** Asks the command to end, then ends it and all that it started. */
+const stop = async (pid: number, init: number | undefined, ended: Promise<unknown>): Promise<void> => {
+  // Bubblewrap makes the init of its process namespace a session of its own; that one lets SIGTERM pass by.
+  signalGroup(init ?? pid, "SIGTERM")
+  await Promise.race([ended, delay(graceMillis, undefined, { ref: false })])
+  signalGroup(pid, "SIGKILL")
+}
+
+/** The pid in bubblewrap's status, and whether it has told an exit code. */
+const statusOf = (text: string): { readonly init: number | undefined; readonly hasRun: boolean } => {
+  const pid = /"child-pid"\s*:\s*(\d+)/.exec(text)?.[1]
+  return { init: pid === undefined ? undefined : Number(pid), hasRun: /"exit-code"/.test(text) }
+}
+
+/** O_CLOEXEC as /proc tells it, in octal. */
+const closeOnExec = 0o2000000
+
+const isInherited = (fd: number): boolean => {
+  try {
+    const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "utf8"))?.[1] ?? "0"
+    return (Number.parseInt(flags, 8) & closeOnExec) === 0
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return false
+    throw error
+  }
+}
+
+/**
+ * Files that whoever started the client left open, a directory outside of the workspace perhaps: a command would inherit
+ * them, sandbox or not. Node closes all that it opened itself.
+ */
+const inherited = (): ReadonlyArray<number> =>
+  process.platform === "linux"
+    ? readdirSync("/proc/self/fd")
+        .map(Number)
+        .filter((fd) => fd > 3 && isInherited(fd))
+    : []
+
+/** The three usual files, bubblewrap's report, and nothing where an inherited file would be. */
+const filesFor = (reportsStatus: boolean, nothing: number): StdioOptions => {
+  const files: Array<"ignore" | "pipe" | number> = [
+    "ignore",
+    "pipe",
+    "pipe",
+    reportsStatus ? "pipe" : nothing
+  ]
+  for (const fd of inherited()) {
+    while (files.length < fd) files.push("ignore")
+    files[fd] = nothing
+  }
+  return files
+}
+
+const start = ({ file, args, cwd, env, reportsStatus }: Program): ChildProcess => {
+  const nothing = openSync("/dev/null", "r")
+  try {
+    return spawn(file, args, { cwd, env, detached: true, stdio: filesFor(reportsStatus, nothing) })
+  } finally {
+    closeSync(nothing)
+  }
+}
+
+const exitOf = (child: ChildProcess): Promise<readonly [number | null, NodeJS.Signals | null]> => {
+  const { promise, resolve, reject } =
+    Promise.withResolvers<readonly [number | null, NodeJS.Signals | null]>()
+  child.once("exit", (code, signal) => resolve([code, signal]))
+  child.once("error", (error) =>
+    reject(new ToolFailure("exec_failed", `The command could not be started: ${systemCode(error)}`))
+  )
+  return promise
+}
+
+export interface RunOptions {
+  readonly timeoutMillis: number
+  readonly signal: AbortSignal
+  readonly onOutput: (stream: "stdout" | "stderr", data: Buffer) => void
+}
+
+/**
+ * Runs a program in a process group of its own, with nothing to read, until it exits, takes too long or is cancelled. What
+ * it started and left behind is ended with it.
+ */
+export const runCommand = async (program: Program, options: RunOptions): Promise<Ended> => {
+  const { reportsStatus } = program
+  const child = start(program)
+  let status = ""
+  child.stdio[3]?.on("data", (data: Buffer) => (status += data.toString()))
+  child.stdout?.on("data", (data: Buffer) => options.onOutput("stdout", data))
+  child.stderr?.on("data", (data: Buffer) => options.onOutput("stderr", data))
+  const closed = new Promise((resolve) => child.once("close", resolve))
+  const exited = exitOf(child)
+  let stopped: Ended["stopped"]
+  const end = (why: "timeout" | "cancelled"): void => {
+    if (child.pid === undefined || stopped !== undefined) return
+    stopped = why
+    void stop(child.pid, reportsStatus ? statusOf(status).init : undefined, exited)
+  }
+  const timer = setTimeout(() => end("timeout"), options.timeoutMillis)
+  const cancel = (): void => end("cancelled")
+  options.signal.addEventListener("abort", cancel, { once: true })
+  if (options.signal.aborted) cancel()
+  try {
+    const [exitCode, signal] = await exited
+    if (child.pid !== undefined) signalGroup(child.pid, "SIGKILL")
+    await Promise.race([closed, delay(drainMillis)])
+    const hasRun = !reportsStatus || signal !== null || statusOf(status).hasRun
+    return { exitCode, signal: signal ?? undefined, stopped, hasRun }
+  } finally {
+    clearTimeout(timer)
+    options.signal.removeEventListener("abort", cancel)
+    for (const pipe of [child.stdout, child.stderr, child.stdio[3]]) pipe?.destroy()
+  }
+}
