@@ -144,6 +144,8 @@ const interact = async (flags: AgentFlags): Promise<number> => {
     historyFile: join(stateDir, "history"),
     models: async () => (await fetchGatewayInfo(server)).models,
     files: () => listFiles(runner),
+    attach: (text) =>
+      attachFiles(text, { runner, readImage: workplace.readImage, upload: (image) => client.upload(image) }),
     exitCodeOf: codeOfClosed,
     environment: process.env
   })

@@ -1,6 +1,7 @@
 import { isKeyRelease, matchesKey, type Terminal } from "@earendil-works/pi-tui"
 import type { AgentModel } from "#schemas/agents/ServerFrame.ts"
 import type { Client } from "../connection/Client.ts"
+import type { Attached } from "../prompt/AttachedFiles.ts"
 import { ApprovalDesk } from "./ApprovalDesk.ts"
 import { ApprovalDialog } from "./ApprovalDialog.ts"
 import { commandOf } from "./Command.ts"
@@ -26,6 +27,7 @@ export interface AgentTerminalOptions {
   readonly history: PromptHistory
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   readonly files: () => Promise<ReadonlyArray<string>>
+  readonly attach: (text: string) => Promise<Attached>
   readonly now: () => number
   /** the user leaves */
   readonly left: () => void
@@ -116,18 +118,33 @@ export class AgentTerminal {
   }
 
   #ask(text: string, mode: "steer" | "follow_up"): void {
+    // Files are read and pictures sent up first; whoever names none is not kept waiting for a moment.
+    if (!text.includes("@")) return this.#send({ text, images: [], problems: [] }, text, mode)
+    this.#options
+      .attach(text)
+      .then((attached) => this.#send(attached, text, mode))
+      .catch((error: unknown) => this.#unsent(text, error))
+  }
+
+  #send({ images, problems, text }: Attached, typed: string, mode: "steer" | "follow_up"): void {
     const { client } = this.#options
+    for (const problem of problems) this.#say("warning", problem)
     try {
       if (this.#state.active === undefined) {
-        this.#take({ type: "asked", id: client.prompt(text), text })
-      } else {
-        this.#take({ type: "queued", id: client.steer(text, mode), text, mode })
+        this.#take({ type: "asked", id: client.prompt(text, images), text: typed })
+        return
       }
+      if (images.length > 0) this.#say("warning", "Pictures can only go with a prompt: these were left out")
+      this.#take({ type: "queued", id: client.steer(text, mode), text: typed, mode })
     } catch (error) {
-      // Too long: it is better shortened than lost.
-      this.screen.editor.setText(text)
-      this.#failed(error)
+      this.#unsent(typed, error)
     }
+  }
+
+  /** What could not be sent is better shortened than lost. */
+  #unsent(text: string, error: unknown): void {
+    this.screen.editor.setText(text)
+    this.#failed(error)
   }
 
   #pick(title: string, choices: ReadonlyArray<Choice>): Promise<string | undefined> {

@@ -1,17 +1,8 @@
 import { type Component, matchesKey } from "@earendil-works/pi-tui"
-import type { Approval, ApprovalAsk, ApprovalKind } from "../boundary/Approval.ts"
-import { fitted, folded, spread } from "./Lines.ts"
+import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
+import { fitted, folded, spread, wrapped } from "./Lines.ts"
 import { strictText } from "./SafeText.ts"
 import type { Theme } from "./Theme.ts"
-
-const reasons: Readonly<Record<ApprovalKind, string>> = {
-  network: "may reach the network, and every service of this machine",
-  commit: "may write to the repository's history",
-  repository: "may write hooks and configuration of the repository",
-  install: "installs packages, whose scripts run",
-  unsandboxed: "runs without a sandbox",
-  hard_link: "writes a file that has other names, perhaps outside of the workspace"
-}
 
 const answers: ReadonlyArray<readonly [key: "y" | "s" | "a" | "n", approval: Approval, words: string]> = [
   ["y", "once", "once"],
@@ -92,7 +83,7 @@ export class ApprovalDialog implements Component {
   }
 
   render(width: number): Array<string> {
-    const { ask, theme, waiting } = this.#options
+    const { ask, theme } = this.#options
     const inner = width - 4
     if (this.#width !== width) {
       this.#width = width
@@ -105,17 +96,24 @@ export class ApprovalDialog implements Component {
     // Only what followed what had been seen without a gap has been seen.
     if (this.#top <= this.#seen) this.#seen = Math.max(this.#seen, bottom)
     const rule = theme.warning("─".repeat(width))
-    const count = waiting() > 1 ? theme.dim(`1 of ${waiting()}`) : ""
     return [
       rule,
-      spread(theme.warning(theme.bold(strictText(ask.title).replaceAll("\n", " "))), count, width),
+      ...this.#title(width),
       ...this.#lines.slice(this.#top, bottom).map((line) => `  ${theme.accent("▏")} ${line}`),
       ...(this.#lines.length > room ? [this.#position(bottom, width)] : []),
-      ...ask.kinds.flatMap((kind) => folded(`It ${reasons[kind]}.`, width)),
-      ...folded(`“This session” and “always here” cover: ${strictText(ask.scope)}`, width).map(theme.dim),
+      ...wrapped(`“This session” and “always here” cover: ${strictText(ask.scope)}`, width).map(theme.dim),
       this.#keys(width),
       rule
     ]
+  }
+
+  #title(width: number): ReadonlyArray<string> {
+    const { ask, theme, waiting } = this.#options
+    const count = waiting() > 1 ? `1 of ${waiting()}` : ""
+    const lines = wrapped(strictText(ask.title), width - count.length - 1).map((line) =>
+      theme.warning(theme.bold(line))
+    )
+    return lines.map((line, index) => (index === 0 ? spread(line, theme.dim(count), width) : line))
   }
 
   #position(bottom: number, width: number): string {

@@ -25,7 +25,12 @@ const replace = (state: TerminalState, index: number, item: Item): TerminalState
 
 /** What was asked, once for each id. */
 export const asked = (state: TerminalState, id: string, text: string): TerminalState =>
-  indexOf(state, "prompt", id) >= 0 ? state : append(state, { kind: "prompt", id, text: bounded(text) })
+  indexOf(state, "prompt", id) >= 0
+    ? state
+    : append(state, { kind: "prompt", id, text: bounded(text.replaceAll(attachedFile, "")) })
+
+/** Files that a prompt named stand behind it, as the model is given them. */
+const attachedFile = /\n\n<file path="[^"\n]*">\n[\s\S]*?\n<\/file>/g
 
 export const bounded = (text: string): string =>
   text.length <= terminalLimits.textCharacters

@@ -1,4 +1,4 @@
-import { truncateToWidth, visibleWidth } from "@earendil-works/pi-tui"
+import { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "@earendil-works/pi-tui"
 import { safeLine } from "./SafeText.ts"
 
 /** Text fitted into a number of columns. */
@@ -35,6 +35,12 @@ const foldedLine = (line: string, width: number): ReadonlyArray<string> => {
   }
   return [...lines, current]
 }
+
+/** Prose in lines of a width, cut between words where there are any. */
+export const wrapped = (text: string, width: number): ReadonlyArray<string> =>
+  untabbed(text)
+    .split("\n")
+    .flatMap((line) => wrapTextWithAnsi(line, Math.max(2, width)))
 
 /** The last lines that say something, and how many are before them. */
 export const lastLines = (

@@ -72,8 +72,7 @@ const reduceLink = (state: TerminalState, link: LinkState, now: number): Termina
     }
     case "closed": {
       const { problem, reason } = link
-      const closed: TerminalState = { ...state, link: { state: "closed", reason, problem } }
-      return reason === "bye" ? closed : notice(closed, "error", problem)
+      return { ...state, link: { state: "closed", reason, problem } }
     }
     case "connected":
       return attached(state, link, now)

@@ -3,6 +3,7 @@ import type { AgentModel } from "#schemas/agents/ServerFrame.ts"
 import type { Client } from "../connection/Client.ts"
 import type { ClosedReason } from "../connection/ClientEvents.ts"
 import { ConnectionClosed } from "../connection/ConnectionClosed.ts"
+import type { Attached } from "../prompt/AttachedFiles.ts"
 import { AgentTerminal } from "./AgentTerminal.ts"
 import { PromptHistory } from "./PromptHistory.ts"
 import { safeLine } from "./SafeText.ts"
@@ -17,6 +18,8 @@ export interface TerminalOptions {
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   /** paths relative to the workspace's root */
   readonly files: () => Promise<ReadonlyArray<string>>
+  /** what a prompt names with `@` */
+  readonly attach: (text: string) => Promise<Attached>
   /** asked at once */
   readonly prompt?: string
   /** what the program ends with when the connection does */

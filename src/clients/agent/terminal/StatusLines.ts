@@ -28,14 +28,8 @@ export const drawActivity = (
   const asks = items.some((item) => item.kind === "tool" && item.progress === "asking")
   const doing = asks ? "waiting for your word" : last?.kind === "tool" ? `running ${last.tool}` : "working"
   const since = seconds(Math.max(1_000, Math.floor((now - active.since) / 1_000) * 1_000))
-  return [
-    spread(
-      `${theme.accent(frame)} ${doing} · ${since}`,
-      theme.dim(width < 70 ? "Esc stops" : "Esc stops · Enter steers · Alt-Enter queues"),
-      width
-    ),
-    ...waiting
-  ]
+  const hint = asks ? "" : width < 70 ? "Esc stops" : "Esc stops · Enter steers · Alt-Enter queues"
+  return [spread(`${theme.accent(frame)} ${doing} · ${since}`, theme.dim(hint), width), ...waiting]
 }
 
 const linkWords = (link: Link, theme: Theme, now: number): string => {

@@ -1,7 +1,7 @@
 import { visibleWidth } from "@earendil-works/pi-tui"
 import { diffOf, diffSize, drawDiff } from "./DiffLines.ts"
 import { seconds } from "./Figures.ts"
-import { fitted, folded, lastLines } from "./Lines.ts"
+import { fitted, folded, lastLines, wrapped } from "./Lines.ts"
 import { safeLine } from "./SafeText.ts"
 import { terminalLimits, type ToolItem, type ToolProgress } from "./TerminalState.ts"
 import type { Theme } from "./Theme.ts"
@@ -151,7 +151,7 @@ export const drawTool = (
     headline(item, theme, width),
     ...(item.error === ""
       ? []
-      : folded(item.error, inner)
+      : wrapped(item.error, inner)
           .slice(0, whole ? 200 : 3)
           .map((line) => `  ${theme.bad(line)}`)),
     ...drawDiff(diff, theme, inner, whole).map((line) => `  ${line}`),

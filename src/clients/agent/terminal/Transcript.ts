@@ -1,5 +1,5 @@
 import { type Component, Markdown } from "@earendil-works/pi-tui"
-import { checked, folded, lastLines } from "./Lines.ts"
+import { checked, lastLines, wrapped } from "./Lines.ts"
 import type { Item, MessageItem, MessagePart, TerminalState, ToolItem } from "./TerminalState.ts"
 import { terminalLimits } from "./TerminalState.ts"
 import type { Theme } from "./Theme.ts"
@@ -55,7 +55,7 @@ export class Transcript implements Component {
     const theme = this.#theme
     switch (item.kind) {
       case "prompt":
-        return folded(item.text, width - 2).map((line) => `${theme.accent("▌")} ${theme.bold(line)}`)
+        return wrapped(item.text, width - 2).map((line) => `${theme.accent("▌")} ${theme.bold(line)}`)
       case "message":
         return this.#message(item, width)
       case "tool": {
@@ -64,7 +64,7 @@ export class Transcript implements Component {
       }
       case "notice": {
         const color = { info: theme.dim, warning: theme.warning, error: theme.bad }[item.level]
-        return folded(item.text, width).map(color)
+        return wrapped(item.text, width).map(color)
       }
       default:
         return []
@@ -98,9 +98,9 @@ export class Transcript implements Component {
     const text = part.text.trim()
     if (text === "") return []
     const look = (line: string): string => dim(italic(line))
-    if (this.#state().expanded.thinking) return folded(text, width).map(look)
+    if (this.#state().expanded.thinking) return wrapped(text, width).map(look)
     if (grows) {
-      const { lines } = lastLines(folded(text, width - 2).join("\n"), terminalLimits.thinkingLines)
+      const { lines } = lastLines(wrapped(text, width - 2).join("\n"), terminalLimits.thinkingLines)
       return lines.map((line) => look(`  ${line}`))
     }
     const words = text.split(/\s+/).length

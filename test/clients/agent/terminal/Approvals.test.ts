@@ -24,7 +24,7 @@ describe("asking for the user's word", () => {
         rig.now += typingPauseMillis
         const text = await rig.text()
         assert.include(text, "git commit -m 'x'")
-        assert.include(text, "may write to the repository's history")
+        assert.include(text, "Run a command that commits")
         assert.include(text, "cover: git commit in this workspace")
         rig.terminal.type(key)
         assert.strictEqual(await answer, approval)

@@ -115,6 +115,23 @@ describe("what is typed", () => {
   )
 
   it(
+    "takes the files along that it names, and shows what was typed, now and when it is told again",
+    withRig(async (rig) => {
+      await rig.enter("look at @shot.png  please")
+      const [sent] = rig.client.done
+      assert.deepStrictEqual(sent?.slice(-1), ["fil_1"])
+      const [, text = ""] = sent ?? []
+      assert.include(text, "secret words")
+      rig.client.promptId = "another"
+      rig.client.event({ kind: "turn_start", turn: 1, text: String(text) })
+      const shown = await rig.text()
+      assert.strictEqual(shown.split("▌ look at @shot.png").length, 3)
+      assert.include(shown, "@b.ts: binary")
+      assert.notInclude(shown, "secret words")
+    })
+  )
+
+  it(
     "comes again with ↑, also in a later run",
     withRig(
       async (rig) => {

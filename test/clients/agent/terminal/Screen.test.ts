@@ -256,7 +256,7 @@ describe("a crash", () => {
       setTimeout(() => { throw new Error("a bug") }, 50)
       await runTerminal(new ScriptedClient(), {
         version: "1", workspace: { root: "/w", name: "w" }, historyFile: process.argv[1],
-        models: async () => [], files: async () => [], exitCodeOf: () => 1, environment: process.env
+        models: async () => [], files: async () => [], attach: async (text) => ({ text, images: [], problems: [] }), exitCodeOf: () => 1, environment: process.env
       })`
     const rig = new TerminalRig()
     const child = spawn(

@@ -87,9 +87,9 @@ export class ScriptedClient implements Client {
     this.emit({ type: "link", state: "connecting", attempt: 1 })
     return Promise.resolve(this.attach())
   }
-  prompt(text: string): string {
+  prompt(text: string, images: ReadonlyArray<string> = []): string {
     this.promptId = `p${this.done.length}`
-    this.done.push(["prompt", text])
+    this.done.push(["prompt", text, ...images])
     return this.promptId
   }
   steer(text: string, mode: NonNullable<Steer["mode"]>): string {

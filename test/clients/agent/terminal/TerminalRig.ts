@@ -44,6 +44,16 @@ export class TerminalRig {
           { id: "acme/large", name: "Large", context_length: 1_000_000 }
         ]),
       files: () => Promise.resolve(["src/sum.ts", "src/deep/other.ts", "README.md"]),
+      attach: (text) =>
+        Promise.resolve(
+          text.includes("@shot.png")
+            ? {
+                text: `${text}\n\n<file path="a.ts">\nsecret words\n</file>`,
+                images: ["fil_1"],
+                problems: ["@b.ts: binary"]
+              }
+            : { text, images: [], problems: [] }
+        ),
       exitCodeOf: () => 7,
       environment: { TERM: "xterm-256color" },
       terminal: this.terminal,
