@@ -5,32 +5,29 @@
  * Restart policy: none of its own: it is dropped and loaded from the store again.
  * In a crash deltas are lost and said to be (replay_gap); every step that a client has heard of is stored.
  */
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { closeCodes, type EventKind, type EventOf, type ServerBye } from "#schemas/agents/ServerFrame.ts"
 import type { Conversation } from "#streams/agents/Conversation.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
-import { Outbox, type OutboxLimits, type Unnumbered } from "#streams/agents/Outbox.ts"
+import type { Unnumbered } from "#streams/agents/Outbox.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
-import type { CompactStep, PromptStep, QueuedStep, Step, StepBody } from "#streams/agents/Step.ts"
-import { frameOf, replayGap } from "#streams/agents/StepFrames.ts"
+import type { CompactStep, PromptStep, QueuedStep, StepBody } from "#streams/agents/Step.ts"
+import { replayGap } from "#streams/agents/StepFrames.ts"
 import { type CallAsk, type CallLimits, type CallOutcome, OpenCalls } from "./OpenCalls.ts"
-import type { OwnershipLost, SessionWrite } from "./StepStore.ts"
+import {
+  type Entry,
+  none,
+  type RecordLimits,
+  type RecordParts,
+  type SessionOrigin,
+  StoredSession
+} from "./StoredSession.ts"
 
-export interface SessionLimits extends CallLimits {
-  readonly agentRingBytes: number
-  readonly agentCoalesceBytes: number
-  readonly agentSlowBytes: number
-  /** numbers of frames that are reserved at a time */
-  readonly agentSeqReserve: number
-}
+export type SessionLimits = CallLimits & RecordLimits
 
 /** What a session needs of its surroundings. */
-export interface SessionParts {
+export interface SessionParts extends RecordParts {
   readonly limits: SessionLimits
-  readonly now: () => number
-  readonly write: (write: SessionWrite) => Effect.Effect<void, OwnershipLost>
-  readonly fork: (effect: Effect.Effect<void>) => void
   /** A prompt is there to be worked on. */
   readonly work: (session: AgentSession) => void
   /** Somebody else owns the session. */
@@ -43,28 +40,12 @@ export interface AttachedClient {
   readonly journalId: string
 }
 
-/** One step to be stored, with the frame that tells of it where it is not the usual one. */
-export interface Entry {
-  readonly body: StepBody
-  readonly frame?: Unnumbered
-}
-
-export type Active = Pick<PromptStep | CompactStep, "kind" | "id">
-
 /** Ids of prompts and steers remembered so that one sent twice is one. */
 const rememberedIds = 32
 
-export class AgentSession {
-  readonly facts: SessionFacts
-  readonly epoch: number
-  readonly outbox: Outbox
+export class AgentSession extends StoredSession {
   readonly calls: OpenCalls
-  state: SessionState
-  active: Active | undefined
-  queue: ReadonlyArray<QueuedStep> = nothing
-  /** loaded while it is needed */
-  conversation: Conversation | undefined
-  isLost = false
+  queue: ReadonlyArray<QueuedStep> = none
   /** a run is there for it */
   isWorking = false
   /** a model is being asked */
@@ -72,26 +53,13 @@ export class AgentSession {
   /** the person wants the active prompt to end */
   abortion: AbortController = nobodys
   readonly #parts: SessionParts
-  #seen: ReadonlyArray<string> = nothing
-  #steps: number
+  #seen: ReadonlyArray<string> = none
   #client: AttachedClient | undefined
-  #whenAttached: ReadonlyArray<() => void> = nothing
-  #isReserving = false
-  /** steps since the conversation was let go */
-  #unloaded: ReadonlyArray<Step> = nothing
+  #whenAttached: ReadonlyArray<() => void> = none
 
-  constructor(
-    parts: SessionParts,
-    facts: SessionFacts,
-    state: SessionState,
-    from: { readonly epoch: number; readonly seq: number; readonly steps: number }
-  ) {
+  constructor(parts: SessionParts, facts: SessionFacts, state: SessionState, origin: SessionOrigin) {
+    super(parts, facts, state, origin)
     this.#parts = parts
-    this.facts = facts
-    this.state = state
-    this.epoch = from.epoch
-    this.#steps = from.steps
-    this.outbox = new Outbox(from.seq, state.seqReserved, outboxLimits(parts.limits))
     this.calls = new OpenCalls(this.outbox, parts.limits)
   }
 
@@ -112,49 +80,21 @@ export class AgentSession {
     }
   }
 
-  /** Takes back what was let go, as the store has it. */
-  reload(conversation: Conversation): void {
-    for (const step of this.#unloaded) conversation.add(step)
-    this.#unloaded = nothing
-    this.conversation = conversation
-  }
-
   /** A prompt, steer or compaction with this id was taken before. */
   hasSeen(id: string): boolean {
     return this.#seen.includes(id)
-  }
-
-  /**
-   * Stores steps, and changes of the state with them, and tells of them once they are stored. The order of calls is the
-   * order of the steps. Ends when they are durable, with false where the session is somebody else's.
-   */
-  record(entries: ReadonlyArray<Entry>, change: Partial<SessionState> = {}): Effect.Effect<boolean> {
-    const promptId = this.active?.id ?? ""
-    let announced = 0
-    const at = this.#parts.now()
-    const steps = entries.map(({ body, frame = frameOf(body, promptId) }): Step => {
-      const endOf = body.kind === "message" ? body.messageId : ""
-      const seq = frame === undefined ? 0 : this.outbox.announce(frame, endOf)
-      announced = Math.max(announced, seq)
-      const step: Step = { index: this.#steps++, seq, promptId, at, body }
-      if (this.conversation === undefined) this.#unloaded = [...this.#unloaded, step]
-      else this.conversation.add(step)
-      return step
-    })
-    this.#change(change)
-    return this.#write(steps, announced)
   }
 
   /** An event that no step stands for. */
   say<K extends EventKind>(event: { readonly kind: K } & EventOf<K>): void {
     const { kind, ...rest } = event
     this.outbox.say({ type: "event", promptId: this.active?.id ?? "", kind, ...rest })
-    this.#reserve()
+    this.reserve()
   }
 
   delta(kind: "text_delta" | "thinking_delta", messageId: string, contentIndex: number, delta: string): void {
     this.outbox.delta(this.active?.id ?? "", kind, messageId, contentIndex, delta)
-    this.#reserve()
+    this.reserve()
   }
 
   begin(body: PromptStep | CompactStep): void {
@@ -269,9 +209,8 @@ export class AgentSession {
     client.sink.close(code, reason)
   }
 
-  /** What is not needed while nothing happens is let go. */
-  rest(): void {
-    if (this.active === undefined) this.conversation = undefined
+  protected override lost(): void {
+    this.#parts.lost(this)
   }
 
   #leave(): void {
@@ -296,46 +235,6 @@ export class AgentSession {
     )
   }
 
-  #write(steps: ReadonlyArray<Step>, announced: number): Effect.Effect<boolean> {
-    if (this.isLost) return Effect.succeed(false)
-    const { limits, write } = this.#parts
-    if (this.outbox.needsReservation(limits.agentSeqReserve / 2)) {
-      const from = Math.max(this.outbox.seq, this.state.seqReserved)
-      this.#change({ seqReserved: from + limits.agentSeqReserve })
-    }
-    const { state } = this
-    const stored = Deferred.makeUnsafe<boolean>()
-    const finished = write({ sessionId: this.facts.id, epoch: this.epoch, state, steps }).pipe(
-      Effect.match({
-        onSuccess: () => {
-          this.outbox.commit(announced, state.seqReserved)
-          return true
-        },
-        onFailure: () => {
-          this.isLost = true
-          this.#parts.lost(this)
-          return false
-        }
-      })
-    )
-    this.#parts.fork(Effect.asVoid(Deferred.into(finished, stored)))
-    return Deferred.await(stored)
-  }
-
-  #reserve(): void {
-    if (this.#isReserving || !this.outbox.needsReservation(this.#parts.limits.agentSeqReserve / 2)) return
-    this.#isReserving = true
-    this.#parts.fork(
-      Effect.map(this.record([]), () => {
-        this.#isReserving = false
-      })
-    )
-  }
-
-  #change(change: Partial<SessionState>): void {
-    this.state = { ...this.state, ...change }
-  }
-
   #queueUpdate(): Unnumbered {
     const queue = this.queue.map(({ id, mode, text }) => ({ id, text, mode }))
     return { type: "event", promptId: this.active?.id ?? "", kind: "queue_update", queue }
@@ -357,13 +256,5 @@ export class AgentSession {
   }
 }
 
-const nothing: ReadonlyArray<never> = []
-
 /** Of a session without a prompt: nobody aborts it. */
 const nobodys = new AbortController()
-
-const outboxLimits = (limits: SessionLimits): OutboxLimits => ({
-  ringBytes: limits.agentRingBytes,
-  coalesceBytes: limits.agentCoalesceBytes,
-  slowBytes: limits.agentSlowBytes
-})

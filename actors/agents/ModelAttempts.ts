@@ -31,7 +31,6 @@ export const askModel = Effect.fnUntraced(function* (
     session.isAnswering = true
     const calling = models.call({
       ...asked,
-      userId: facts.userId,
       keyId: facts.keyId,
       model: state.model,
       thinkingLevel: state.thinkingLevel,

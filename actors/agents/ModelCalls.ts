@@ -11,7 +11,6 @@ import type { AgentErrorCode, ContentPart, stopReasons, Tokens } from "#schemas/
 import type { ChatMessage } from "#streams/agents/ChatContext.ts"
 
 export interface ModelAsk {
-  readonly userId: string
   readonly keyId: string
   /** a model's id or `collection/{slug}` */
   readonly model: string
@@ -59,6 +58,6 @@ export class ModelCalls extends Context.Service<
   {
     readonly call: (ask: ModelAsk) => Effect.Effect<ModelAnswer>
     /** tokens of the model's window; undefined: not known */
-    readonly contextLength: (userId: string, keyId: string, model: string) => number | undefined
+    readonly contextLength: (keyId: string, model: string) => number | undefined
   }
 >()("signalbox/agents/ModelCalls") {}

@@ -108,7 +108,7 @@ export class OpenCalls {
    * journal will be asked again.
    */
   attach(journalId: string): void {
-    for (const call of [...this.#calls.values()]) {
+    for (const call of Array.from(this.#calls.values())) {
       call.isAsked = false
       if (call.ask.replay === "never" && call.isSent && call.takenBy !== journalId)
         this.#settle(call, interrupted)
@@ -132,14 +132,14 @@ export class OpenCalls {
 
   /** Asks the client that is there for everything that it was not asked for yet and may be. */
   send(journalId: string): void {
-    for (const call of [...this.#calls.values()])
+    for (const call of Array.from(this.#calls.values()))
       if (!call.isAsked && (call.ask.replay === "safe" || call.takenBy === journalId))
         this.#send(call, journalId)
   }
 
   /** Nobody is there: no time runs, and what was cancelled is over. */
   detach(): void {
-    for (const call of [...this.#calls.values()]) {
+    for (const call of Array.from(this.#calls.values())) {
       clearTimeout(call.timer)
       if (call.cancelled !== undefined) this.#settle(call, call.cancelled)
     }
@@ -174,7 +174,7 @@ export class OpenCalls {
 
   /** The client is to end all that is open; what it does not tell of in time counts as cancelled. */
   abort(): void {
-    for (const call of [...this.#calls.values()]) {
+    for (const call of Array.from(this.#calls.values())) {
       const outcome = failed("cancelled", "The user aborted the prompt")
       if (call.isAsked) this.#cancel(call, "abort", outcome)
       else this.#settle(call, outcome)

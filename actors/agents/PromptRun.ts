@@ -14,12 +14,13 @@ import { messagesOf } from "#streams/agents/ChatContext.ts"
 import { callsOf, Conversation, type Next, type ToolCallPart } from "#streams/agents/Conversation.ts"
 import { systemPrompt } from "#streams/agents/Prompts.ts"
 import type { MessageStep, StepBody } from "#streams/agents/Step.ts"
-import type { AgentSession, Entry } from "./AgentSession.ts"
+import type { AgentSession } from "./AgentSession.ts"
 import * as Compaction from "./Compaction.ts"
 import { askModel, type Asked } from "./ModelAttempts.ts"
 import type { ModelCalls, Said } from "./ModelCalls.ts"
 import { type CallOutcome, failed } from "./OpenCalls.ts"
 import type { StepStore } from "./StepStore.ts"
+import type { Entry } from "./StoredSession.ts"
 import { askOf, checked, isAsk } from "./ToolAsk.ts"
 
 export interface RunLimits {
@@ -278,7 +279,7 @@ class PromptRun {
 
   get #window(): number | undefined {
     const { facts, state } = this.#session
-    return this.#parts.models.contextLength(facts.userId, facts.keyId, state.model)
+    return this.#parts.models.contextLength(facts.keyId, state.model)
   }
 
   #tellFallback(conversation: Conversation, model: string): void {

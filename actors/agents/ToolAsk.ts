@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { type Tool, tools } from "#schemas/agents/ToolCall.ts"
 import type { ToolCallPart } from "#streams/agents/Conversation.ts"
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { type CallAsk, type CallOutcome, failed } from "./OpenCalls.ts"
 
 /** How long a client may take for a call that is no command. */

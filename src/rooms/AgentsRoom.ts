@@ -2,7 +2,6 @@ import { Effect, Layer } from "effect"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { AgentOffer } from "#src/agents/AgentOffer.ts"
 import * as Caretaker from "#src/agents/gateway/Caretaker.ts"
 import { Gateway } from "#src/agents/gateway/Gateway.ts"
 import { Greeting } from "#src/agents/gateway/Greeting.ts"
@@ -24,7 +23,7 @@ const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, SessionHomes.layerAlone)),
   Layer.provideMerge(AgentOwners.layer),
   Layer.provideMerge(RouterModelCalls.layer),
-  Layer.provideMerge(Layer.merge(AgentOffer.layer, PromptImages.layer)),
+  Layer.provideMerge(PromptImages.layer),
   Layer.provide(LlmRoom.services)
 )
 

@@ -6,6 +6,8 @@ import { AppConfig } from "#src/Config.ts"
 import * as Stores from "#src/infra/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
+import { AgentOffer } from "#src/llm/AgentOffer.ts"
+import { InProcessCalls } from "#src/llm/InProcessCalls.ts"
 import { CallAnswers } from "#src/llm/calls/CallAnswers.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
@@ -72,14 +74,10 @@ const collectionRoutes = Layer.unwrap(
 const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-export const services = Layer.mergeAll(
-  Completions.layer,
-  Embeddings.layer,
-  Collections.layer,
-  Markups.layer,
-  Usage.layer,
-  money
-).pipe(
+export const services = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe(
+  Layer.provideMerge(
+    Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
+  ),
   Layer.provideMerge(CallsUnderWay.layer),
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(

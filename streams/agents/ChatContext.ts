@@ -1,4 +1,4 @@
-import type { JsonRecord } from "../llm/JsonRecord.ts"
+import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { callsOf, isTurning, type Said } from "./Conversation.ts"
 import type { CompactionStep, MessageStep, ResultStep, Step } from "./Step.ts"
 import { toolText } from "./ToolText.ts"

@@ -1,4 +1,4 @@
-import { isJsonRecord, type JsonRecord } from "../llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { ResultStep } from "./Step.ts"
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")

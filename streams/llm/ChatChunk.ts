@@ -1,4 +1,4 @@
-import { isJsonRecord, type JsonRecord } from "./JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What is asked of a chunk of a stream, or of a whole answer, whose further fields are not looked at. */
 export interface ChatChunk {

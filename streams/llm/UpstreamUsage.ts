@@ -1,5 +1,5 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
-import { isJsonRecord } from "./JsonRecord.ts"
+import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What an upstream says a call has used. Source: OpenAI and OpenRouter, usage object. */
 export interface UpstreamUsage {

@@ -86,11 +86,17 @@ export class ClientSocket implements HotSocketListener {
     if (this.#client !== undefined) this.session?.detach(this.#client)
   }
 
-  /** The hello was answered: the session takes the frames from here on. */
-  attached(session: AgentSession, client: AttachedClient): void {
+  /** The hello is answered: this client is about to be attached. */
+  belongsTo(session: AgentSession, client: AttachedClient): void {
     this.session = session
     this.#client = client
-    this.#readEarly()
+  }
+
+  /** It is attached: the session takes the frames from here on, and first those that came meanwhile. */
+  readEarly(): void {
+    const early = this.#early ?? []
+    this.#early = undefined
+    for (const message of early) if (!this.isClosed) this.#read(message)
   }
 
   relayed(there: HotSocketListener): void {
@@ -103,12 +109,6 @@ export class ClientSocket implements HotSocketListener {
   /** The session was given to another socket, or has ended: what comes now is nobody's. */
   get isAttached(): boolean {
     return this.session !== undefined && this.session.client === this.#client
-  }
-
-  #readEarly(): void {
-    const early = this.#early ?? []
-    this.#early = undefined
-    for (const message of early) if (!this.isClosed) this.#read(message)
   }
 
   #isFlooding(): boolean {

@@ -12,8 +12,9 @@ import {
   ToolResult,
   ToolStream
 } from "#schemas/agents/ClientFrame.ts"
+import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { fieldFault } from "#src/infra/http/FieldFault.ts"
-import { isJsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What is wrong with a frame, in words that name the field. */
 export interface FrameFault {
@@ -44,6 +45,8 @@ const hopeless = (message: string): FrameFault => ({ message, isHopeless: true }
 /** Reads one frame of a client. */
 export const decodeFrame = (text: string): ClientFrame | FrameFault => {
   const json = parsed(text)
+  if (depthOf(Buffer.from(text)) > jsonDepthMax)
+    return hopeless(`A frame is nested at most ${jsonDepthMax} deep`)
   if (!isJsonRecord(json)) return hopeless("A frame is a JSON object")
   const { type } = json
   if (typeof type !== "string") return hopeless("type: a frame says what it is")

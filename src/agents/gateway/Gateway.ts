@@ -10,7 +10,7 @@ import { Keys } from "#src/accounts/Keys.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import type { HotHandshake, HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
-import { AgentOffer } from "../AgentOffer.ts"
+import { AgentOffer } from "#src/llm/AgentOffer.ts"
 import { SessionHomes } from "../SessionHomes.ts"
 import { ClientSocket, type SocketKeeper } from "./ClientSocket.ts"
 import { refuse } from "./Farewell.ts"
@@ -61,28 +61,6 @@ const keeping = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
-  const greet = (socket: ClientSocket, hello: Hello, text: string) =>
-    Effect.gen(function* () {
-      pulse.greeted(socket)
-      if (hello.resume !== undefined && !homes.isHere(hello.resume)) {
-        const there = yield* homes.serveThere(hello.resume, socket.key, socket.sink)
-        there.received(text)
-        return socket.relayed(there)
-      }
-      const refusal = yield* greeting.greet(socket, hello)
-      if (refusal === undefined) return
-      const { closeCode, code, message, retryAfterMs } = refusal
-      refuse(socket.sink, code, message, closeCode, retryAfterMs === undefined ? {} : { retryAfterMs })
-    }).pipe(
-      Effect.catchTag("HomeAway", () => Effect.sync(() => sayLater(socket))),
-      Effect.catchCause((cause) =>
-        Effect.andThen(
-          Effect.logError("A hello failed", cause),
-          Effect.sync(() => refuse(socket.sink, "internal", "The server could not do this"))
-        )
-      )
-    )
-
   const end = (session: AgentSession) => fork(sessions.end(session, "client_bye"))
   const revoked = (socket: ClientSocket) => {
     if (socket.session !== undefined && socket.isAttached) fork(sessions.end(socket.session, "revoked"))
@@ -93,7 +71,10 @@ const keeping = Effect.gen(function* () {
     framesPerSecond: limits.agentFramesPerSecond,
     second: () => pulse.second,
     nowMillis: () => performance.now(),
-    greet: (socket, hello, text) => void fork(greet(socket, hello, text)),
+    greet: (socket, hello, text) => {
+      pulse.greeted(socket)
+      fork(greet(greeting, homes, socket, hello, text))
+    },
     end: (session) => void end(session),
     left: (socket) => pulse.remove(socket)
   }
@@ -119,6 +100,34 @@ const keeping = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(1_000)))
   return { pulse, serve }
 })
+
+/** Attaches the client here, or relays it to where its session is at home. */
+const greet = (
+  greeting: Greeting["Service"],
+  homes: SessionHomes["Service"],
+  socket: ClientSocket,
+  hello: Hello,
+  text: string
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (hello.resume !== undefined && !homes.isHere(hello.resume)) {
+      const there = yield* homes.serveThere(hello.resume, socket.key, socket.sink)
+      there.received(text)
+      return socket.relayed(there)
+    }
+    const refusal = yield* greeting.greet(socket, hello)
+    if (refusal === undefined) return
+    const { closeCode, code, message, retryAfterMs } = refusal
+    refuse(socket.sink, code, message, closeCode, retryAfterMs === undefined ? {} : { retryAfterMs })
+  }).pipe(
+    Effect.catchTag("HomeAway", () => Effect.sync(() => sayLater(socket))),
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        Effect.logError("A hello failed", cause),
+        Effect.sync(() => refuse(socket.sink, "internal", "The server could not do this"))
+      )
+    )
+  )
 
 const sayLater = (socket: ClientSocket): void =>
   refuse(socket.sink, "overloaded", "The session is on its way to another machine", closeCodes.restart, {

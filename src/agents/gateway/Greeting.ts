@@ -11,7 +11,7 @@ import { picoOfNumber } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { SessionState } from "#streams/agents/SessionRecord.ts"
 import { replayed } from "#streams/agents/StepFrames.ts"
-import { AgentOffer } from "../AgentOffer.ts"
+import { AgentOffer } from "#src/llm/AgentOffer.ts"
 import { SessionHomes } from "../SessionHomes.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 
@@ -57,42 +57,7 @@ export class Greeting extends Context.Service<
       const sessions = yield* AgentSessions
       const store = yield* StepStore
 
-      const resumed = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello, id: string) {
-        const session = yield* sessions.acquire(id)
-        if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
-        const { root, userId } = session.facts
-        if (userId !== socket.key.userId) return no("not_owner", `The session ${id} is somebody else's`)
-        if (root !== hello.workspace.root)
-          return no("workspace_mismatch", `The session ${id} belongs to another workspace: ${root}`)
-        return session
-      })
-
-      const made = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello, model: string) {
-        let id = newId("ses")
-        while (!homes.isHere(id)) id = newId("ses")
-        const { keyId, userId } = socket.key
-        const startedAt = Date.now()
-        const { name: workspaceName, root } = hello.workspace
-        const facts = { id, userId, keyId, root, workspaceName, startedAt }
-        return yield* sessions.create(facts, stateOf(hello, model, startedAt))
-      })
-
-      const attach = Effect.fnUntraced(function* (
-        socket: ClientSocket,
-        hello: Hello,
-        session: AgentSession,
-        model: AgentModel
-      ) {
-        const billing = yield* offer.billing(socket.key, model.id)
-        const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
-        const missed = yield* missedBy(store, session, lastSeq)
-        if (socket.isClosed) return undefined
-        const client = { sink: socket.sink, journalId: hello.client.journalId ?? newId("jnl") }
-        const ready = readyOf(hello, session, model, billing)
-        socket.attached(session, client)
-        session.attach(client, { ready, lastSeq, missed }, changesOf(hello, model.id))
-        return undefined
-      })
+      const parts: Parts = { offer, homes, sessions, store }
 
       const greet = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello) {
         const wanted = yield* chosen(offer, socket, hello.model)
@@ -100,16 +65,16 @@ export class Greeting extends Context.Service<
         if (hello.resume === undefined) {
           if (wanted.model === undefined)
             return no("model_forbidden", "There is no model that this key can run and pay for")
-          const session = yield* made(socket, hello, wanted.model.id)
-          return yield* attach(socket, hello, session, wanted.model)
+          const session = yield* made(parts, socket, hello, wanted.model.id)
+          return yield* attach(parts, socket, hello, session, wanted.model)
         }
-        const session = yield* resumed(socket, hello, hello.resume)
+        const session = yield* resumed(parts, socket, hello, hello.resume)
         if ("closeCode" in session) return session
         const known = offer.modelOf(socket.key, session.state.model)
         const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
         if (model === undefined)
           return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
-        return yield* attach(socket, hello, session, model)
+        return yield* attach(parts, socket, hello, session, model)
       })
 
       return Greeting.of({
@@ -119,6 +84,63 @@ export class Greeting extends Context.Service<
     })
   )
 }
+
+interface Parts {
+  readonly offer: AgentOffer["Service"]
+  readonly homes: SessionHomes["Service"]
+  readonly sessions: AgentSessions["Service"]
+  readonly store: StepStore["Service"]
+}
+
+const resumed = Effect.fnUntraced(function* (
+  { sessions }: Parts,
+  { key }: ClientSocket,
+  hello: Hello,
+  id: string
+) {
+  const session = yield* sessions.acquire(id)
+  if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
+  const { root, userId } = session.facts
+  if (userId !== key.userId) return no("not_owner", `The session ${id} is somebody else's`)
+  if (root !== hello.workspace.root)
+    return no("workspace_mismatch", `The session ${id} belongs to another workspace: ${root}`)
+  return session
+})
+
+/** Its id is one whose home is here: its client need not be relayed. */
+const made = Effect.fnUntraced(function* (
+  { homes, sessions }: Parts,
+  { key }: ClientSocket,
+  hello: Hello,
+  model: string
+) {
+  let id = newId("ses")
+  while (!homes.isHere(id)) id = newId("ses")
+  const { keyId, userId } = key
+  const startedAt = Date.now()
+  const { name: workspaceName, root } = hello.workspace
+  const facts = { id, userId, keyId, root, workspaceName, startedAt }
+  return yield* sessions.create(facts, stateOf(hello, model, startedAt))
+})
+
+const attach = Effect.fnUntraced(function* (
+  { offer, store }: Parts,
+  socket: ClientSocket,
+  hello: Hello,
+  session: AgentSession,
+  model: AgentModel
+) {
+  const billing = yield* offer.billing(socket.key, model.id)
+  const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
+  const missed = yield* missedBy(store, session, lastSeq)
+  if (socket.isClosed) return undefined
+  const client = { sink: socket.sink, journalId: hello.client.journalId ?? newId("jnl") }
+  const ready = readyOf(hello, session, model, billing)
+  socket.belongsTo(session, client)
+  session.attach(client, { ready, lastSeq, missed }, changesOf(hello, model.id))
+  socket.readEarly()
+  return undefined
+})
 
 const refusalOf = (trouble: Trouble): Refusal => {
   switch (trouble._tag) {

@@ -58,12 +58,13 @@ export class Pulse {
 
   /** The server ends: sessions go on elsewhere, or here again. */
   sayGoodbye(): void {
-    for (const socket of [...this.all()]) sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
+    for (const socket of Array.from(this.all()))
+      sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
   }
 
   #checkKeys(): void {
     const known = new Map<string, boolean>()
-    for (const socket of [...this.all()]) {
+    for (const socket of Array.from(this.all())) {
       const { keyId } = socket.key
       const isGood = known.get(keyId) ?? this.#isKeyGood(keyId)
       known.set(keyId, isGood)

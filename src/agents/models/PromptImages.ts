@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Stream } from "effect"
 import { imagePartType, type ChatMessage } from "#streams/agents/ChatContext.ts"
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { Files } from "#src/accounts/Files.ts"
 import { AppConfig } from "#src/Config.ts"
 

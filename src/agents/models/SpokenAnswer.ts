@@ -1,8 +1,6 @@
 import type { ContentPart } from "#schemas/agents/ServerFrame.ts"
-import type { AnswerStream } from "#src/llm/calls/CallParts.ts"
-import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
-import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 type OnDelta = (kind: "text_delta" | "thinking_delta", contentIndex: number, delta: string) => void
 
@@ -11,47 +9,23 @@ interface HalfCall {
   args: string
 }
 
-/** One event is at most an upstream's answer long. */
-const eventBytesMax = 32 * 1024 * 1024
-
-/** The streamed answer of the router, read where it is made: what the model says, in the parts of a message. */
-export class SpokenAnswer implements AnswerStream {
-  isOpen = false
-  /** what the router says when the stream breaks off */
-  problem: string | undefined
+/** What a model says in the chunks of its answer, put together into the parts of a message. */
+export class SpokenAnswer {
   finishReason: string | undefined
-  isCutByCredits = false
   readonly #onDelta: OnDelta
-  readonly #frames: SseFrames
   readonly #parts: Array<{ type: "text" | "thinking"; text: string }> = []
   /** by the index that the model gives them, in the order in which they came */
   readonly #calls = new Map<number, HalfCall>()
 
   constructor(onDelta: OnDelta) {
     this.#onDelta = onDelta
-    this.#frames = new SseFrames(eventBytesMax, (frame) => this.#read(frame))
-  }
-
-  /** The session holds what its client has not taken: the model need not wait. */
-  write(piece: string | Uint8Array): boolean {
-    this.isOpen = true
-    this.#frames.push(typeof piece === "string" ? Buffer.from(piece) : Buffer.from(piece))
-    return true
-  }
-
-  end(piece: string): void {
-    this.write(piece)
-  }
-
-  dispose(): void {
-    this.isOpen = false
   }
 
   /** @param withCalls false where the answer was broken off: what a call was to be is not known then */
   content(callId: (index: number) => string, withCalls: boolean): ReadonlyArray<ContentPart> {
     const calls = withCalls ? [...this.#calls.values()] : []
     return [
-      ...this.#parts.filter(({ text }) => text !== ""),
+      ...this.#parts,
       ...calls.map(({ args, name }, index): ContentPart => {
         return { type: "tool_call", callId: callId(index), tool: name, args: argsOf(args) }
       })
@@ -62,27 +36,20 @@ export class SpokenAnswer implements AnswerStream {
     return this.#calls.size > 0
   }
 
-  #read(frame: Buffer): void {
-    const data = dataOf(frame)
-    const json = data === undefined ? undefined : parseRecord(data)
-    if (json === undefined) return
-    const router = json["router"]
-    if (isJsonRecord(router)) this.isCutByCredits = router["truncated"] === "credits"
-    const { error, finishReason } = chunkOf(json)
-    if (error !== undefined) this.problem = error.message
-    this.finishReason = finishReason ?? this.finishReason
-    const choices = json["choices"]
+  take(chunk: JsonRecord): void {
+    const { choices } = chunk
     const choice: unknown = Array.isArray(choices) ? choices[0] : undefined
-    const delta = isJsonRecord(choice) ? choice["delta"] : undefined
-    if (isJsonRecord(delta)) this.#take(delta)
+    if (!isJsonRecord(choice)) return
+    const { delta, finish_reason: finishReason } = choice
+    if (typeof finishReason === "string") this.finishReason = finishReason
+    if (isJsonRecord(delta)) this.#takeDelta(delta)
   }
 
-  #take(delta: JsonRecord): void {
+  #takeDelta(delta: JsonRecord): void {
     const thought = delta["reasoning"] ?? delta["reasoning_content"]
     if (typeof thought === "string" && thought !== "") this.#say("thinking", thought)
-    const { content } = delta
+    const { content, tool_calls: calls } = delta
     if (typeof content === "string" && content !== "") this.#say("text", content)
-    const calls = delta["tool_calls"]
     if (Array.isArray(calls)) for (const call of calls.filter(isJsonRecord)) this.#call(call)
   }
 
@@ -94,11 +61,10 @@ export class SpokenAnswer implements AnswerStream {
   }
 
   #call(call: JsonRecord): void {
-    const { index } = call
+    const { function: told, index } = call
     const at = typeof index === "number" ? index : this.#calls.size
     const half = this.#calls.get(at) ?? { name: "", args: "" }
     this.#calls.set(at, half)
-    const told = call["function"]
     if (!isJsonRecord(told)) return
     if (typeof told["name"] === "string") half.name += told["name"]
     if (typeof told["arguments"] === "string") half.args += told["arguments"]
@@ -108,5 +74,11 @@ export class SpokenAnswer implements AnswerStream {
 /** What a model writes for no arguments is nothing; what is no JSON stays text, and is refused as such. */
 const argsOf = (text: string): unknown => {
   if (text.trim() === "") return {}
-  return parseRecord(text) ?? text
+  try {
+    const args: unknown = JSON.parse(text)
+    return isJsonRecord(args) && depthOf(Buffer.from(text)) <= jsonDepthMax ? args : text
+  } catch {
+    // What is wrong with it is said to the model when the call is looked at.
+    return text
+  }
 }

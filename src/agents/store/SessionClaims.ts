@@ -24,7 +24,7 @@ export const claimsOf = (sql: SqlClient, owner: string, limits: Limits) =>
   })
 
 /**
- * The steps are read in a statement of their own: it sees what an earlier owner wrote while the first one waited for it,
+ * Nobody is attached to a session whose owner is new. The steps are read in a statement of their own: it sees what an earlier owner wrote while the first one waited for it,
  * and from then on that owner can write nothing more.
  */
 const claimEach = Effect.fnUntraced(function* (
@@ -42,7 +42,8 @@ const claimEach = Effect.fnUntraced(function* (
       ORDER BY s.id FOR NO KEY UPDATE)
     UPDATE agent_sessions s SET epoch = s.epoch + 1, owner = ${owner}, version = 0,
       seq_reserved = s.seq_reserved + ${limits.agentSeqReserve},
-      status = CASE s.status WHEN 'ended' THEN 'idle' ELSE s.status END, ended_at = NULL, end_reason = NULL
+      status = CASE s.status WHEN 'ended' THEN 'idle' ELSE s.status END, ended_at = NULL, end_reason = NULL,
+      detached_at = coalesce(s.detached_at, s.last_seen_at)
     FROM mine WHERE s.id = mine.id RETURNING ${sql.literal(recordColumns)}`
   const records = rows.map(recordOf)
   const wanted = records.map(({ facts, state }) => ({ id: facts.id, from: state.baseStep }))

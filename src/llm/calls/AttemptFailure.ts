@@ -1,4 +1,4 @@
-import { isJsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
 import { parseRecord } from "#streams/llm/ChatChunk.ts"
 
 /** Why one try of one model came to nothing. */

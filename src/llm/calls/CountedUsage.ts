@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { readUsage, type UpstreamUsage, withoutCost } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"

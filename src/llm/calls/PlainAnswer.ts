@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
-import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
+import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"

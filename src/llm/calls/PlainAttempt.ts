@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
 import type { UpstreamCall, Upstream } from "#src/infra/upstream/Upstream.ts"
 import { parseRecord, statusIn } from "#streams/llm/ChatChunk.ts"
-import type { JsonRecord } from "#streams/llm/JsonRecord.ts"
+import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { type AttemptFailure, failureOf, upstreamFailure } from "./AttemptFailure.ts"
 import type { Client } from "./Client.ts"
 

@@ -1,4 +1,4 @@
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { lengthOf, readMessages } from "./ChatMessages.ts"
 import { RequestFault } from "./RequestFault.ts"
 

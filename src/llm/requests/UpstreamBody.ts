@@ -1,4 +1,4 @@
-import { isJsonRecord, type JsonRecord } from "#streams/llm/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { isImagePart } from "./ChatMessages.ts"
 import type { ChatRequest } from "./ChatRequest.ts"
 

@@ -1,15 +1,16 @@
 import { Cache, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
 import { Keys } from "#src/accounts/Keys.ts"
 import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
-import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
-import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import { CollectionDirectory, type CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
-import { Credits } from "#src/llm/ledger/Credits.ts"
-import { type SubscriptionState, Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
-import { collectionPrefix, mayUseCollection, mayUseModel } from "#src/llm/calls/Target.ts"
+import { Catalogue } from "./catalogue/Catalogue.ts"
+import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
+import { CollectionDirectory, type CollectionRow } from "./catalogue/CollectionDirectory.ts"
+import { Credits } from "./ledger/Credits.ts"
+import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
+import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Target.ts"
 
 /** What a key can pay with. */
 interface Funds {
@@ -32,6 +33,18 @@ export class AgentOffer extends Context.Service<
     /** the first that the key can pay for, else a free one; undefined: there is none */
     readonly defaultModel: (key: Principal) => Effect.Effect<AgentModel | undefined, SqlError>
     readonly billing: (key: Principal, model?: string) => Effect.Effect<AgentBilling, SqlError>
+    /** whether it takes a wish for how much to think; who routes may pass it on */
+    readonly mayThink: (model: string) => boolean
+    /**
+     * Output tokens that an amount (pico-USD) pays for at most, behind a prompt of so many tokens. undefined: as many as
+     * the model likes.
+     */
+    readonly affordable: (
+      key: Principal,
+      model: string,
+      promptTokens: number,
+      amount: bigint
+    ) => number | undefined
     /** false: neither an allowance, nor a balance, nor a permitted free model is there (402) */
     readonly mayStart: (key: Principal) => Effect.Effect<boolean, SqlError>
   }
@@ -49,6 +62,12 @@ export class AgentOffer extends Context.Service<
         models: (key) => menu.all(key).map(({ model }) => model),
         modelOf: (key, id) => menu.one(key, id),
         defaultModel: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds)?.model),
+        mayThink: (id) => catalogue.get(id)?.supportedParameters.includes("reasoning") ?? true,
+        affordable: (key, id, promptTokens, amount) => {
+          const members = menu.dish(key, id)?.members ?? []
+          const bounds = members.map((model) => tokensFor(model, promptTokens, amount))
+          return bounds.reduce<number | undefined>(least, undefined)
+        },
         mayStart: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds) !== undefined),
         billing: (key, id) =>
           Effect.map(fundsOf(key), (funds): AgentBilling => {
@@ -141,6 +160,19 @@ const pays = (funds: Funds, { members }: Dish): AgentBilling["mode"] | undefined
   if (funds.hasAllowance && isCovered) return "subscription"
   return funds.hasCredits ? "credits" : undefined
 }
+
+const tokensFor = ({ maxCompletionTokens, prices }: CatalogueModel, promptTokens: number, amount: bigint) => {
+  // Only the upstream knows what it costs.
+  if (prices === undefined) return amount > 0n ? undefined : 0
+  const left = Number(amount) - promptTokens * picoOf(prices.prompt)
+  const tokens = Math.max(0, Math.floor(left / picoOf(prices.completion)))
+  return tokens < (maxCompletionTokens ?? Infinity) ? tokens : undefined
+}
+
+const picoOf = (price: Decimal.Decimal): number => Number(Decimal.format(price)) * 1e12
+
+const least = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 
 const funding = Effect.gen(function* () {
   const credits = yield* Credits

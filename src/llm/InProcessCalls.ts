@@ -1,0 +1,175 @@
+import { Context, Effect, Fiber, Layer } from "effect"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { type CallRecord, nothingDrawn } from "#streams/llm/CallRecord.ts"
+import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
+import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import type { CallFault } from "./calls/CallFault.ts"
+import type { AnswerStream } from "./calls/CallParts.ts"
+import { Client } from "./calls/Client.ts"
+import { Completions } from "./calls/Completions.ts"
+import { readChatRequest } from "./requests/ChatRequest.ts"
+import { RequestFault } from "./requests/RequestFault.ts"
+
+export interface InProcessAsk {
+  readonly key: Principal
+  readonly source: "agent"
+  /** as POST /chat/completions takes it; it is streamed */
+  readonly body: JsonRecord
+  /** Each chunk of the answer, as it comes. */
+  readonly onChunk: (chunk: JsonRecord) => void
+  /** the answer is not wanted any more: what was said until then is paid */
+  readonly signal: AbortSignal
+}
+
+/** What came of a call, and what was written down of it. */
+export interface InProcessOutcome {
+  /** why there is no answer; as an HTTP client would be told */
+  readonly fault: Omit<CallFault, "type"> | undefined
+  /** why the answer broke off */
+  readonly problem: string | undefined
+  /** whoever asked had gone before the end */
+  readonly isGone: boolean
+  /** the answer ends where the credits did */
+  readonly isCutByCredits: boolean
+  /** the model that answered; "" where none did */
+  readonly resolved: string
+  readonly promptTokens: number
+  readonly completionTokens: number
+  /** pico-USD charged to credits */
+  readonly charge: bigint
+  /** drawn from a plan's allowances */
+  readonly covered: boolean
+}
+
+/** One event is at most an upstream's answer long. */
+const eventBytesMax = 32 * 1024 * 1024
+
+/**
+ * Completions for other rooms of this process, without HTTP between: routed, priced, metered and settled as every other
+ * call. A call that was begun is settled, whatever becomes of who asked.
+ */
+export class InProcessCalls extends Context.Service<
+  InProcessCalls,
+  { readonly call: (ask: InProcessAsk) => Effect.Effect<InProcessOutcome> }
+>()("signalbox/llm/InProcessCalls") {
+  static readonly layer = Layer.effect(
+    InProcessCalls,
+    Effect.gen(function* () {
+      const completions = yield* Completions
+      const scope = yield* Effect.scope
+
+      const make = Effect.fnUntraced(function* (
+        { body, key, onChunk, source }: InProcessAsk,
+        client: Client
+      ) {
+        const request = readChatRequest(body)
+        if (request instanceof RequestFault) return outcomeOf(client, faultOf(request))
+        const answer = new ChunkReader(onChunk)
+        let record: CallRecord | undefined
+        const fault = yield* completions.complete({
+          id: newId("req"),
+          key,
+          source,
+          request,
+          client,
+          sink: { json: () => undefined, stream: () => answer, brokeOff: () => undefined },
+          startedAt: Date.now(),
+          onRecord: (written) => {
+            record = written
+          }
+        })
+        return outcomeOf(client, fault, answer, record)
+      })
+
+      return InProcessCalls.of({
+        call: (ask) =>
+          Effect.gen(function* () {
+            const leaving = new AbortController()
+            const leave = () => leaving.abort()
+            const client = new Client({
+              onAbort: (listener) => leaving.signal.addEventListener("abort", listener, { once: true })
+            })
+            ask.signal.addEventListener("abort", leave, { once: true })
+            if (ask.signal.aborted) leave()
+            const fiber = yield* Effect.forkIn(make(ask, client), scope)
+            return yield* Fiber.join(fiber).pipe(
+              Effect.onInterrupt(() => Effect.sync(leave)),
+              Effect.ensuring(Effect.sync(() => ask.signal.removeEventListener("abort", leave)))
+            )
+          })
+      })
+    })
+  )
+}
+
+const faultOf = ({ code, param, problem }: RequestFault): Omit<CallFault, "type"> => ({
+  status: 400,
+  code,
+  param,
+  message: `${param}: ${problem}`
+})
+
+const outcomeOf = (
+  { isGone }: Client,
+  fault: Omit<CallFault, "type"> | undefined,
+  answer?: ChunkReader,
+  record?: CallRecord
+): InProcessOutcome => {
+  const { charge, covered } = record?.settlement ?? nothingDrawn
+  return {
+    fault,
+    problem: answer?.problem,
+    isGone,
+    isCutByCredits: answer?.isCutByCredits ?? false,
+    resolved: record?.resolved ?? "",
+    promptTokens: record?.promptTokens ?? 0,
+    completionTokens: record?.completionTokens ?? 0,
+    charge: BigInt(charge),
+    covered
+  }
+}
+
+/** The event stream of an answer, read where it is made. */
+class ChunkReader implements AnswerStream {
+  isOpen = false
+  problem: string | undefined
+  isCutByCredits = false
+  readonly #onChunk: (chunk: JsonRecord) => void
+  readonly #frames: SseFrames
+
+  constructor(onChunk: (chunk: JsonRecord) => void) {
+    this.#onChunk = onChunk
+    this.#frames = new SseFrames(eventBytesMax, (frame) => this.#read(frame))
+  }
+
+  /** Whoever asked in this process takes everything: the model need not wait. */
+  write(piece: string | Uint8Array): boolean {
+    this.isOpen = true
+    this.#frames.push(
+      typeof piece === "string"
+        ? Buffer.from(piece)
+        : Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
+    )
+    return true
+  }
+
+  end(piece: string): void {
+    this.write(piece)
+  }
+
+  dispose(): void {
+    this.isOpen = false
+  }
+
+  #read(frame: Buffer): void {
+    const data = dataOf(frame)
+    const chunk = data === undefined ? undefined : parseRecord(data)
+    if (chunk === undefined) return
+    const { router } = chunk
+    if (isJsonRecord(router)) this.isCutByCredits = router["truncated"] === "credits"
+    this.problem = chunkOf(chunk).error?.message ?? this.problem
+    this.#onChunk(chunk)
+  }
+}
