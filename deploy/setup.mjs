@@ -12,6 +12,7 @@ import { spawn } from "node:child_process"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
+import { ensureOwnBun } from "./agent/bun.mjs"
 import { buildConsole, isConsoleBuilt } from "./setup/console.mjs"
 import { installDependencies, isInstalled } from "./setup/dependencies.mjs"
 import { withLock } from "./setup/lock.mjs"
@@ -61,6 +62,7 @@ const main = async () => {
   if (command === "bench") return run(node, ["bench/harness/main.ts", ...args])
   if (command === "build:agent") return run(node, ["deploy/agent/buildAgent.mjs", ...args])
   await ensureTestPrograms()
+  await ensureOwnBun(root, node)
   return run(node, ["node_modules/vitest/vitest.mjs", "run", ...args])
 }
 

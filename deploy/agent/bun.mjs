@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { join } from "node:path"
 import process from "node:process"
 import { npm } from "../setup/npm.mjs"
-import { SetupFailed } from "../setup/progress.mjs"
+import { SetupFailed, say } from "../setup/progress.mjs"
 import { bunVersion, platforms } from "./platforms.mjs"
 
 const placeOf = (root, { package: name }) => {
@@ -65,4 +65,16 @@ const isMusl = () => process.report?.getReport().header.glibcVersionRuntime === 
 export const ownPlatform = () => {
   const arch = `${process.platform}-${process.arch}${process.platform === "linux" && isMusl() ? "-musl" : ""}`
   return platforms.find((platform) => platform.arch === arch)
+}
+
+/** For the tests of single files. Where it cannot be fetched they are reported as skipped, with the reason. */
+export const ensureOwnBun = async (root, node) => {
+  const own = ownPlatform()
+  if (own === undefined) return
+  try {
+    await ensureBun(root, node, own)
+  } catch (error) {
+    if (!(error instanceof SetupFailed)) throw error
+    say(`${error.message}; the tests that need it are skipped`)
+  }
 }
