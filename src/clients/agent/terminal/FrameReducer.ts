@@ -139,7 +139,11 @@ const noticed = (state: TerminalState, event: EventFrame): TerminalState => {
         `${amount(event.spentUsd)} of this session's ${amount(event.budgetUsd)} are spent`
       )
     case "replay_gap":
-      return notice(state, "info", "The server does not have every step of what was streamed any more.")
+      return notice(
+        state,
+        "info",
+        "Some of what was streamed is not repeated; the transcript goes on complete."
+      )
     default:
       return state
   }

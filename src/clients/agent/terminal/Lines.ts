@@ -54,7 +54,7 @@ export const lastLines = (
 /** Both ends of a line; the left one gives way. */
 export const spread = (left: string, right: string, width: number): string => {
   const room = width - visibleWidth(right) - 1
-  if (room < 8) return fitted(left, width)
+  if (right === "" || room < 8) return fitted(left, width)
   const start = fitted(left, room)
   return `${start}${" ".repeat(Math.max(1, width - visibleWidth(start) - visibleWidth(right)))}${right}`
 }

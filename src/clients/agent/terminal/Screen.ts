@@ -113,7 +113,8 @@ export class Screen {
   }
 
   #foot(width: number): ReadonlyArray<string> {
-    if (this.#leaving) return []
+    // The library writes over the first column of the line that its cursor is on when it stops.
+    if (this.#leaving) return [""]
     const { now, state, theme, workspace } = this.#options
     const shown = state()
     const activity = this.hint === "" ? drawActivity(shown, theme, width, now()) : [theme.warning(this.hint)]

@@ -63,17 +63,19 @@ export const drawStatus = (
   const full = window > 0 && contextTokens > 0.8 * window ? theme.warning : theme.dim
   const usd = spent(state)
   const money = usd === 0 && session.billing.mode === "subscription" ? "plan" : amount(usd)
-  // The further down, the sooner it is left out.
+  // The further down, the sooner it is left out; the workspace goes first.
   const parts = [
-    link,
-    safeLine(session.model.id),
+    `${link}${state.link.state === "connected" ? " " : " · "}${safeLine(session.model.id)}`,
     full(`${tokens(contextTokens)}/${tokens(window)}${width < 70 ? "" : share}`),
     theme.dim(money),
     theme.dim(`thinking ${session.thinkingLevel}`)
   ]
-  const kept = parts.filter(
-    (_part, index) => index < 2 || visibleWidth(parts.slice(0, index + 1).join(" · ")) <= width
-  )
-  const line = kept.join(theme.dim(" · "))
-  return spread(line, theme.dim(safeLine(workspace)), width)
+  const name = theme.dim(safeLine(workspace))
+  const beside = fitting(parts, width - visibleWidth(name) - 2)
+  const left = beside.length === parts.length ? beside : fitting(parts, width)
+  return spread(left.join(" · "), beside.length === parts.length ? name : "", width)
 }
+
+/** The first parts that find room on a line, one at least. */
+const fitting = (parts: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
+  parts.filter((_part, index) => index === 0 || visibleWidth(parts.slice(0, index + 1).join(" · ")) <= width)

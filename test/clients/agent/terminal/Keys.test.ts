@@ -177,7 +177,7 @@ describe("commands", () => {
       await rig.enter("/model")
       assert.match(await rig.text(), /→ sandbox\/coder +128k/)
       rig.terminal.type(..."coder", keys.enter)
-      assert.match(await rig.text(), /● · sandbox\/coder/)
+      assert.match(await rig.text(), /● sandbox\/coder/)
       assert.deepStrictEqual(rig.client.done.at(-1), ["reopen", { model: "sandbox/coder" }])
     })
   )

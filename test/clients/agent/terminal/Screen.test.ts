@@ -111,7 +111,7 @@ describe("the screen", () => {
       const over = await rig.text()
       assert.include(over, "✗ bash npm test · exit 1 · 2.3 s")
       assert.include(over, "Done · 3 tool calls · 13k tokens · $0.034")
-      assert.match(over, /● · sandbox\/coder · 13k\/128k \(10%\) · \$0.034 · thinking medium +project$/)
+      assert.match(over, /● sandbox\/coder · 13k\/128k \(10%\) · \$0.034 · thinking medium +project$/)
     })
   )
 
