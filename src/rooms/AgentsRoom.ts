@@ -1,14 +1,21 @@
 import { Effect, Layer } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { AgentsRoomApi } from "#schemas/Api.ts"
+import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
+import * as AgentRoutes from "#src/agents/AgentRoutes.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as Caretaker from "#src/agents/gateway/Caretaker.ts"
 import { Gateway } from "#src/agents/gateway/Gateway.ts"
 import { Greeting } from "#src/agents/gateway/Greeting.ts"
+import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
+import { SessionEnder } from "#src/agents/SessionEnder.ts"
 import { SessionHomes } from "#src/agents/SessionHomes.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
+import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
@@ -18,6 +25,7 @@ const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSession
 
 /** From the store upwards: sessions call models through the router of this process. */
 const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
+  Layer.provideMerge(Sockets.layer),
   Layer.provideMerge(Greeting.layer),
   Layer.provideMerge(sessions),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, SessionHomes.layerAlone)),
@@ -29,4 +37,14 @@ const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
 
 export const hotSockets = HotRouteTable.addSockets(Effect.map(Gateway, ({ route }) => [route])).pipe(
   Layer.provide(services)
+)
+
+export const api = AgentsRoomApi
+
+export const routes = HttpApiBuilder.layer(AgentsRoomApi).pipe(
+  Layer.provide(AgentRoutes.layer),
+  Layer.provide(SessionEnder.layer),
+  Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
+  Layer.provide(services),
+  Layer.provide(LlmRoom.services)
 )

@@ -1,0 +1,109 @@
+import { Context, Effect, Layer, Schedule } from "effect"
+import type { AgentSession } from "#actors/agents/AgentSession.ts"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import type { Hello } from "#schemas/agents/ClientFrame.ts"
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { Keys } from "#src/accounts/Keys.ts"
+import { AppConfig } from "#src/Config.ts"
+import { type Serve, SessionHomes } from "../SessionHomes.ts"
+import { ClientSocket, type SocketKeeper } from "./ClientSocket.ts"
+import { refuse } from "./Farewell.ts"
+import { Greeting } from "./Greeting.ts"
+import { Pulse } from "./Pulse.ts"
+
+/** All sockets of agents: greets them, looks after them, and is a home for those that other machines relay. */
+export class Sockets extends Context.Service<
+  Sockets,
+  {
+    readonly serve: Serve
+    /** The server ends: clients come back. */
+    readonly sayGoodbye: () => void
+  }
+>()("signalbox/agents/Sockets") {
+  static readonly layer = Layer.effect(
+    Sockets,
+    Effect.suspend(() => make)
+  )
+}
+
+const make = Effect.gen(function* () {
+  const greeting = yield* Greeting
+  const homes = yield* SessionHomes
+  const sessions = yield* AgentSessions
+  const keys = yield* Keys
+  const { limits } = yield* AppConfig
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+
+  const end = (session: AgentSession) => fork(sessions.end(session, "client_bye"))
+  const revoked = (socket: ClientSocket) => {
+    if (socket.session !== undefined && socket.isAttached) fork(sessions.end(socket.session, "revoked"))
+    else refuse(socket.sink, "not_owner", "The key is not valid any more", closeCodes.revoked)
+  }
+  const pulse = new Pulse((keyId) => keys.holder(keyId) !== undefined, revoked)
+  const keeper: SocketKeeper = {
+    framesPerSecond: limits.agentFramesPerSecond,
+    second: () => pulse.second,
+    nowMillis: () => performance.now(),
+    greet: (socket, hello, text) => {
+      pulse.greeted(socket)
+      fork(greet(greeting, homes, socket, hello, text))
+    },
+    end: (session) => void end(session),
+    left: (socket) => pulse.remove(socket)
+  }
+  const serve = (key: Principal, sink: ClientSocket["sink"]) => {
+    const socket = new ClientSocket(keeper, key, sink)
+    pulse.add(socket)
+    return socket
+  }
+  yield* homes.open({
+    serve,
+    end: (sessionId) =>
+      Effect.flatMap(Effect.orDie(sessions.acquire(sessionId)), (session) =>
+        session === undefined ? Effect.void : sessions.end(session, "ended_by_owner")
+      ),
+    leave: (isGone) =>
+      Effect.forEach(
+        [...sessions.all()].filter(({ facts }) => isGone(facts.id)),
+        (session) => sessions.leave(session),
+        { discard: true }
+      )
+  })
+  const tick = Effect.sync(() => pulse.tick(performance.now(), Date.now()))
+  yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(1_000)))
+  return Sockets.of({ serve, sayGoodbye: () => pulse.sayGoodbye() })
+})
+
+/** Attaches the client here, or relays it to where its session is at home. */
+const greet = (
+  greeting: Greeting["Service"],
+  homes: SessionHomes["Service"],
+  socket: ClientSocket,
+  hello: Hello,
+  text: string
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    if (hello.resume !== undefined && !homes.isHere(hello.resume)) {
+      const there = yield* homes.serveThere(hello.resume, socket.key, socket.sink)
+      there.received(text)
+      return socket.relayed(there)
+    }
+    const refusal = yield* greeting.greet(socket, hello)
+    if (refusal === undefined) return
+    const { closeCode, code, message, retryAfterMs } = refusal
+    refuse(socket.sink, code, message, closeCode, retryAfterMs === undefined ? {} : { retryAfterMs })
+  }).pipe(
+    Effect.catchTag("HomeAway", () => Effect.sync(() => sayLater(socket))),
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        Effect.logError("A hello failed", cause),
+        Effect.sync(() => refuse(socket.sink, "internal", "The server could not do this"))
+      )
+    )
+  )
+
+const sayLater = (socket: ClientSocket): void =>
+  refuse(socket.sink, "overloaded", "The session is on its way to another machine", closeCodes.restart, {
+    retryAfterMs: 1_000
+  })
