@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs"
 import type { Parts } from "./WorkspacePath.ts"
 
 /**
@@ -15,8 +16,8 @@ export interface HeldDirectory {
   at(name: string): string
   /** opens a directory in it, never through a link; errors are the system's */
   enter(name: string): HeldDirectory
-  /** throws when the directory is no longer where it was (nothing to do where it is really held) */
-  verify(): void
+  /** throws when the directory, or what was opened in it, is not what its path leads to (nothing to do where it is held) */
+  verify(opened?: { readonly name: string; readonly stats: Stats }): void
   close(): void
 }
 

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync } from "node:fs"
+import { closeSync, constants, fstatSync, lstatSync, openSync, realpathSync, type Stats } from "node:fs"
 import { join } from "node:path"
 import { ToolFailure } from "../tools/ToolFailure.ts"
 import type { HeldDirectory, Jail } from "./Jail.ts"
@@ -14,11 +14,13 @@ const moved = (parts: Parts): ToolFailure =>
 
 const held = (root: string, fd: number, parts: Parts): HeldDirectory => {
   const self = join(root, ...parts)
-  const opened = fstatSync(fd, { bigint: true })
-  const verify = (): void => {
-    if (realpathSync(self) !== self) throw moved(parts)
-    const now = lstatSync(self, { bigint: true })
-    if (now.ino !== opened.ino || now.dev !== opened.dev) throw moved(parts)
+  const opened = fstatSync(fd)
+  const isSame = (a: Pick<Stats, "dev" | "ino">, b: Pick<Stats, "dev" | "ino">): boolean =>
+    a.dev === b.dev && a.ino === b.ino
+  const verify: HeldDirectory["verify"] = (file) => {
+    if (file !== undefined && !isSame(lstatSync(join(self, file.name)), file.stats))
+      throw moved([...parts, file.name])
+    if (realpathSync(self) !== self || !isSame(lstatSync(self), opened)) throw moved(parts)
   }
   const directory: HeldDirectory = {
     parts,

@@ -41,14 +41,18 @@ export const requireOpen = (protection: Protection, parts: Parts): void => {
     throw denied(`${shown(parts)} belongs to the agent client; tools neither read nor change it`)
 }
 
-/** Before anything named `name` is made or changed in a directory, or below it. */
-export const requireWritable = (protection: Protection, directory: HeldDirectory, name: string): void => {
-  const parts = [...directory.parts, name]
+/** Before anything is made or changed at a path, or below it: what its names alone say. */
+export const requireUnsealed = (protection: Protection, parts: Parts): void => {
   requireOpen(protection, parts)
-  if (isGitName(name))
+  if (parts.some(isGitName))
     throw denied(`${shown(parts)} belongs to git: hooks and configuration there run by themselves`)
   if (covers(protection.sealed, parts))
     throw denied(`${shown(parts)} holds the hooks of this repository, which run by themselves`)
+}
+
+/** Before anything named `name` is made or changed in a directory, or below it: also what lies there. */
+export const requireWritable = (protection: Protection, directory: HeldDirectory, name: string): void => {
+  requireUnsealed(protection, [...directory.parts, name])
   if (wouldBeRepository(directory, name))
     throw denied(`${shown(directory.parts)} is, or would be, a git repository; only git writes there`)
 }

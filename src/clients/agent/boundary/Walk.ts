@@ -10,7 +10,7 @@ import {
 } from "node:fs"
 import { systemCode, ToolFailure } from "../tools/ToolFailure.ts"
 import type { HeldDirectory, Jail } from "./Jail.ts"
-import { requireOpen, requireWritable, type Protection } from "./ProtectedPaths.ts"
+import { requireOpen, requireUnsealed, requireWritable, type Protection } from "./ProtectedPaths.ts"
 import { partsOfLink, shown, type Parts } from "./WorkspacePath.ts"
 
 /** As many links as Linux follows for one path (path_resolution(7)). */
@@ -87,6 +87,9 @@ const walkOnce = (
 export const locate = (workspace: Workspace, parts: Parts, purpose: Purpose): Place => {
   let wanted = parts
   for (let links = 0; links <= maxLinks; links++) {
+    // What the names alone forbid is refused before any directory is made.
+    if (purpose === "read") requireOpen(workspace.protection, wanted)
+    else requireUnsealed(workspace.protection, wanted)
     const found = walkOnce(workspace, wanted, purpose)
     if ("place" in found) return found.place
     wanted = found.instead
@@ -135,7 +138,7 @@ export const openFile = ({ directory, name }: Place): { readonly fd: number; rea
   try {
     const stats = fstatSync(fd)
     requireRegular(stats, parts)
-    directory.verify()
+    directory.verify({ name, stats })
     return { fd, stats }
   } catch (error) {
     closeSync(fd)
