@@ -89,7 +89,7 @@ export const exampleConversation: ReadonlyArray<Exchange> = [
     callId: "call_1",
     ok: true,
     result: {
-      diff: "-1 export const add = (a, b) => a - b\n+1 export const add = (a, b) => a + b",
+      diff: "--- a/src/add.mjs\n+++ b/src/add.mjs\n@@ -1,1 +1,1 @@\n-export const add = (a, b) => a - b\n+export const add = (a, b) => a + b\n",
       replacements: 1
     },
     durationMs: 2.8

@@ -35,7 +35,10 @@ export const clientExamples: {
     type: "tool.result",
     callId: "call_2",
     ok: true,
-    result: { diff: "-1 return a - b\n+1 return a + b", replacements: 1 },
+    result: {
+      diff: "--- a/src/add.mjs\n+++ b/src/add.mjs\n@@ -1,1 +1,1 @@\n-export const add = (a, b) => a - b\n+export const add = (a, b) => a + b\n",
+      replacements: 1
+    },
     durationMs: 3.4
   },
   "tool.stream": {
@@ -208,7 +211,7 @@ export const toolExamples: {
   "fs.edit": {
     params: { path: "src/add.mjs", edits: [{ oldText: "a - b", newText: "a + b" }] },
     result: {
-      diff: "-1 export const add = (a, b) => a - b\n+1 export const add = (a, b) => a + b",
+      diff: "--- a/src/add.mjs\n+++ b/src/add.mjs\n@@ -1,1 +1,1 @@\n-export const add = (a, b) => a - b\n+export const add = (a, b) => a + b\n",
       replacements: 1
     }
   },
