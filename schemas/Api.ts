@@ -2,6 +2,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { AccountApi } from "./accounts/AccountApi.ts"
 import { AdminApi } from "./accounts/AdminApi.ts"
 import { KeysApi } from "./accounts/KeysApi.ts"
+import { AgentApi } from "./agents/AgentApi.ts"
 import { ImportApi } from "./analytics/ImportApi.ts"
 import { IngestApi } from "./analytics/IngestApi.ts"
 import { RebuildApi } from "./analytics/RebuildApi.ts"
@@ -51,8 +52,12 @@ export class LlmRoomApi extends HttpApi.make("signalbox")
   .add(LedgerApi)
   .add(UsageApi) {}
 
+export class AgentsRoomApi extends HttpApi.make("signalbox").add(AgentApi) {}
+
 /** The endpoints of all rooms that pass the Effect pipeline. */
-export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi).addHttpApi(LlmRoomApi) {}
+export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi)
+  .addHttpApi(LlmRoomApi)
+  .addHttpApi(AgentsRoomApi) {}
 
 const published = Api.add(IngestApi).add(ScriptsApi).add(CompletionsApi)
 

@@ -38,7 +38,8 @@ const pathsOf = ({ rooms }: Config): KnownPaths.KnownPaths =>
     ...besidesPaths,
     ...KnownPaths.endpointsOf(AccountsRoom.api),
     ...(rooms.has("analytics") ? [...KnownPaths.endpointsOf(AnalyticsRoom.api), ...AnalyticsRoom.paths] : []),
-    ...(rooms.has("llm") ? KnownPaths.endpointsOf(LlmRoom.api) : [])
+    ...(rooms.has("llm") ? KnownPaths.endpointsOf(LlmRoom.api) : []),
+    ...(rooms.has("agents") ? KnownPaths.endpointsOf(AgentsRoom.api) : [])
   ])
 
 const serve = (config: Config) =>
@@ -47,6 +48,7 @@ const serve = (config: Config) =>
       AccountsRoom.routes,
       ifOn(config.rooms.has("analytics"), AnalyticsRoom.routes),
       ifOn(config.rooms.has("llm"), LlmRoom.routes),
+      ifOn(config.rooms.has("agents"), AgentsRoom.routes),
       besides
     ).pipe(
       Layer.provide(Edge.layer({ known: pathsOf(config), corsOrigins: [...config.corsOrigins] })),

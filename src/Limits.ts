@@ -231,6 +231,10 @@ export const limits = {
   agentStoreMillis: 2_000,
   /** a write that takes longer has failed, and is made again */
   agentWriteMillis: 10_000,
+  /** steps that a page of a transcript is looked for in … */
+  transcriptSteps: 5_000,
+  /** … and what is read of them, where it is more than one entry */
+  transcriptBytes: 1024 * 1024,
   /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
   agentHeartbeatMillis: 5_000,
   agentOwnerDeadMillis: 20_000,

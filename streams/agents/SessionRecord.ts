@@ -1,3 +1,4 @@
+import type { endReasons } from "#schemas/agents/AgentSession.ts"
 import type { ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
 
 /** What a session is from its beginning to its end. */
@@ -12,7 +13,6 @@ export interface SessionFacts {
   readonly startedAt: number
 }
 
-export const endReasons = ["client_bye", "ended_by_owner", "expired", "revoked", "error"] as const
 export type EndReason = (typeof endReasons)[number]
 
 /** What changes. Its owner has it in memory and writes it whole, with every step. */

@@ -1,0 +1,37 @@
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { SessionHomes } from "./SessionHomes.ts"
+import { SessionsRepository } from "./store/SessionsRepository.ts"
+
+/** Ends sessions for those whose they are. */
+export class SessionEnder extends Context.Service<
+  SessionEnder,
+  {
+    /** At once and for good; its client is told, where there is one. */
+    readonly end: (sessionId: string) => Effect.Effect<void, SqlError>
+  }
+>()("signalbox/agents/SessionEnder") {
+  static readonly layer = Layer.effect(
+    SessionEnder,
+    Effect.gen(function* () {
+      const sessions = yield* AgentSessions
+      const homes = yield* SessionHomes
+      const repository = yield* SessionsRepository
+      const atHome = (id: string) => {
+        if (!homes.isHere(id)) return homes.endThere(id)
+        const session = sessions.peek(id)
+        return session === undefined ? Effect.void : sessions.end(session, "ended_by_owner")
+      }
+      return SessionEnder.of({
+        // Then its row, for a session that nobody has in memory, or whose home does not answer: whoever has it all the
+        // same can write nothing more.
+        end: (id) =>
+          Effect.andThen(
+            Effect.catchTag(atHome(id), "HomeAway", () => Effect.void),
+            repository.end(id)
+          )
+      })
+    })
+  )
+}
