@@ -10,15 +10,15 @@ import { HomeAway, type LocalHome, SessionHomes } from "../SessionHomes.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 import { ClusterTransport } from "./ClusterTransport.ts"
 import { HeldShards } from "./HeldShards.ts"
+import { HomeDoor } from "./HomeDoor.ts"
 import { RelayHome } from "./RelayHome.ts"
 import { RelayLinks } from "./RelayLinks.ts"
 import { RelayRpcs } from "./RelayRpcs.ts"
-import { SessionEntity } from "./SessionEntity.ts"
 
 /** How often this process looks which shards it still has. */
 const lookMillis = 250
 /** a door that nobody has knocked at for so long takes no memory */
-const entityIdleMillis = 5_000
+const doorIdleMillis = 60_000
 /** an unreachable home is told of at most this often */
 const awaySayMillis = 10_000
 
@@ -35,12 +35,12 @@ const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
   )
 
 const doorOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
-  SessionEntity.toLayer(
+  HomeDoor.toLayer(
     {
-      Home: () => Effect.succeed({ host: member.host, port: member.port }),
-      End: ({ address }) => home()?.end(address.entityId) ?? Effect.void
+      Where: () => Effect.succeed({ host: member.host, port: member.port }),
+      End: ({ payload }) => home()?.end(payload.sessionId) ?? Effect.void
     },
-    { maxIdleTime: entityIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
+    { maxIdleTime: doorIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
   )
 
 const make = (member: ClusterMember) =>
@@ -63,7 +63,8 @@ const make = (member: ClusterMember) =>
       ClusterRunner.shards,
       limits.clusterGraceMillis
     )
-    const doors = yield* Effect.provideContext(SessionEntity.client, cluster)
+    const doors = yield* Effect.provideContext(HomeDoor.client, cluster)
+    const doorTo = (sessionId: string) => doors(held.doorOf(sessionId))
 
     const isHere = (sessionId: string) => held.isHere(sessionId)
     const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
@@ -88,9 +89,9 @@ const make = (member: ClusterMember) =>
       serveThere: (sessionId, key, sink) =>
         orAway(
           sessionId,
-          Effect.flatMap(doors(sessionId).Home(), (address) => links.to(address))
+          Effect.flatMap(doorTo(sessionId).Where(), (address) => links.to(address))
         ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
-      endThere: (sessionId) => orAway(sessionId, doors(sessionId).End()),
+      endThere: (sessionId) => orAway(sessionId, doorTo(sessionId).End({ sessionId })),
       open: (opened) => Effect.sync(() => void (home = opened)),
       depart: Scope.close(runner, Exit.void)
     })

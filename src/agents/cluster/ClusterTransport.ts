@@ -1,8 +1,9 @@
 import { NodeSocket, NodeSocketServer } from "@effect/platform-node"
 import { Effect, Option, type Scope } from "effect"
-import type { Socket } from "effect/socket/Socket"
+import { type Socket, SocketError, SocketOpenError } from "effect/socket/Socket"
 import { SocketServer, type SocketServerError } from "effect/socket/SocketServer"
 import { hkdfSync } from "node:crypto"
+import { connect, type TLSSocket } from "node:tls"
 
 /**
  * Connections between machines: TLS whose only key is `CLUSTER_SECRET` (RFC 5489, ECDHE_PSK). The handshake proves the
@@ -39,25 +40,27 @@ export class ClusterTransport {
     return {
       minVersion: "TLSv1.2",
       maxVersion: "TLSv1.2",
-      ciphers: "ECDHE-PSK-CHACHA20-POLY1305",
-      noDelay: true,
-      keepAlive: true,
-      keepAliveInitialDelay: keepAliveMillis
+      ciphers: "ECDHE-PSK-CHACHA20-POLY1305"
     } as const
   }
 
   /** A connection to another machine, made when it is read. */
   connect(door: Door, { host, port }: ClusterAddress): Effect.Effect<Socket> {
-    return NodeSocket.makeTls({
-      ...this.shared,
-      host,
-      port,
-      openTimeout: connectMillis,
-      ALPNProtocols: [door],
-      pskCallback: () => ({ psk: this.secret, identity }),
-      // There is no certificate whose name could be looked at: the shared key is the identity.
-      checkServerIdentity: () => undefined
-    })
+    const open = Effect.acquireRelease(
+      Effect.sync(() =>
+        connect({
+          ...this.shared,
+          host,
+          port,
+          ALPNProtocols: [door],
+          pskCallback: () => ({ psk: this.secret, identity }),
+          // There is no certificate whose name could be looked at: the shared key is the identity.
+          checkServerIdentity: () => undefined
+        })
+      ),
+      (connection) => Effect.sync(() => connection.destroy())
+    ).pipe(Effect.flatMap(secured))
+    return NodeSocket.fromDuplex(open, { openTimeout: connectMillis })
   }
 
   /** Listens at this process's own address until the scope closes; gives what serves each door. */
@@ -74,6 +77,9 @@ export class ClusterTransport {
         ...this.shared,
         host,
         port,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: keepAliveMillis,
         handshakeTimeout: this.handshakeMillis,
         ALPNProtocols: [...doors],
         pskCallback: (_, name) => (name === identity ? this.secret : null)
@@ -105,6 +111,19 @@ export class ClusterTransport {
     })
   }
 }
+
+/** Waits for the end of the handshake. What `net.connect` would take as options, `tls.connect` leaves out. */
+const secured = (connection: TLSSocket): Effect.Effect<TLSSocket, SocketError> =>
+  Effect.callback((resume) => {
+    connection.once("secureConnect", () => {
+      connection.setNoDelay(true)
+      connection.setKeepAlive(true, keepAliveMillis)
+      resume(Effect.succeed(connection))
+    })
+    connection.on("error", (cause) =>
+      resume(Effect.fail(new SocketError({ reason: new SocketOpenError({ kind: "Unknown", cause }) })))
+    )
+  })
 
 const doorOf = (connection: object): string =>
   "alpnProtocol" in connection && typeof connection.alpnProtocol === "string" ? connection.alpnProtocol : ""

@@ -6,6 +6,7 @@ const group = "default"
 export class HeldShards {
   /** since when a shard that this process had is away, in `performance.now()`; undefined: it is held */
   private readonly had = new Map<string, number | undefined>()
+  private readonly doors = new Map<string, string>()
   private readonly sharding: Sharding.Sharding["Service"]
   private readonly graceMillis: number
   private readonly all: ReadonlyArray<ShardId.ShardId>
@@ -14,6 +15,11 @@ export class HeldShards {
     this.sharding = sharding
     this.graceMillis = graceMillis
     this.all = Array.from({ length: shards }, (_, index) => ShardId.make(group, index + 1))
+    // An entity's shard follows from its id, so ids are tried until every shard has one; all machines find the same.
+    for (let tried = 0; this.doors.size < shards; tried++) {
+      const shard = String(this.shardOf(`door ${tried}`))
+      if (!this.doors.has(shard)) this.doors.set(shard, `door ${tried}`)
+    }
   }
 
   isHere(sessionId: string): boolean {
@@ -41,6 +47,11 @@ export class HeldShards {
       if (since !== undefined && millis - since >= this.graceMillis) gone.add(shard)
     for (const shard of gone) this.had.delete(shard)
     return gone.size === 0 ? undefined : (sessionId) => gone.has(String(this.shardOf(sessionId)))
+  }
+
+  /** The id of the entity that is the door to the session's shard. */
+  doorOf(sessionId: string): string {
+    return this.doors.get(String(this.shardOf(sessionId))) ?? sessionId
   }
 
   private shardOf(sessionId: string): ShardId.ShardId {

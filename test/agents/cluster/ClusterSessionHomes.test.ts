@@ -25,11 +25,14 @@ describe("two machines that share agent sessions", () => {
     await Effect.runPromise(Scope.close(scope, Exit.void))
   })
 
-  const settled = (one: Machine, other: Machine): Promise<void> =>
+  const settled = (...machines: ReadonlyArray<Machine>): Promise<void> =>
     holds("each session has one home", () => {
       const ids = Array.from({ length: 400 }, (_, index) => `ses_${String(index).padStart(22, "0")}`)
-      const homes = ids.map((id) => Number(one.homes.isHere(id)) + Number(other.homes.isHere(id)))
-      return homes.every((count) => count === 1) && ids.some(one.homes.isHere) && ids.some(other.homes.isHere)
+      const isHome = (id: string) => (machine: Machine) => machine.homes.isHere(id)
+      return (
+        ids.every((id) => machines.filter(isHome(id)).length === 1) &&
+        machines.every((machine) => ids.some((id) => isHome(id)(machine)))
+      )
     })
 
   const attach = async (from: Machine, to: Machine, socket = new ClientSocket()) => {
@@ -121,6 +124,7 @@ describe("two machines that share agent sessions", () => {
   it("hand sessions to a third when it comes, and take them back as soon as it leaves", async () => {
     first.left.length = second.left.length = 0
     const third = await startMachine(databaseUrl)
+    await settled(first, second, third)
     const moved = third.newSession()
     const told = await attach(first, third)
     const cut = await attach(first, third)
