@@ -1,0 +1,47 @@
+import { setTimeout as pause } from "node:timers/promises"
+import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
+import { slabBytes, tcpBufferBytes } from "./KernelMemory.ts"
+import { type ServerName, staged } from "./Stages.ts"
+
+const sessionsOf = (quick: boolean): number => (quick ? 24 : 19_000)
+
+/**
+ * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: what each takes
+ * of the server's memory above what it had without any, and of the kernel's. Both ends of a connection are on this
+ * machine, so that the kernel's part is halved.
+ */
+export const idleSockets = (name: ServerName) =>
+  staged(name, sessionsOf, async ({ context: { quick }, load, server }) => {
+    const sessions = sessionsOf(quick)
+    const sockets = load(sessions)
+    await sockets.progress()
+    const [rss, slab, buffers, cpu] = [
+      residentMiB(server.pid()),
+      slabBytes(),
+      tcpBufferBytes(),
+      cpuMillis(server.pid())
+    ]
+    const start = performance.now()
+    sockets.tell({ do: "attach" })
+    const elapsedMillis = (await sockets.until(({ attached }) => attached === sessions, 120_000)) - start
+    const used = cpuMillis(server.pid()) - cpu
+    const rightAfter = residentMiB(server.pid())
+    // V8 collects what attaching them left as garbage some seconds after the last of it.
+    await pause(quick ? 50 : 20_000)
+    const each = (bytes: number): number => bytes / sessions
+    const mib = 1024 * 1024
+    return {
+      work: sessions,
+      elapsedMillis,
+      cpuMillis: used,
+      figures: {
+        "RSS B/socket": each((residentMiB(server.pid()) - rss) * mib),
+        "kernel slab B/socket": each(slabBytes() - slab) / 2,
+        "empty MiB": rss
+      },
+      details: {
+        rssRightAfterBytes: each((rightAfter - rss) * mib),
+        tcpBufferBytes: each(tcpBufferBytes() - buffers) / 2
+      }
+    }
+  })
