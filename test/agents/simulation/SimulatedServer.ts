@@ -1,0 +1,94 @@
+import { Effect, Layer, ManagedRuntime } from "effect"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { type ModelAsk, ModelCalls } from "#actors/agents/ModelCalls.ts"
+import { StepStore } from "#actors/agents/StepStore.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { Keys } from "#src/accounts/Keys.ts"
+import { Greeting } from "#src/agents/gateway/Greeting.ts"
+import { Sockets } from "#src/agents/gateway/Sockets.ts"
+import { SessionHomes } from "#src/agents/SessionHomes.ts"
+import { AppConfig } from "#src/Config.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import { limits } from "#src/Limits.ts"
+import { AgentOffer } from "#src/llm/AgentOffer.ts"
+import type { FrameSink } from "#streams/agents/FrameSink.ts"
+import { answerOf, type Turn } from "./Script.ts"
+import { type SimulatedDatabase, storeOf } from "./SimulatedStore.ts"
+
+export const key: Principal = {
+  keyId: "key_1",
+  keyName: "one",
+  kind: "account",
+  userId: "usr_1",
+  role: "user",
+  models: null,
+  collections: null,
+  rateLimitPerMinute: null
+}
+
+const model = { id: "scripted", name: "Scripted", context_length: 100_000 }
+
+const offer = Layer.succeed(AgentOffer, {
+  models: () => [model],
+  modelOf: () => model,
+  defaultModel: () => Effect.succeed(model),
+  billing: () => Effect.succeed({ mode: "credits", plan: null, covers_direct_api: false }),
+  mayThink: () => false,
+  affordable: () => undefined,
+  mayStart: () => Effect.succeed(true)
+} as const)
+
+/** Of the accounts only this is asked. */
+const keys = Layer.mock(Keys)({ holder: () => key, countOf: () => 1 })
+
+/** A server with the real gateway and sessions over the simulated database, with a model that keeps to a script. */
+export class SimulatedServer {
+  #isDead = false
+  readonly #runtime: ManagedRuntime.ManagedRuntime<Sockets | AgentSessions, never>
+  #serve: ((sink: FrameSink) => HotSocketListener) | undefined
+
+  constructor(database: SimulatedDatabase, script: ReadonlyArray<Turn>) {
+    const models = Layer.succeed(ModelCalls, {
+      call: (ask: ModelAsk) => answerOf(script, ask),
+      contextLength: () => model.context_length
+    })
+    const quick = { ...limits, agentCancelMillis: 200, agentRetryMillis: 1, agentSeqReserve: 200 }
+    const services = Sockets.layer.pipe(
+      Layer.provideMerge(Greeting.layer),
+      Layer.provideMerge(AgentSessions.layer({ limits: quick, newId })),
+      Layer.provide(
+        Layer.succeed(
+          StepStore,
+          storeOf(database, () => this.#isDead)
+        )
+      ),
+      Layer.provide([models, offer, keys, SessionHomes.layerAlone, AppConfig.layerOf({})])
+    )
+    this.#runtime = ManagedRuntime.make(services)
+  }
+
+  async start(): Promise<void> {
+    const { serve } = await this.#runtime.runPromise(Sockets)
+    this.#serve = (sink) => serve(key, sink)
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  connect(sink: FrameSink): HotSocketListener | undefined {
+    return this.#isDead ? undefined : this.#serve?.(sink)
+  }
+
+  /** As kill -9: nothing more reaches anybody. */
+  kill(): void {
+    this.#isDead = true
+  }
+
+  /** What a killed process would not have kept either. */
+  dispose(): Promise<void> {
+    this.#isDead = true
+    return this.#runtime.dispose()
+  }
+}
