@@ -39,7 +39,7 @@ const pathsOf = ({ rooms }: Config): KnownPaths.KnownPaths =>
     ...KnownPaths.endpointsOf(AccountsRoom.api),
     ...(rooms.has("analytics") ? [...KnownPaths.endpointsOf(AnalyticsRoom.api), ...AnalyticsRoom.paths] : []),
     ...(rooms.has("llm") ? KnownPaths.endpointsOf(LlmRoom.api) : []),
-    ...(rooms.has("agents") ? KnownPaths.endpointsOf(AgentsRoom.api) : [])
+    ...(rooms.has("agents") ? [...KnownPaths.endpointsOf(AgentsRoom.api), ...AgentsRoom.paths] : [])
   ])
 
 const serve = (config: Config) =>

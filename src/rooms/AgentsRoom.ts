@@ -3,8 +3,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { AgentsRoomApi } from "#schemas/Api.ts"
 import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
+import * as AgentReadiness from "#src/agents/AgentReadiness.ts"
 import * as AgentRoutes from "#src/agents/AgentRoutes.ts"
 import { AppConfig } from "#src/Config.ts"
+import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as Caretaker from "#src/agents/gateway/Caretaker.ts"
 import { Gateway } from "#src/agents/gateway/Gateway.ts"
@@ -41,8 +43,12 @@ export const hotSockets = HotRouteTable.addSockets(Effect.map(Gateway, ({ route 
 
 export const api = AgentsRoomApi
 
-export const routes = HttpApiBuilder.layer(AgentsRoomApi).pipe(
-  Layer.provide(AgentRoutes.layer),
+/** What is served beside the API. */
+export const paths = DownloadRoutes.paths
+
+const apiRoutes = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
+
+export const routes = Layer.mergeAll(apiRoutes, DownloadRoutes.layer, AgentReadiness.layer).pipe(
   Layer.provide(SessionEnder.layer),
   Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
   Layer.provide(services),

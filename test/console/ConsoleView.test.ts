@@ -35,6 +35,7 @@ const views: fc.Arbitrary<View> = fc.record({
   room: fc.constantFrom(...roomNames),
   window: fc.constantFrom(...usageWindows),
   site: fc.option(text, { nil: undefined }),
+  session: fc.option(text, { nil: undefined }),
   period: fc.oneof(
     fc.constantFrom(...presets).map((name) => ({ name })),
     fc.constant({ name: "custom" as const, from: "2026-11-01", to: "2026-11-20" })

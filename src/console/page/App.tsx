@@ -2,6 +2,7 @@ import { useCallback, useMemo, useState } from "preact/hooks"
 import type { SiteList } from "./api/Contract.ts"
 import { makeAsk } from "./api/Ask.ts"
 import { type Session, SessionProvider } from "./api/Session.ts"
+import { AgentsRoom } from "./agents/AgentsRoom.tsx"
 import { ModelsRoom } from "./models/ModelsRoom.tsx"
 import { useTroubles } from "./api/UseTroubles.ts"
 import { KeyForm } from "./parts/KeyForm.tsx"
@@ -44,7 +45,7 @@ export const App = () => {
     setHasSites(found !== undefined)
     setAsking("where needed")
     setNotice(undefined)
-    if (found === undefined) return go({ ...view, room: "models" }, true)
+    if (found === undefined) return go({ ...view, room: roomWithoutSites(view.room) }, true)
     const [only, ...others] = found.sites
     if (view.room === "sites" && view.site === undefined && only !== undefined && others.length === 0) {
       go({ ...emptyView, site: only.id }, true)
@@ -53,7 +54,7 @@ export const App = () => {
 
   const doors = key === undefined ? [] : doorsOf(hasSites, readiness)
   // A link into a room is followed before it is known which rooms there are.
-  const room = key === undefined || hasSites ? view.room : "models"
+  const room = key === undefined || hasSites ? view.room : roomWithoutSites(view.room)
   const rooms = <Rooms readiness={readiness} />
   const onBack = asking === "chosen" ? () => setAsking("where needed") : undefined
   const keyForm = (
@@ -68,7 +69,7 @@ export const App = () => {
   ) : (
     keyForm
   )
-  const own = room === "models" ? <ModelsRoom /> : <OwnSites rooms={rooms} />
+  const own = { sites: <OwnSites rooms={rooms} />, models: <ModelsRoom />, agents: <AgentsRoom /> }[room]
   return (
     <SessionProvider value={session}>
       <PageHeader
@@ -83,10 +84,15 @@ export const App = () => {
   )
 }
 
-/** The rooms that a key opens: sites are an account's, and models are everywhere but where their room does not run. */
+/** A router key opens everything but sites. */
+const roomWithoutSites = (room: RoomName): RoomName => (room === "sites" ? "models" : room)
+
+/** The rooms that a key opens: sites are an account's, and the others are everywhere but where they do not run. */
 const doorsOf = (hasSites: boolean, readiness: ReturnType<typeof useReadiness>): ReadonlyArray<RoomName> => {
-  if (!hasSites) return ["models"]
-  return typeof readiness === "object" && "catalogue" in readiness.components
-    ? ["sites", "models"]
-    : ["sites"]
+  const components = typeof readiness === "object" ? readiness.components : {}
+  return [
+    ...(hasSites ? (["sites"] as const) : []),
+    ...(!hasSites || "catalogue" in components ? (["models"] as const) : []),
+    ...("agents" in components ? (["agents"] as const) : [])
+  ]
 }

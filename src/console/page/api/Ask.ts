@@ -16,7 +16,7 @@ export class Refused extends Error {
 }
 
 export interface Asked {
-  readonly method?: "GET" | "POST" | "PATCH"
+  readonly method?: "GET" | "POST" | "PATCH" | "DELETE"
   readonly json?: unknown
   readonly signal?: AbortSignal
 }

@@ -1,3 +1,7 @@
+import type {
+  AgentSessionDetail as AgentSessionDetailSchema,
+  AgentSessionList as AgentSessionListSchema
+} from "#schemas/agents/AgentSession.ts"
 import type { Breakdown as BreakdownSchema } from "#schemas/analytics/Breakdown.ts"
 import type { Drops as DropsSchema } from "#schemas/analytics/Drops.ts"
 import type { SiteList as SiteListSchema } from "#schemas/analytics/Site.ts"
@@ -9,6 +13,8 @@ export type { BotCategory, DropReason } from "#schemas/analytics/Drops.ts"
 export type { CreatedSite, Site } from "#schemas/analytics/Site.ts"
 export type { Realtime, SiteStats, Summary } from "#schemas/analytics/Stats.ts"
 
+export type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
+export type { AgentSession, TranscriptEntry, TranscriptToolCall } from "#schemas/agents/AgentSession.ts"
 export type { CollectionModel, Model } from "#schemas/llm/Model.ts"
 export type { UsageBucket, UsageOfWindow, UsageWindow, UsedModel } from "#schemas/llm/Usage.ts"
 
@@ -19,6 +25,9 @@ export interface Credits {
   readonly lifetime_spent_usd: number
   readonly key: { readonly spend_limit_usd: number | null; readonly spent_usd: number }
 }
+
+export type AgentSessionList = typeof AgentSessionListSchema.Type
+export type AgentSessionDetail = typeof AgentSessionDetailSchema.Type
 
 export type ModelList = typeof ModelListSchema.Type
 

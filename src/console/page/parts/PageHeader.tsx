@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { ViewLink } from "../view/Navigation.tsx"
-import { emptyView, modelsView, type RoomName } from "../view/View.ts"
+import { agentsView, emptyView, modelsView, type RoomName } from "../view/View.ts"
 
 interface PageHeaderProps {
   /** the rooms that the key opens, and the one that is open */
@@ -11,8 +11,8 @@ interface PageHeaderProps {
   onForget(): void
 }
 
-const views = { sites: emptyView, models: modelsView } as const
-const names = { sites: "Sites", models: "Models" } as const
+const views = { sites: emptyView, models: modelsView, agents: agentsView } as const
+const names = { sites: "Sites", models: "Models", agents: "Agents" } as const
 
 export const PageHeader = ({ doors, onForget, open, rooms }: PageHeaderProps) => (
   <header class="page-header">

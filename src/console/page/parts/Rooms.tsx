@@ -4,6 +4,7 @@ import type { Readiness, RoomComponent } from "../api/Contract.ts"
 const rooms = [
   { name: "Accounts", purpose: "users, keys, files", components: ["postgres", "rate-limits"] },
   { name: "Models", purpose: "completions and credits", components: ["catalogue", "calls"] },
+  { name: "Agents", purpose: "sessions of coding agents", components: ["agents"] },
   { name: "Analytics", purpose: "events and figures", components: ["log", "clickhouse"] }
 ] as const
 

@@ -27,7 +27,7 @@ export const NavigationProvider = ({ children }: { readonly children: ComponentC
     const address = formatView(to)
     if (replace || address === formatView(before)) history.replaceState(null, "", address)
     else history.pushState(null, "", address)
-    if (before.site !== to.site || before.room !== to.room) scrollTo(0, 0)
+    if (before.site !== to.site || before.room !== to.room || before.session !== to.session) scrollTo(0, 0)
     setView(to)
   }, [])
 

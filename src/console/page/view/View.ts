@@ -2,6 +2,8 @@
 export interface View {
   readonly room: RoomName
   readonly site: string | undefined
+  /** of the agent, where one is open */
+  readonly session: string | undefined
   readonly period: Period
   readonly filters: Filters
   /** of the usage of models */
@@ -10,7 +12,7 @@ export interface View {
   readonly tabs: Readonly<Partial<Record<PanelName, string>>>
 }
 
-export const roomNames = ["sites", "models"] as const
+export const roomNames = ["sites", "models", "agents"] as const
 export type RoomName = (typeof roomNames)[number]
 
 /** Source: spec 1, GET /usage. */
@@ -64,6 +66,7 @@ export const unknownValue = "(none)"
 export const emptyView: View = {
   room: "sites",
   site: undefined,
+  session: undefined,
   period: defaultPeriod,
   filters: {},
   window: defaultWindow,
@@ -71,6 +74,7 @@ export const emptyView: View = {
 }
 
 export const modelsView: View = { ...emptyView, room: "models" }
+export const agentsView: View = { ...emptyView, room: "agents" }
 
 const oneOf = <A extends string>(names: ReadonlyArray<A>, name: string | null, otherwise: A): A =>
   names.find((known) => known === name) ?? otherwise
@@ -99,6 +103,7 @@ export const parseView = (search: string): View => {
     room: oneOf(roomNames, query.get("room"), "sites"),
     window: oneOf(usageWindows, query.get("window"), defaultWindow),
     site: query.get("site") ?? undefined,
+    session: query.get("session") ?? undefined,
     period: periodOf(query),
     filters: picked(query, filterNames),
     tabs: picked(query, panelNames)
@@ -106,11 +111,12 @@ export const parseView = (search: string): View => {
 }
 
 /** The address of a view: what is as usual is left out. */
-export const formatView = ({ filters, period, room, site, tabs, window }: View): string => {
+export const formatView = ({ filters, period, room, session, site, tabs, window }: View): string => {
   const query = new URLSearchParams()
   if (room !== "sites") query.set("room", room)
   if (window !== defaultWindow) query.set("window", window)
   if (site !== undefined) query.set("site", site)
+  if (session !== undefined) query.set("session", session)
   if (period.name !== defaultPeriod.name) setPeriod(query, period)
   for (const [name, value] of Object.entries({ ...filters, ...tabs })) query.set(name, value)
   const text = query.toString()

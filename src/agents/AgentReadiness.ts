@@ -1,0 +1,15 @@
+import { Effect, Layer } from "effect"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
+
+/** The line "agents" of `/readyz`. What sessions stand on, Postgres and the models, has lines of its own. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { register } = yield* Readiness
+    const sessions = yield* AgentSessions
+    yield* register(
+      "agents",
+      Effect.sync(() => ({ status: "up", detail: `${[...sessions.all()].length} sessions in memory` }))
+    )
+  })
+)

@@ -1,0 +1,22 @@
+import type { AgentSessionDetail, TranscriptEntry } from "../api/Contract.ts"
+
+/** A transcript, as far as it was read. */
+export interface Pages {
+  /** of pages that are full: they do not change any more */
+  readonly settled: ReadonlyArray<TranscriptEntry>
+  /** of the last page, which is read again */
+  readonly last: ReadonlyArray<TranscriptEntry>
+  /** what to ask the last page with; undefined: it is the first */
+  readonly after: number | undefined
+}
+
+export const noPages: Pages = { settled: [], last: [], after: undefined }
+
+/** What is known once this page has come, and whether another one is there already. */
+export const withPage = (
+  { after, settled }: Pages,
+  { data, next }: AgentSessionDetail["transcript"]
+): { readonly pages: Pages; readonly isMore: boolean } =>
+  next === null
+    ? { pages: { settled, last: data, after }, isMore: false }
+    : { pages: { settled: [...settled, ...data], last: [], after: next }, isMore: true }

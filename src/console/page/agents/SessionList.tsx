@@ -1,0 +1,76 @@
+import type { AgentSession, AgentSessionList } from "../api/Contract.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
+import { formatCounted, formatInstant, formatUsd } from "../figures/Format.ts"
+import { useFocusOnce } from "../parts/UseFocusOnce.ts"
+import { ViewLink } from "../view/Navigation.tsx"
+import { agentsView } from "../view/View.ts"
+import { FirstSession } from "./FirstSession.tsx"
+import { stateOf } from "./Words.ts"
+
+const refreshMillis = 4_000
+
+/** The latest sessions: those that are live first. */
+export const SessionList = () => {
+  const heading = useFocusOnce()
+  const { data } = useAnswer<AgentSessionList>("/api/v1/agent/sessions?limit=100", refreshMillis)
+  const live = data?.data.filter((session) => session.live) ?? []
+  const earlier = data?.data.filter((session) => !session.live) ?? []
+  return (
+    <>
+      <h1 ref={heading} tabIndex={-1}>
+        Agents
+      </h1>
+      {data === undefined && <p class="hint quiet">Asking for your sessions …</p>}
+      {data?.data.length === 0 && <FirstSession />}
+      <Sessions title="Live" sessions={live} />
+      <Sessions title="Earlier" sessions={earlier} />
+      {data?.data.length === 100 && <p class="hint">The latest 100 are shown.</p>}
+    </>
+  )
+}
+
+interface SessionsProps {
+  readonly title: string
+  readonly sessions: ReadonlyArray<AgentSession>
+}
+
+const Sessions = ({ sessions, title }: SessionsProps) =>
+  sessions.length === 0 ? null : (
+    <section class="sessions" aria-labelledby={`sessions-${title}`}>
+      <h2 id={`sessions-${title}`}>{title}</h2>
+      <ul>
+        {sessions.map((session) => (
+          <li key={session.id}>
+            <ViewLink to={{ ...agentsView, session: session.id }}>
+              <Row session={session} />
+            </ViewLink>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+
+const Row = ({ session }: { readonly session: AgentSession }) => {
+  const { light, words } = stateOf(session)
+  const denied = session.tool_calls_denied
+  return (
+    <>
+      <span class={`light ${light}`} aria-hidden="true" />
+      <span class="session-name">
+        <strong>{session.workspace.name}</strong> <span class="hint">{words}</span>
+      </span>
+      <span class="session-cost">{formatUsd(session.cost_usd)}</span>
+      <span class="session-facts hint">
+        <span>{session.model}</span>
+        <span>{formatCounted(session.prompts, "prompt")}</span>
+        <span>
+          {formatCounted(session.tool_calls, "tool call")}
+          {denied > 0 && <span class="worse">, {denied} denied</span>}
+        </span>
+      </span>
+      <time class="session-seen hint" dateTime={session.last_seen_at}>
+        {formatInstant(session.last_seen_at)}
+      </time>
+    </>
+  )
+}
