@@ -21,6 +21,20 @@ const withTools = [...usual, "tool_choice", "tools"]
 
 const cheap = { prompt: "0.0000001", completion: "0.0000004" }
 
+/** Carries out plans: agents can be tried without a language model, and without credits. */
+const coder = {
+  does:
+    "Carries out a plan with the tools of a coding agent, a step on each line: `read a.txt`, " +
+    '`edit a.txt: "old" => "new"`, `write b.txt: "text"`, `ls`, `find *.ts`, `grep "text"`, `run make`, ' +
+    '`commit "Say why"`, `say Done.` and more; ask it anything and it says them all.',
+  behaviour: "code",
+  // A call of a tool has many pieces, and a plan many calls.
+  wordMillis: 2,
+  contextLength: 131_072,
+  maxCompletionTokens: 32_768,
+  parameters: [...withTools, "include_reasoning", "reasoning"]
+} as const
+
 const working: ReadonlyArray<Description> = [
   {
     id: "sandbox/echo",
@@ -43,17 +57,14 @@ const working: ReadonlyArray<Description> = [
   {
     id: "sandbox/coder",
     name: "Sandbox Coder",
-    does:
-      "Carries out a plan with the tools of a coding agent, a step on each line: `read a.txt`, " +
-      '`edit a.txt: "old" => "new"`, `write b.txt: "text"`, `ls`, `find *.ts`, `grep "text"`, `run make`, ' +
-      '`commit "Say why"`, `say Done.` and more; ask it anything and it says them all.',
-    behaviour: "code",
-    // A call of a tool has many pieces, and a plan many calls.
-    wordMillis: 2,
-    contextLength: 131_072,
-    maxCompletionTokens: 32_768,
-    parameters: [...withTools, "include_reasoning", "reasoning"],
+    ...coder,
     pricing: { ...cheap, input_cache_read: "0.00000002" }
+  },
+  {
+    id: "sandbox/coder-free",
+    name: "Sandbox Coder, free",
+    ...coder,
+    pricing: { prompt: "0", completion: "0" }
   },
   {
     id: "sandbox/thinker",
