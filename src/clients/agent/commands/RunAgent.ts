@@ -7,14 +7,13 @@ import { UsageProblem } from "../config/UsageProblem.ts"
 import { AgentClient } from "../connection/AgentClient.ts"
 import type { Approve } from "../connection/Client.ts"
 import { fetchGatewayInfo } from "../connection/ServerRest.ts"
-import { codeOfClosed, exitCodes } from "../ExitCodes.ts"
+import { exitCodes } from "../ExitCodes.ts"
 import { JsonReporter } from "../print/JsonReporter.ts"
 import type { Reporter } from "../print/Reporter.ts"
 import { runPrint } from "../print/RunPrint.ts"
 import { TextReporter } from "../print/TextReporter.ts"
 import { attachFiles } from "../prompt/AttachedFiles.ts"
 import { listFiles } from "../prompt/ListFiles.ts"
-import { noTerminal, runTerminal } from "../terminal/RunTerminal.ts"
 import { type AgentFlags, latestSession } from "./Flags.ts"
 import { openWorkplace, type Workplace } from "./OpenWorkplace.ts"
 
@@ -134,7 +133,10 @@ const print = async (flags: AgentFlags, typed: string, piped: string): Promise<n
   return code
 }
 
-const interact = async (flags: AgentFlags): Promise<number> => {
+const interact = async (
+  flags: AgentFlags,
+  runTerminal: typeof import("../terminal/RunTerminal.ts").runTerminal
+): Promise<number> => {
   const workplace = await openWorkplace(workplaceOptions(flags), process.env)
   const { runner, server, stateDir, workspace } = workplace
   const client = makeClient(flags, workplace, true)
@@ -146,7 +148,6 @@ const interact = async (flags: AgentFlags): Promise<number> => {
     files: () => listFiles(runner),
     attach: (text) =>
       attachFiles(text, { runner, readImage: workplace.readImage, upload: (image) => client.upload(image) }),
-    exitCodeOf: codeOfClosed,
     environment: process.env
   })
   await runner.close()
@@ -165,8 +166,10 @@ export const runAgent = async (flags: AgentFlags): Promise<number> => {
   const piped = isPiped() ? await readPiped() : ""
   const typed = Option.getOrUndefined(flags.print)
   if (typed !== undefined || piped !== "") return print(flags, typed ?? "", piped)
+  // Loaded only where there is somebody to look at it: that is half of what the program loads.
+  const { noTerminal, runTerminal } = await import("../terminal/RunTerminal.ts")
   const streams = { input: process.stdin.isTTY, output: process.stdout.isTTY }
   const problem = noTerminal(process.env, streams)
   if (problem !== undefined) throw new UsageProblem(problem)
-  return interact(flags)
+  return interact(flags, runTerminal)
 }

@@ -100,6 +100,7 @@ export class AgentTerminal {
       say: (said) => this.#say("info", said),
       pick: (title, choices) => this.#pick(title, choices),
       later: (later) => this.#ask(later, "follow_up"),
+      working: (id) => this.#take({ type: "working", id }),
       quit: this.#options.left
     }).catch((error: unknown) => this.#failed(error))
   }

@@ -21,6 +21,8 @@ export interface CommandSurroundings {
   readonly pick: (title: string, choices: ReadonlyArray<Choice>) => Promise<string | undefined>
   /** asks this when the work is done */
   readonly later: (text: string) => void
+  /** the server works on something with this id */
+  readonly working: (id: string) => void
   readonly quit: () => void
 }
 
@@ -36,8 +38,7 @@ export const runCommand = async ({ argument, name }: Named, around: CommandSurro
     case "later":
       return argument === "" ? around.say("Write what to ask: /later text") : around.later(argument)
     case "compact":
-      around.client.compact(argument === "" ? undefined : argument)
-      return
+      return around.working(around.client.compact(argument === "" ? undefined : argument))
     case "new":
       await around.client.newSession()
       return

@@ -10,6 +10,8 @@ import { emptyState } from "./TerminalState.ts"
 export type TerminalInput =
   | ClientEvent
   | { readonly type: "asked"; readonly id: string; readonly text: string }
+  /** something else than a prompt is worked on, and answered like one */
+  | { readonly type: "working"; readonly id: string }
   | ({ readonly type: "queued" } & Queued)
   /** what waited was taken back */
   | { readonly type: "unqueued" }
@@ -30,6 +32,8 @@ export const reduce = (state: TerminalState, input: TerminalInput, now: number):
       return reduceTool(state, safe, now)
     case "asked":
       return { ...asked(state, safe.id, safe.text), active: { id: safe.id, since: now } }
+    case "working":
+      return { ...state, active: { id: safe.id, since: now } }
     case "queued": {
       const { id, text, mode } = safe
       return state.queue.some((known) => known.id === id)

@@ -1,12 +1,12 @@
 import { ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import type { AgentModel } from "#schemas/agents/ServerFrame.ts"
 import type { Client } from "../connection/Client.ts"
-import type { ClosedReason } from "../connection/ClientEvents.ts"
 import { ConnectionClosed } from "../connection/ConnectionClosed.ts"
+import { codeOfClosed, exitCodes } from "../ExitCodes.ts"
 import type { Attached } from "../prompt/AttachedFiles.ts"
 import { AgentTerminal } from "./AgentTerminal.ts"
 import { PromptHistory } from "./PromptHistory.ts"
-import { safeLine } from "./SafeText.ts"
+import { safeLine, safeText } from "./SafeText.ts"
 import { makeTheme } from "./Theme.ts"
 
 export interface TerminalOptions {
@@ -22,8 +22,6 @@ export interface TerminalOptions {
   readonly attach: (text: string) => Promise<Attached>
   /** asked at once */
   readonly prompt?: string
-  /** what the program ends with when the connection does */
-  readonly exitCodeOf: (reason: ClosedReason) => number
   readonly environment: Readonly<Record<string, string | undefined>>
   /** other than the process's own: for tests */
   readonly terminal?: Terminal
@@ -44,8 +42,11 @@ export const noTerminal = (
   return undefined
 }
 
-/** What a program that was ended by a signal ends with (POSIX shells: 128 and its number). */
-const signals = { SIGHUP: 129, SIGTERM: 143 } as const
+const signals = {
+  SIGHUP: exitCodes.terminated,
+  SIGINT: exitCodes.interrupted,
+  SIGTERM: exitCodes.terminated
+} as const
 
 /** Shows one session until the user leaves or it can not go on. Gives the exit code; `client` is closed then. */
 export const runTerminal = async (client: Client, options: TerminalOptions): Promise<number> => {
@@ -62,7 +63,7 @@ export const runTerminal = async (client: Client, options: TerminalOptions): Pro
     theme: makeTheme((environment.NO_COLOR ?? "") === ""),
     heading: `signalbox-agent ${version} · ${safeLine(workspace.root)} · /help`,
     history: new PromptHistory(options.historyFile),
-    left: () => leave(0),
+    left: () => leave(exitCodes.completed),
     suspend: () => suspend(shown)
   })
   const release = guard(shown, leave)
@@ -71,13 +72,13 @@ export const runTerminal = async (client: Client, options: TerminalOptions): Pro
   const unsubscribe = client.events.subscribe((event) => {
     if (event.type !== "link" || event.state !== "closed" || event.reason === "bye") return
     problem = event.problem
-    leave(options.exitCodeOf(event.reason))
+    leave(codeOfClosed(event.reason))
   })
   client.start().then(
     () => (options.prompt === undefined ? undefined : shown.submit(options.prompt, "steer")),
     (error: unknown) => {
       problem = error instanceof Error ? error.message : String(error)
-      leave(error instanceof ConnectionClosed ? options.exitCodeOf(error.reason) : 1)
+      leave(error instanceof ConnectionClosed ? codeOfClosed(error.reason) : exitCodes.error)
     }
   )
   const code = await leaving
@@ -111,9 +112,10 @@ const suspend = ({ screen }: AgentTerminal): void => {
 const guard = ({ screen }: AgentTerminal, leave: (code: number) => void): (() => void) => {
   const crashed = (error: unknown): void => {
     screen.restore()
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+    const words = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    process.stderr.write(`${safeText(words)}\n`)
     // oxlint-disable-next-line unicorn/no-process-exit
-    process.exit(70)
+    process.exit(exitCodes.error)
   }
   const restore = (): void => screen.restore()
   const ended = Object.entries(signals).map(([name, code]) => {

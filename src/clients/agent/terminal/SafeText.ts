@@ -11,6 +11,12 @@ const blanks = /[\u115f\u1160\u3164\uffa0]/g
 /** Join what belongs together in emoji and in several scripts; harmless where nobody has to trust the text. */
 const joiners = /([\u200c\u200d])/
 
+/**
+ * Pictures that are joined to one are two columns wide in some terminals and six in others, which breaks lines where the
+ * library expects none: they stand beside each other instead.
+ */
+const pictureJoiner = /(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu
+
 /** For what somebody decides on: nothing is invisible in it, joiners neither. */
 export const strictText = (text: string): string =>
   printable(text.toWellFormed()).replace(blanks, (blank) => `\\u{${blank.charCodeAt(0).toString(16)}}`)
@@ -18,6 +24,7 @@ export const strictText = (text: string): string =>
 /** Lines and tabs stay. */
 export const safeText = (text: string): string =>
   text
+    .replace(pictureJoiner, "")
     .split(joiners)
     .map((piece) => (joiners.test(piece) ? piece : strictText(piece)))
     .join("")

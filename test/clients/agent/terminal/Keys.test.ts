@@ -220,6 +220,7 @@ describe("commands", () => {
     "begin a new session, make the context smaller, tell about the session, help, and leave",
     withRig(async (rig) => {
       await rig.enter("/compact keep the names")
+      assert.match(await rig.text(), /working · 1 s +Esc stops/)
       await rig.enter("/new")
       assert.deepStrictEqual(rig.client.done, [["compact", "keep the names"], ["newSession"]])
       await rig.enter("/session")

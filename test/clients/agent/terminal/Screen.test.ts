@@ -2,6 +2,7 @@ import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
+import { exitCodes } from "#src/clients/agent/ExitCodes.ts"
 import { amount, seconds, tokens } from "#src/clients/agent/terminal/Figures.ts"
 import { keys, TerminalRig, withRig } from "./TerminalRig.ts"
 
@@ -147,7 +148,7 @@ describe("the screen", () => {
     for (const columns of [20, 60, 100]) {
       await withRig(
         async (rig) => {
-          await work(rig, "漢字 wide ".repeat(30))
+          await work(rig, "漢字 wide 👩\u200d👩\u200d👧 ✅ ".repeat(30))
           await rig.text()
           rig.terminal.resize(columns - 3, 20)
           await rig.text()
@@ -184,7 +185,7 @@ describe("the screen", () => {
     const rig = new TerminalRig()
     await rig.text()
     rig.client.emit({ type: "link", state: "closed", reason: "superseded", problem: "Another client has it" })
-    assert.strictEqual(await rig.close(), 7)
+    assert.strictEqual(await rig.close(), exitCodes.aborted)
     assert.include(await rig.text(), "Another client has it\nTo go on: signalbox-agent --resume ses_")
   })
 })
@@ -256,7 +257,7 @@ describe("a crash", () => {
       setTimeout(() => { throw new Error("a bug") }, 50)
       await runTerminal(new ScriptedClient(), {
         version: "1", workspace: { root: "/w", name: "w" }, historyFile: process.argv[1],
-        models: async () => [], files: async () => [], attach: async (text) => ({ text, images: [], problems: [] }), exitCodeOf: () => 1, environment: process.env
+        models: async () => [], files: async () => [], attach: async (text) => ({ text, images: [], problems: [] }), environment: process.env
       })`
     const rig = new TerminalRig()
     const child = spawn(
@@ -269,7 +270,7 @@ describe("a crash", () => {
     child.stderr.on("data", (data: Buffer) => (written.err += data.toString()))
     const code = await new Promise((resolve) => child.once("close", resolve))
     await rig.close()
-    assert.strictEqual(code, 70)
+    assert.strictEqual(code, exitCodes.error)
     assert.include(written.err, "Error: a bug")
     // Bracketed paste, key reports and the hidden cursor were switched on, and are off again.
     for (const [on, off] of [

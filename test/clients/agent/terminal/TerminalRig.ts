@@ -54,7 +54,6 @@ export class TerminalRig {
               }
             : { text, images: [], problems: [] }
         ),
-      exitCodeOf: () => 7,
       environment: { TERM: "xterm-256color" },
       terminal: this.terminal,
       now: () => this.now,
