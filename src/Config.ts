@@ -22,6 +22,8 @@ export interface ClusterMember {
   readonly port: number
   /** `CLUSTER_SECRET`, which all of them prove to each other */
   readonly secret: Redacted.Redacted
+  /** `CLUSTER_SILENT_SECONDS`: one that was silent for so long has died, and the others take its sessions over */
+  readonly silentSeconds: number
 }
 
 /**
@@ -134,6 +136,11 @@ const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
       text.length < clusterSecretCharacters ? undefined : Redacted.make(text, { label: "CLUSTER_SECRET" }),
     `takes at least ${clusterSecretCharacters} characters`
   )
+  const silentSeconds = read.integer("CLUSTER_SILENT_SECONDS", {
+    minimum: 3,
+    maximum: 300,
+    otherwise: limits.clusterSilentSeconds
+  })
   const isAsked = read.text("CLUSTER_ADDRESS") !== undefined
   const needs = (variable: string, by: string) => {
     if (read.text(variable) === undefined)
@@ -143,7 +150,7 @@ const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
     needs("CLUSTER_SECRET", "CLUSTER_ADDRESS")
     needs("DATABASE_URL", "CLUSTER_ADDRESS")
   } else if (read.text("CLUSTER_SECRET") !== undefined) needs("CLUSTER_ADDRESS", "CLUSTER_SECRET")
-  return address === undefined || secret === undefined ? undefined : { ...address, secret }
+  return address === undefined || secret === undefined ? undefined : { ...address, secret, silentSeconds }
 }
 
 /**

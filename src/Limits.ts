@@ -238,11 +238,12 @@ export const limits = {
   /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
   agentHeartbeatMillis: 5_000,
   agentOwnerDeadMillis: 20_000,
-  /** several machines: one that was silent for so long loses the sessions whose home it is (whole seconds) … */
-  clusterSilentMillis: 12_000,
-  /** … so each says this often that it lives … */
-  clusterRefreshMillis: 3_000,
-  /** … and this often all look who does */
+  /**
+   * several machines: one that was silent for so long has died, unless `CLUSTER_SILENT_SECONDS` says otherwise; each gives
+   * a sign of life four times as often
+   */
+  clusterSilentSeconds: 12,
+  /** all look this often who lives, and for locks that they did not get */
   clusterLookMillis: 1_000,
   /** sessions are given up when the lock of their home has been away for so long: one that was lost may come back */
   clusterGraceMillis: 2_500,

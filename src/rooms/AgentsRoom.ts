@@ -5,6 +5,7 @@ import { AgentsRoomApi } from "#schemas/Api.ts"
 import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
 import * as AgentReadiness from "#src/agents/AgentReadiness.ts"
 import * as AgentRoutes from "#src/agents/AgentRoutes.ts"
+import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -25,12 +26,19 @@ import * as LlmRoom from "./LlmRoom.ts"
 
 const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSessions.layer({ limits, newId })))
 
+/** One process is the home of all sessions; several divide them. */
+const homes = Layer.unwrap(
+  Effect.map(AppConfig, ({ cluster }) =>
+    cluster === undefined ? SessionHomes.layerAlone : ClusterSessionHomes.layer(cluster)
+  )
+)
+
 /** From the store upwards: sessions call models through the router of this process. */
 const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
   Layer.provideMerge(Sockets.layer),
   Layer.provideMerge(Greeting.layer),
   Layer.provideMerge(sessions),
-  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, SessionHomes.layerAlone)),
+  Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, homes)),
   Layer.provideMerge(AgentOwners.layer),
   Layer.provideMerge(RouterModelCalls.layer),
   Layer.provideMerge(PromptImages.layer),

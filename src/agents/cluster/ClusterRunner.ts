@@ -14,11 +14,12 @@ import { Socket } from "effect/socket/Socket"
 import { SocketServer } from "effect/socket/SocketServer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { ClusterTransport } from "./ClusterTransport.ts"
 
 /** In how many parts the sessions of all machines are divided. Must be the same everywhere. */
-export const shards = 300
+export const shards = 120
 
 /** A frame of a session is 1 MiB at most, and a batch one frame longer than its size at most; JSON may double it. */
 const messageBytes = 8 * 1024 * 1024
@@ -41,16 +42,16 @@ const clients = (transport: ClusterTransport) =>
   )
 
 /**
- * Postgres alone says who lives: a runner that was silent for `clusterSilentMillis` is gone for all, and its locks are
+ * Postgres alone says who lives: a runner that was silent for `CLUSTER_SILENT_SECONDS` is gone for all, and its locks are
  * those of a connection, which ends with it or, where its machine froze, by Postgres's idle_session_timeout of the same
  * length. Health checks between machines are left out: two that cannot reach each other would declare each other dead.
  */
-const configOf = (address: RunnerAddress.RunnerAddress, limits: Limits) =>
+const configOf = ({ host, port, silentSeconds }: ClusterMember, limits: Limits) =>
   ShardingConfig.layer({
-    runnerAddress: Option.some(address),
+    runnerAddress: Option.some(RunnerAddress.make(host, port)),
     shardsPerGroup: shards,
-    shardLockExpiration: limits.clusterSilentMillis,
-    shardLockRefreshInterval: limits.clusterRefreshMillis,
+    shardLockExpiration: silentSeconds * 1_000,
+    shardLockRefreshInterval: silentSeconds * 250,
     refreshAssignmentsInterval: limits.clusterLookMillis,
     entityMessagePollInterval: limits.clusterLookMillis,
     entityTerminationTimeout: 1_000,
@@ -59,7 +60,7 @@ const configOf = (address: RunnerAddress.RunnerAddress, limits: Limits) =>
 
 /** This process as one of effect/cluster's runners, with its shards and their locks in Postgres. */
 export const layer = (
-  address: RunnerAddress.RunnerAddress,
+  member: ClusterMember,
   transport: ClusterTransport,
   server: SocketServer["Service"],
   limits: Limits
@@ -70,6 +71,6 @@ export const layer = (
   return RunnerServer.layerWithClients.pipe(
     Layer.provide([protocol, clients(transport)]),
     Layer.provide([serialization, MessageStorage.layerNoop, RunnerHealth.layerNoop, SqlRunnerStorage.layer]),
-    Layer.provide(configOf(address, limits))
+    Layer.provide(configOf(member, limits))
   )
 }

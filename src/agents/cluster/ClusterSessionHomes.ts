@@ -1,7 +1,7 @@
-import { type Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
-import { RunnerAddress, Sharding } from "effect/cluster"
+import { type Cause, Context, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
+import { Sharding } from "effect/cluster"
 import { RpcSerialization, RpcServer } from "effect/rpc"
-import { SocketServer, type SocketServerError } from "effect/socket/SocketServer"
+import { SocketServer } from "effect/socket/SocketServer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig, type ClusterMember } from "#src/Config.ts"
@@ -14,6 +14,16 @@ import { HomeDoor } from "./HomeDoor.ts"
 import { RelayHome } from "./RelayHome.ts"
 import { RelayLinks } from "./RelayLinks.ts"
 import { RelayRpcs } from "./RelayRpcs.ts"
+
+/** Nothing can listen at `CLUSTER_ADDRESS` here. */
+export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnusable>()(
+  "ClusterAddressUnusable",
+  { address: Schema.String, problem: Schema.String }
+) {
+  override get message(): string {
+    return `CLUSTER_ADDRESS ${this.address} cannot be used (${this.problem})`
+  }
+}
 
 /** How often this process looks which shards it still has. */
 const lookMillis = 250
@@ -48,14 +58,16 @@ const make = (member: ClusterMember) =>
     const { limits } = yield* AppConfig
     const scope = yield* Effect.scope
     const transport = new ClusterTransport(Redacted.value(member.secret), limits.clusterHandshakeMillis)
-    const listener = yield* transport.listen(member)
+    const listener = yield* Effect.mapError(transport.listen(member), ({ cause }) => {
+      const problem = cause instanceof Error ? cause.message : String(cause)
+      return new ClusterAddressUnusable({ address: `${member.host}:${member.port}`, problem })
+    })
     let home: LocalHome | undefined
 
     // A scope of its own: this process stops to be a home while what it has to say still goes over the links.
     const runner = yield* Scope.fork(scope)
-    const address = RunnerAddress.make(member.host, member.port)
     const door = doorOf(member, () => home).pipe(
-      Layer.provideMerge(ClusterRunner.layer(address, transport, listener["signalbox-runner"], limits))
+      Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
     const cluster = yield* Layer.buildWithScope(door, runner)
     const held = new HeldShards(
@@ -135,5 +147,5 @@ const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
 /** Sessions divided among the processes on one Postgres, of which this is one. */
 export const layer = (
   member: ClusterMember
-): Layer.Layer<SessionHomes, SqlError | SocketServerError, SqlClient | AppConfig> =>
+): Layer.Layer<SessionHomes, SqlError | ClusterAddressUnusable, SqlClient | AppConfig> =>
   Layer.effect(SessionHomes, make(member))

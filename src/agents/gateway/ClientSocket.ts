@@ -100,6 +100,8 @@ export class ClientSocket implements HotSocketListener {
   }
 
   relayed(there: HotSocketListener): void {
+    // It left while its session's home was looked for.
+    if (this.isClosed) return there.closed(1006)
     this.#there = there
     const early = this.#early ?? []
     this.#early = undefined

@@ -66,6 +66,7 @@ export class Greeting extends Context.Service<
           if (wanted.model === undefined)
             return no("model_forbidden", "There is no model that this key can run and pay for")
           const session = yield* made(parts, socket, hello, wanted.model.id)
+          if ("closeCode" in session) return session
           return yield* attach(parts, socket, hello, session, wanted.model)
         }
         const session = yield* resumed(parts, socket, hello, hello.resume)
@@ -107,6 +108,9 @@ const resumed = Effect.fnUntraced(function* (
   return session
 })
 
+/** of several machines each has its share of ids: where so many are not here, none is */
+const idsTried = 10_000
+
 /** Its id is one whose home is here: its client need not be relayed. */
 const made = Effect.fnUntraced(function* (
   { homes, sessions }: Parts,
@@ -115,7 +119,10 @@ const made = Effect.fnUntraced(function* (
   model: string
 ) {
   let id = newId("ses")
-  while (!homes.isHere(id)) id = newId("ses")
+  for (let tried = 1; !homes.isHere(id); tried++) {
+    if (tried === idsTried) return later("This process has no sessions to give at the moment; try again")
+    id = newId("ses")
+  }
   const { keyId, userId } = key
   const startedAt = Date.now()
   const { name: workspaceName, root } = hello.workspace

@@ -14,8 +14,6 @@ export const clusterSecret = "a secret that only these machines of a test have"
 
 /** Takeover within seconds, so that tests do not wait. */
 const limits = {
-  clusterSilentMillis: 3_000,
-  clusterRefreshMillis: 500,
   clusterLookMillis: 200,
   clusterGraceMillis: 1_500,
   clusterFindMillis: 1_500
@@ -71,7 +69,12 @@ const serve =
   }
 
 export const startMachine = async (databaseUrl: string, secret = clusterSecret): Promise<Machine> => {
-  const member = { host: "127.0.0.1", port: await freePort(), secret: Redacted.make(secret) }
+  const member = {
+    host: "127.0.0.1",
+    port: await freePort(),
+    secret: Redacted.make(secret),
+    silentSeconds: 4
+  }
   const scope = Scope.makeUnsafe()
   const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl), cluster: member, limits })
   const context = await Effect.runPromise(
