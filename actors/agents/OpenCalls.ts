@@ -141,6 +141,7 @@ export class OpenCalls {
   detach(): void {
     for (const call of Array.from(this.#calls.values())) {
       clearTimeout(call.timer)
+      call.isAsked = false
       if (call.cancelled !== undefined) this.#settle(call, call.cancelled)
     }
   }
