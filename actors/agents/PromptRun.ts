@@ -107,7 +107,7 @@ class PromptRun {
         ...(error === undefined ? {} : { error }),
         usage: { promptTokens, completionTokens, totalTokens: promptTokens + completionTokens },
         cost: String(cost),
-        covered: covered && cost > 0n,
+        covered,
         turns,
         toolCalls,
         toolCallsDenied

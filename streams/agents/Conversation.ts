@@ -14,7 +14,7 @@ export interface PromptTotals {
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cost: bigint
-  /** nothing of it was charged to credits */
+  /** drawn from a plan's allowances, and nothing of it charged to credits */
   readonly covered: boolean
   readonly turns: number
   readonly toolCalls: number
@@ -100,7 +100,8 @@ export class Conversation {
     let promptTokens = 0
     let completionTokens = 0
     let cost = 0n
-    let covered = true
+    let isDrawn = false
+    let isCharged = false
     let turns = 0
     let toolCalls = 0
     let toolCallsDenied = 0
@@ -114,8 +115,10 @@ export class Conversation {
       promptTokens += body.usage.promptTokens
       completionTokens += body.usage.completionTokens
       cost += BigInt(body.cost)
-      covered &&= body.covered || body.cost === "0"
+      isDrawn ||= body.covered
+      isCharged ||= body.cost !== "0"
     }
+    const covered = isDrawn && !isCharged
     return { promptTokens, completionTokens, cost, covered, turns, toolCalls, toolCallsDenied }
   }
 }

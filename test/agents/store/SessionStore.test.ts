@@ -240,6 +240,7 @@ layer(processLayer.pipe(Layer.provideMerge(TestStores.layer)), live)("the store 
         const bye = yield* created({ ...ended, endReason: "client_bye" })
         const { state } = yield* claimed(bye.facts.id)
         assert.deepStrictEqual([state.status, state.endedAt, state.endReason], ["idle", null, null])
+        assert.strictEqual(state.detachedAt, bye.state.lastSeenAt, "whoever was attached counts as attached")
         for (const endReason of ["ended_by_owner", "expired", "revoked", "error"] as const) {
           const { facts } = yield* created({ ...ended, endReason })
           assert.isUndefined(yield* claim(facts.id), endReason)
