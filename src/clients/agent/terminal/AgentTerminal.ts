@@ -132,7 +132,7 @@ export class AgentTerminal {
     for (const problem of problems) this.#say("warning", problem)
     try {
       if (this.#state.active === undefined) {
-        this.#take({ type: "asked", id: client.prompt(text, images), text: typed })
+        this.#take({ type: "asked", id: client.prompt(text, images), text })
         return
       }
       if (images.length > 0) this.#say("warning", "Pictures can only go with a prompt: these were left out")

@@ -90,7 +90,7 @@ const resume = async (around: CommandSurroundings): Promise<void> => {
   const { client, now, pick, say, state, workspaceRoot } = around
   const current = state().session?.id
   const sessions = (await client.sessions()).filter(
-    ({ id, workspace }) => workspace.root === workspaceRoot && id !== current
+    ({ id, prompts, workspace }) => workspace.root === workspaceRoot && id !== current && prompts > 0
   )
   if (sessions.length === 0) return say("There is no other session of this workspace.")
   const id = await pick(
@@ -120,8 +120,8 @@ const listSessions = (sessions: ReadonlyArray<AgentSession>, now: number): strin
   sessions.length === 0
     ? "There are no sessions."
     : sessions
-        .map(({ id, last_seen_at, model, prompts, status, workspace }) =>
-          [id, ago(last_seen_at, now), status, workspace.name, counted(prompts, "prompt"), model]
+        .map(({ id, last_seen_at, prompts, status, workspace }) =>
+          [id, ago(last_seen_at, now), status, counted(prompts, "prompt"), workspace.name]
             .map(safeLine)
             .join(" · ")
         )

@@ -27,10 +27,15 @@ const replace = (state: TerminalState, index: number, item: Item): TerminalState
 export const asked = (state: TerminalState, id: string, text: string): TerminalState =>
   indexOf(state, "prompt", id) >= 0
     ? state
-    : append(state, { kind: "prompt", id, text: bounded(text.replaceAll(attachedFile, "")) })
+    : append(state, {
+        kind: "prompt",
+        id,
+        text: bounded(text.replaceAll(attachedFile, "")),
+        files: [...text.matchAll(attachedFile)].map(([, name = ""]) => name)
+      })
 
 /** Files that a prompt named stand behind it, as the model is given them. */
-const attachedFile = /\n\n<file path="[^"\n]*">\n[\s\S]*?\n<\/file>/g
+const attachedFile = /\n\n<file path="([^"\n]*)">\n[\s\S]*?\n<\/file>/g
 
 export const bounded = (text: string): string =>
   text.length <= terminalLimits.textCharacters

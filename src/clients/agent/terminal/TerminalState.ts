@@ -51,6 +51,8 @@ export interface PromptItem {
   readonly kind: "prompt"
   readonly id: string
   readonly text: string
+  /** whose text was sent with it */
+  readonly files: ReadonlyArray<string>
 }
 
 export interface MessagePart {

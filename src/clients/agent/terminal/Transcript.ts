@@ -55,7 +55,10 @@ export class Transcript implements Component {
     const theme = this.#theme
     switch (item.kind) {
       case "prompt":
-        return wrapped(item.text, width - 2).map((line) => `${theme.accent("▌")} ${theme.bold(line)}`)
+        return [
+          ...wrapped(item.text, width - 2).map((line) => theme.bold(line)),
+          ...(item.files.length === 0 ? [] : [theme.dim(`with ${item.files.join(", ")}`)])
+        ].map((line) => `${theme.accent("▌")} ${line}`)
       case "message":
         return this.#message(item, width)
       case "tool": {

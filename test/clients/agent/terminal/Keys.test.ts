@@ -127,6 +127,7 @@ describe("what is typed", () => {
       const shown = await rig.text()
       assert.strictEqual(shown.split("▌ look at @shot.png").length, 3)
       assert.include(shown, "@b.ts: binary")
+      assert.strictEqual(shown.split("▌ with a.ts").length, 3)
       assert.notInclude(shown, "secret words")
     })
   )
