@@ -7,62 +7,91 @@ import { configDirectory, stateDirectory } from "../config/Directories.ts"
 import { findServer, isExposed } from "../config/FindServer.ts"
 import { fetchGatewayInfo, rootOf, type ServerAddress } from "../connection/ServerRest.ts"
 import { exitCodes } from "../ExitCodes.ts"
-import { url } from "./Flags.ts"
+import { protections } from "../exec/Protections.ts"
+import { url, workspace } from "./Flags.ts"
 
 interface Finding {
-  readonly good: boolean
+  readonly mark: "ok" | "--" | "!!"
   readonly text: string
+  /** what the program ends with for it */
+  readonly code?: number
 }
 
 const serverOf = (given: { readonly url?: string }): ServerAddress | Finding => {
   try {
     return findServer(given, process.env, readConfig(configDirectory(process.env)))
   } catch (error) {
-    return { good: false, text: `server: ${rootOf(error)}` }
+    return { mark: "!!", text: `server: ${rootOf(error)}`, code: exitCodes.usage }
   }
 }
 
 const ofServer = async (server: ServerAddress): Promise<ReadonlyArray<Finding>> => {
   const exposed = isExposed(server.url)
   const way: Finding = exposed
-    ? { good: false, text: `way: ${server.url} is not encrypted; the key can be read on its way` }
-    : { good: true, text: `way: ${server.url}` }
+    ? { mark: "!!", text: `way: ${server.url} is not encrypted; the key can be read on its way` }
+    : { mark: "ok", text: `way: ${server.url}` }
   try {
     const { billing, default_model: model, models, protocol } = await fetchGatewayInfo(server)
     return [
       way,
-      { good: protocol === 1, text: `server: answers, protocol ${protocol} (this client speaks 1)` },
-      { good: true, text: `key: taken; paid by ${billing.plan ?? billing.mode}` },
-      {
-        good: model !== null,
-        text: `models: ${models.length}, by default ${model ?? "none: no model can call tools, or none can be paid"}`
-      }
+      protocol === 1
+        ? { mark: "ok", text: "server: answers, and speaks this client's protocol" }
+        : { mark: "!!", text: `server: speaks protocol ${protocol}, not 1`, code: exitCodes.noConnection },
+      { mark: "ok", text: `key: taken; paid by ${billing.plan ?? billing.mode}` },
+      model === null
+        ? {
+            mark: "!!",
+            text: `models: ${models.length}, of which this key can pay none`,
+            code: exitCodes.error
+          }
+        : { mark: "ok", text: `models: ${models.length}, by default ${model}` }
     ]
   } catch (error) {
-    return [way, { good: false, text: `server: ${rootOf(error)}` }]
+    return [way, { mark: "!!", text: `server: ${rootOf(error)}`, code: exitCodes.noConnection }]
   }
 }
 
-const examine = async (given: { readonly url?: string }): Promise<ReadonlyArray<Finding>> => {
-  const server = serverOf(given)
-  const platform = `${process.platform}-${process.arch}, Node ${process.versions.node}`
+/** Without a sandbox everything works, and everything is asked. */
+const ofMachine = async (root: string): Promise<ReadonlyArray<Finding>> => {
+  const { advice, notProtected, protected: safe, sandbox } = await protections(root)
   return [
-    { good: true, text: `client: ${packageJson.version} (${platform})` },
-    { good: true, text: `configuration: ${configFile(configDirectory(process.env))}` },
-    { good: true, text: `journal: ${stateDirectory(process.env)}` },
-    ...("url" in server ? await ofServer(server) : [server])
+    sandbox.usable
+      ? { mark: "ok", text: `sandbox: ${sandbox.program} ${sandbox.version}` }
+      : { mark: "!!", text: `sandbox: none, so every command is asked for: ${sandbox.reason}` },
+    ...safe.map((text): Finding => ({ mark: "ok", text: `protected: ${text}` })),
+    ...notProtected.map((text): Finding => ({ mark: "--", text: `not protected: ${text}` })),
+    ...advice.map((text): Finding => ({ mark: "!!", text: `advice: ${text}` }))
   ]
 }
 
+const examine = async (
+  given: { readonly url?: string },
+  root: string
+): Promise<{ readonly server: ReadonlyArray<Finding>; readonly machine: ReadonlyArray<Finding> }> => {
+  const server = serverOf(given)
+  const platform = `${process.platform}-${process.arch}, Node ${process.versions.node}`
+  return {
+    server: "url" in server ? await ofServer(server) : [server],
+    machine: [
+      { mark: "ok", text: `client: ${packageJson.version} (${platform})` },
+      { mark: "ok", text: `configuration: ${configFile(configDirectory(process.env))}` },
+      { mark: "ok", text: `journal: ${stateDirectory(process.env)}` },
+      ...(await ofMachine(root))
+    ]
+  }
+}
+
+const linesOf = (findings: ReadonlyArray<Finding>): string =>
+  findings.map(({ mark, text }) => printable(`${mark}  ${text}`)).join("\n")
+
 export const doctor = Command.make(
   "doctor",
-  { url },
+  { url, workspace },
   Effect.fnUntraced(function* (flags) {
     const given = Option.match(flags.url, { onNone: () => ({}), onSome: (url) => ({ url }) })
-    const findings = yield* Effect.promise(() => examine(given))
-    yield* Console.log(
-      findings.map(({ good, text }) => printable(`${good ? "ok" : "!!"}  ${text}`)).join("\n")
-    )
-    process.exitCode = findings.every(({ good }) => good) ? exitCodes.completed : exitCodes.error
+    const { machine, server } = yield* Effect.promise(() => examine(given, flags.workspace))
+    yield* Console.log(`${linesOf(machine)}\n${linesOf(server)}`)
+    // A machine without a sandbox can be worked on; without a server nothing can be done.
+    process.exitCode = server.find(({ code }) => code !== undefined)?.code ?? exitCodes.completed
   })
 ).pipe(Command.withDescription("Show what protects this machine, and whether the server can be used"))

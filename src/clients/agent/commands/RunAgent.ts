@@ -1,8 +1,6 @@
-import { fstatSync } from "node:fs"
 import { join } from "node:path"
 import { Option } from "effect"
 import packageJson from "../../../../package.json" with { type: "json" }
-import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { UsageProblem } from "../config/UsageProblem.ts"
 import { AgentClient } from "../connection/AgentClient.ts"
 import type { Approve } from "../connection/Client.ts"
@@ -12,6 +10,7 @@ import { JsonReporter } from "../print/JsonReporter.ts"
 import type { Reporter } from "../print/Reporter.ts"
 import { runPrint } from "../print/RunPrint.ts"
 import { TextReporter } from "../print/TextReporter.ts"
+import { readPiped } from "../print/ReadPiped.ts"
 import { attachFiles } from "../prompt/AttachedFiles.ts"
 import { listFiles } from "../prompt/ListFiles.ts"
 import { type AgentFlags, latestSession } from "./Flags.ts"
@@ -54,26 +53,6 @@ const makeClient = (flags: AgentFlags, workplace: Workplace, isInteractive: bool
     ...Option.match(flags.thinking, { onNone: () => ({}), onSome: (thinkingLevel) => ({ thinkingLevel }) }),
     ...Option.match(flags.budget, { onNone: () => ({}), onSome: (budgetUsd) => ({ budgetUsd }) })
   })
-}
-
-/** Something is piped in: a terminal, a device such as /dev/null, or a socket of some supervisor is not. */
-const isPiped = (): boolean => {
-  const stats = fstatSync(0)
-  return stats.isFIFO() || stats.isFile()
-}
-
-const readPiped = async (): Promise<string> => {
-  const pieces: Array<Buffer> = []
-  let bytes = 0
-  for await (const piece of process.stdin) {
-    const buffer = Buffer.from(piece)
-    bytes += buffer.length
-    if (bytes > agentLimits.promptBytes) {
-      throw new UsageProblem(`What is piped in is longer than ${agentLimits.promptBytes} bytes`)
-    }
-    pieces.push(buffer)
-  }
-  return Buffer.concat(pieces).toString("utf8")
 }
 
 /** The first Ctrl-C ends the prompt, the second the program. */
@@ -163,8 +142,8 @@ const workplaceOptions = (flags: AgentFlags): Parameters<typeof openWorkplace>[0
 
 /** Gives the exit code. Throws `UsageProblem`. */
 export const runAgent = async (flags: AgentFlags): Promise<number> => {
-  const piped = isPiped() ? await readPiped() : ""
   const typed = Option.getOrUndefined(flags.print)
+  const piped = await readPiped()
   if (typed !== undefined || piped !== "") return print(flags, typed ?? "", piped)
   // Loaded only where there is somebody to look at it: that is half of what the program loads.
   const { noTerminal, runTerminal } = await import("../terminal/RunTerminal.ts")

@@ -134,7 +134,7 @@ export class Link {
   private lost(end: SocketEnd): void {
     clearTimeout(this.silence)
     if (this.isClosed) return
-    this.farewell?.()
+    if (this.farewell !== undefined) return this.farewell()
     const now = performance.now()
     if (this.isAttached) this.lostAtMillis = now
     const wasSteady = this.isAttached && now - this.attachedAtMillis >= steadyMillis
