@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Refused } from "../api/Ask.ts"
 import { useSession } from "../api/Session.ts"
 
@@ -15,7 +15,7 @@ export const EndSession = ({ id, onEnded }: EndSessionProps) => {
   const [phase, setPhase] = useState<Phase>("at rest")
   const [problem, setProblem] = useState<string>()
   const keep = useRef<HTMLButtonElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The harmless answer has the focus: who presses Enter twice ends nothing.
     if (phase === "asked") keep.current?.focus()
   }, [phase])

@@ -7,7 +7,7 @@ import { agentsView } from "../view/View.ts"
 import { FirstSession } from "./FirstSession.tsx"
 import { stateOf } from "./Words.ts"
 
-const refreshMillis = 4_000
+const refreshMillis = 3_000
 
 /** The latest sessions: those that are live first. */
 export const SessionList = () => {

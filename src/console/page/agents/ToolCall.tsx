@@ -45,11 +45,14 @@ const Block = ({ kind, text, title }: BlockProps) => (
 /** Colours are never alone: the marks of the diff stand at the beginning of each line. */
 const Diff = ({ text }: { readonly text: string }) => (
   <>
-    {text.split("\n").map((line, index) => (
-      <span key={index} class={`diff-${lineKind(line)}`}>
-        {line}
-        {"\n"}
-      </span>
-    ))}
+    {text
+      .trimEnd()
+      .split("\n")
+      .map((line, index) => (
+        <span key={index} class={`diff-${lineKind(line)}`}>
+          {line}
+          {"\n"}
+        </span>
+      ))}
   </>
 )

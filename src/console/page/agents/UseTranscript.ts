@@ -18,7 +18,7 @@ export interface TranscriptState {
 /** Something happens every second while it works; elsewhere a look now and then is enough. */
 const refreshMillis = (session: AgentSession): number | undefined => {
   if (session.status === "ended") return undefined
-  return session.status === "running" || session.status === "starting" ? 1_500 : 6_000
+  return session.status === "running" || session.status === "starting" ? 1_500 : 3_000
 }
 
 /** A session and all that was said in it, page by page; what is new is added while the tab is seen. `since`: ask now. */

@@ -40,7 +40,7 @@ export const gistOf = (args: unknown): string => {
   const fields = args as Readonly<Record<string, unknown>>
   const { command, path, pattern } = fields
   const parts = [command, pattern, path].filter((part) => typeof part === "string")
-  if (parts.length === 0) return oneLine(JSON.stringify(args) ?? "")
+  if (parts.length === 0) return Object.keys(fields).length === 0 ? "" : oneLine(JSON.stringify(args))
   return oneLine(typeof command === "string" ? command : parts.join(" in "))
 }
 
