@@ -1,6 +1,6 @@
 import { basename } from "node:path"
 import { approvalKinds, type ApprovalKind } from "../boundary/Approval.ts"
-import { readShell, type SimpleCommand } from "./ShellWords.ts"
+import { readShell, shells, type SimpleCommand } from "./ShellWords.ts"
 
 /**
  * What a command's text says it needs. It is a courtesy: the user is asked in time. What the command really can do is up
@@ -26,7 +26,6 @@ const privileged = words(
 const readers = words(
   "echo printf grep egrep fgrep rg cat ls head tail wc which type man test [ cd mkdir touch git hg svn jj npm pnpm yarn bun node python python3 tsc apt-cache sed cut sort uniq jq tr diff cp mv rm export"
 )
-const shells = words("sh bash dash zsh ksh fish ash eval")
 const network = words(
   "curl wget ssh scp sftp rsync nc ncat netcat socat telnet ftp ping dig nslookup host whois http https aria2c gh glab hub aws gcloud az kubectl helm terraform vercel netlify fly heroku"
 )
@@ -111,6 +110,9 @@ const kindsAt = (program: string, rest: SimpleCommand): ReadonlyArray<ApprovalKi
   return network.has(program) ? ["network"] : []
 }
 
+/** As many words after a program tell what it does. */
+const telling = 16
+
 interface Found {
   readonly kinds: Set<ApprovalKind>
   privileged: string | undefined
@@ -127,10 +129,10 @@ const look = (command: SimpleCommand, found: Found, depth: number): void => {
   for (const at of places) {
     const program = basename(own[at] ?? "")
     if (privileged.has(program)) found.privileged ??= program
-    for (const kind of kindsAt(program, own.slice(at + 1))) found.kinds.add(kind)
+    const rest = own.slice(at + 1, at + 1 + telling)
+    for (const kind of kindsAt(program, rest)) found.kinds.add(kind)
     if (!shells.has(program) || depth >= 4) continue
-    for (const inner of own.slice(at + 1))
-      for (const one of readShell(inner).commands) look(one, found, depth + 1)
+    for (const inner of rest) for (const one of readShell(inner).commands) look(one, found, depth + 1)
   }
 }
 

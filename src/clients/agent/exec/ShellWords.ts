@@ -1,3 +1,5 @@
+import { basename } from "node:path"
+
 /** One simple command of a shell's text: its words with quotes taken off. */
 export type SimpleCommand = ReadonlyArray<string>
 
@@ -14,12 +16,18 @@ const substitutions = (text: string): ReadonlyArray<string> =>
 
 const operators = new Set([";", "&", "|", "\n", "\r", "(", ")", "{", "}", "<", ">", "!"])
 
+export const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "eval"])
+
 class Reader {
   readonly commands: Array<Array<string>> = []
   isPlain = true
   #words: Array<string> = []
   #word: string | undefined
 
+  /** the first word of the command that is being read */
+  get first(): string {
+    return basename(this.#words[0] ?? "")
+  }
   char(text: string): void {
     this.#word = (this.#word ?? "") + text
   }
@@ -42,6 +50,18 @@ const quoteEnd = (text: string, at: number): number => {
   return Math.min(end, text.length)
 }
 
+/** Where the lines that a `<<` at `at` brings end; `at` where there is none. What it brings is no command, but for a shell. */
+const hereEnd = (text: string, at: number, program: string): number => {
+  const here = /^<<(-?)[ \t]*(['"]?)([\w.-]+)\2[^\n]*\n/.exec(text.slice(at, at + 512))
+  const name = here?.[3]
+  if (here === null || name === undefined || shells.has(program)) return at
+  const start = at + here[0].length
+  const end = text
+    .slice(start - 1)
+    .search(new RegExp(`\\n${here[1] === "-" ? "\\t*" : ""}${name.replaceAll(".", "\\.")}(\\n|$)`))
+  return end < 0 ? text.length : start + end + name.length
+}
+
 /** Reads words, quotes and operators of POSIX shells, and of what they run in turn as far as that is written out. */
 export const readShell = (text: string, depth = 0): ShellReading => {
   const reader = new Reader()
@@ -54,6 +74,10 @@ export const readShell = (text: string, depth = 0): ShellReading => {
     } else if (char === "\\") {
       if (text[at + 1] !== "\n") reader.char(text[at + 1] ?? "")
       at++
+    } else if (text.startsWith("<<", at) && hereEnd(text, at, reader.first) !== at) {
+      reader.isPlain = false
+      at = hereEnd(text, at, reader.first)
+      reader.endCommand()
     } else if (operators.has(char)) {
       const isAnd = char === "&" && text[at + 1] === "&"
       if (char !== ";" && char !== "\n" && !isAnd) reader.isPlain = false

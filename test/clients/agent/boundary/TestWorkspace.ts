@@ -44,6 +44,8 @@ const resultOf = (outcome: ToolOutcome): { exitCode: number | null; output: stri
 export const withWorkspace = async <A>(
   use: (workspace: TestWorkspace) => Promise<A>,
   options: Partial<ToolRunnerOptions> & {
+    /** the client's own directories lie in the workspace */
+    readonly inside?: boolean
     readonly before?: (places: {
       readonly base: string
       readonly root: string
@@ -55,9 +57,11 @@ export const withWorkspace = async <A>(
   const places = { base, root: join(base, "workspace"), outside: join(base, "outside") }
   mkdirSync(places.root)
   put(join(places.outside, "secret"), "secret")
-  const { before, ...own } = options
+  const { before, inside = false, ...own } = options
   before?.(places)
-  const state = { configDir: join(base, "client", "config"), stateDir: join(base, "client", "state") }
+  const state = inside
+    ? { configDir: join(places.root, "client", "config"), stateDir: join(places.root, "client", "state") }
+    : { configDir: join(base, "client", "config"), stateDir: join(base, "client", "state") }
   const runner = await ToolRunner.open({
     root: places.root,
     ...state,
