@@ -34,7 +34,8 @@ export class AgentSocket {
         ? undefined
         : JSON.stringify(socket.heard)
     )
-    return socket
+    // A machine that is busy with other tests may be asked to be asked again.
+    return socket.find("error")?.["code"] === "overloaded" ? AgentSocket.open(url, key, hello) : socket
   }
 
   find(type: string): Frame | undefined {
@@ -50,7 +51,9 @@ export class AgentSocket {
   }
 
   get sessionId(): string {
-    return String(this.find("ready")?.["sessionId"])
+    const ready = this.find("ready")
+    if (ready === undefined) throw new Error(`no ready: ${this.closedWith} ${JSON.stringify(this.heard)}`)
+    return String(ready["sessionId"])
   }
 
   say(frame: object): void {
