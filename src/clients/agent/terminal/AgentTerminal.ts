@@ -23,6 +23,7 @@ export interface AgentTerminalOptions {
   readonly terminal: Terminal
   readonly theme: Theme
   readonly heading: string
+  readonly logDirectory: string
   readonly workspace: { readonly root: string; readonly name: string }
   readonly history: PromptHistory
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
@@ -46,11 +47,12 @@ export class AgentTerminal {
 
   constructor(options: AgentTerminalOptions) {
     this.#options = options
-    const { heading, now, terminal, theme, workspace } = options
+    const { heading, logDirectory, now, terminal, theme, workspace } = options
     this.screen = new Screen({
       terminal,
       theme,
       heading,
+      logDirectory,
       workspace: workspace.name,
       now,
       state: () => this.#state

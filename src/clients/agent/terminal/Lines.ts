@@ -64,11 +64,10 @@ const sgr = /\u001b\[[0-9;]*m/g
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f]/
 
-/**
- * The last look at a line of the conversation before it is printed: it is no wider than the screen, where the library
- * would give up, and has no escape sequence but those of style.
- */
-export const checked = (line: string, width: number): string => {
-  const known = control.test(line.replaceAll(sgr, "")) ? safeLine(line) : line
-  return visibleWidth(known) > width ? truncateToWidth(known, width, "…") : known
-}
+/** No wider than the screen: of a wider line the library makes a crash. */
+export const narrowed = (line: string, width: number): string =>
+  visibleWidth(line) > width ? truncateToWidth(line, width, "") : line
+
+/** The last look at a line of the conversation before it is printed: it has no escape sequence but those of style. */
+export const checked = (line: string, width: number): string =>
+  narrowed(control.test(line.replaceAll(sgr, "")) ? safeLine(line) : line, width)

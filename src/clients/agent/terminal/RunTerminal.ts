@@ -1,3 +1,4 @@
+import { dirname } from "node:path"
 import { ProcessTerminal, type Terminal } from "@earendil-works/pi-tui"
 import type { AgentModel } from "#schemas/agents/ServerFrame.ts"
 import type { Client } from "../connection/Client.ts"
@@ -36,10 +37,11 @@ export const noTerminal = (
   const instead = "signalbox-agent -p 'what to do' works without one."
   if (!streams.input || !streams.output) return `Input or output is no terminal. ${instead}`
   const { TERM } = environment
-  if (TERM === undefined || TERM === "" || TERM === "dumb") {
-    return `The terminal (TERM=${TERM ?? ""}) can not move its cursor. ${instead}`
-  }
-  return undefined
+  // Windows names no terminals, and has but one kind.
+  const unnamed = (TERM ?? "") === "" && process.platform !== "win32"
+  return unnamed || TERM === "dumb"
+    ? `The terminal (TERM=${TERM ?? ""}) can not move its cursor. ${instead}`
+    : undefined
 }
 
 const signals = {
@@ -62,6 +64,7 @@ export const runTerminal = async (client: Client, options: TerminalOptions): Pro
     now,
     theme: makeTheme((environment.NO_COLOR ?? "") === ""),
     heading: `signalbox-agent ${version} · ${safeLine(workspace.root)} · /help`,
+    logDirectory: dirname(options.historyFile),
     history: new PromptHistory(options.historyFile),
     left: () => leave(exitCodes.completed),
     suspend: () => suspend(shown)

@@ -1,5 +1,5 @@
 import { type Component, Editor, setCapabilities, type Terminal, TuiMainScreen } from "@earendil-works/pi-tui"
-import { checked, fitted } from "./Lines.ts"
+import { checked, fitted, narrowed } from "./Lines.ts"
 import { drawActivity, drawStatus } from "./StatusLines.ts"
 import type { TerminalState } from "./TerminalState.ts"
 import type { Theme } from "./Theme.ts"
@@ -14,6 +14,7 @@ export interface ScreenOptions {
   readonly state: () => TerminalState
   readonly workspace: string
   readonly heading: string
+  readonly logDirectory: string
   readonly now: () => number
 }
 
@@ -36,7 +37,8 @@ export class Screen {
     this.#options = options
     // Links are shown with their target, pictures not at all: nothing that a model writes becomes a sequence.
     setCapabilities({ images: null, trueColor: false, hyperlinks: false })
-    this.#tui = new TuiMainScreen(options.terminal)
+    // Where the library gives up it writes down what was on the screen: not where everybody can read it.
+    this.#tui = new TuiMainScreen(options.terminal, false, options.logDirectory)
     this.editor = new Editor(this.#tui, options.theme.editor)
     this.#tui.addChild(this.#part((width) => [options.theme.dim(fitted(options.heading, width))]))
     this.#tui.addChild(new Transcript(options.theme, options.state))
@@ -122,7 +124,7 @@ export class Screen {
     return [
       "",
       ...activity.map((line) => checked(line, width)),
-      ...(asking ?? this.editor.render(width)),
+      ...(asking ?? this.editor.render(width).map((line) => narrowed(line, width))),
       checked(drawStatus(shown, workspace, theme, width, now()), width)
     ]
   }

@@ -145,13 +145,21 @@ describe("the screen", () => {
   )
 
   it("has no line that is wider than it, at any width", async () => {
-    for (const columns of [20, 60, 100]) {
+    for (const columns of [11, 60, 100]) {
       await withRig(
         async (rig) => {
           await work(rig, "漢字 wide 👩\u200d👩\u200d👧 ✅ ".repeat(30))
           await rig.text()
           rig.terminal.resize(columns - 3, 20)
+          rig.terminal.type(..."/mo")
           await rig.text()
+          rig.terminal.type(keys.enter)
+          await rig.text()
+          const approval = rig.client.approval({ title: "long ".repeat(30), detail: "漢".repeat(90) })
+          rig.terminal.type(keys.escape)
+          await rig.text()
+          rig.terminal.type(keys.escape)
+          assert.strictEqual(await approval, "no")
           assert.isTrue(rig.terminal.running)
           assert.strictEqual(rig.terminal.wrapped(), 0)
         },

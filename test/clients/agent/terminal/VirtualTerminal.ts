@@ -97,7 +97,7 @@ export class VirtualTerminal implements Terminal {
     do {
       before = this.written
       // The library draws at most every 16 ms, from timers.
-      await new Promise((resolve) => setTimeout(resolve, 25))
+      await new Promise((resolve) => setTimeout(resolve, 20))
     } while (this.written !== before)
     await new Promise<void>((resolve) => this.#screen.write("", resolve))
     const { active } = this.#screen.buffer
