@@ -18,8 +18,11 @@ import type { ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { ClusterTransport } from "./ClusterTransport.ts"
 
-/** In how many parts the sessions of all machines are divided. Must be the same everywhere. */
-export const shards = 120
+/**
+ * In how many parts the sessions of all machines are divided; must be the same everywhere. Locks are released one by one
+ * over one connection, so that more of them make a hand-over slower; fewer divide less evenly.
+ */
+export const shards = 60
 
 /** A frame of a session is 1 MiB at most, and a batch one frame longer than its size at most; JSON may double it. */
 const messageBytes = 8 * 1024 * 1024

@@ -1,0 +1,143 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { makeCaller, type Caller } from "#test/llm/Caller.ts"
+import { ask } from "#test/integration/ApiClient.ts"
+import { freePort, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { openStores, type ServerStores } from "#test/integration/ServerStores.ts"
+import { until } from "#test/integration/Until.ts"
+import { MovingClient } from "./MovingClient.ts"
+
+/** AGENT_KILLS sets how often the home of the sessions is killed, AGENT_SEED repeats a run. */
+const kills = Number(process.env["AGENT_KILLS"] ?? 1)
+const seed = Number(process.env["AGENT_SEED"] ?? Date.now() % 2_147_483_647)
+
+describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, () => {
+  let stores: ServerStores
+  let first: ServerProcess
+  let second: ServerProcess
+  let caller: Caller
+
+  const start = async (): Promise<ServerProcess> =>
+    startServer({
+      env: {
+        ...stores.env,
+        ROOMS: "accounts,llm,agents",
+        CLUSTER_ADDRESS: `127.0.0.1:${await freePort()}`,
+        CLUSTER_SECRET: "a secret of the two servers of this test",
+        CLUSTER_SILENT_SECONDS: "4"
+      }
+    })
+
+  beforeAll(async () => {
+    stores = await openStores()
+    first = await start()
+    second = await start()
+    caller = await makeCaller(first, 10)
+  }, 60_000)
+  afterAll(async () => {
+    await second?.dispose()
+    await first?.dispose()
+    await stores?.close()
+  })
+
+  const holds = (what: string, condition: () => boolean): Promise<void> =>
+    until(`${what} (AGENT_SEED=${seed})`, async () => (condition() ? undefined : "not yet"), 45_000)
+
+  const withClients = async (
+    at: ServerProcess,
+    count: number,
+    use: (clients: ReadonlyArray<MovingClient>) => Promise<void>
+  ): Promise<void> => {
+    const clients = Array.from({ length: count }, () => new MovingClient(at, caller.key))
+    const stays = clients.map((client) => client.stay())
+    try {
+      await holds("all are attached", () => clients.every(({ sessionId }) => sessionId !== ""))
+      await use(clients)
+    } finally {
+      for (const client of clients) client.leave()
+      await Promise.all(stays)
+    }
+  }
+
+  const has = (client: MovingClient, type: string, more: object = {}): boolean =>
+    client.frames.some((frame) =>
+      Object.entries({ type, ...more }).every(([name, value]) => frame[name] === value)
+    )
+  const deltas = ({ frames }: MovingClient) => frames.filter(({ kind }) => kind === "text_delta")
+  const readies = ({ frames }: MovingClient) => frames.filter(({ type }) => type === "ready")
+
+  /** The transcript, which is the same wherever it is asked for. */
+  const transcriptOf = async (
+    { sessionId }: MovingClient,
+    servers: ReadonlyArray<ServerProcess>
+  ): Promise<string> => {
+    const path = `/api/v1/agent/sessions/${sessionId}`
+    const said = await Promise.all(servers.map((server) => ask(server, "GET", path, { key: caller.key })))
+    for (const { body, status } of said) {
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(body, said[0]?.body)
+    }
+    return JSON.stringify(said[0]?.body)
+  }
+
+  it("let a client that comes to the other one in the middle of an answer go on", async () => {
+    await withClients(first, 1, async ([client]) => {
+      if (client === undefined) return
+      client.say({ type: "prompt", id: "p", text: "wait 20\nwords 40\nrun one\nsay Moved." })
+      await holds("the answer has begun", () => deltas(client).length > 3)
+      client.moveTo(second)
+      await holds("it is attached again", () => readies(client).length === 2)
+      assert.deepInclude(readies(client)[1], { resumed: true, activePrompt: "p" })
+      await holds("it is asked to run", () => client.running.length === 1)
+      client.running[0]?.finish()
+      await holds("the prompt is done", () => has(client, "prompt.done", { id: "p", status: "completed" }))
+      // The answer that had begun is the one that ended: its session stayed where it was.
+      assert.strictEqual(new Set(deltas(client).map(({ messageId }) => messageId)).size, 2)
+      assert.isFalse(has(client, "event", { kind: "replay_gap" }))
+      assert.deepStrictEqual(client.ran, ["one"])
+      assert.include(await transcriptOf(client, [first, second]), "Moved.")
+    })
+  })
+
+  it("take over what a killed one worked on: no call is made twice, and nothing is missing", async () => {
+    for (let round = 0; round < kills; round++) await killedOnce(round)
+  })
+
+  /** One session is answering, one runs a tool, one's client is relayed and does both. */
+  const killedOnce = async (round: number): Promise<void> => {
+    const [home, other] = round % 2 === 0 ? [first, second] : [second, first]
+    if (round > 0) await other.start()
+    await withClients(home, 3, async (clients) => {
+      const [answering, working, relayed] = clients
+      if (answering === undefined || working === undefined || relayed === undefined) return
+      relayed.moveTo(other)
+      await holds("one is relayed", () => readies(relayed).length === 2)
+      answering.say({ type: "prompt", id: "p", text: "wait 30\nwords 50\nrun a\nsay After all." })
+      working.say({ type: "prompt", id: "p", text: "run b\nrun c\nsay After all." })
+      relayed.say({ type: "prompt", id: "p", text: "run d\nwait 30\nwords 50\nrun e\nsay After all." })
+      await holds("tools are running", () => working.running.length === 1 && relayed.running.length === 1)
+      relayed.running[0]?.finish()
+      await holds("two are answering", () => deltas(answering).length > 3 && deltas(relayed).length > 3)
+      await home.stop("SIGKILL")
+      working.running[0]?.finish()
+      const killed = performance.now()
+      for (const client of clients) client.moveTo(other)
+      const finishing = setInterval(() => {
+        for (const client of clients) for (const { finish } of client.running) finish()
+      }, 20)
+      await holds("all are done", () => clients.every((client) => has(client, "prompt.done"))).finally(() =>
+        clearInterval(finishing)
+      )
+      assert.isBelow(performance.now() - killed, 60_000)
+      assert.deepStrictEqual(
+        clients.map(({ ran }) => ran.toSorted()),
+        [["a"], ["b", "c"], ["d", "e"]]
+      )
+      for (const client of clients) {
+        assert.isTrue(has(client, "prompt.done", { id: "p", status: "completed" }))
+        const transcript = await transcriptOf(client, [other])
+        assert.include(transcript, "After all.")
+        for (const command of client.ran) assert.strictEqual(transcript.split(`did ${command}`).length, 2)
+      }
+    })
+  }
+})
