@@ -22,7 +22,7 @@ const makeProject = (workspace: string): void => {
     join(workspace, "add.test.mjs"),
     `import { strictEqual } from "node:assert"
 import { test } from "node:test"
-import { add } from "./src/add.mjs"
+import { add } from './src/add.mjs'
 test("adds", () => strictEqual(add(1, 2), 3))
 `
   )
