@@ -3,8 +3,9 @@ export const bunVersion = "1.4.5"
 
 /**
  * What is built: the name of the download, and the npm package with the runtime that goes into it, with its integrity
- * as the registry has it. On x64 it is the one for processors without AVX2, which runs everywhere. Windows is left out:
- * the client's boundary does not hold there.
+ * as the registry has it. On x64 it is the one for processors without AVX2, which runs everywhere. Left out are Windows, where
+ * the client's boundary does not hold, and Macs with Intel: there the build would keep the signature of the runtime
+ * alone, which is not valid any more. They take the build for Node.
  */
 export const platforms = [
   {
@@ -25,7 +26,7 @@ export const platforms = [
   },
   {
     arch: "linux-x64-musl",
-    label: "Linux with musl (Alpine), x64",
+    label: "Linux with musl and libstdc++ (Alpine), x64",
     target: "bun-linux-x64-musl-baseline",
     package: "@oven/bun-linux-x64-musl-baseline",
     integrity:
@@ -33,7 +34,7 @@ export const platforms = [
   },
   {
     arch: "linux-arm64-musl",
-    label: "Linux with musl (Alpine), ARM 64",
+    label: "Linux with musl and libstdc++ (Alpine), ARM 64",
     target: "bun-linux-arm64-musl",
     package: "@oven/bun-linux-aarch64-musl",
     integrity:
@@ -46,13 +47,5 @@ export const platforms = [
     package: "@oven/bun-darwin-aarch64",
     integrity:
       "sha512-4MIFXHmctH2EhAxLXm2/qxNtv17dFtLJylvaOCsrgq6KSqHTs6eW5YSrJjRbJxYUJaR901fsN8JfZOa+CsWpWQ=="
-  },
-  {
-    arch: "darwin-x64",
-    label: "macOS, Intel",
-    target: "bun-darwin-x64-baseline",
-    package: "@oven/bun-darwin-x64-baseline",
-    integrity:
-      "sha512-zqfLA5A4B+hYMh5WYzYSot3uZ06FzhdP0OEwQisEzdirYtXGj5cQFlfy31BGfNsAsk1Gd/w/OxJ/jqqJ3cMclw=="
   }
 ]

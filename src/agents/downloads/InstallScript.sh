@@ -108,7 +108,12 @@ main() {
     *) mv -- "$unfinished/fetched" "$unfinished/signalbox-agent" ;;
   esac
   chmod 755 "$unfinished/signalbox-agent"
-  version=$("$unfinished/signalbox-agent" --version) || fail "it was fetched whole, but does not run on this machine"
+  if ! version=$("$unfinished/signalbox-agent" --version); then
+    case "$filename" in
+      *-musl*) fail "it was fetched whole, but does not run here. It needs libstdc++ (Alpine: apk add libstdc++)" ;;
+      *) fail "it was fetched whole, but does not run on this machine" ;;
+    esac
+  fi
   mv -f -- "$unfinished/signalbox-agent" "$directory/signalbox-agent"
   say "Installed $version as $directory/signalbox-agent"
   case ":${PATH:-}:" in
