@@ -18,7 +18,7 @@ export const installScript = (url: string, downloads: ReadonlyArray<AgentDownloa
   template
     .replace("@SERVER_COMMENT@", () => url.replaceAll(/[^\x21-\x7e]/g, ""))
     .replace("@SERVER@", () => shellQuoted(url))
-    .replace("@CHOICES@", () => downloads.map(choice).join("\n"))
+    .replace("    # @CHOICES@", () => downloads.map(choice).join("\n"))
 
 /** What a person types to get the client. Source: spec 1, GET /agent (install). */
 export const installCommands = (

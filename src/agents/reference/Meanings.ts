@@ -15,8 +15,8 @@ export const errorMeanings: Readonly<Record<AgentErrorCode, string>> = {
   unknown_call: "No call with this id is open.",
   model_forbidden: "The key may not use this model, there is none of this name, or it cannot call tools.",
   insufficient_credits: "Neither the plan's allowance nor the credits cover the call.",
-  rate_limited: "Too many sessions or requests of this key.",
-  overloaded: "The server has too much to do; try again after retryAfterMs.",
+  rate_limited: "Too many live sessions of this key, or too many frames a second.",
+  overloaded: "Not possible at the moment; try again after retryAfterMs.",
   upstream_error: "No model could answer.",
   context_overflow: "The conversation does not fit the model, even when it is summed up.",
   budget_exceeded: "What the session may cost is spent.",
@@ -40,7 +40,8 @@ export const toolErrorMeanings: Readonly<Record<ToolErrorCode, string>> = {
 export const closeMeanings: Readonly<Record<keyof typeof closeCodes, string>> = {
   normal: "The client, or the owner of the session, ended it.",
   tooBig: "A frame was larger than a frame may be.",
-  restart: "The server stops, or the session has moved: come again after retryAfterMs.",
+  restart:
+    "The server stops, has too much to do, or gave the session to another: come again after retryAfterMs.",
   protocol: "A fatal error; the error frame before it says which.",
   revoked: "The key is not valid any more.",
   idle: "Nothing came from the client for too long.",

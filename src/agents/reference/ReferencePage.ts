@@ -29,8 +29,8 @@ const connecting = html`<section id="connecting">
     Open a WebSocket at <code>/api/v1/agent/ws</code> with the header
     <code>Authorization: Bearer &lt;API_KEY&gt;</code>. Before the upgrade the server may answer with plain
     HTTP and <code>{"error": "…"}</code>: 401 for a key that is missing or not valid, 402 where neither an
-    allowance, nor credits, nor a free model is there, 429 with <code>Retry-After</code> where there are too
-    many connections.
+    allowance, nor credits, nor a free model is there, 429 where the key asks too often, 503 while the server
+    restarts or its store is away, both with <code>Retry-After</code>.
   </p>
   <p>
     Every frame is a text message with one JSON object that has a <code>type</code>. The first one is
@@ -82,7 +82,7 @@ const resuming = html`<section id="resume">
     <li>
       While nobody is attached the model finishes its answer, and then the work waits. A session is live for
       15 minutes without a client, and can be resumed for 30 days after its last sign of life,
-      <code>bye</code> included.
+      <code>bye</code> included; one that its owner has ended cannot.
     </li>
   </ol>
 </section>`
