@@ -74,6 +74,15 @@ const tryFor = (directory: string, generation: number): boolean => {
   }
 }
 
+const letGo = (file: string): void => {
+  try {
+    truncateSync(file)
+  } catch (error) {
+    // Somebody has removed what this client kept: then there is nothing to let go.
+    if (codeOf(error) !== "ENOENT") throw error
+  }
+}
+
 /** Takes the session for this process, or says who has it. Throws what the file system says. */
 export const lockSession = (directory: string): LockAnswer => {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -91,6 +100,6 @@ export const lockSession = (directory: string): LockAnswer => {
       continue
     }
     for (const older of generations.slice(1)) rmSync(join(directory, `lock.${older}`), { force: true })
-    return { held: true, release: () => truncateSync(file) }
+    return { held: true, release: () => letGo(file) }
   }
 }
