@@ -64,6 +64,13 @@ const interrupted = failed(
   "The client that was to do this went away; it may have been done, in part or not at all"
 )
 
+const untold: ToolError = { code: "exec_failed", message: "The client did not say why" }
+
+const bounded = ({ code, message }: ToolError): ToolError => ({
+  code,
+  message: message.slice(0, agentLimits.errorCharacters)
+})
+
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()
   readonly #outbox: Outbox
@@ -153,9 +160,7 @@ export class OpenCalls {
     const outcome = { ok, denied: denied === true, durationMs }
     this.#settle(
       call,
-      ok
-        ? { ...outcome, result }
-        : { ...outcome, error: error ?? { code: "exec_failed", message: "The client did not say why" } }
+      ok ? { ...outcome, result } : { ...outcome, error: error === undefined ? untold : bounded(error) }
     )
     return true
   }

@@ -168,7 +168,10 @@ class PromptRun {
     if (answer._tag === "Failed" && answer.code === "context_overflow") {
       if (yield* this.#compact(conversation, "")) return
     }
-    if (answer._tag === "Failed") return yield* this.finish("error", answer)
+    if (answer._tag === "Failed") {
+      const { code, message } = answer
+      return yield* this.finish("error", { code, message })
+    }
     if (answer._tag === "OverBudget") return yield* this.finish("budget", overBudget)
     yield* this.#keep(conversation, asked.messageId, answer.said)
     if (answer._tag === "Answered" && answer.isCutByCredits) yield* this.finish("error", outOfCredits)

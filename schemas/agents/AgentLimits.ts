@@ -17,6 +17,8 @@ export const agentLimits = {
   promptImages: 8,
   /** steers and follow-ups that wait */
   queue: 16,
+  /** … and their bytes as JSON: `queue_update` tells of all of them in one frame */
+  queueBytes: 512 * 1024,
   /** tool calls of one message that are under way at once */
   callsInFlight: 8,
   /** `tool.stream.data`, as UTF-8 … */
@@ -31,6 +33,8 @@ export const agentLimits = {
   textLines: 2_000,
   /** … and so many bytes */
   textBytes: 50 * 1024,
+  /** characters of a tool's error; what comes after is left out */
+  errorCharacters: 4_096,
   /** characters of one line that grep shows */
   grepLineCharacters: 500,
   /** matches that grep gives when the model does not say */

@@ -1,3 +1,4 @@
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { ResultStep } from "./Step.ts"
 
@@ -13,8 +14,16 @@ const cut = (result: JsonRecord): string =>
 export const toolText = (tool: string, { error, ok, result }: ResultStep): string => {
   if (!ok) return `Error (${error?.code ?? "exec_failed"}): ${error?.message ?? "the call failed"}`
   if (!isJsonRecord(result)) return JSON.stringify(result ?? null)
-  return (texts[tool] ?? JSON.stringify)(result)
+  return bounded((texts[tool] ?? JSON.stringify)(result))
 }
+
+/** Clients hold to `textBytes` themselves, and add a line or two; one that does not must not fill a model's context. */
+const charactersMax = 2 * agentLimits.textBytes
+
+const bounded = (told: string): string =>
+  told.length <= charactersMax
+    ? told
+    : `${told.slice(0, charactersMax)}\n[Cut off: the client sent ${told.length} characters]`
 
 const texts: Readonly<Record<string, (result: JsonRecord) => string>> = {
   read: (result) =>

@@ -50,7 +50,7 @@ const defaultEnd = (plan: Plan, outcomes: ReadonlyArray<Outcome>): Said => {
 
 const acknowledged = (text: string): Said => ({
   kind: "say",
-  text: `You also said: ${JSON.stringify(text.slice(0, shownMax))}. I heard it; my plan has no step for it.`
+  text: `You also said: ${JSON.stringify(text)}. I heard it; my plan has no step for it.`
 })
 
 const nextOf = ({ heard, outcomes, turnsDone, work }: Progress, hasTools: boolean): Turn => {

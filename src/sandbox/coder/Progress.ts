@@ -40,6 +40,9 @@ const outcomeOf = (tool: string, text: string): Outcome => ({
   hasFailed: failure.test(text) || (tool === "bash" && failedCommand.test(text))
 })
 
+/** Characters that are kept of what a person says beside a plan. */
+const heardMax = 500
+
 /** Reads a conversation from its beginning. */
 class Reader {
   work: Work = { kind: "words", text: "", isFirst: true }
@@ -83,7 +86,7 @@ class Reader {
   private hear(text: string): void {
     const reading = readPlan(text)
     if (reading.kind === "plan") return this.begin(reading)
-    if (this.isUnderWay) return void this.heard.push(text)
+    if (this.isUnderWay) return void this.heard.push(text.slice(0, heardMax))
     if (reading.kind === "faulty") this.begin(reading)
     else this.begin({ kind: "words", text, isFirst: !this.hasBegun })
   }

@@ -164,6 +164,43 @@ describe("the gateway among clients that send anything", () => {
     await socket.closed()
   })
 
+  it("bounds what a client has it say again, and tell to models", async () => {
+    const client = await FrameClient.open(server.url, attacker.key)
+    const { socket } = client
+    socket.say({ type: "prompt", id: "long", text: "run one\nread two\nsay Done." })
+    const first = await socket.hear(({ type }) => type === "tool.request")
+    const { callId } = first ?? {}
+    const text = "x".repeat(250 * 1024)
+    const answers = await client.answers(() => {
+      for (let steer = 0; steer < 4; steer++) socket.say({ type: "steer", id: `steer-${steer}`, text })
+    })
+    assert.deepStrictEqual(
+      answers.filter(({ code }) => code === "busy").map(({ id }) => id),
+      ["steer-2", "steer-3"]
+    )
+    const error = { code: "exec_failed", message: "m".repeat(1_048_000) }
+    socket.say({ type: "tool.result", callId, ok: false, error, durationMs: 1 })
+    const second = await socket.hear(
+      (frame) => frame["type"] === "tool.request" && frame["callId"] !== callId
+    )
+    const result = { content: "c".repeat(1_048_000), totalLines: 1, truncated: false }
+    socket.say({ type: "tool.result", callId: second?.["callId"], ok: true, result, durationMs: 1 })
+    const done = await socket.hear(({ type }) => type === "prompt.done")
+    assert.deepInclude(done, { id: "long", status: "completed" })
+    assertSound(socket)
+    socket.say({ type: "bye" })
+    await socket.closed()
+  })
+
+  it("says why a prompt failed, and nothing else of it", async () => {
+    const { socket } = await FrameClient.open(server.url, attacker.key)
+    socket.say({ type: "prompt", id: "fails", text: "fail 400\nsay Never." })
+    const done = await socket.hear(({ type }) => type === "prompt.done")
+    assert.deepStrictEqual(Object.keys(Object(done?.["error"])), ["code", "message"])
+    socket.say({ type: "bye" })
+    await socket.closed()
+  })
+
   it("ends a session at its client's word, whatever is open: as many may be made again", async () => {
     for (let session = 0; session < 12; session++) {
       const { socket } = await FrameClient.open(server.url, attacker.key)
