@@ -51,14 +51,20 @@ const pointsBack = (gitDir: string, entry: string): boolean => {
   return worktree !== undefined && realPath(resolve(gitDir, worktree.trim())) === dirname(entry)
 }
 
+/**
+ * What a `.git` file leads to. Everything it says is checked: its repository is mounted for commands, and a file that
+ * someone put there must not have any other directory mounted. Source: gitrepository-layout(5), git-worktree(1).
+ */
 const linked = (entry: string): Repository | undefined => {
   const target = /^gitdir:\s*(.+)$/.exec(firstLine(entry))?.[1]
   if (target === undefined) return undefined
   const gitDir = realPath(isAbsolute(target) ? target : resolve(dirname(entry), target))
   if (!existsSync(gitDir) || !isRepository(gitDir) || !pointsBack(gitDir, entry)) return undefined
   const common = join(gitDir, "commondir")
-  const commonDir = existsSync(common) ? realPath(resolve(gitDir, firstLine(common))) : gitDir
-  return { entry, kind: "file", gitDir, commonDir }
+  if (!existsSync(common)) return { entry, kind: "file", gitDir, commonDir: gitDir }
+  const commonDir = realPath(resolve(gitDir, firstLine(common)))
+  const isWorktree = dirname(gitDir) === join(commonDir, "worktrees") && isRepository(commonDir)
+  return isWorktree ? { entry, kind: "file", gitDir, commonDir } : undefined
 }
 
 type Look = { readonly repository: Repository } | "odd" | "none"
@@ -82,6 +88,10 @@ const subdirectories = (directory: string): ReadonlyArray<Dirent> => {
   }
 }
 
+/** A command can make a `.git` below the root: nothing outside of the workspace is mounted because of one. */
+const isHeldIn = (root: string, { gitDir, commonDir }: Repository): boolean =>
+  isWithin(root, gitDir) && isWithin(root, commonDir)
+
 /** Breadth first, so that those near the root are found whatever lies below. */
 const nestedBelow = (root: string): { readonly nested: Array<Repository>; readonly odd: Array<string> } => {
   const found = { nested: [] as Array<Repository>, odd: [] as Array<string> }
@@ -95,7 +105,8 @@ const nestedBelow = (root: string): { readonly nested: Array<Repository>; readon
         if (name === "node_modules" || isGitName(name)) continue
         const path = join(directory, name)
         const look = lookAt(path)
-        if (look === "odd") found.odd.push(join(path, ".git"))
+        if (look === "odd" || (look !== "none" && !isHeldIn(root, look.repository)))
+          found.odd.push(join(path, ".git"))
         else if (look !== "none") found.nested.push(look.repository)
         next.push(path)
       }

@@ -11,8 +11,11 @@ export interface Protection {
   readonly sealed: ReadonlyArray<Parts>
 }
 
+/** Letters that HFS+ leaves out of names. Source: git's utf8.c, next_hfs_char. */
+const unseen = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/gu
+
 /** One spelling for all that a system which ignores case, or composes letters, takes for one name. */
-export const folded = (name: string): string => name.normalize("NFC").toLowerCase()
+export const folded = (name: string): string => name.replace(unseen, "").normalize("NFC").toLowerCase()
 
 const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
   list.some(
@@ -20,15 +23,11 @@ const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
       entry.length <= parts.length && entry.every((name, index) => name === folded(parts[index] ?? ""))
   )
 
-/** Letters that HFS+ leaves out of names. Source: git's utf8.c, next_hfs_char. */
-const unseen = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/gu
-
 /**
  * Whether some file system takes the name for `.git`: in other letters, with unseen ones, with dots or blanks after it,
  * as a stream of it, or as its short name. Source: git's path.c, is_ntfs_dotgit and is_hfs_dotgit.
  */
-export const isGitName = (name: string): boolean =>
-  /^(\.git|git~\d+)[. ]*(:.*)?$/su.test(folded(name.replace(unseen, "")))
+export const isGitName = (name: string): boolean => /^(\.git|git~\d+)[. ]*(:.*)?$/su.test(folded(name))
 
 /** git takes every directory with these three for a repository, and runs what its configuration says. */
 const signsOfRepository = ["HEAD", "objects", "refs"]

@@ -30,9 +30,7 @@ export const questionOf = (request: CommandRequest): Question => {
   const notes = [...writes.map((path) => `It may write to ${path}.`), ...(remark === "" ? [] : [remark])]
   return {
     // The same words with other rights are another question.
-    key: isPlainCommit
-      ? JSON.stringify(["plain commit", ...writes])
-      : JSON.stringify([...kinds, command, ...writes]),
+    key: JSON.stringify(isPlainCommit ? ["plain commit", writes] : [kinds, command, writes]),
     ask: {
       callId,
       kinds,

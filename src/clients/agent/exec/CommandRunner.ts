@@ -100,6 +100,12 @@ const hintFor = (output: string, { network, access }: Decided): string => {
 /** proc.exec. */
 export class CommandRunner {
   readonly #settings: CommandSettings
+  /**
+   * Looked for only while no command runs, and kept while any does: what is in it every command finds mounted, so none can
+   * put a link in its place before it is mounted for the next. What a running one makes is not in it.
+   */
+  #layout: GitLayout | undefined
+  #active = 0
 
   constructor(settings: CommandSettings) {
     this.#settings = settings
@@ -111,17 +117,25 @@ export class CommandRunner {
     hooks: ToolHooks
   ): Promise<typeof ExecResult.Type> {
     if (command.includes("\0")) throw new ToolFailure("invalid_params", "A command has no NUL characters")
-    const decided = await this.#decide(command, call, hooks)
-    if (hooks.signal.aborted) throw new ToolFailure("cancelled", "The call was cancelled")
-    const seconds = Math.min(timeout, call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax)
-    const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
-    const ended = await this.#run(decided, {
-      timeoutMillis: seconds * 1000,
-      signal: hooks.signal,
-      onOutput: (stream, data) => output.push(stream, data)
-    })
-    const planted = decided.access === "commit" ? removePlantedLinks(decided.layout) : []
-    return this.#result(ended, output, { ...decided, planted }, seconds)
+    this.#active++
+    try {
+      const decided = await this.#decide(command, call, hooks)
+      if (hooks.signal.aborted) throw new ToolFailure("cancelled", "The call was cancelled")
+      const seconds = Math.min(
+        timeout,
+        call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax
+      )
+      const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
+      const ended = await this.#run(decided, {
+        timeoutMillis: seconds * 1000,
+        signal: hooks.signal,
+        onOutput: (stream, data) => output.push(stream, data)
+      })
+      const planted = decided.access === "commit" ? removePlantedLinks(decided.layout) : []
+      return this.#result(ended, output, { ...decided, planted }, seconds)
+    } finally {
+      if (--this.#active === 0) this.#layout = undefined
+    }
   }
 
   async #run(decided: Decided, options: RunOptions): Promise<Ended> {
@@ -151,7 +165,7 @@ export class CommandRunner {
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)
     if (network === "off" && needs.kinds.includes("network"))
       throw denied("The network is switched off for this client")
-    const layout = gitLayoutOf(root)
+    const layout = (this.#layout ??= gitLayoutOf(root))
     const access = accessOf(needs.kinds)
     const plan = mountPlan({ root, layout, sealed: hookDirectories(root, layout), closed }, access)
     const kinds = [...needs.kinds]

@@ -2,10 +2,14 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { EditParams, EditResult } from "#schemas/agents/ToolCall.ts"
 import { locate, type Workspace } from "../boundary/Walk.ts"
 import { partsOf, shown } from "../boundary/WorkspacePath.ts"
+import { indexOfLinear } from "./IndexOfLinear.ts"
 import { headBytes, readText } from "./ReadFile.ts"
 import { ToolFailure } from "./ToolFailure.ts"
 import { unifiedDiff, type Replacement } from "./UnifiedDiff.ts"
 import { askForHardLink, replaceFile, type AskHardLink } from "./WriteFile.ts"
+
+/** Larger files are for commands such as sed. */
+const maxEditedBytes = 4 * 1024 * 1024
 
 type Params = typeof EditParams.Type
 
@@ -66,9 +70,9 @@ const replacementsIn = (text: string, { path, edits }: Params): ReadonlyArray<Re
     const wanted = unix(oldText)
     const which = edits.length === 1 ? "oldText" : `oldText of edit ${index + 1}`
     if (wanted === "") throw new ToolFailure("invalid_params", `${which} is empty`)
-    const at = plain.indexOf(wanted)
+    const at = indexOfLinear(plain, wanted, 0)
     if (at < 0) throw new ToolFailure("not_found", `${which} does not occur in ${path}; read the file again`)
-    if (plain.includes(wanted, at + 1))
+    if (indexOfLinear(plain, wanted, at + 1) >= 0)
       throw new ToolFailure(
         "not_unique",
         `${which} occurs more than once in ${path}; give more of the lines around it`
@@ -108,7 +112,7 @@ export const editFile = async (
   const place = locate(workspace, parts, "change")
   try {
     await askForHardLink(place, ask)
-    const whole = readText(place)
+    const whole = readText(place, maxEditedBytes)
     const mark = whole.startsWith("\ufeff") ? "\ufeff" : ""
     const text = whole.slice(mark.length)
     const replacements = replacementsIn(text, params)

@@ -9,7 +9,7 @@ import { ToolFailure } from "./ToolFailure.ts"
 const maxFileBytes = 32 * 1024 * 1024
 
 /** The bytes of a file that is open, whatever its size was when it was looked at. */
-const readAll = (fd: number, path: string): Buffer => {
+const readAll = (fd: number, tooLarge: ToolFailure, maxBytes: number): Buffer => {
   const pieces: Array<Buffer> = []
   let total = 0
   for (;;) {
@@ -17,20 +17,19 @@ const readAll = (fd: number, path: string): Buffer => {
     const bytes = readSync(fd, piece, 0, piece.length, null)
     if (bytes === 0) return Buffer.concat(pieces, total)
     total += bytes
-    if (total > maxFileBytes)
-      throw new ToolFailure("too_large", `${path} is larger than ${maxFileBytes / 1024 / 1024} MiB`)
+    if (total > maxBytes) throw tooLarge
     pieces.push(piece.subarray(0, bytes))
   }
 }
 
 /** A text file as it is, byte order mark included. Anything but UTF-8 without NUL is `binary`. */
-export const readText = (place: Place): string => {
+export const readText = (place: Place, maxBytes = maxFileBytes): string => {
   const path = shown([...place.directory.parts, place.name])
+  const tooLarge = new ToolFailure("too_large", `${path} is larger than ${maxBytes / 1024 / 1024} MiB`)
   const { fd, stats } = openFile(place)
   try {
-    if (stats.size > maxFileBytes)
-      throw new ToolFailure("too_large", `${path} is larger than ${maxFileBytes / 1024 / 1024} MiB`)
-    const bytes = readAll(fd, path)
+    if (stats.size > maxBytes) throw tooLarge
+    const bytes = readAll(fd, tooLarge, maxBytes)
     if (bytes.includes(0)) throw new ToolFailure("binary", `${path} is not a text file`)
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch (error) {

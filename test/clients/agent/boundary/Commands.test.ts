@@ -157,7 +157,7 @@ describe("approvals", () => {
   it("are not believed from a file that others can write, or that is no list of them", () =>
     withWorkspace(async (workspace) => {
       const file = join(workspace.base, "client", "config", "approvals.json")
-      const content = JSON.stringify({ [workspace.root]: [JSON.stringify(["unsandboxed", "touch a"])] })
+      const content = JSON.stringify({ [workspace.root]: [JSON.stringify([["unsandboxed"], "touch a", []])] })
       put(file, content)
       assert.strictEqual(await touch(workspace, "a"), "ok")
       const { chmodSync } = await import("node:fs")

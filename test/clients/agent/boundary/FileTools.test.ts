@@ -11,7 +11,9 @@ import {
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { tools, type ToolMethod } from "#schemas/agents/ToolCall.ts"
+import { indexOfLinear } from "#src/clients/agent/tools/IndexOfLinear.ts"
 import { Schema } from "effect"
+import fc from "fast-check"
 import { codeOf, okResult, put, withWorkspace, type TestWorkspace } from "./TestWorkspace.ts"
 
 /** The result, which has to be as the protocol says. */
@@ -187,6 +189,30 @@ describe("fs.edit", () => {
       )
       assert.isFalse(existsSync(join(workspace.root, "new")))
     }))
+
+  it("searches in linear time, also for what takes the engine minutes", () =>
+    withWorkspace(async (workspace) => {
+      put(join(workspace.root, "a"), "a".repeat(4_000_000))
+      const oldText = `${"a".repeat(20_000)}b${"a".repeat(20_000)}`
+      const outcome = await workspace.run("fs.edit", { path: "a", edits: [{ oldText, newText: "" }] })
+      assert.strictEqual(codeOf(outcome), "not_found")
+    }))
+
+  it("searches as the engine does", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 5 }),
+        fc.nat(80),
+        fc.nat(80),
+        fc.nat(9),
+        (unit, many, few, from) => {
+          const text = `${unit.repeat(300)}b${unit.repeat(many)}`
+          const pattern = `${unit.repeat(200)}b${unit.repeat(few)}`
+          return indexOfLinear(text, pattern, from) === text.indexOf(pattern, from)
+        }
+      )
+    )
+  })
 })
 
 describe("fs.list, fs.glob and fs.grep", () => {

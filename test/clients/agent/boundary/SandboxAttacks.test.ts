@@ -156,6 +156,56 @@ describeWith(bubblewrap, "commands in the sandbox", () => {
       }
     ))
 
+  it("a planted .git file has nothing mounted: no home directory through commondir, no repository of someone else", () =>
+    sandboxed(
+      async (workspace) => {
+        const { base, root, exec } = workspace
+        workspace.answer = "once"
+        // The repository beside the workspace is out of sight, as /tmp is, and stays so.
+        for (const [index, text] of ["planted/git", "../../keys/.git", `${base}/keys/.git`].entries()) {
+          await exec(
+            `mkdir -p sub planted/git/objects; echo x > planted/git/HEAD; echo ${root}/sub/.git > planted/git/gitdir; echo ${base}/keys > planted/git/commondir`
+          )
+          put(join(root, "sub/.git"), `gitdir: ${index === 0 ? join(root, text) : text}`)
+          const { output } = await exec(
+            `SIGNALBOX_ASK=commit ls -laR ${base}; cat ${base}/keys/key; echo x > ${base}/keys/made`
+          )
+          assert.notInclude(output, "private key")
+        }
+        assert.deepStrictEqual(readdirSync(join(base, "keys")), [".git", "key"])
+      },
+      (places) => {
+        repository(places)
+        const keys = { ...places, root: join(places.base, "keys") }
+        mkdirSync(keys.root)
+        repository(keys)
+        git(keys.root, "rm", "--quiet", "a")
+        put(join(keys.root, "key"), "private key")
+      }
+    ))
+
+  it("a command that runs cannot exchange what is mounted for the next one", () =>
+    sandboxed(
+      async (workspace) => {
+        const { root, exec, run, streamed } = workspace
+        const stop = new AbortController()
+        // It makes a repository and, once the next command may have looked, puts a link in its place, again and again.
+        const loop =
+          "mkdir -p sub; echo on; while :; do mkdir sub/.git; touch sub/.git/HEAD; rm -rf sub/.git; ln -s ../../keys sub/.git; rm -f sub/.git; done"
+        const attacker = run("proc.exec", { command: loop }, stop.signal)
+        while (streamed.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+        for (let round = 0; round < 6; round++)
+          assert.notInclude((await exec(`cat ../keys/key; ls -R ../keys`)).output, "private")
+        stop.abort()
+        assert.strictEqual(codeOf(await attacker), "cancelled")
+        assert.isTrue(existsSync(join(root, "a")))
+      },
+      (places) => {
+        repository(places)
+        put(join(places.base, "keys/private"), "private key")
+      }
+    ))
+
   it("git: a linked worktree outside of its repository can be committed to, and only after the user allowed that place", () =>
     sandboxed(
       async (workspace) => {
