@@ -12,6 +12,7 @@ import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
+import type { QueuedStep } from "#streams/agents/Step.ts"
 import { complain, refuse, sendAway } from "./Farewell.ts"
 import { decodeFrame, isFault } from "./FrameDecoder.ts"
 
@@ -186,9 +187,9 @@ export class ClientSocket implements HotSocketListener {
   #steer(session: AgentSession, { id, mode = "steer", text }: Steer): void {
     if (session.hasSeen(id)) return
     if (session.active === undefined) return session.begin({ kind: "prompt", id, text, images: [] })
-    if (session.queue.length >= agentLimits.queue)
-      return complain(this.sink, "busy", `At most ${agentLimits.queue} messages wait`, { id })
-    session.enqueue({ kind: "queued", id, text, mode })
+    const waiting: QueuedStep = { kind: "queued", id, text, mode }
+    if (!hasRoom(session.queue, waiting)) return complain(this.sink, "busy", queueIsFull, { id })
+    session.enqueue(waiting)
   }
 
   #busy(id: string): void {
@@ -216,3 +217,9 @@ export class ClientSocket implements HotSocketListener {
     sendAway(this.sink, "idle", closeCodes.idle)
   }
 }
+
+const queueIsFull = `At most ${agentLimits.queue} messages wait, of ${agentLimits.queueBytes / 1024} KiB together`
+
+const hasRoom = (queue: ReadonlyArray<QueuedStep>, more: QueuedStep): boolean =>
+  queue.length < agentLimits.queue &&
+  Buffer.byteLength(JSON.stringify([...queue, more])) <= agentLimits.queueBytes
