@@ -1,4 +1,5 @@
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
+import { backoffMillis } from "#src/clients/agent/connection/Backoff.ts"
 import { isWhole, nowMicros, type Script, stampsIn } from "./Script.ts"
 import { SocketConnection, type SocketListener, type SocketTarget } from "./SocketConnection.ts"
 
@@ -51,9 +52,6 @@ const slow = 4013
 
 const printed = "x".repeat(16 * 1024)
 
-/** How long after a refusal that does not say so, and how far attempts are spread. */
-const retryMillis = 150
-
 /** One session of the load: greets, resumes when its socket is gone, holds its tool calls until told to answer. */
 export class LoadSession implements SocketListener {
   isMeasured = false
@@ -71,6 +69,7 @@ export class LoadSession implements SocketListener {
   private said = ""
   private held = new Set<string>()
   private answersCalls = false
+  private failures = 0
   private retryAfterMillis = 0
 
   constructor(home: LoadHome, target: SocketTarget, name: string) {
@@ -135,7 +134,8 @@ export class LoadSession implements SocketListener {
     this.isAttached = false
     this.connection = undefined
     this.settle()
-    this.home.connect(this, this.retryAfterMillis + retryMillis * (0.5 + Math.random()))
+    // As the client does it: nearly a million attempts would keep a machine from starting its server.
+    this.home.connect(this, backoffMillis(this.failures++, this.retryAfterMillis, Math.random))
     this.retryAfterMillis = 0
   }
 
@@ -156,6 +156,7 @@ export class LoadSession implements SocketListener {
     if (this.id === undefined) this.lastSeq = seq
     this.id = sessionId
     this.isAttached = true
+    this.failures = 0
     counts.attached++
     if (resumed === true) counts.resumed++
     this.settle()
