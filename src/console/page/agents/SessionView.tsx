@@ -6,6 +6,7 @@ import { ViewLink } from "../view/Navigation.tsx"
 import { agentsView } from "../view/View.ts"
 import { EndSession } from "./EndSession.tsx"
 import { Entry } from "./Entry.tsx"
+import { useStickToEnd } from "./UseStickToEnd.ts"
 import { useTranscript } from "./UseTranscript.ts"
 import { stateOf } from "./Words.ts"
 
@@ -14,6 +15,7 @@ export const SessionView = ({ id }: { readonly id: string }) => {
   const heading = useFocusOnce()
   const [since, setSince] = useState(0)
   const { refused, transcript } = useTranscript(id, since)
+  useStickToEnd(transcript)
   if (transcript === undefined) return refused?.status === 404 ? <UnknownSession /> : <Asking />
   const { entries, session } = transcript
   const { light, words } = stateOf(session)
@@ -34,6 +36,13 @@ export const SessionView = ({ id }: { readonly id: string }) => {
         {session.status !== "ended" && <EndSession id={id} onEnded={() => setSince(since + 1)} />}
       </div>
       <Facts session={session} />
+      {entries.length > 20 && (
+        <p class="to-the-end">
+          <button type="button" class="plain" onClick={toTheEnd}>
+            To the end
+          </button>
+        </p>
+      )}
       <section aria-labelledby="transcript-title">
         <h2 id="transcript-title" class="unseen">
           Transcript
@@ -48,6 +57,8 @@ export const SessionView = ({ id }: { readonly id: string }) => {
     </>
   )
 }
+
+const toTheEnd = (): void => scrollTo(0, document.documentElement.scrollHeight)
 
 const Asking = () => <p class="hint quiet">Asking for the session …</p>
 
