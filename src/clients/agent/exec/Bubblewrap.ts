@@ -13,7 +13,6 @@ const run = promisify(execFile)
 /** A bubblewrap that works here, and what it is started with before anything is mounted. */
 export interface Bubblewrap {
   readonly program: string
-  readonly version: string
   readonly isolation: ReadonlyArray<string>
 }
 
@@ -147,6 +146,12 @@ const works = async (program: string, flags: ReadonlyArray<string>): Promise<str
   }
 }
 
+/** Such as "0.8.0". */
+export const versionOf = async ({ program }: Bubblewrap): Promise<string> => {
+  const { stdout } = await run(program, ["--version"], { env: {} })
+  return stdout.replace("bubblewrap", "").trim()
+}
+
 /** Looks for bubblewrap, and tries it as commands will use it; else why there is none. Never one from the workspace. */
 export const findBubblewrap = async (root: string): Promise<Bubblewrap | { readonly reason: string }> => {
   if (process.platform !== "linux") return { reason: `bubblewrap runs on Linux, this is ${process.platform}` }
@@ -155,10 +160,7 @@ export const findBubblewrap = async (root: string): Promise<Bubblewrap | { reado
   let reason = ""
   for (const flags of [noNested, isolation]) {
     const failed = await works(program, flags)
-    if (failed === undefined) {
-      const { stdout } = await run(program, ["--version"], { env: {} })
-      return { program, version: stdout.replace("bubblewrap", "").trim(), isolation: flags }
-    }
+    if (failed === undefined) return { program, isolation: flags }
     reason = failed
   }
   return { reason: `bubblewrap cannot be used here: ${reason}` }

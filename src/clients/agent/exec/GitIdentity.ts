@@ -8,15 +8,16 @@ const run = promisify(execFile)
 
 const quoted = (value: string): string => `"${value.replace(/[\\"]/g, "\\$&").replace(/[\r\n]/g, " ")}"`
 
-/** One value of the user's own configuration, never of a repository's; undefined where it says nothing. */
-const valueOf = async (git: string, key: string): Promise<string | undefined> => {
+/** Name and address of the user's own configuration, never of a repository's, as `user.name Ada` and the like. */
+const ownIdentity = async (git: string): Promise<ReadonlyArray<string>> => {
   const env = { HOME: homedir(), PATH: "/usr/bin:/bin" }
+  const args = ["config", "--global", "--get-regexp", "^user\\.(name|email)$"]
   try {
-    const { stdout } = await run(git, ["config", "--global", "--get", key], { cwd: "/", env, timeout: 5_000 })
-    return stdout.trim()
+    const { stdout } = await run(git, args, { cwd: "/", env, timeout: 5_000 })
+    return stdout.trim().split("\n")
   } catch {
-    // git ends with 1 where a key has no value: commits then fail, and git says why.
-    return undefined
+    // git ends with 1 where neither is set: commits then fail, and git says why.
+    return []
   }
 }
 
@@ -26,13 +27,10 @@ const valueOf = async (git: string, key: string): Promise<string | undefined> =>
  */
 export const writeGitIdentity = async (path: string, root: string): Promise<void> => {
   const git = findProgram("git", root)
-  const values =
-    git === undefined
-      ? []
-      : await Promise.all(
-          ["name", "email"].map(async (key) => [key, await valueOf(git, `user.${key}`)] as const)
-        )
-  const lines = values.flatMap(([key, value]) => (value === undefined ? [] : [`\t${key} = ${quoted(value)}`]))
+  const values = git === undefined ? [] : await ownIdentity(git)
+  const lines = values.map((line) =>
+    line.replace(/^user\.(\w+) (.*)$/, (_, key: string, value: string) => `\t${key} = ${quoted(value)}`)
+  )
   const text = `[user]\n${lines.join("\n")}\n[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = ${quoted(root)}\n`
   await writeFile(path, text, { mode: 0o600 })
 }

@@ -1,5 +1,5 @@
 import { homedir } from "node:os"
-import { findBubblewrap } from "./Bubblewrap.ts"
+import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
 
 /** What protects this machine, for `signalbox-agent doctor`. */
@@ -37,6 +37,7 @@ const never = [
   "Code in the workspace that you run yourself later: read what was changed",
   "Repositories that a command makes in new directories: look at their .git/config before you run git there",
   "What is readable on this system outside of home directories: commands can read it",
+  "Services of this machine, a display server among them, from a command that you allow the network",
   "Memory and processor time: a command may use all of it until its time is up"
 ]
 
@@ -51,7 +52,7 @@ export const protections = async (root: string = process.cwd()): Promise<Protect
   if (!("reason" in found))
     return {
       ...common,
-      sandbox: { usable: true, program: found.program, version: found.version },
+      sandbox: { usable: true, program: found.program, version: await versionOf(found) },
       protected: [files, ...always, ...bySandbox],
       notProtected: never,
       advice: asRoot

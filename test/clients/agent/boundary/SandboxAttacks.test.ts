@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { homedir } from "node:os"
@@ -153,6 +153,23 @@ describeWith(bubblewrap, "commands in the sandbox", () => {
         git(join(places.root, "lib"), "init", "--quiet")
         mkdirSync(join(places.root, "hooks", "own"), { recursive: true })
         git(places.root, "config", "core.hooksPath", "hooks/own")
+      }
+    ))
+
+  it("a .git that is a link cannot be held: then every command asks, and says so", () =>
+    sandboxed(
+      async ({ run, asked, base }) => {
+        assert.strictEqual(codeOf(await run("proc.exec", { command: "ls" })), "denied")
+        assert.deepStrictEqual(
+          asked.map(({ kinds }) => kinds),
+          [["repository"]]
+        )
+        assert.include(asked[0]?.detail ?? "", `links are in the way: ${base}/workspace/.git`)
+      },
+      (places) => {
+        repository(places)
+        renameSync(join(places.root, ".git"), join(places.root, "real"))
+        symlinkSync("real", join(places.root, ".git"))
       }
     ))
 
