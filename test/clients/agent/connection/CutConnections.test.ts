@@ -93,7 +93,7 @@ describe("a connection that is cut", () => {
       await server.close()
     }))
 
-  it("has what was said meanwhile sent once it is back, in order", () =>
+  it("has what was said meanwhile sent once it is back, in order, and only until it has arrived", () =>
     inDirectory(async (directory) => {
       const server = await ScriptedServer.start((session) => Promise.resolve(session.done()))
       const test = new TestClient(server, directory)
@@ -107,11 +107,15 @@ describe("a connection that is cut", () => {
       await test.until(() =>
         test.frames.some((frame) => frame.type === "event" && frame.kind === "queue_update")
       )
+      // What the server has shown that it has is not sent over the next connection.
+      for (const socket of server.connections) socket.terminate()
+      const attached = () => test.events.filter((_) => _.type === "link" && _.state === "connected").length
+      await test.until(() => attached() === 3)
+      await test.client.bye()
       const said = server.received.flatMap((frame) =>
         frame.type === "prompt" || frame.type === "steer" ? [frame.id] : []
       )
       assert.deepStrictEqual(said, [first, steer])
-      await test.client.bye()
       await server.close()
     }))
 })

@@ -1,9 +1,10 @@
-import { mkdirSync, renameSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
+import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import type { ToolResult } from "#schemas/agents/ClientFrame.ts"
-import { lineOf, type JournalEntry } from "#src/clients/agent/journal/JournalEntry.ts"
+import { lineOf, readJournalText, type JournalEntry } from "#src/clients/agent/journal/JournalEntry.ts"
 import { ScriptedServer, type Script, sessionId } from "../ScriptedServer.ts"
 import { done, inDirectory, TestClient, type Run } from "../TestClient.ts"
 
@@ -107,6 +108,8 @@ describe("a call of an earlier process", () => {
   it("may not be repeated only because a server says so", async () => {
     const { answer, runs } = await answerWith([started], { ...askAgain("proc.exec", 2), replay: "safe" })
     assert.deepStrictEqual([answer?.error?.code, runs], ["interrupted", 0])
+    const other = await answerWith([started], { ...askAgain("fs.read", 2), replay: "never" })
+    assert.deepStrictEqual([other.answer?.error?.code, other.runs], ["interrupted", 0])
   })
 })
 
@@ -150,6 +153,7 @@ describe("a call", () => {
       finish?.()
       await test.untilDone(id)
       assert.deepStrictEqual(test.runs, ["c1"])
+      assert.strictEqual(server.session.results.get("c1")?.length, 1)
       await test.client.bye()
     }))
 
@@ -190,6 +194,30 @@ describe("a call", () => {
       await test.untilDone(id)
       assert.isTrue(isAsked)
       assert.strictEqual(server.session.results.get("c1")?.[0]?.error?.message, "no")
+      await test.client.bye()
+    }))
+
+  it("counts as not begun while the user is asked, and as begun once the answer is yes", () =>
+    serving(one, async (server, directory) => {
+      const path = join(directory, hostname().replace(/[^\w.-]/g, "_"), "sessions", sessionId, "calls.log")
+      const noted = () => readJournalText(readFileSync(path, "utf8")).entries.map(({ kind }) => kind)
+      const seen: Array<ReadonlyArray<string>> = []
+      const test = new TestClient(server, directory, {
+        approve: async () => {
+          while (!noted().includes("asked")) await setImmediate()
+          seen.push(noted())
+          return "once"
+        },
+        run: async (call, hooks) => {
+          await hooks.approve({ callId: call.callId, kinds: [], title: "", detail: "", scope: "" })
+          seen.push(noted())
+          return done(call, hooks)
+        }
+      })
+      await test.client.start()
+      await test.untilDone(test.client.prompt("go"))
+      const before = ["session", "seen", "started", "asked"]
+      assert.deepStrictEqual(seen, [before, [...before, "started"]])
       await test.client.bye()
     }))
 
