@@ -7,7 +7,7 @@ import { Keys } from "#src/accounts/Keys.ts"
 import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
 import { Catalogue } from "./catalogue/Catalogue.ts"
 import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
-import { CollectionDirectory, type CollectionRow } from "./catalogue/CollectionDirectory.ts"
+import { CollectionDirectory, type CollectionRow, slugKey } from "./catalogue/CollectionDirectory.ts"
 import { Credits } from "./ledger/Credits.ts"
 import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Target.ts"
@@ -57,7 +57,7 @@ export class AgentOffer extends Context.Service<
       const fundsOf = yield* funding
       const menu = new Menu(catalogue, collections)
       const payable = (key: Principal, funds: Funds) =>
-        menu.all(key).find((dish) => pays(funds, dish) !== undefined)
+        menu.first(key, (dish) => pays(funds, dish) !== undefined)
       return AgentOffer.of({
         models: (key) => menu.all(key).map(({ model }) => model),
         modelOf: (key, id) => menu.one(key, id),
@@ -104,8 +104,22 @@ class Menu {
     return [...models.map(dishOf), ...this.#ofCollections(key)]
   }
 
+  /** Collections are looked at when no model will do: everybody's are in one list. */
+  first(key: Principal, isWanted: (dish: Dish) => boolean): Dish | undefined {
+    for (const model of this.#catalogue.all()) {
+      if (!model.hasTools || !mayUseModel(key, model.id)) continue
+      const dish = dishOf(model)
+      if (isWanted(dish)) return dish
+    }
+    return this.#ofCollections(key).find(isWanted)
+  }
+
   dish(key: Principal, id: string): Dish | undefined {
-    if (id.startsWith(collectionPrefix)) return this.#ofCollections(key).find(({ model }) => model.id === id)
+    if (id.startsWith(collectionPrefix)) {
+      const slug = id.slice(collectionPrefix.length)
+      const collection = this.#collections.by("slug", slugKey(key.userId, slug))
+      return collection === undefined ? undefined : this.#dishOfCollection(key, collection)
+    }
     const model = this.#catalogue.get(id)
     return model === undefined || !mayUseModel(key, id) ? undefined : dishOf(model)
   }
@@ -120,20 +134,19 @@ class Menu {
   }
 
   #ofCollections(key: Principal): ReadonlyArray<Dish> {
-    const dishes: Array<Dish> = []
-    for (const collection of this.#collections.all()) {
-      if (collection.userId !== key.userId || !mayUseCollection(key, collection.id)) continue
-      const members = this.#members(collection)
-      if (members.length > 0) dishes.push(dishOfCollection(collection, members))
-    }
-    return dishes
+    return Array.from(this.#collections.all())
+      .filter(({ userId }) => userId === key.userId)
+      .map((collection) => this.#dishOfCollection(key, collection))
+      .filter((dish) => dish !== undefined)
   }
 
-  #members({ models }: CollectionRow): ReadonlyArray<CatalogueModel> {
-    return models
-      .map((id) => this.#catalogue.get(id))
-      .filter((model) => model !== undefined)
-      .filter(({ hasTools }) => hasTools)
+  #dishOfCollection(key: Principal, collection: CollectionRow): Dish | undefined {
+    if (!mayUseCollection(key, collection.id)) return undefined
+    const { autoRoute, models } = collection
+    const there = models.map((id) => this.#catalogue.get(id)).filter((model) => model !== undefined)
+    // Without auto-route the first one answers, whatever it can.
+    const members = (autoRoute ? there : there.slice(0, 1)).filter(({ hasTools }) => hasTools)
+    return members.length === 0 ? undefined : dishOfCollection(collection, members)
   }
 }
 

@@ -7,12 +7,15 @@ export type Frame = Readonly<Record<string, unknown>>
 export class AgentSocket {
   readonly heard: Array<Frame> = []
   closedWith: number | undefined
+  /** what was wrong with the connection */
+  problem = ""
   readonly #socket: WebSocket
 
   private constructor(socket: WebSocket) {
     this.#socket = socket
     socket.on("message", (data) => this.heard.push(JSON.parse(String(data))))
     socket.on("close", (code) => (this.closedWith = code))
+    socket.on("error", (error) => (this.problem = error.message))
   }
 
   /** Opens a socket and says hello; answers when the session is ready, or the socket closed again. */
@@ -50,10 +53,15 @@ export class AgentSocket {
     return this.find(type) ?? {}
   }
 
-  get sessionId(): string {
+  get ready(): Frame {
     const ready = this.find("ready")
-    if (ready === undefined) throw new Error(`no ready: ${this.closedWith} ${JSON.stringify(this.heard)}`)
-    return String(ready["sessionId"])
+    if (ready === undefined)
+      throw new Error(`no ready: ${this.closedWith} ${this.problem} ${JSON.stringify(this.heard)}`)
+    return ready
+  }
+
+  get sessionId(): string {
+    return String(this.ready["sessionId"])
   }
 
   say(frame: object): void {
