@@ -175,8 +175,17 @@ export class AgentClient implements Client {
 
 const newId = (): string => `p_${randomUUID()}`
 
+/** What a frame holds beside its text. */
+const frameRestBytes = 4_096
+
 const fitting = (text: string): string => {
   const bytes = Buffer.byteLength(text)
-  if (bytes <= agentLimits.promptBytes) return text
-  throw new PromptTooLong(`${bytes} bytes are too long: ${agentLimits.promptBytes} are allowed at once`)
+  if (bytes > agentLimits.promptBytes) {
+    throw new PromptTooLong(`${bytes} bytes are too long: ${agentLimits.promptBytes} are allowed at once`)
+  }
+  // Control characters take six bytes each in JSON: a frame that is too large would close every socket it is sent over.
+  if (Buffer.byteLength(JSON.stringify(text)) > agentLimits.frameBytes - frameRestBytes) {
+    throw new PromptTooLong("There are too many control characters in it: this is no text")
+  }
+  return text
 }

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { agentErrorCodes, closeCodes, type ErrorFrame } from "#schemas/agents/ServerFrame.ts"
 import { backoffMillis } from "#src/clients/agent/connection/Backoff.ts"
-import { ConnectionClosed } from "#src/clients/agent/connection/ConnectionClosed.ts"
+import { ConnectionClosed, PromptTooLong } from "#src/clients/agent/connection/ConnectionClosed.ts"
 import { readFrame } from "#src/clients/agent/connection/ReadFrame.ts"
 import { retryAfterMillis } from "#src/clients/agent/connection/Socket.ts"
 import { streamPieces } from "#src/clients/agent/connection/StreamPieces.ts"
@@ -193,6 +193,19 @@ describe("connecting", () => {
       })
       for (const socket of server.connections) socket.send('{"type":"ping","ts":123.5}')
       assert.deepStrictEqual(await received, { type: "pong", ts: 123.5, ack: server.session.last })
+      await test.client.bye()
+    }))
+})
+
+describe("a prompt", () => {
+  it("that no server would take is refused here, and not sent over one connection after the other", () =>
+    withServer(async (server, directory) => {
+      const test = new TestClient(server, directory)
+      await test.client.start()
+      for (const text of ["x".repeat(262_145), "€".repeat(90_000), "\0".repeat(200_000)]) {
+        assert.throws(() => test.client.prompt(text), PromptTooLong)
+      }
+      await test.untilDone(test.client.prompt("x".repeat(262_144)))
       await test.client.bye()
     }))
 })

@@ -59,7 +59,7 @@ describe("the journal of a session", () => {
           assert.deepStrictEqual(knowledge(third), knowledge(journal))
           await third.close()
         }),
-        { numRuns: 40 }
+        { numRuns: 25 }
       )
     ))
 
