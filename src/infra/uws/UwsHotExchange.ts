@@ -91,12 +91,15 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.isCorked = false
   }
 
-  /** From here on the socket belongs to a WebSocket. */
+  /**
+   * From here on the socket belongs to a WebSocket. Not within `cork`: when the upgrade leaves the socket at its place in
+   * memory, the addon goes on to read it as that of an answer, and may find that it is to be closed.
+   */
   upgrade(handshake: (response: UwsResponse) => void): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
     if (this.isCorked) handshake(this.response)
-    else this.response.cork(() => handshake(this.response))
+    else this.state.late.upgrade(this.response, handshake)
     this.state.finished()
   }
 
