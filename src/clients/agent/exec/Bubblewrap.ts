@@ -93,6 +93,8 @@ export interface SandboxOptions {
   readonly root: string
   readonly layout: GitLayout
   readonly plan: MountPlan
+  /** the client's own directories outside of the workspace: empty for commands */
+  readonly hidden: ReadonlyArray<string>
   readonly network: boolean
   /** outputs of earlier commands, which may be read */
   readonly outputs: string
@@ -108,7 +110,7 @@ const treeAbove = ({ root, layout }: SandboxOptions): ReadonlyArray<string> => {
 
 /** Arguments up to the `--` before the command. Each mount covers those before it. */
 export const sandboxArguments = (bubblewrap: Bubblewrap, options: SandboxOptions): ReadonlyArray<string> => {
-  const { root, plan, network, outputs, gitIdentity } = options
+  const { root, plan, hidden, network, outputs, gitIdentity } = options
   const home = sandboxHome()
   return [
     ...bubblewrap.isolation,
@@ -116,6 +118,7 @@ export const sandboxArguments = (bubblewrap: Bubblewrap, options: SandboxOptions
     ...base(home),
     ...(network ? resolverFiles().flatMap((path) => ["--ro-bind-try", path, path]) : []),
     ...treeAbove(options),
+    ...hidden.filter(isRealDirectory).flatMap((path) => ["--tmpfs", path]),
     "--bind",
     root,
     root,

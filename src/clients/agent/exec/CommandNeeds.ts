@@ -16,6 +16,7 @@ export interface CommandNeeds {
 
 /** A command can ask for what its text does not show: `SIGNALBOX_ASK=network,commit make release`. */
 export const askVariable = "SIGNALBOX_ASK"
+const askable: ReadonlyArray<ApprovalKind> = ["network", "commit", "repository", "install"]
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(" "))
 
@@ -121,7 +122,7 @@ interface Found {
 const look = (command: SimpleCommand, found: Found, depth: number): void => {
   const asked = command.find((word) => word.startsWith(`${askVariable}=`))
   for (const kind of asked?.slice(askVariable.length + 1).split(",") ?? [])
-    for (const known of approvalKinds) if (known === kind) found.kinds.add(known)
+    for (const known of askable) if (known === kind) found.kinds.add(known)
   const own = command.slice(command.findIndex((word) => !assignment.test(word)))
   const first = basename(own[0] ?? "")
   // What is not known to keep its arguments to itself may run any of them.

@@ -23,8 +23,9 @@ import { runCommand, type Ended, type Program, type RunOptions } from "./RunComm
 /** What commands of one workspace are run with. */
 export interface CommandSettings {
   readonly root: string
-  /** the client's own directories, as far as they lie in the workspace */
+  /** the client's own directories that lie in the workspace, and those that do not */
   readonly closed: ReadonlyArray<string>
+  readonly hidden: ReadonlyArray<string>
   /** whole outputs go here */
   readonly outputs: string
   /** what commands find as .gitconfig in their home directory */
@@ -74,13 +75,13 @@ const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "
 }
 
 const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
-  const { root, sandbox, outputs, gitIdentity } = settings
+  const { root, hidden, sandbox, outputs, gitIdentity } = settings
   const { command, layout, plan, network } = decided
   if ("reason" in sandbox) {
     const env = commandEnvironment(process.env, { home, network: true })
     return { ...withoutSandbox(root, command), cwd: root, env, reportsStatus: false }
   }
-  const own = sandboxArguments(sandbox, { root, layout, plan, network, outputs, gitIdentity })
+  const own = sandboxArguments(sandbox, { root, layout, plan, hidden, network, outputs, gitIdentity })
   const env = commandEnvironment(process.env, { home, network })
   const args = [...own, shell(), ...shellArguments(command)]
   return { file: sandbox.program, args, cwd: root, env, reportsStatus: true }

@@ -11,6 +11,7 @@ import {
   ReadParams,
   WriteParams
 } from "#schemas/agents/ToolCall.ts"
+import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
 import { Approvals } from "../boundary/Approvals.ts"
 import { gitLayoutOf, hookDirectories } from "../boundary/GitLayout.ts"
 import { isWithin, openWorkspace, realPath } from "../boundary/OpenWorkspace.ts"
@@ -81,6 +82,21 @@ const outputsOf = async (stateDir: string, root: string): Promise<string> => {
   return directory
 }
 
+const cancelled = (): ToolFailure => new ToolFailure("cancelled", "The call was cancelled")
+
+/** Nobody has to answer a question whose call is gone, and an answer that comes later counts for nothing. */
+const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Promise<Approval> => {
+  if (signal.aborted) throw cancelled()
+  const { promise: gone, reject } = Promise.withResolvers<never>()
+  const cancel = (): void => reject(cancelled())
+  signal.addEventListener("abort", cancel, { once: true })
+  try {
+    return await Promise.race([approve(ask), gone])
+  } finally {
+    signal.removeEventListener("abort", cancel)
+  }
+}
+
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
   readonly #workspace: Workspace
@@ -114,6 +130,7 @@ export class ToolRunner {
     const commands = new CommandRunner({
       root: real,
       closed: closed.filter((directory) => isWithin(real, directory)),
+      hidden: closed.filter((directory) => !isWithin(real, directory)),
       outputs,
       gitIdentity,
       sandbox: sandbox === "off" ? { reason: "it is switched off" } : await findBubblewrap(real),
@@ -127,8 +144,9 @@ export class ToolRunner {
   /** Never rejects: whatever happens is an outcome. */
   async run(call: ToolCall, hooks: ToolHooks): Promise<ToolOutcome> {
     try {
-      if (hooks.signal.aborted) throw new ToolFailure("cancelled", "The call was cancelled")
-      return { ok: true, result: await this.#result(call, hooks) }
+      if (hooks.signal.aborted) throw cancelled()
+      const result = this.#result(call, { ...hooks, approve: (ask) => approvalOf(ask, hooks) })
+      return { ok: true, result: await result }
     } catch (error) {
       return outcomeOf(error, pathOf(call.params))
     }

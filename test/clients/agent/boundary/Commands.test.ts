@@ -137,6 +137,40 @@ describe("approvals", () => {
       assert.isFalse(existsSync(join(workspace.root, "made")))
     }))
 
+  it("are not waited for once the call is cancelled, and an answer that comes later changes nothing", () =>
+    withWorkspace(async ({ root, runner }) => {
+      const stop = new AbortController()
+      const late = Promise.withResolvers<"always">()
+      const asked = Promise.withResolvers<void>()
+      const approve = (): Promise<"always"> => {
+        asked.resolve()
+        return late.promise
+      }
+      const hooks = { signal: stop.signal, onOutput: () => undefined, approve }
+      const call = {
+        callId: "x",
+        method: "proc.exec",
+        params: { command: "touch made" },
+        timeoutMs: 0
+      } as const
+      const outcome = runner.run(call, hooks)
+      await asked.promise
+      stop.abort()
+      assert.strictEqual(codeOf(await outcome), "cancelled")
+      late.resolve("always")
+      assert.strictEqual(
+        codeOf(
+          await runner.run(call, {
+            ...hooks,
+            signal: new AbortController().signal,
+            approve: () => Promise.resolve("no")
+          })
+        ),
+        "denied"
+      )
+      assert.isFalse(existsSync(join(root, "made")))
+    }))
+
   it("cover exactly the same command for a session, and other workspaces or sessions only as always", () =>
     withWorkspace(async (workspace) => {
       workspace.answer = "session"

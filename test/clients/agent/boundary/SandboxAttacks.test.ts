@@ -287,6 +287,12 @@ describeWith(bubblewrap, "commands in the sandbox", () => {
       { sandbox: "auto", inside: true }
     ))
 
+  it("its own configuration: is out of sight wherever it lies", () =>
+    withWorkspace(
+      async ({ exec }) => assert.deepInclude(await exec("ls -A /usr/share"), { exitCode: 0, output: "" }),
+      { sandbox: "auto", configDir: "/usr/share" }
+    ))
+
   it("secrets: get no keys from the environment, nor from homes or sockets of the system", async () => {
     process.env["SIGNALBOX_TEST_TOKEN"] = "s3cr3t"
     process.env["AWS_SECRET_ACCESS_KEY"] = "s3cr3t"
