@@ -118,13 +118,35 @@ export class AgentClient implements Client {
   }
 
   async resume(sessionId: string): Promise<Ready> {
-    // The session keeps the model that it had.
-    const next = new Attachment(this.attachmentParts(), {})
-    if (sessionId === this.ready?.sessionId) await this.attachment.leave()
+    const before = this.ready?.sessionId
+    if (sessionId === before) {
+      await this.attachment.leave()
+      this.attachment = new Attachment(this.attachmentParts(), {})
+      this.attachment.take(sessionId, this.options.withHistory)
+      return this.attachment.open()
+    }
+    let isThere = before === undefined
+    const next = new Attachment(
+      this.attachmentParts((event) => {
+        // That it cannot be had is this call's failure, not the end of the client.
+        isThere ||= event.type === "link" && event.state === "connected"
+        if (isThere || event.type !== "link" || event.state !== "closed") this.tell(event)
+      }),
+      // The session keeps the model that it had.
+      {}
+    )
     next.take(sessionId, this.options.withHistory)
     await this.attachment.leave()
     this.attachment = next
-    return next.open()
+    try {
+      return await next.open()
+    } catch (error) {
+      if (before === undefined) throw error
+      this.attachment = new Attachment(this.attachmentParts(), {})
+      this.attachment.take(before, this.options.withHistory)
+      await this.attachment.open()
+      throw error
+    }
   }
 
   async bye(): Promise<void> {
@@ -148,7 +170,7 @@ export class AgentClient implements Client {
     return new Attachment(this.attachmentParts(), this.wishes)
   }
 
-  private attachmentParts(): AttachmentParts {
+  private attachmentParts(tell = (event: ClientEvent): void => this.tell(event)): AttachmentParts {
     const { budgetUsd, journals, patience, random = Math.random, runner, server, workspace } = this.options
     return {
       server,
@@ -162,7 +184,7 @@ export class AgentClient implements Client {
         platform: `${process.platform}-${process.arch}`
       },
       approve: (ask, signal) => this.approve(ask, signal),
-      tell: (event) => this.tell(event),
+      tell,
       ...(budgetUsd === undefined ? {} : { budgetUsd }),
       ...(patience && { patience })
     }

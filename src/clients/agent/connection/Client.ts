@@ -37,6 +37,7 @@ export interface Client {
   /** The same session, with another model or thinking level. */
   reopen(changes: { readonly model?: string; readonly thinkingLevel?: ThinkingLevel }): Promise<Ready>
   newSession(): Promise<Ready>
+  /** Another session of earlier. Where it cannot be had it fails, and goes on with the one of before. */
   resume(sessionId: string): Promise<Ready>
   /** Ends what runs on this machine, says goodbye and closes. The session can still be resumed later. */
   bye(): Promise<void>

@@ -233,6 +233,19 @@ describe("one session after another", () => {
       ])
     }))
 
+  it("goes on with the one of before where an earlier one cannot be had", () =>
+    withServer(async (server, directory) => {
+      const test = new TestClient(server, directory)
+      await test.client.start()
+      server.refusals = [{ status: 404, body: '{"error":"No such session"}' }]
+      const closed = await failureOf(test.client.resume(`ses_${"c".repeat(22)}`))
+      assert.match(closed.message, /No such session/)
+      assert.isFalse(test.events.some((event) => event.type === "link" && event.state === "closed"))
+      assert.strictEqual(test.client.ready?.sessionId, sessionId)
+      await test.untilDone(test.client.prompt("go"))
+      await test.client.bye()
+    }))
+
   it("is refused while another client of this machine has it, and let go with a goodbye", () =>
     withServer(async (server, directory) => {
       const first = new TestClient(server, directory)
