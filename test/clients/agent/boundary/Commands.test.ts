@@ -98,10 +98,8 @@ const running = (sandbox: "auto" | "off"): void => {
       ))
         assert.notInclude(names, name)
       assert.include(names, "GIT_CONFIG_COUNT")
-      assert.include(
-        (await exec("git config core.hooksPath || true; grep NoNewPrivs /proc/self/status")).output,
-        "NoNewPrivs:\t1"
-      )
+      if (existsSync("/proc/self/status"))
+        assert.include((await exec("cat /proc/self/status")).output, "NoNewPrivs:\t1\n")
       const before = asked.length
       for (const command of [
         "sudo id",
