@@ -30,7 +30,7 @@ const formOf = (text: string): FormData => {
   return form
 }
 
-/** Everything of the accounts room that needs Postgres, asked with an administrator's key. */
+/** What needs Postgres of the rooms of accounts and agents, asked with an administrator's key. */
 const needsPostgres = (userId: string, keyId: string) =>
   [
     ["GET", "/api/v1/stats", {}, flat503],
@@ -42,6 +42,10 @@ const needsPostgres = (userId: string, keyId: string) =>
     ["DELETE", "/api/v1/files/fil_x", {}, flat503],
     ["POST", "/api/v1/files", { body: formOf("x") }, flat503],
     ["POST", "/api/v1/sites", { json: { name: "s", domain: "a.example" } }, flat503],
+    ["GET", "/api/v1/agent", {}, flat503],
+    ["GET", "/api/v1/agent/sessions", {}, flat503],
+    ["GET", "/api/v1/agent/sessions/ses_x", {}, flat503],
+    ["DELETE", "/api/v1/agent/sessions/ses_x", {}, flat503],
     ["GET", "/api/v1/keys", {}, nested503],
     ["POST", "/api/v1/keys", { json: { name: "x", kind: "account" } }, nested503],
     ["PATCH", `/api/v1/keys/${keyId}`, { json: { name: "y" } }, nested503],
