@@ -7,7 +7,7 @@ import type { JournalDirectory } from "../journal/JournalDirectory.ts"
 import type { ToolRunner } from "../tools/ToolRunner.ts"
 import { Attachment, type AttachmentParts, type Wishes } from "./Attachment.ts"
 import type { Approve, Client } from "./Client.ts"
-import type { ClientEvent, ClientListener } from "./ClientEvents.ts"
+import type { ClientEvent, ClientListener, ClosedReason } from "./ClientEvents.ts"
 import { ConnectionClosed, PromptTooLong } from "./ConnectionClosed.ts"
 import type { Patience } from "./Link.ts"
 import { fetchSessions, uploadFile, type AgentSession, type ServerAddress } from "./ServerRest.ts"
@@ -31,6 +31,8 @@ export interface AgentClientOptions extends Wishes {
 }
 
 const sessionsShown = 100
+/** Of what was asked for, and not of this client: what it had before is still to be had. */
+const refusals: ReadonlySet<ClosedReason> = new Set(["refused", "no_credits", "no_gateway", "ended"])
 
 /** The agent client without its looks: one session at a time, whatever happens to the connection. */
 export class AgentClient implements Client {
@@ -39,6 +41,8 @@ export class AgentClient implements Client {
   private approve: Approve
   private wishes: Wishes
   private attachment: Attachment
+  /** something is tried that may fail, and its end is not the client's */
+  private isTrying = false
 
   constructor(options: AgentClientOptions) {
     const { model, thinkingLevel } = options
@@ -106,9 +110,15 @@ export class AgentClient implements Client {
     return id
   }
 
-  reopen(changes: Wishes): Promise<Ready> {
-    this.wishes = { ...this.wishes, ...changes }
-    return this.attachment.reopen(changes)
+  async reopen(changes: Wishes): Promise<Ready> {
+    const before = this.wishes
+    this.wishes = { ...before, ...changes }
+    try {
+      return await this.trying(before, () => this.attachment.reopen(changes))
+    } catch (error) {
+      this.wishes = before
+      throw error
+    }
   }
 
   async newSession(): Promise<Ready> {
@@ -125,27 +135,36 @@ export class AgentClient implements Client {
       this.attachment.take(sessionId, this.options.withHistory)
       return this.attachment.open()
     }
-    let isThere = before === undefined
-    const next = new Attachment(
-      this.attachmentParts((event) => {
-        // That it cannot be had is this call's failure, not the end of the client.
-        isThere ||= event.type === "link" && event.state === "connected"
-        if (isThere || event.type !== "link" || event.state !== "closed") this.tell(event)
-      }),
-      // The session keeps the model that it had.
-      {}
-    )
+    // The session keeps the model that it had.
+    const next = new Attachment(this.attachmentParts(), {})
     next.take(sessionId, this.options.withHistory)
     await this.attachment.leave()
-    this.attachment = next
+    return this.trying({}, () => {
+      this.attachment = next
+      return next.open()
+    })
+  }
+
+  /** Where it fails that is no end of the client: it goes on with the session that it had. */
+  private async trying(wishes: Wishes, attempt: () => Promise<Ready>): Promise<Ready> {
+    const before = this.ready?.sessionId
+    this.isTrying = before !== undefined
     try {
-      return await next.open()
+      return await attempt()
     } catch (error) {
-      if (before === undefined) throw error
-      this.attachment = new Attachment(this.attachmentParts(), {})
+      await this.attachment.leave()
+      this.isTrying = false
+      if (before === undefined || !(error instanceof ConnectionClosed)) throw error
+      if (!refusals.has(error.reason)) {
+        this.tell({ type: "link", state: "closed", reason: error.reason, problem: error.message })
+        throw error
+      }
+      this.attachment = new Attachment(this.attachmentParts(), wishes)
       this.attachment.take(before, this.options.withHistory)
       await this.attachment.open()
       throw error
+    } finally {
+      this.isTrying = false
     }
   }
 
@@ -170,7 +189,7 @@ export class AgentClient implements Client {
     return new Attachment(this.attachmentParts(), this.wishes)
   }
 
-  private attachmentParts(tell = (event: ClientEvent): void => this.tell(event)): AttachmentParts {
+  private attachmentParts(): AttachmentParts {
     const { budgetUsd, journals, patience, random = Math.random, runner, server, workspace } = this.options
     return {
       server,
@@ -184,13 +203,14 @@ export class AgentClient implements Client {
         platform: `${process.platform}-${process.arch}`
       },
       approve: (ask, signal) => this.approve(ask, signal),
-      tell,
+      tell: (event) => this.tell(event),
       ...(budgetUsd === undefined ? {} : { budgetUsd }),
       ...(patience && { patience })
     }
   }
 
   private tell(event: ClientEvent): void {
+    if (this.isTrying && event.type === "link" && event.state === "closed") return
     for (const listener of this.listeners) listener(event)
   }
 }

@@ -61,6 +61,7 @@ export class Attachment {
   private lastReady: Ready | undefined
   private active: string | undefined
   private isOpen = false
+  private letting: Promise<void> = Promise.resolve()
 
   constructor(parts: AttachmentParts, wishes: Wishes) {
     this.parts = parts
@@ -234,10 +235,10 @@ export class Attachment {
     await Promise.race([this.held?.calls.settled(), after(stopMillis, undefined, { ref: false })])
   }
 
-  private async letGo(): Promise<void> {
+  private letGo(): Promise<void> {
     const { held } = this
     this.held = undefined
-    await held?.journal.close()
-    held?.release()
+    if (held !== undefined) this.letting = held.journal.close().then(() => held.release())
+    return this.letting
   }
 }

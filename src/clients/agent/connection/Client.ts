@@ -34,7 +34,7 @@ export interface Client {
   abort(options?: { readonly clearQueue?: boolean }): void
   /** Is answered as a prompt of this id is. */
   compact(instructions?: string): string
-  /** The same session, with another model or thinking level. */
+  /** The same session, with another model or thinking level; where that is refused it fails, and all is as before. */
   reopen(changes: { readonly model?: string; readonly thinkingLevel?: ThinkingLevel }): Promise<Ready>
   newSession(): Promise<Ready>
   /** Another session of earlier. Where it cannot be had it fails, and goes on with the one of before. */

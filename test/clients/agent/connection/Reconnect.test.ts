@@ -240,6 +240,9 @@ describe("one session after another", () => {
       server.refusals = [{ status: 404, body: '{"error":"No such session"}' }]
       const closed = await failureOf(test.client.resume(`ses_${"c".repeat(22)}`))
       assert.match(closed.message, /No such session/)
+      server.refusals = [{ status: 402, body: '{"error":"Too dear"}' }]
+      const refused = await failureOf(test.client.reopen({ model: "too/dear" }))
+      assert.match(refused.message, /Too dear/)
       assert.isFalse(test.events.some((event) => event.type === "link" && event.state === "closed"))
       assert.strictEqual(test.client.ready?.sessionId, sessionId)
       await test.untilDone(test.client.prompt("go"))
