@@ -4,6 +4,7 @@ import { descendants } from "#bench/harness/ProcessUse.ts"
 import { type ForkedServer, forkServer } from "#bench/llm/ForkedServer.ts"
 import { type Answer, ask, type Asked, textAt } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { collectGarbage, inspectable } from "./Garbage.ts"
 import { sessionsPerKey } from "./SocketLoad.ts"
 
 /** A server of sockets with all that the load has to know of it. */
@@ -13,6 +14,8 @@ export interface SocketServer {
   /** of so many sessions, and of nobody else: a session that is left lives on */
   readonly keysFor: (sessions: number) => ReadonlyArray<string>
   readonly pid: () => number
+  /** memory then says what is kept */
+  readonly collectGarbage: () => Promise<void>
   /** ends it with -9 and starts it again; answers when it is ready, as `performance.now` */
   readonly restart: () => Promise<{ readonly killedAt: number; readonly readyAt: number }>
   readonly stop: () => Promise<void>
@@ -28,6 +31,8 @@ export const startRaw = async (): Promise<SocketServer> => {
     path: "/ws",
     keysFor: () => ["raw"],
     pid: () => server.pid,
+    // Next to all of it is native.
+    collectGarbage: () => Promise.resolve(),
     restart: () => Promise.reject(new Error("the raw limit keeps nothing")),
     stop: () => server.stop()
   }
@@ -80,7 +85,10 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
   const upstream: ForkedServer = await forkServer(scripted, clientCore)
   try {
     const server = await startServer({
-      env: { UPSTREAM_URL: `http://127.0.0.1:${upstream.port}/api/v1`, ...profiling() }
+      env: {
+        UPSTREAM_URL: `http://127.0.0.1:${upstream.port}/api/v1`,
+        NODE_OPTIONS: inspectable + profiling()
+      }
     })
     try {
       spread(server)
@@ -93,6 +101,7 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
         path: "/api/v1/agent/ws",
         keysFor: (count) => keys.splice(0, Math.ceil(count / sessionsPerKey)),
         pid: server.pid,
+        collectGarbage: () => collectGarbage(server.output()),
         restart: async () => {
           const killedAt = performance.now()
           await server.stop("SIGKILL")
@@ -116,7 +125,7 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
 }
 
 /** `SOCKETS_PROFILE=DIR` leaves a CPU profile of the server there. */
-const profiling = (): Readonly<Record<string, string>> => {
+const profiling = (): string => {
   const directory = process.env["SOCKETS_PROFILE"]
-  return directory === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${directory}` }
+  return directory === undefined ? "" : ` --cpu-prof --cpu-prof-dir=${directory}`
 }

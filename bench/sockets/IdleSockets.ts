@@ -7,14 +7,15 @@ const sessionsOf = (quick: boolean): number => (quick ? 24 : 19_000)
 
 /**
  * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: what each takes
- * of the server's memory above what it had without any, and of the kernel's. Both ends of a connection are on this
- * machine, so that the kernel's part is halved.
+ * of the server's memory above what it had without any, garbage left out before and after, and of the kernel's. Both
+ * ends of a connection are on this machine, so that the kernel's part is halved.
  */
 export const idleSockets = (name: ServerName) =>
   staged(name, sessionsOf, async ({ context: { quick }, load, server }) => {
     const sessions = sessionsOf(quick)
     const sockets = load(sessions)
     await sockets.progress()
+    await server.collectGarbage()
     const [rss, slab, buffers, cpu] = [
       residentMiB(server.pid()),
       slabBytes(),
@@ -25,9 +26,9 @@ export const idleSockets = (name: ServerName) =>
     sockets.tell({ do: "attach" })
     const elapsedMillis = (await sockets.until(({ attached }) => attached === sessions, 120_000)) - start
     const used = cpuMillis(server.pid()) - cpu
-    const rightAfter = residentMiB(server.pid())
-    // V8 collects what attaching them left as garbage some seconds after the last of it.
-    await pause(quick ? 50 : 20_000)
+    await pause(quick ? 10 : 5_000)
+    const rssIdle = residentMiB(server.pid())
+    await server.collectGarbage()
     const each = (bytes: number): number => bytes / sessions
     const mib = 1024 * 1024
     return {
@@ -40,7 +41,7 @@ export const idleSockets = (name: ServerName) =>
         "empty MiB": rss
       },
       details: {
-        rssRightAfterBytes: each((rightAfter - rss) * mib),
+        rssWithGarbageBytes: each((rssIdle - rss) * mib),
         tcpBufferBytes: each(tcpBufferBytes() - buffers) / 2
       }
     }

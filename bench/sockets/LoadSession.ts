@@ -1,6 +1,7 @@
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
 import { backoffMillis } from "#src/clients/agent/connection/Backoff.ts"
 import { isWhole, nowMicros, type Script, stampsIn } from "./Script.ts"
+import type { Print } from "./SocketLoad.ts"
 import { SocketConnection, type SocketListener, type SocketTarget } from "./SocketConnection.ts"
 
 /** What the sessions of a process share. */
@@ -97,13 +98,16 @@ export class LoadSession implements SocketListener {
     for (const callId of this.held) this.answer(callId)
   }
 
-  printAndAnswer(framesPerCall: number, reads: boolean): void {
+  print({ framesPerCall, overMillis, reads }: Print): void {
     if (!reads) this.connection?.pause()
-    for (const callId of this.held) {
-      for (let index = 0; index < framesPerCall; index++)
+    let index = 0
+    const timer = setInterval(() => {
+      for (const callId of this.held)
         this.say({ type: "tool.stream", callId, index, stream: "stdout", data: printed })
-    }
-    this.answerCalls()
+      if (++index < framesPerCall) return
+      clearInterval(timer)
+      this.answerCalls()
+    }, overMillis / framesPerCall)
   }
 
   read(): void {

@@ -34,14 +34,21 @@ interface Range {
   readonly count: number
 }
 
+/** What every held call prints: so many frames of 16 KiB, evenly over a time. */
+export interface Print {
+  readonly framesPerCall: number
+  readonly overMillis: number
+  readonly reads: boolean
+}
+
 export type Command =
   | { readonly do: "attach" }
   /** `overMillis`: evenly spread, so that the pieces of all do not come at once */
   | ({ readonly do: "prompt"; readonly script: Script; readonly overMillis: number } & Range)
   /** answers held calls, and further ones at once */
   | ({ readonly do: "answerCalls" } & Range)
-  /** held calls print so many frames of 16 KiB each before their results; the session stops reading where told to */
-  | ({ readonly do: "printAndAnswer"; readonly framesPerCall: number; readonly reads: boolean } & Range)
+  /** held calls print, then have their results; the session stops reading where told to */
+  | ({ readonly do: "print"; readonly print: Print } & Range)
   | ({ readonly do: "read" } & Range)
   /** latencies count from now on, and of these sessions only */
   | ({ readonly do: "measure" } & Range)

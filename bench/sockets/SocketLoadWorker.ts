@@ -64,7 +64,7 @@ class Load implements LoadHome {
       if (command.do === "prompt")
         setTimeout(() => session.prompt(command.script), (command.overMillis * index) / count)
       else if (command.do === "answerCalls") session.answerCalls()
-      else if (command.do === "printAndAnswer") session.printAndAnswer(command.framesPerCall, command.reads)
+      else if (command.do === "print") session.print(command.print)
       else if (command.do === "read") session.read()
       else session.isMeasured = true
     }

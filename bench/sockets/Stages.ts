@@ -14,7 +14,7 @@ export interface Stage {
   readonly context: CaseContext
 }
 
-const warmSessions = 200
+const warmSessions = 1_000
 
 /** Code is compiled and pools are there before anything is looked at. */
 const warm = async (start: Stage["load"]): Promise<void> => {
@@ -22,7 +22,7 @@ const warm = async (start: Stage["load"]): Promise<void> => {
   load.tell({ do: "attach" })
   await load.until(({ attached }) => attached === warmSessions, 20_000)
   const script = { pieces: 20, everyMillis: 20 }
-  load.tell({ do: "prompt", script, from: 0, count: warmSessions, overMillis: 1_000 })
+  load.tell({ do: "prompt", script, from: 0, count: warmSessions, overMillis: 2_000 })
   await load.until(({ whole }) => whole === warmSessions, 20_000)
   await load.leave()
   await pause(1_000)
