@@ -20,6 +20,7 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
       const { report, status } = yield* readyz
       assert.deepStrictEqual([status, report.status], [200, "ready"])
       assert.deepStrictEqual(Object.keys(report.components).toSorted(), [
+        "agents",
         "calls",
         "catalogue",
         "clickhouse",
