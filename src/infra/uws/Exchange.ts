@@ -96,7 +96,8 @@ export class Exchange implements Watched {
   /** From here on the socket belongs to a WebSocket. */
   upgrade(handshake: (response: UwsResponse) => void): void {
     this.finish()
-    this.cork(() => handshake(this.response))
+    if (this.isCorked) handshake(this.response)
+    else this.state.late.upgrade(this.response, handshake)
   }
 
   /** The WebSocket's client went away without a close frame. */

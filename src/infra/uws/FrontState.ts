@@ -1,5 +1,6 @@
 import type { ClientAddress } from "./ClientAddress.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
+import type { LateUpgrades } from "./LateUpgrades.ts"
 
 /** A request whose client is being waited for: it may be sending its body or taking its answer. */
 export interface Watched {
@@ -11,6 +12,7 @@ export interface Watched {
 export class FrontState {
   readonly limits: FrontLimits
   readonly clientAddress: ClientAddress | undefined
+  readonly late: LateUpgrades
   /** once true, every answer closes its connection */
   isDraining = false
   /** HTTP requests that have not been answered; WebSockets are not counted */
@@ -20,7 +22,8 @@ export class FrontState {
   private timer: ReturnType<typeof setInterval> | undefined
   private idle: (() => void) | undefined
 
-  constructor(limits: FrontLimits, clientAddress: ClientAddress | undefined) {
+  constructor(limits: FrontLimits, clientAddress: ClientAddress | undefined, late: LateUpgrades) {
+    this.late = late
     this.limits = limits
     this.clientAddress = clientAddress
   }

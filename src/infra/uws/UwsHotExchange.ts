@@ -91,10 +91,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.isCorked = false
   }
 
-  /**
-   * From here on the socket belongs to a WebSocket. Not within `cork`: when the upgrade leaves the socket at its place in
-   * memory, the addon goes on to read it as that of an answer, and may find that it is to be closed.
-   */
+  /** From here on the socket belongs to a WebSocket. */
   upgrade(handshake: (response: UwsResponse) => void): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true

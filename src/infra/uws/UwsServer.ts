@@ -10,6 +10,7 @@ import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
 import { FrontState } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
+import * as LateUpgrades from "./LateUpgrades.ts"
 import { drain as drainSockets } from "./OpenSockets.ts"
 import { answer, answerHotPath, register } from "./UwsRoutes.ts"
 import { registerSockets } from "./UwsHotSocket.ts"
@@ -29,13 +30,14 @@ export const make = (
   context: HotContext
 ): Effect.Effect<HttpServer.HttpServer["Service"], ServeError, Scope.Scope> =>
   Effect.gen(function* () {
+    // No "uWebSockets: 20" header on every answer.
+    addon._cfg("silent")
     const trusted = options.trustProxy
     const state = new FrontState(
       limitsOf(options),
-      trusted === undefined ? undefined : ClientAddress.make(trusted)
+      trusted === undefined ? undefined : ClientAddress.make(trusted),
+      yield* LateUpgrades.make(addon)
     )
-    // No "uWebSockets: 20" header on every answer.
-    addon._cfg("silent")
     const app = yield* Effect.acquireRelease(
       Effect.sync(() => addon.App()),
       (acquired) =>
