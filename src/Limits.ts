@@ -255,7 +255,7 @@ export const limits = {
   clusterFindMillis: 3_000,
   /** what goes to another machine at a time */
   clusterBatchBytes: 256 * 1024,
-  /** frames of clients that wait for one other machine; above it the next client's socket is closed, resumable */
+  /** frames that wait for one other machine, in either direction; above it the next client's socket is closed, resumable */
   clusterWaitingBytes: 64 * 1024 * 1024,
 
   // --- Postgres

@@ -1,3 +1,4 @@
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { Outbox } from "./Outbox.ts"
@@ -16,11 +17,14 @@ export class FarClient implements FrameSink {
   private isOpen = true
   private readonly relay: number
   private readonly outbox: Outbox<ToClient>
+  private readonly waitingBytes: number
   private readonly forget: () => void
 
-  constructor(relay: number, outbox: Outbox<ToClient>, forget: () => void) {
+  /** @param waitingBytes what may wait for the other machine, for all of its clients */
+  constructor(relay: number, outbox: Outbox<ToClient>, waitingBytes: number, forget: () => void) {
     this.relay = relay
     this.outbox = outbox
+    this.waitingBytes = waitingBytes
     this.forget = forget
   }
 
@@ -30,6 +34,10 @@ export class FarClient implements FrameSink {
 
   send(text: string): boolean {
     if (!this.isOpen) return true
+    if (this.outbox.bytes > this.waitingBytes) {
+      this.close(closeCodes.slow, "slow")
+      return true
+    }
     const bytes = Buffer.byteLength(text)
     this.sentBytes += bytes
     this.outbox.add({ _tag: "Frame", relay: this.relay, text }, bytes)

@@ -89,7 +89,9 @@ export class RelayHome {
   }
 
   private open(link: Link, { key, relay, sessionId }: Extract<ToHome, { _tag: "Open" }>): void {
-    const client = new FarClient(relay, link.outbox, () => link.clients.delete(relay))
+    const client = new FarClient(relay, link.outbox, this.limits.clusterWaitingBytes, () =>
+      link.clients.delete(relay)
+    )
     link.clients.set(relay, client)
     const serve = this.home.serve()
     // The session moved on while its client was on the way here: it has to ask again.

@@ -51,13 +51,15 @@ export class MovingClient {
     this.socket?.terminate()
   }
 
+  /** Ends the session, which counts among the live ones of its key otherwise. */
   leave(): void {
     this.isLeaving = true
+    this.say({ type: "bye" })
     this.socket?.close()
   }
 
   say(frame: object): void {
-    this.socket?.send(JSON.stringify(frame))
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame))
   }
 
   private visit(): Promise<void> {
@@ -97,6 +99,7 @@ export class MovingClient {
     const outcome = this.outcomes.get(id) ?? this.begin((params as { command: string }).command)
     this.outcomes.set(id, outcome)
     const result = await outcome.done
+    if (socket.readyState !== WebSocket.OPEN) return
     socket.send(JSON.stringify({ type: "tool.result", callId, ok: true, result, durationMs: 1 }))
   }
 

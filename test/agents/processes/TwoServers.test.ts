@@ -2,6 +2,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { makeCaller, type Caller } from "#test/llm/Caller.ts"
 import { ask } from "#test/integration/ApiClient.ts"
 import { freePort, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { seededRandom } from "#test/integration/SeededRandom.ts"
 import { openStores, type ServerStores } from "#test/integration/ServerStores.ts"
 import { until } from "#test/integration/Until.ts"
 import { MovingClient } from "./MovingClient.ts"
@@ -11,6 +12,7 @@ const kills = Number(process.env["AGENT_KILLS"] ?? 1)
 const seed = Number(process.env["AGENT_SEED"] ?? Date.now() % 2_147_483_647)
 
 describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, () => {
+  const random = seededRandom(seed)
   let stores: ServerStores
   let first: ServerProcess
   let second: ServerProcess
@@ -116,7 +118,10 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
       relayed.say({ type: "prompt", id: "p", text: "run d\nwait 30\nwords 50\nrun e\nsay After all." })
       await holds("tools are running", () => working.running.length === 1 && relayed.running.length === 1)
       relayed.running[0]?.finish()
-      await holds("two are answering", () => deltas(answering).length > 3 && deltas(relayed).length > 3)
+      const words = round === 0 ? 3 : Math.floor(random() * 30)
+      await holds(`two have said ${words} words`, () =>
+        [answering, relayed].every((client) => deltas(client).length >= words)
+      )
       await home.stop("SIGKILL")
       working.running[0]?.finish()
       const killed = performance.now()
