@@ -256,4 +256,24 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
       assert.notMatch(page, /<(script|link|img)[^>]+(src|href)="https?:/)
     })
   )
+
+  it.effect("serves the agent's protocol, and what installs its client, without a key", () =>
+    Effect.gen(function* () {
+      const { ask, url } = yield* AccountsServer
+      for (const [path, type] of [
+        ["/docs/agent", /^text\/html/],
+        ["/docs/agent.json", /^application\/json/],
+        ["/agent/install.sh", /^text\/plain/]
+      ] as const) {
+        const answer = yield* ask("GET", path, { key: "" })
+        assert.strictEqual(answer.status, 200, path)
+        assert.match(answer.headers.get("content-type") ?? "", type)
+        assert.strictEqual((yield* ask("POST", path)).status, 405, path)
+      }
+      const script = yield* ask("GET", "/agent/install.sh", { key: "" })
+      assert.include(Buffer.from(script.bytes).toString(), `server='${url}'`)
+      const absent = yield* ask("GET", "/api/v1/agent/downloads/another", { key: "" })
+      assert.deepStrictEqual([absent.status, absent.json], [404, { error: "Not found" }])
+    })
+  )
 })
