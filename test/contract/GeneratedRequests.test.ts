@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
 import { PublishedApi } from "#schemas/Api.ts"
+import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { threeVisits } from "#test/analytics/SiteVisits.ts"
 import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
@@ -58,6 +59,7 @@ let site: TestSite
 let key: string
 let collections = 0
 let collection: Promise<string> | undefined
+let session: Promise<AgentSocket> | undefined
 
 beforeAll(async () => {
   server = await startServer()
@@ -116,6 +118,11 @@ const makeResource = async ({ method, path }: Operation): Promise<string> => {
       current_period_end: "2099-01-01T00:00:00Z"
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
+  }
+  if (path.startsWith("/api/v1/agent/sessions/")) {
+    // One that has ended is read, and ended, as well.
+    session ??= AgentSocket.open(server.url, key)
+    return (await session).sessionId
   }
   assert.match(path, /\/sites\/\{id\}/)
   // Readers share one that has events; a public one has a rate of its own.
