@@ -38,18 +38,12 @@ export class FrameSocket {
     socket.on("close", () => this.end(1006))
   }
 
-  /**
-   * Opens a socket and says something that has an answer, all at once. A socket may be dropped as it is made: uWebSockets.js reads the
-   * state of the request from a WebSocket's memory where that was accepted late (uNetworking/uWebSockets, 1929). A client
-   * comes again then.
-   */
+  /** Opens a socket and says something that has an answer, all at once. */
   static async open(url: string, key: string, ...first: ReadonlyArray<object>): Promise<FrameSocket> {
-    for (;;) {
-      const opened = await FrameSocket.upgraded(url, key)
-      for (const frame of first) opened.say(frame)
-      const answer = await opened.hear(() => true)
-      if (answer !== undefined || opened.closedWith !== 1006) return opened
-    }
+    const opened = await FrameSocket.upgraded(url, key)
+    for (const frame of first) opened.say(frame)
+    await opened.hear(() => true)
+    return opened
   }
 
   private static async upgraded(url: string, key: string): Promise<FrameSocket> {
