@@ -24,8 +24,8 @@ export const claimsOf = (sql: SqlClient, owner: string, limits: Limits) =>
   })
 
 /**
- * Nobody is attached to a session whose owner is new. The steps are read in a statement of their own: it sees what an earlier owner wrote while the first one waited for it,
- * and from then on that owner can write nothing more.
+ * Nobody is attached to a session whose owner is new. The steps are read in a statement of their own: it sees what an
+ * earlier owner wrote while the first one waited for it, and from then on that owner can write nothing more.
  */
 const claimEach = Effect.fnUntraced(function* (
   sql: SqlClient,
