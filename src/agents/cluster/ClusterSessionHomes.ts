@@ -1,4 +1,4 @@
-import { type Cause, Context, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
+import { type Cause, Context, Effect, Exit, Layer, Redacted, References, Schema, Scope } from "effect"
 import { Sharding } from "effect/cluster"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket/SocketServer"
@@ -6,6 +6,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig, type ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { HomeAway, type LocalHome, SessionHomes } from "../SessionHomes.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 import { ClusterTransport } from "./ClusterTransport.ts"
@@ -69,7 +70,10 @@ const make = (member: ClusterMember) =>
     const door = doorOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
-    const cluster = yield* Layer.buildWithScope(door, runner)
+    // Of its trouble effect/cluster warns once for each shard; that there is some it says as an error, and `/readyz` shows it.
+    const cluster = yield* Layer.buildWithScope(door, runner).pipe(
+      Effect.provideService(References.MinimumLogLevel, "Error")
+    )
     const held = new HeldShards(
       Context.get(cluster, Sharding.Sharding),
       ClusterRunner.shards,
@@ -92,8 +96,16 @@ const make = (member: ClusterMember) =>
     const look = Effect.suspend(() => {
       const isGone = held.look()
       return isGone === undefined || home === undefined ? Effect.void : home.leave(isGone)
-    })
+    }).pipe(Effect.catchCause((cause) => Effect.logError("Sessions that moved were not left", cause)))
     yield* Effect.forkIn(Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis))), scope)
+    const { register } = yield* Readiness
+    yield* register(
+      "agent-homes",
+      Effect.sync(() => ({
+        status: held.count > 0 ? "up" : "degraded",
+        detail: `${held.count} of ${ClusterRunner.shards} parts of the sessions have their home here`
+      }))
+    )
     yield* awaitShards(held, limits.clusterStartMillis)
 
     return SessionHomes.of({
@@ -131,7 +143,7 @@ const orHomeAway = ({ clusterFindMillis }: Limits) => {
 /** A new session needs a home here: the first ones come within a second or two. */
 const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
   Effect.suspend(() =>
-    held.any ? Effect.void : Effect.sleep(50).pipe(Effect.andThen(Effect.fail("none")))
+    held.count > 0 ? Effect.void : Effect.sleep(50).pipe(Effect.andThen(Effect.fail("none")))
   ).pipe(
     Effect.eventually,
     Effect.timeoutOption(millis),
@@ -147,5 +159,5 @@ const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
 /** Sessions divided among the processes on one Postgres, of which this is one. */
 export const layer = (
   member: ClusterMember
-): Layer.Layer<SessionHomes, SqlError | ClusterAddressUnusable, SqlClient | AppConfig> =>
+): Layer.Layer<SessionHomes, SqlError | ClusterAddressUnusable, SqlClient | AppConfig | Readiness> =>
   Layer.effect(SessionHomes, make(member))

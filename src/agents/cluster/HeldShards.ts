@@ -26,8 +26,8 @@ export class HeldShards {
     return this.sharding.hasShardId(this.shardOf(sessionId))
   }
 
-  get any(): boolean {
-    return this.all.some((shard) => this.sharding.hasShardId(shard))
+  get count(): number {
+    return this.all.filter((shard) => this.sharding.hasShardId(shard)).length
   }
 
   /**

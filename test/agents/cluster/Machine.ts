@@ -6,6 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import { freePort } from "#test/integration/ServerProcess.ts"
 import { until } from "#test/integration/Until.ts"
@@ -79,7 +80,10 @@ export const startMachine = async (databaseUrl: string, secret = clusterSecret):
   const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl), cluster: member, limits })
   const context = await Effect.runPromise(
     Layer.buildWithScope(
-      ClusterSessionHomes.layer(member).pipe(Layer.provide(Postgres.layer), Layer.provide(config)),
+      ClusterSessionHomes.layer(member).pipe(
+        Layer.provide([Postgres.layer, Readiness.layer]),
+        Layer.provide(config)
+      ),
       scope
     )
   )

@@ -1,6 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { makeCaller, type Caller } from "#test/llm/Caller.ts"
-import { ask } from "#test/integration/ApiClient.ts"
+import { ask, textAt } from "#test/integration/ApiClient.ts"
 import { freePort, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 import { seededRandom } from "#test/integration/SeededRandom.ts"
 import { openStores, type ServerStores } from "#test/integration/ServerStores.ts"
@@ -80,6 +80,16 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
     }
     return JSON.stringify(said[0]?.body)
   }
+
+  it("say which part of the sessions is whose", async () => {
+    const parts = await Promise.all(
+      [first, second].map(async (server) => {
+        const ready = await ask(server, "GET", "/readyz", { key: "" })
+        return parseInt(textAt(ready, "components", "agent-homes", "detail"), 10)
+      })
+    )
+    assert.isAbove(Math.min(...parts), 0)
+  })
 
   it("let a client that comes to the other one in the middle of an answer go on", async () => {
     await withClients(first, 1, async ([client]) => {
