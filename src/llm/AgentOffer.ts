@@ -33,6 +33,8 @@ export class AgentOffer extends Context.Service<
     /** the first that the key can pay for, else a free one; undefined: there is none */
     readonly defaultModel: (key: Principal) => Effect.Effect<AgentModel | undefined, SqlError>
     readonly billing: (key: Principal, model?: string) => Effect.Effect<AgentBilling, SqlError>
+    /** whether somebody who would answer takes images */
+    readonly seesImages: (key: Principal, model: string) => boolean
     /** whether it takes a wish for how much to think; who routes may pass it on */
     readonly mayThink: (model: string) => boolean
     /**
@@ -62,6 +64,7 @@ export class AgentOffer extends Context.Service<
         models: (key) => menu.all(key).map(({ model }) => model),
         modelOf: (key, id) => menu.one(key, id),
         defaultModel: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds)?.model),
+        seesImages: (key, id) => menu.dish(key, id)?.members.some(({ isVision }) => isVision) ?? true,
         mayThink: (id) => catalogue.get(id)?.supportedParameters.includes("reasoning") ?? true,
         affordable: (key, id, promptTokens, amount) => {
           const members = menu.dish(key, id)?.members ?? []

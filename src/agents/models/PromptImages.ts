@@ -8,8 +8,14 @@ import { AppConfig } from "#src/Config.ts"
 export class PromptImages extends Context.Service<
   PromptImages,
   {
-    /** What is no image, too large, or gone is told to the model in words. */
-    readonly filled: (messages: ReadonlyArray<ChatMessage>) => Effect.Effect<ReadonlyArray<ChatMessage>>
+    /**
+     * What is no image, too large, or gone is told to the model in words.
+     * @param isSeen whether the model takes images
+     */
+    readonly filled: (
+      messages: ReadonlyArray<ChatMessage>,
+      isSeen: boolean
+    ) => Effect.Effect<ReadonlyArray<ChatMessage>>
   }
 >()("signalbox/agents/PromptImages") {
   static readonly layer = Layer.effect(
@@ -19,16 +25,18 @@ export class PromptImages extends Context.Service<
       const { limits } = yield* AppConfig
       const read = Effect.fnUntraced(function* (id: string) {
         const file = yield* files.find(id)
-        if (!/^image\/(png|jpeg|webp|gif)\b/.test(file.contentType)) return words(id, "it is no image")
         if (file.sizeBytes > limits.agentImageBytes) return words(id, "it is too large")
         const bytes = yield* files.read(file, { from: 0, to: file.sizeBytes })
         const content = Buffer.concat(yield* Stream.runCollect(bytes))
-        const url = `data:${file.contentType};base64,${content.toString("base64")}`
+        const type = imageTypeOf(content)
+        if (type === undefined) return words(id, "it is no PNG, JPEG, WebP or GIF")
+        const url = `data:${type};base64,${content.toString("base64")}`
         return { type: "image_url", image_url: { url } }
       })
-      const partOf = (part: unknown): Effect.Effect<unknown> => {
+      const partOf = (part: unknown, isSeen: boolean): Effect.Effect<unknown> => {
         if (!isJsonRecord(part) || part["type"] !== imagePartType) return Effect.succeed(part)
         const id = String(part["file_id"])
+        if (!isSeen) return Effect.succeed(words(id, "this model takes no images"))
         return Effect.catch(read(id), ({ _tag }) =>
           Effect.succeed(
             words(id, _tag === "FileNotFound" ? "it is not there any more" : "it cannot be read")
@@ -36,15 +44,27 @@ export class PromptImages extends Context.Service<
         )
       }
       return PromptImages.of({
-        filled: (messages) =>
+        filled: (messages, isSeen) =>
           Effect.forEach(messages, (message) => {
             const { content } = message
             if (!Array.isArray(content)) return Effect.succeed(message)
-            return Effect.map(Effect.forEach(content, partOf), (parts) => ({ ...message, content: parts }))
+            return Effect.map(
+              Effect.forEach(content, (part) => partOf(part, isSeen)),
+              (parts) => ({ ...message, content: parts })
+            )
           })
       })
     })
   )
+}
+
+/** By its first bytes: what a file is called by who sent it does not count, and a model refuses what it is not. */
+const imageTypeOf = (bytes: Buffer): string | undefined => {
+  const head = bytes.toString("latin1", 0, 12)
+  if (head.startsWith("\u0089PNG\r\n\u001a\n")) return "image/png"
+  if (head.startsWith("\u00ff\u00d8\u00ff")) return "image/jpeg"
+  if (/^GIF8[79]a/.test(head)) return "image/gif"
+  return head.startsWith("RIFF") && head.endsWith("WEBP") ? "image/webp" : undefined
 }
 
 const words = (id: string, why: string): JsonRecord => ({

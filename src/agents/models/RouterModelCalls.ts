@@ -25,7 +25,7 @@ export const layer = Layer.effect(
     const call = Effect.fnUntraced(function* (ask: ModelAsk, key: Principal) {
       const maxTokens = boundOf(offer, ask, key)
       if (maxTokens !== undefined && maxTokens < outputTokensMin) return overBudget
-      const messages = yield* images.filled(ask.messages)
+      const messages = yield* images.filled(ask.messages, offer.seesImages(key, ask.model))
       const answer = new SpokenAnswer(ask.onDelta)
       const outcome = yield* router.call({
         key,

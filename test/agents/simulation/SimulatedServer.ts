@@ -35,6 +35,7 @@ const offer = Layer.succeed(AgentOffer, {
   defaultModel: () => Effect.succeed(model),
   billing: () => Effect.succeed({ mode: "credits", plan: null, covers_direct_api: false }),
   mayThink: () => false,
+  seesImages: () => false,
   affordable: () => undefined,
   mayStart: () => Effect.succeed(true)
 } as const)
