@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Conversation } from "#streams/agents/Conversation.ts"
-import { contextTokens, cutOf, textBefore, tokensOfText } from "#streams/agents/ChatContext.ts"
+import { contextTokens, cutOf, shortened, textBefore, tokensOfText } from "#streams/agents/ChatContext.ts"
 import { summaryPrompt, summaryRequest } from "#streams/agents/Prompts.ts"
 import type { AgentSession } from "./AgentSession.ts"
 import type { ModelAnswer, Said } from "./ModelCalls.ts"
@@ -45,9 +45,8 @@ export const compact = Effect.fnUntraced(function* (
   }
   const keepFrom = cutOf(steps, Math.min(keepTokens, window / 4))
   if (keepFrom === undefined) return gaveUp("There is nothing that could be left out")
-  // What comes last matters most, where even the text to be summarised is too long.
-  const characters = Math.max(4_000, (window - reserveTokens) * 3)
-  const text = textBefore(steps, keepFrom).slice(-characters)
+  // What a model was told until now fits once more; what grew too long at one stroke is shortened.
+  const text = shortened(textBefore(steps, keepFrom), Math.max(4_000, (window - reserveTokens) * 4))
   const answer = yield* summarise([
     { role: "system", content: summaryPrompt },
     { role: "user", content: summaryRequest(text, instructions) }

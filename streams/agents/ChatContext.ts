@@ -133,12 +133,19 @@ export const cutOf = (steps: ReadonlyArray<Step>, keepTokens: number): number | 
 
 /** What is to be summarised, as text: everything that models are told now and that comes before a cut. */
 export const textBefore = (steps: ReadonlyArray<Step>, keepFrom: number): string => {
-  const { compaction } = told(steps)
-  const before = messagesOf(steps.filter(({ index }) => index < keepFrom))
+  const { compaction, kept } = told(steps)
+  const before = kept.filter(({ body, index }) => index < keepFrom && body.kind !== "compaction")
   return [
     ...(compaction === undefined ? [] : [`Summary of what came before:\n${compaction.summary}`]),
-    ...before.filter((_, at) => compaction === undefined || at > 0).map(lineOf)
+    ...messagesOf(before).map(lineOf)
   ].join("\n\n")
+}
+
+/** Without its middle where it is too long: what was asked for stands at the beginning, and what was done last at the end. */
+export const shortened = (text: string, characters: number): string => {
+  if (text.length <= characters) return text
+  const head = Math.floor(characters / 4)
+  return `${text.slice(0, head)}\n\n[What came here is left out]\n\n${text.slice(head - characters)}`
 }
 
 const lineOf = (message: ChatMessage): string => {
