@@ -94,7 +94,7 @@ const make = (member: ClusterMember) =>
     const orAway = orHomeAway(limits)
 
     const look = Effect.suspend(() => {
-      const isGone = held.look()
+      const isGone = held.look(performance.now())
       return isGone === undefined || home === undefined ? Effect.void : home.leave(isGone)
     }).pipe(Effect.catchCause((cause) => Effect.logError("Sessions that moved were not left", cause)))
     yield* Effect.forkIn(Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis))), scope)

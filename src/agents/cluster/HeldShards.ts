@@ -2,16 +2,19 @@ import { EntityId, ShardId, type Sharding } from "effect/cluster"
 
 const group = "default"
 
+/** What is asked of effect/cluster. */
+type Shards = Pick<Sharding.Sharding["Service"], "getShardId" | "hasShardId">
+
 /** Which shards this process has the locks of, and so of which sessions it is the home. */
 export class HeldShards {
-  /** since when a shard that this process had is away, in `performance.now()`; undefined: it is held */
+  /** since when a shard that this process had is away, as `look` was told; undefined: it is held */
   private readonly had = new Map<string, number | undefined>()
   private readonly doors = new Map<string, string>()
-  private readonly sharding: Sharding.Sharding["Service"]
+  private readonly sharding: Shards
   private readonly graceMillis: number
   private readonly all: ReadonlyArray<ShardId.ShardId>
 
-  constructor(sharding: Sharding.Sharding["Service"], shards: number, graceMillis: number) {
+  constructor(sharding: Shards, shards: number, graceMillis: number) {
     this.sharding = sharding
     this.graceMillis = graceMillis
     this.all = Array.from({ length: shards }, (_, index) => ShardId.make(group, index + 1))
@@ -35,11 +38,11 @@ export class HeldShards {
    * it stays away: locks end with their connection to Postgres, and are taken again. A process that holds nothing at all has
    * lost Postgres (or leaves), and so have the others: its sessions stay until it holds shards again and knows which. Until
    * then what two processes may do to one session is held apart by its epoch.
+   * @param millis of a monotonic clock
    */
-  look(): ((sessionId: string) => boolean) | undefined {
+  look(millis: number): ((sessionId: string) => boolean) | undefined {
     const now = this.all.filter((shard) => this.sharding.hasShardId(shard))
     if (now.length === 0) return undefined
-    const millis = performance.now()
     for (const shard of this.had.keys()) this.had.set(shard, this.had.get(shard) ?? millis)
     for (const shard of now) this.had.set(String(shard), undefined)
     const gone = new Set<string>()
