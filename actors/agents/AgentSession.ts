@@ -12,7 +12,6 @@ import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { Unnumbered } from "#streams/agents/Outbox.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
 import type { CompactStep, PromptStep, QueuedStep, StepBody } from "#streams/agents/Step.ts"
-import { replayGap } from "#streams/agents/StepFrames.ts"
 import { type CallAsk, type CallLimits, type CallOutcome, OpenCalls } from "./OpenCalls.ts"
 import {
   type Entry,
@@ -48,6 +47,8 @@ export class AgentSession extends StoredSession {
   queue: ReadonlyArray<QueuedStep> = none
   /** a run is there for it */
   isWorking = false
+  /** what its client sends does not count any more */
+  isEnding = false
   /** a model is being asked */
   isAnswering = false
   /** the person wants the active prompt to end */
@@ -165,7 +166,7 @@ export class AgentSession extends StoredSession {
 
   /**
    * A client takes the session; who had it is sent away.
-   * @param missed frames from the store that come before what the outbox has
+   * @param missed what comes before what the outbox has, from the store
    */
   attach(
     client: AttachedClient,
@@ -178,7 +179,6 @@ export class AgentSession extends StoredSession {
     const { sink } = client
     sink.send(ready)
     for (const frame of missed) sink.send(frame)
-    if (lastSeq < this.outbox.floor) sink.send(replayGap(lastSeq + 1, this.outbox.floor))
     this.outbox.attach(sink, lastSeq)
     if (this.queue.length > 0) this.outbox.say(this.#queueUpdate())
     this.calls.attach(client.journalId)

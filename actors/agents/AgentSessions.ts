@@ -150,17 +150,23 @@ class SessionTable {
     })
   }
 
+  /** What a client hears of it is stored: it may begin another session at once. */
   end(session: AgentSession, reason: EndReason): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const { bye, code } = endings[reason]
-      session.dismiss(bye, code)
-      session.abort(true)
-      const run = Option.getOrUndefined(FiberMap.getUnsafe(this.#parts.runs, session.facts.id))
-      if (run !== undefined)
-        yield* Effect.timeoutOption(Fiber.await(run), this.#options.limits.agentCancelMillis * 2)
+      session.isEnding = true
+      if (session.active !== undefined) {
+        // Nobody is asked any more for what is open.
+        session.dismiss(bye, code)
+        session.abort(true)
+        const run = Option.getOrUndefined(FiberMap.getUnsafe(this.#parts.runs, session.facts.id))
+        if (run !== undefined)
+          yield* Effect.timeoutOption(Fiber.await(run), this.#options.limits.agentCancelMillis * 2)
+      }
       const now = this.#parts.clock.currentTimeMillisUnsafe()
       const seen = { lastSeenAt: now, detachedAt: now, seqReserved: session.outbox.seq }
       yield* session.record([], { status: "ended", endedAt: now, endReason: reason, ...seen })
+      session.dismiss(bye, code)
       yield* this.leave(session)
     })
   }

@@ -47,14 +47,28 @@ export const frameOf = (body: StepBody, promptId: string): Unnumbered | undefine
   }
 }
 
-/** Steps as the frames that told of them, for a client that has missed them. */
-export const replayed = (steps: ReadonlyArray<Step>): ReadonlyArray<string> =>
-  steps.flatMap(({ body, promptId, seq }) => {
-    const frame = seq === 0 ? undefined : frameOf(body, promptId)
-    if (frame === undefined) return []
+/**
+ * What a client is sent for the numbers above `lastSeq` up to `floor`, whose frames are not kept any more: those that told
+ * of steps, and one `replay_gap` for what else there was. It takes the place of the last frame that is missing.
+ */
+export const missedFrames = (
+  steps: ReadonlyArray<Step>,
+  lastSeq: number,
+  floor: number
+): ReadonlyArray<string> => {
+  const frames = new Map<number, string>()
+  for (const { body, promptId, seq } of steps) {
+    const frame = seq > lastSeq && seq <= floor ? frameOf(body, promptId) : undefined
+    if (frame === undefined) continue
     const { type, ...rest } = frame
-    return [JSON.stringify({ type, seq, ...rest })]
-  })
-
-export const replayGap = (from: number, to: number): string =>
-  JSON.stringify({ type: "event", seq: to, promptId: "", kind: "replay_gap", from, to })
+    frames.set(seq, JSON.stringify({ type, seq, ...rest }))
+  }
+  let [from, to] = [lastSeq + 1, floor]
+  while (frames.has(from)) from++
+  while (frames.has(to)) to--
+  if (from <= to)
+    frames.set(to, JSON.stringify({ type: "event", seq: to, promptId: "", kind: "replay_gap", from, to }))
+  return Array.from(frames)
+    .toSorted(([one], [other]) => one - other)
+    .map(([, text]) => text)
+}

@@ -29,6 +29,9 @@ export interface SocketKeeper {
   readonly left: (socket: ClientSocket) => void
 }
 
+/** Characters that a client may send between its hello and the answer. */
+const earlyLengthMax = 4 * 1024 * 1024
+
 /** One client's socket: its frames are read here and handed to its session. */
 export class ClientSocket implements HotSocketListener {
   readonly key: Principal
@@ -44,6 +47,7 @@ export class ClientSocket implements HotSocketListener {
   #there: HotSocketListener | undefined
   /** what came between the hello and its answer */
   #early: Array<string> | undefined
+  #earlyLength = 0
   #frames = 0
   #framesOf = 0
 
@@ -70,7 +74,7 @@ export class ClientSocket implements HotSocketListener {
     if (this.#isFlooding()) return refuse(this.sink, "rate_limited", "Too many frames a second")
     if (typeof message !== "string") return refuse(this.sink, "bad_frame", "A frame is text, not bytes")
     if (this.#there !== undefined) return this.#there.received(message)
-    if (this.#early !== undefined) return void this.#early.push(message)
+    if (this.#early !== undefined) return this.#keepEarly(this.#early, message)
     this.#read(message)
   }
 
@@ -114,6 +118,12 @@ export class ClientSocket implements HotSocketListener {
     return this.session !== undefined && this.session.client === this.#client
   }
 
+  #keepEarly(early: Array<string>, message: string): void {
+    early.push(message)
+    this.#earlyLength += message.length
+    if (this.#earlyLength > earlyLengthMax) refuse(this.sink, "rate_limited", "Too much at once before ready")
+  }
+
   #isFlooding(): boolean {
     const second = this.#keeper.second()
     if (second !== this.#framesOf) {
@@ -133,7 +143,7 @@ export class ClientSocket implements HotSocketListener {
         : complain(this.sink, "bad_frame", message, meant)
     }
     const { session } = this
-    if (session !== undefined && this.isAttached) this.#handle(session, frame)
+    if (session?.isEnding === false && this.isAttached) this.#handle(session, frame)
   }
 
   #greet(frame: ReturnType<typeof decodeFrame>, text: string): void {

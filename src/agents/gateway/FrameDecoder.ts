@@ -83,6 +83,8 @@ const tooLong = (frame: ClientFrame): string | undefined => {
   const { promptBytes, streamChunkBytes } = agentLimits
   if ((frame.type === "prompt" || frame.type === "steer") && isAbove(frame.text, promptBytes))
     return `text: at most ${promptBytes} bytes`
+  if (frame.type === "compact" && isAbove(frame.instructions ?? "", promptBytes))
+    return `instructions: at most ${promptBytes} bytes`
   if (frame.type === "tool.stream" && isAbove(frame.data, streamChunkBytes))
     return `data: at most ${streamChunkBytes} bytes`
   return undefined

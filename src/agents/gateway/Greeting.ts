@@ -10,7 +10,7 @@ import { toolNames } from "#schemas/agents/ToolCall.ts"
 import { picoOfNumber } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { SessionState } from "#streams/agents/SessionRecord.ts"
-import { replayed } from "#streams/agents/StepFrames.ts"
+import { missedFrames } from "#streams/agents/StepFrames.ts"
 import { AgentOffer } from "#src/llm/AgentOffer.ts"
 import { SessionHomes } from "../SessionHomes.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
@@ -244,14 +244,13 @@ const missedBy = Effect.fnUntraced(function* (
   const { conversation, facts, state } = session
   // What memory has is what the store would answer, where nothing was left out of it.
   if (conversation !== undefined && state.baseStep === 0) {
-    const { floor } = session.outbox
-    return replayed(conversation.steps.filter(({ seq }) => seq > lastSeq && seq <= floor))
+    return missedFrames(conversation.steps, lastSeq, session.outbox.floor)
   }
   for (;;) {
     const { floor } = session.outbox
     if (floor <= lastSeq) return []
     const steps = yield* store.announced(facts.id, lastSeq, floor)
     // Another client may have acknowledged more meanwhile.
-    if (floor === session.outbox.floor) return replayed(steps)
+    if (floor === session.outbox.floor) return missedFrames(steps, lastSeq, floor)
   }
 })
