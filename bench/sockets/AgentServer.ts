@@ -92,6 +92,7 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
     })
     try {
       spread(server)
+      let startedAt = 0
       const user = textAt(await changed(server, "GET", "/api/v1/health", {}), "userId")
       const topUp = { user_id: user, amount_usd: toppedUpUsd, note: "bench" }
       await changed(server, "POST", "/api/v1/credits/topups", { json: topUp })
@@ -101,10 +102,11 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
         path: "/api/v1/agent/ws",
         keysFor: (count) => keys.splice(0, Math.ceil(count / sessionsPerKey)),
         pid: server.pid,
-        collectGarbage: () => collectGarbage(server.output()),
+        collectGarbage: () => collectGarbage(server.output().slice(startedAt)),
         restart: async () => {
           const killedAt = performance.now()
           await server.stop("SIGKILL")
+          startedAt = server.output().length
           await server.start()
           spread(server)
           return { killedAt, readyAt: performance.now() }
