@@ -58,6 +58,12 @@ export class MovingClient {
     this.socket?.close()
   }
 
+  /** Is gone, and its session goes on. */
+  drop(): void {
+    this.isLeaving = true
+    this.socket?.terminate()
+  }
+
   say(frame: object): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(frame))
   }

@@ -81,6 +81,9 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
     return JSON.stringify(said[0]?.body)
   }
 
+  /** Once in the prompt, and once as the model's words. */
+  const isSaid = (transcript: string, words: string): boolean => transcript.split(words).length === 3
+
   it("say which part of the sessions is whose", async () => {
     const parts = await Promise.all(
       [first, second].map(async (server) => {
@@ -106,9 +109,30 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
       assert.strictEqual(new Set(deltas(client).map(({ messageId }) => messageId)).size, 2)
       assert.isFalse(has(client, "event", { kind: "replay_gap" }))
       assert.deepStrictEqual(client.ran, ["one"])
-      assert.include(await transcriptOf(client, [first, second]), "Moved.")
+      assert.isTrue(isSaid(await transcriptOf(client, [first, second]), "Moved."))
     })
   })
+
+  const finishesAlone = async (): Promise<void> => {
+    let client: MovingClient | undefined
+    await withClients(second, 1, async ([only]) => {
+      client = only
+      only?.say({ type: "prompt", id: "p", text: "wait 100\nwords 100\nsay To nobody." })
+      await holds("the answer has begun", () => only !== undefined && deltas(only).length > 3)
+      only?.drop()
+    })
+    await second.stop("SIGKILL")
+    await until(
+      "the answer is there",
+      async () => {
+        const transcript = await transcriptOf(client ?? assert.fail(), [first])
+        return isSaid(transcript, "To nobody.") ? undefined : transcript
+      },
+      60_000
+    )
+    await second.start()
+  }
+  if (kills > 1) it("finish what a killed one was saying to nobody", finishesAlone)
 
   it("take over what a killed one worked on: no call is made twice, and nothing is missing", async () => {
     for (let round = 0; round < kills; round++) await killedOnce(round)
@@ -150,7 +174,7 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
       for (const client of clients) {
         assert.isTrue(has(client, "prompt.done", { id: "p", status: "completed" }))
         const transcript = await transcriptOf(client, [other])
-        assert.include(transcript, "After all.")
+        assert.isTrue(isSaid(transcript, "After all."), transcript)
         for (const command of client.ran) assert.strictEqual(transcript.split(`did ${command}`).length, 2)
       }
     })
