@@ -25,13 +25,13 @@ export const slowReaders = (reads: boolean) =>
       crowd.tell({ do: "prompt", script: calling, from: 0, count: crowdCount, overMillis: 10 })
       await crowd.until(({ holding }) => holding === crowdCount, 30_000)
       const script = { pieces: quick ? 20 : 150, everyMillis: quick ? 50 : 100 }
-      others.tell({ do: "measure", from: 0, count: othersCount })
-      others.tell({ do: "prompt", script, from: 0, count: othersCount, overMillis: quick ? 10 : 1_000 })
-      await others.until(({ speaking }) => speaking === othersCount, 30_000)
       await server.collectGarbage()
       const before = residentMiB(server.pid())
       const cpu = cpuMillis(server.pid())
       const start = performance.now()
+      others.tell({ do: "measure", from: 0, count: othersCount })
+      others.tell({ do: "prompt", script, from: 0, count: othersCount, overMillis: quick ? 10 : 1_000 })
+      await others.until(({ speaking }) => speaking === othersCount, 30_000)
       const print = { framesPerCall: quick ? 4 : 64, overMillis: quick ? 40 : 4_000, reads }
       crowd.tell({ do: "print", print, from: 0, count: crowdCount })
       await pause(quick ? 300 : 8_000)
