@@ -175,6 +175,8 @@ class SessionTable {
     return Effect.suspend(() => {
       session.isLost = true
       session.dismiss("moved", closeCodes.restart, movedRetryMillis)
+      // It may be here again, under a newer epoch: that one's run is not to be touched.
+      if (!this.#has(session)) return Effect.void
       this.#forget(session)
       return FiberMap.remove(this.#parts.runs, session.facts.id)
     })
@@ -238,15 +240,19 @@ class SessionTable {
       PromptRun.work(session, { limits, models, store, newId }),
       Effect.sync(() => {
         session.isWorking = false
-        // What was asked for while the run came to its end.
-        if (session.active !== undefined && !session.isLost) this.#work(session)
+        // What was asked for while the run came to its end. One that was let go is not ours to work on any more.
+        if (session.active !== undefined && !session.isLost && this.#has(session)) this.#work(session)
       })
     )
     fork(Effect.asVoid(FiberMap.run(runs, session.facts.id, run)))
   }
 
+  #has(session: AgentSession): boolean {
+    return this.sessions.get(session.facts.id) === session
+  }
+
   #forget(session: AgentSession): void {
-    if (this.sessions.get(session.facts.id) === session) this.sessions.delete(session.facts.id)
+    if (this.#has(session)) this.sessions.delete(session.facts.id)
   }
 
   get #isFull(): boolean {
