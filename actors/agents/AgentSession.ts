@@ -181,7 +181,6 @@ export class AgentSession extends StoredSession {
     for (const frame of missed) sink.send(frame)
     this.outbox.attach(sink, lastSeq)
     if (this.queue.length > 0) this.outbox.say(this.#queueUpdate())
-    this.calls.attach(client.journalId)
     this.#dispatch()
     const { journalId } = client
     const seen = { journalId, detachedAt: null, lastSeenAt: this.#parts.now() }
@@ -223,6 +222,8 @@ export class AgentSession extends StoredSession {
     const client = this.#client
     if (client === undefined || this.calls.size === 0) return
     const { journalId } = client
+    // Calls open a few at a time: this may be one that was sent before the server restarted.
+    this.calls.giveUp(journalId)
     const callIds = this.calls.toNote(journalId)
     if (callIds.length === 0) return this.calls.send(journalId)
     const stored = this.record([{ body: { kind: "taken", callIds, journalId } }])

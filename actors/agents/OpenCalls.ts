@@ -111,15 +111,13 @@ export class OpenCalls {
   }
 
   /**
-   * Another client is there. What only somebody else can know the outcome of ends as interrupted: who has the same
-   * journal will be asked again.
+   * The client with this journal is there. What only somebody else can know the outcome of ends as interrupted: who has
+   * the same journal is asked again.
    */
-  attach(journalId: string): void {
-    for (const call of Array.from(this.#calls.values())) {
-      call.isAsked = false
+  giveUp(journalId: string): void {
+    for (const call of Array.from(this.#calls.values()))
       if (call.ask.replay === "never" && call.isSent && call.takenBy !== journalId)
         this.#settle(call, interrupted)
-    }
   }
 
   /** Calls which may only be sent to this client once it is noted that it was. */
