@@ -58,7 +58,7 @@ export abstract class StoredSession {
   active: Active | undefined
   /** loaded while it is needed */
   conversation: Conversation | undefined
-  /** Somebody else owns the session: nothing can be stored any more. */
+  /** Somebody else owns the session, or a write of it failed: nothing can be stored any more. */
   isLost = false
   readonly #parts: RecordParts
   #steps: number
@@ -75,12 +75,12 @@ export abstract class StoredSession {
     this.outbox = new Outbox(origin.seq, state.seqReserved, outboxLimits(parts.limits))
   }
 
-  /** Called once, when the session is found to be somebody else's. */
+  /** Called for each write that came to nothing: the session is somebody else's, or could not be written. */
   protected abstract lost(): void
 
   /**
    * Stores steps, and changes of the state with them, and tells of them once they are stored. The order of calls is the
-   * order of the steps. Ends when they are durable, with false where the session is somebody else's.
+   * order of the steps. Ends when they are durable, with false where the session is lost.
    */
   record(entries: ReadonlyArray<Entry>, change: Partial<SessionState> = {}): Effect.Effect<boolean> {
     const promptId = this.active?.id ?? ""
@@ -132,7 +132,13 @@ export abstract class StoredSession {
     const { state } = this
     const stored = Deferred.makeUnsafe<boolean>()
     const finished = write({ sessionId: this.facts.id, epoch: this.epoch, state, steps }).pipe(
-      Effect.match({
+      Effect.tapDefect((defect) =>
+        Effect.annotateLogs(Effect.logError("A session could not be written", defect), {
+          session: this.facts.id
+        })
+      ),
+      // After a write that failed, whyever, all that follow would have holes: what is stored is loaded again.
+      Effect.matchCause({
         onSuccess: () => {
           this.outbox.commit(announced, state.seqReserved)
           return true
