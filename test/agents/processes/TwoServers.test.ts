@@ -1,5 +1,5 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { makeCaller, type Caller } from "#test/llm/Caller.ts"
+import { makeCaller, type Caller, type Credits } from "#test/llm/Caller.ts"
 import { ask, textAt } from "#test/integration/ApiClient.ts"
 import { freePort, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 import { seededRandom } from "#test/integration/SeededRandom.ts"
@@ -136,6 +136,14 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
 
   it("take over what a killed one worked on: no call is made twice, and nothing is missing", async () => {
     for (let round = 0; round < kills; round++) await killedOnce(round)
+  })
+
+  it("leave books that add up", async () => {
+    const living = kills % 2 === 0 ? first : second
+    const { body } = await ask(living, "GET", "/api/v1/admin/ledger/verify")
+    assert.deepInclude(body, { ok: true, differences: [] })
+    const credits = (await ask(living, "GET", "/api/v1/credits", { key: caller.key })).body
+    assert.isAbove((credits as Credits).lifetime_spent_usd, 0)
   })
 
   /** One session is answering, one runs a tool, one's client is relayed and does both. */
