@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises"
 
-/** Given to a process that is asked for `collectGarbage` later: any free port of the loopback. */
+/** Given to a process that is asked for `collectGarbage` later; it takes a free port of the loopback. */
 export const inspectable = "--inspect=127.0.0.1:0"
 
 /**
@@ -27,4 +27,4 @@ export const collectGarbage = async (output: string): Promise<void> => {
   await pause(settleMillis)
 }
 
-const settleMillis = 500
+const settleMillis = 200

@@ -114,8 +114,13 @@ export class AgentClient {
   }
 }
 
+interface Part {
+  readonly type: string
+  readonly text?: string
+}
+
 export const textOf = (message: Frame | undefined): string =>
-  (message?.["content"] as ReadonlyArray<{ readonly type: string; readonly text?: string }>)
+  ((message?.["content"] ?? []) as ReadonlyArray<Part>)
     .filter(({ type }) => type === "text")
     .map(({ text }) => text)
     .join("")
