@@ -19,7 +19,13 @@ import type { EndReason, SessionFacts, SessionState } from "#streams/agents/Sess
 import { AgentSession, type SessionLimits, type SessionParts } from "./AgentSession.ts"
 import { ModelCalls } from "./ModelCalls.ts"
 import * as PromptRun from "./PromptRun.ts"
-import { type ClaimedSession, StepStore, type StepStoreAway, type TooManySessions } from "./StepStore.ts"
+import {
+  type ClaimedSession,
+  NotOwner,
+  StepStore,
+  type StepStoreAway,
+  type TooManySessions
+} from "./StepStore.ts"
 
 export interface AgentSessionsOptions {
   readonly limits: SessionLimits &
@@ -37,10 +43,14 @@ export class AgentSessions extends Context.Service<
       facts: SessionFacts,
       state: SessionState
     ) => Effect.Effect<AgentSession, TooManySessions | StepStoreAway | SessionsFull>
-    /** From memory, or else from the store, which makes this process its owner. undefined: it cannot be resumed. */
+    /**
+     * From memory, or else from the store, which makes this process its owner. undefined: it cannot be resumed.
+     * @param userId who asks for it; absent: the server itself does
+     */
     readonly acquire: (
-      sessionId: string
-    ) => Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull>
+      sessionId: string,
+      userId?: string
+    ) => Effect.Effect<AgentSession | undefined, NotOwner | StepStoreAway | SessionsFull>
     readonly peek: (sessionId: string) => AgentSession | undefined
     readonly all: () => IterableIterator<AgentSession>
     /** Its client is sent away, its prompt aborted, and it is over. */
@@ -65,7 +75,7 @@ export class AgentSessions extends Context.Service<
         yield* Effect.addFinalizer(() => table.letGoAll)
         return AgentSessions.of({
           create: (facts, state) => table.create(facts, state),
-          acquire: (sessionId) => table.acquire(sessionId),
+          acquire: (sessionId, userId) => table.acquire(sessionId, userId),
           peek: (sessionId) => table.sessions.get(sessionId),
           all: () => table.sessions.values(),
           end: (session, reason) => table.end(session, reason),
@@ -105,7 +115,7 @@ class SessionTable {
   readonly #parts: TableParts
   readonly #sessionParts: SessionParts
   /** claims under way: whoever asks meanwhile gets the same session */
-  readonly #claims = new Map<string, Effect.Effect<AgentSession | undefined, StepStoreAway>>()
+  readonly #claims = new Map<string, Effect.Effect<AgentSession | undefined, NotOwner | StepStoreAway>>()
 
   constructor(options: AgentSessionsOptions, parts: TableParts) {
     this.#options = options
@@ -133,24 +143,32 @@ class SessionTable {
     })
   }
 
-  acquire(sessionId: string): Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull> {
-    return Effect.suspend((): Effect.Effect<AgentSession | undefined, StepStoreAway | SessionsFull> => {
+  acquire(
+    sessionId: string,
+    userId?: string
+  ): Effect.Effect<AgentSession | undefined, NotOwner | StepStoreAway | SessionsFull> {
+    return Effect.suspend(() => {
       const known = this.sessions.get(sessionId)
-      if (known !== undefined && !known.isLost) return Effect.succeed(known)
+      if (known !== undefined && !known.isLost) return ownedBy(known, userId)
       const claim = this.#claims.get(sessionId)
-      if (claim !== undefined) return claim
-      if (this.#isFull) return Effect.fail(new SessionsFull({}))
-      return Effect.flatMap(Effect.cached(this.#claim(sessionId)), (claiming) => {
-        this.#claims.set(sessionId, claiming)
-        return Effect.ensuring(
-          claiming,
-          Effect.sync(() => this.#claims.delete(sessionId))
+      // What was refused to another user is asked for anew.
+      if (claim !== undefined)
+        return Effect.flatMap(
+          Effect.catchTag(claim, "NotOwner", () => this.acquire(sessionId, userId)),
+          (session) => ownedBy(session, userId)
         )
+      if (this.#isFull) return Effect.fail(new SessionsFull({}))
+      const claimed = Effect.ensuring(
+        this.#claim(sessionId, userId),
+        Effect.sync(() => this.#claims.delete(sessionId))
+      )
+      return Effect.flatMap(Effect.cached(claimed), (claiming) => {
+        this.#claims.set(sessionId, claiming)
+        return claiming
       })
     })
   }
 
-  /** What a client hears of it is stored: it may begin another session at once. */
   end(session: AgentSession, reason: EndReason): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const { bye, code } = endings[reason]
@@ -215,8 +233,11 @@ class SessionTable {
     })
   }
 
-  #claim(sessionId: string): Effect.Effect<AgentSession | undefined, StepStoreAway> {
-    return Effect.map(this.#parts.store.claim(sessionId), (claimed) => {
+  #claim(
+    sessionId: string,
+    userId: string | undefined
+  ): Effect.Effect<AgentSession | undefined, NotOwner | StepStoreAway> {
+    return Effect.map(this.#parts.store.claim(sessionId, userId), (claimed) => {
       if (claimed === undefined) return undefined
       const session = this.#load(claimed)
       this.sessions.set(sessionId, session)
@@ -259,3 +280,11 @@ class SessionTable {
     return this.sessions.size >= this.#options.limits.agentSessions
   }
 }
+
+const ownedBy = (
+  session: AgentSession | undefined,
+  userId: string | undefined
+): Effect.Effect<AgentSession | undefined, NotOwner> =>
+  session === undefined || userId === undefined || session.facts.userId === userId
+    ? Effect.succeed(session)
+    : Effect.fail(new NotOwner({ sessionId: session.facts.id }))

@@ -15,6 +15,11 @@ export class OwnershipLost extends Schema.TaggedError<OwnershipLost>()("Ownershi
   sessionId: Schema.String
 }) {}
 
+/** The session belongs to another user: nothing was done to it. */
+export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", {
+  sessionId: Schema.String
+}) {}
+
 /** The key has as many live sessions as it may. */
 export class TooManySessions extends Schema.TaggedError<TooManySessions>()("TooManySessions", {
   keyId: Schema.String,
@@ -53,8 +58,14 @@ export class StepStore extends Context.Service<
       facts: SessionFacts,
       state: SessionState
     ) => Effect.Effect<void, TooManySessions | StepStoreAway>
-    /** Makes this process the owner. undefined: there is none, or it can not be resumed any more. */
-    readonly claim: (sessionId: string) => Effect.Effect<ClaimedSession | undefined, StepStoreAway>
+    /**
+     * Makes this process the owner. undefined: there is none, or it can not be resumed any more.
+     * @param userId who asks for it; absent: the server itself does
+     */
+    readonly claim: (
+      sessionId: string,
+      userId?: string
+    ) => Effect.Effect<ClaimedSession | undefined, NotOwner | StepStoreAway>
     /** Durable when it returns. While the store is away it waits and tries again; a repeated write changes nothing. */
     readonly write: (write: SessionWrite) => Effect.Effect<void, OwnershipLost>
     /** Steps from one on, in order. */

@@ -2,7 +2,12 @@ import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { AgentSession } from "#actors/agents/AgentSession.ts"
 import { AgentSessions, type SessionsFull } from "#actors/agents/AgentSessions.ts"
-import { StepStore, type StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
+import {
+  type NotOwner,
+  StepStore,
+  type StepStoreAway,
+  type TooManySessions
+} from "#actors/agents/StepStore.ts"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { Hello } from "#schemas/agents/ClientFrame.ts"
 import { type AgentErrorCode, type AgentModel, closeCodes, type Ready } from "#schemas/agents/ServerFrame.ts"
@@ -23,7 +28,7 @@ export interface Refusal {
   readonly retryAfterMs?: number
 }
 
-type Trouble = SqlError | StepStoreAway | SessionsFull | TooManySessions
+type Trouble = SqlError | NotOwner | StepStoreAway | SessionsFull | TooManySessions
 
 const no = (code: AgentErrorCode, message: string): Refusal => ({
   code,
@@ -99,10 +104,9 @@ const resumed = Effect.fnUntraced(function* (
   hello: Hello,
   id: string
 ) {
-  const session = yield* sessions.acquire(id)
+  const session = yield* sessions.acquire(id, key.userId)
   if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
-  const { root, userId } = session.facts
-  if (userId !== key.userId) return no("not_owner", `The session ${id} is somebody else's`)
+  const { root } = session.facts
   if (root !== hello.workspace.root)
     return no("workspace_mismatch", `The session ${id} belongs to another workspace: ${root}`)
   return session
@@ -151,6 +155,8 @@ const attach = Effect.fnUntraced(function* (
 
 const refusalOf = (trouble: Trouble): Refusal => {
   switch (trouble._tag) {
+    case "NotOwner":
+      return no("not_owner", `The session ${trouble.sessionId} is somebody else's`)
     case "TooManySessions":
       return no("rate_limited", `This key has ${trouble.live} live sessions; end one of them first`)
     case "SessionsFull":

@@ -1,11 +1,17 @@
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { StepStore, StepStoreAway, type TooManySessions } from "#actors/agents/StepStore.ts"
+import {
+  type ClaimedSession,
+  type NotOwner,
+  StepStore,
+  StepStoreAway,
+  type TooManySessions
+} from "#actors/agents/StepStore.ts"
 import { AppConfig } from "#src/Config.ts"
 import { AgentOwners } from "./AgentOwners.ts"
 import * as BatchLane from "./BatchLane.ts"
-import { claimsOf } from "./SessionClaims.ts"
+import { type ClaimAsk, claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
 import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
 import { readAnnounced, readRecent } from "./StepReads.ts"
@@ -36,9 +42,9 @@ export const layer = Layer.effect(
       bytesOf: () => 0,
       onAbandon: creates.abandon
     })
-    const claiming = yield* BatchLane.make({
+    const claiming = yield* BatchLane.make<ClaimAsk, ClaimedSession | undefined, NotOwner | StepStoreAway>({
       ...bounds,
-      run: (ids: ReadonlyArray<string>) => bounded(claims(ids)),
+      run: (asks) => bounded(claims(asks)),
       away,
       bytesOf: () => 0,
       onAbandon: () => undefined
@@ -56,7 +62,7 @@ export const layer = Layer.effect(
 
     return StepStore.of({
       create: (facts, state) => creating.ask({ facts, state }),
-      claim: (sessionId) => claiming.ask(sessionId),
+      claim: (sessionId, userId) => claiming.ask({ sessionId, userId }),
       write: (write) => Effect.suspend(() => writing.ask(encode(write))),
       steps: (id, from) =>
         read(

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { OwnershipLost, type StepStore, StepStoreAway } from "#actors/agents/StepStore.ts"
+import { NotOwner, OwnershipLost, type StepStore, StepStoreAway } from "#actors/agents/StepStore.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
 import type { Step } from "#streams/agents/Step.ts"
 
@@ -37,13 +37,15 @@ export const storeOf = (database: SimulatedDatabase, isDead: () => boolean): Ste
         database.sessions.set(facts.id, { facts, state, epoch: 1, steps: [] })
         return soon
       }),
-    claim: (sessionId) =>
+    claim: (sessionId, userId) =>
       Effect.andThen(
         soon,
-        Effect.suspend(() => {
+        Effect.suspend((): ReturnType<StepStore["Service"]["claim"]> => {
           const session = database.sessions.get(sessionId)
           if (isDead()) return gone()
           if (session === undefined) return Effect.succeed(undefined)
+          if (userId !== undefined && userId !== session.facts.userId)
+            return Effect.fail(new NotOwner({ sessionId }))
           session.epoch++
           const seqUsed = session.state.seqReserved
           session.state = { ...session.state, seqReserved: seqUsed + 200 }

@@ -253,6 +253,25 @@ layer(processLayer.pipe(Layer.provideMerge(TestStores.layer)), live)("the store 
       })
   )
 
+  it.effect("gives nobody a session of somebody else: it stays ended, and its owner's", () =>
+    Effect.gen(function* () {
+      const { claim } = yield* StepStore
+      const mine = yield* created()
+      const now = new Date()
+      yield* setRow(mine.facts.id, { status: "ended", ended_at: now, end_reason: "client_bye" })
+      const before = yield* rowOf(mine.facts.id)
+      const { userId } = yield* someone
+      const both = yield* Effect.all(
+        [tagOf(claim(mine.facts.id, userId)), Effect.exit(claim(mine.facts.id, userId))],
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(both[0], "NotOwner")
+      assert.deepStrictEqual(yield* rowOf(mine.facts.id), before)
+      assert.isUndefined(yield* claim("ses_0000000000000000000000", userId))
+      assert.isDefined(yield* claim(mine.facts.id, mine.facts.userId))
+    })
+  )
+
   it.effect("makes each of two who claim a session in one moment its owner, one after the other", () =>
     Effect.gen(function* () {
       const { facts } = yield* created()

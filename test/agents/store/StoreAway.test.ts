@@ -92,12 +92,12 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
           { startImmediately: true }
         )
         const asks = [
-          claim(sessionId),
+          Effect.asVoid(claim(sessionId)),
           create(another.facts, another.state),
-          steps(sessionId, 0),
-          announced(sessionId, 0, 9)
+          Effect.asVoid(steps(sessionId, 0)),
+          Effect.asVoid(announced(sessionId, 0, 9))
         ]
-        const told = yield* Effect.forEach(asks, (ask) => Effect.flip(Effect.asVoid(ask)), {
+        const told = yield* Effect.forEach(asks, (ask) => Effect.flip<void, { _tag: string }, never>(ask), {
           concurrency: "unbounded"
         })
         assert.deepStrictEqual([...new Set(told.map(({ _tag }) => _tag))], ["StepStoreAway"])
