@@ -24,7 +24,7 @@ export const slowReaders = (reads: boolean) =>
       const calling = { calls: 8, tool: "bash", pieces: 4, everyMillis: 10 } as const
       crowd.tell({ do: "prompt", script: calling, from: 0, count: crowdCount, overMillis: 10 })
       await crowd.until(({ holding }) => holding === crowdCount, 30_000)
-      const script = { pieces: quick ? 20 : 150, everyMillis: quick ? 50 : 100 }
+      const script = { pieces: quick ? 20 : 150, everyMillis: quick ? 20 : 100 }
       await server.collectGarbage()
       const before = residentMiB(server.pid())
       const cpu = cpuMillis(server.pid())

@@ -12,7 +12,7 @@ export const tokenLatency = (name: ServerName) =>
     const sockets = load(count)
     sockets.tell({ do: "attach" })
     await sockets.until(({ attached }) => attached === count, 30_000)
-    const script = { pieces: quick ? 20 : 160, everyMillis: quick ? 50 : 100 }
+    const script = { pieces: quick ? 20 : 160, everyMillis: quick ? 20 : 100 }
     // At the tiny size all may be over before everybody speaks.
     if (quick) sockets.tell({ do: "measure", from: 0, count })
     sockets.tell({ do: "prompt", script, from: 0, count, overMillis: quick ? 50 : 3_000 })
