@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { AgentsRoomApi } from "#schemas/Api.ts"
 import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
+import * as AgentMetrics from "#src/agents/AgentMetrics.ts"
 import * as AgentReadiness from "#src/agents/AgentReadiness.ts"
 import * as AgentRoutes from "#src/agents/AgentRoutes.ts"
 import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts"
@@ -56,7 +57,12 @@ export const paths = DownloadRoutes.paths
 
 const apiRoutes = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
 
-export const routes = Layer.mergeAll(apiRoutes, DownloadRoutes.layer, AgentReadiness.layer).pipe(
+export const routes = Layer.mergeAll(
+  apiRoutes,
+  DownloadRoutes.layer,
+  AgentReadiness.layer,
+  AgentMetrics.layer
+).pipe(
   Layer.provide(SessionEnder.layer),
   Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
   Layer.provide(services),

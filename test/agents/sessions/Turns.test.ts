@@ -64,6 +64,21 @@ layer(roomLayer, live)("The loop of an agent session", (it) => {
     })
   )
 
+  it.effect("are counted by what they do, for /metrics", () =>
+    inRoom(async ({ caller, open, url }) => {
+      const client = await open((await caller(5)).key, {}, () => undefined)
+      client.say({ type: "prompt", id: "p1", text: "run make\nsay Done." })
+      await client.awaits("the request", ({ type }) => type === "tool.request")
+      const metrics = await (await fetch(`${url}/metrics`)).text()
+      const read = (name: string) =>
+        Number(new RegExp(`^signalbox_agent_sessions${name}(?:\\{.*\\})? (\\d+)`, "m").exec(metrics)?.[1])
+      assert.isAtLeast(read(""), 1)
+      assert.isAtLeast(read("_attached"), 1)
+      assert.strictEqual(read("_waiting"), 1)
+      assert.strictEqual(read("_answering"), 0)
+    })
+  )
+
   it.effect("does not bother the client with calls that make no sense", () =>
     inRoom(async ({ caller, open }) => {
       const client = await open((await caller(5)).key)

@@ -1,0 +1,32 @@
+import { Effect, Layer } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
+import type { AgentSession } from "#actors/agents/AgentSession.ts"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+
+/** What `/metrics` says of the sessions of this process. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const sessions = yield* AgentSessions
+    const gauge = (
+      name: string,
+      description: string,
+      is: (session: AgentSession) => boolean
+    ): SampledMetrics.Sample => ({
+      name: `signalbox_agent_sessions${name}`,
+      kind: "gauge",
+      description,
+      read: () => {
+        let count = 0
+        for (const session of sessions.all()) if (is(session)) count++
+        return count
+      }
+    })
+    yield* SampledMetrics.register([
+      gauge("", "Sessions of agents in memory", () => true),
+      gauge("_attached", "Of them, those with a client", ({ client }) => client !== undefined),
+      gauge("_running", "Of them, those that work on a prompt", ({ active }) => active !== undefined),
+      gauge("_answering", "Of them, those that a model is answering", ({ isAnswering }) => isAnswering),
+      gauge("_waiting", "Of them, those that wait for tools of their client", ({ calls }) => calls.size > 0)
+    ])
+  })
+)
