@@ -1,4 +1,5 @@
-import { NodeSocket, NodeSocketServer } from "@effect/platform-node"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, Option, type Scope } from "effect"
 import { type Socket, SocketError, SocketOpenError } from "effect/socket/Socket"
 import { SocketServer, type SocketServerError } from "effect/socket/SocketServer"
