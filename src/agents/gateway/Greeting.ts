@@ -70,9 +70,12 @@ export class Greeting extends Context.Service<
         if (hello.resume === undefined) {
           if (wanted.model === undefined)
             return no("model_forbidden", "There is no model that this key can run and pay for")
+          // Before it is made: a session that nobody is told of would count as live.
+          const billing = yield* offer.billing(socket.key, wanted.model.id)
           const session = yield* made(parts, socket, hello, wanted.model.id)
           if ("closeCode" in session) return session
-          return yield* attach(parts, socket, hello, session, wanted.model)
+          if (socket.isClosed) return yield* Effect.as(sessions.end(session, "client_bye"), undefined)
+          return yield* attach(parts, socket, hello, session, wanted.model, billing)
         }
         const session = yield* resumed(parts, socket, hello, hello.resume)
         if ("closeCode" in session) return session
@@ -80,7 +83,8 @@ export class Greeting extends Context.Service<
         const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
         if (model === undefined)
           return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
-        return yield* attach(parts, socket, hello, session, model)
+        const billing = yield* offer.billing(socket.key, model.id)
+        return yield* attach(parts, socket, hello, session, model, billing)
       })
 
       return Greeting.of({
@@ -135,16 +139,19 @@ const made = Effect.fnUntraced(function* (
 })
 
 const attach = Effect.fnUntraced(function* (
-  { offer, store }: Parts,
+  { sessions, store }: Parts,
   socket: ClientSocket,
   hello: Hello,
   session: AgentSession,
-  model: AgentModel
+  model: AgentModel,
+  billing: Ready["billing"]
 ) {
-  const billing = yield* offer.billing(socket.key, model.id)
   const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
   const missed = yield* missedBy(store, session, lastSeq)
   if (socket.isClosed) return undefined
+  // It was let go, or has ended, while this hello was answered: nothing said in it would be heard.
+  if (session.isLost || sessions.peek(session.facts.id) !== session)
+    return later("The session was about to be let go; try again")
   const client = { sink: socket.sink, journalId: hello.client.journalId ?? newId("jnl") }
   const ready = readyOf(hello, session, model, billing)
   socket.belongsTo(session, client)

@@ -29,22 +29,27 @@ export const key: Principal = {
 
 const model = { id: "scripted", name: "Scripted", context_length: 100_000 }
 
-const offer = Layer.succeed(AgentOffer, {
-  models: () => [model],
-  modelOf: () => model,
-  defaultModel: () => Effect.succeed(model),
-  billing: () => Effect.succeed({ mode: "credits", plan: null, covers_direct_api: false }),
-  mayThink: () => false,
-  seesImages: () => false,
-  affordable: () => undefined,
-  mayStart: () => Effect.succeed(true)
-} as const)
+/** @param looksUp what happens while it is looked up who pays */
+const offerOf = (looksUp: () => Effect.Effect<void>) =>
+  Layer.succeed(AgentOffer, {
+    models: () => [model],
+    modelOf: () => model,
+    defaultModel: () => Effect.succeed(model),
+    billing: () =>
+      Effect.as(Effect.suspend(looksUp), { mode: "credits", plan: null, covers_direct_api: false } as const),
+    mayThink: () => false,
+    seesImages: () => false,
+    affordable: () => undefined,
+    mayStart: () => Effect.succeed(true)
+  })
 
 /** Of the accounts only this is asked. */
 const keys = Layer.mock(Keys)({ holder: () => key, countOf: () => 1 })
 
 /** A server with the real gateway and sessions over the simulated database, with a model that keeps to a script. */
 export class SimulatedServer {
+  /** happens while a hello is answered, before its client is attached */
+  duringHello: Effect.Effect<void> = Effect.void
   #isDead = false
   readonly #runtime: ManagedRuntime.ManagedRuntime<Sockets | AgentSessions, never>
   #serve: ((sink: FrameSink) => HotSocketListener) | undefined
@@ -64,7 +69,13 @@ export class SimulatedServer {
           storeOf(database, () => this.#isDead)
         )
       ),
-      Layer.provide([models, offer, keys, SessionHomes.layerAlone, AppConfig.layerOf({})])
+      Layer.provide([
+        models,
+        offerOf(() => this.duringHello),
+        keys,
+        SessionHomes.layerAlone,
+        AppConfig.layerOf({})
+      ])
     )
     this.#runtime = ManagedRuntime.make(services)
   }
@@ -72,6 +83,10 @@ export class SimulatedServer {
   async start(): Promise<void> {
     const { serve } = await this.#runtime.runPromise(Sockets)
     this.#serve = (sink) => serve(key, sink)
+  }
+
+  run<A, E>(use: (sessions: AgentSessions["Service"]) => Effect.Effect<A, E>): Promise<A> {
+    return this.#runtime.runPromise(Effect.flatMap(AgentSessions, use))
   }
 
   get isDead(): boolean {
