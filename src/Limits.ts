@@ -20,7 +20,7 @@ export const limits = {
   /** connections at once, where the system lets a process have as many files open; further ones are closed */
   connections: 50_000,
   /** files kept free of connections, for the log, the stores' connections and uploads */
-  filesReserved: 1_000,
+  filesReserved: 900,
 
   // --- rates
   /** requests a key may make in a minute, unless the key carries a rate of its own */

@@ -99,6 +99,7 @@ export class AgentSession extends StoredSession {
   }
 
   begin(body: PromptStep | CompactStep): void {
+    this.begun()
     this.active = body
     this.abortion = new AbortController()
     this.#remember(body.id)

@@ -57,7 +57,7 @@ export class AgentSessions extends Context.Service<
     readonly end: (session: AgentSession, reason: EndReason) => Effect.Effect<void>
     /** Is this process's no more; whoever is attached comes back where it is then. */
     readonly leave: (session: AgentSession) => Effect.Effect<void>
-    /** Lets go of what has been detached for long. */
+    /** Lets go of what has been detached for long, and of what idle sessions do not need. */
     readonly sweep: Effect.Effect<void>
   }
 >()("signalbox/agents/AgentSessions") {
@@ -137,7 +137,6 @@ class SessionTable {
       const reserved = { ...state, seqReserved: this.#options.limits.agentSeqReserve }
       yield* this.#parts.store.create(facts, reserved)
       const session = new AgentSession(this.#sessionParts, facts, reserved, { epoch: 1, seq: 0, steps: 0 })
-      session.restore(new Conversation([]))
       this.sessions.set(facts.id, session)
       return session
     })
@@ -206,6 +205,7 @@ class SessionTable {
       ({ client, isAnswering, state }) =>
         client === undefined && !isAnswering && state.detachedAt !== null && state.detachedAt < before
     )
+    for (const session of this.sessions.values()) session.rest()
     return Effect.forEach(gone, (session) => this.#letGo(session), { discard: true })
   }
 

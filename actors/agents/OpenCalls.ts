@@ -71,8 +71,11 @@ const bounded = ({ code, message }: ToolError): ToolError => ({
   message: message.slice(0, agentLimits.errorCharacters)
 })
 
+/** Most sessions are idle, and have none. */
+const noCalls: ReadonlyMap<string, OpenCall> = new Map()
+
 export class OpenCalls {
-  readonly #calls = new Map<string, OpenCall>()
+  #calls: ReadonlyMap<string, OpenCall> = noCalls
   readonly #outbox: Outbox
   readonly #limits: CallLimits
 
@@ -104,7 +107,7 @@ export class OpenCalls {
       streamedBytes: 0,
       nextChunk: 0
     }
-    this.#calls.set(ask.callId, call)
+    this.#calls = new Map(this.#calls).set(ask.callId, call)
     return () => {
       if (this.#calls.get(ask.callId) === call) this.#remove(call)
     }
@@ -221,6 +224,8 @@ export class OpenCalls {
 
   #remove(call: OpenCall): void {
     clearTimeout(call.timer)
-    this.#calls.delete(call.ask.callId)
+    const left = new Map(this.#calls)
+    left.delete(call.ask.callId)
+    this.#calls = left.size === 0 ? noCalls : left
   }
 }

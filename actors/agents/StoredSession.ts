@@ -8,7 +8,7 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { Conversation } from "#streams/agents/Conversation.ts"
+import { Conversation } from "#streams/agents/Conversation.ts"
 import { Outbox, type OutboxLimits, type Unnumbered } from "#streams/agents/Outbox.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
 import type { CompactStep, PromptStep, Step, StepBody } from "#streams/agents/Step.ts"
@@ -60,6 +60,7 @@ export abstract class StoredSession {
   conversation: Conversation | undefined
   /** Somebody else owns the session, or a write of it failed: nothing can be stored any more. */
   isLost = false
+  protected isQuiet = false
   readonly #parts: RecordParts
   #steps: number
   #isReserving = false
@@ -99,6 +100,12 @@ export abstract class StoredSession {
     return this.#write(steps, announced)
   }
 
+  /** Where nothing was ever said there is nothing to load. */
+  protected begun(): void {
+    this.isQuiet = false
+    if (this.#steps === 0) this.conversation = new Conversation([])
+  }
+
   /** Takes back what was let go, as the store has it. */
   reload(conversation: Conversation): void {
     for (const step of this.#unloaded) conversation.add(step)
@@ -106,9 +113,10 @@ export abstract class StoredSession {
     this.conversation = conversation
   }
 
-  /** What is not needed while nothing happens is let go. */
+  /** Called now and then: what a session does not need while nothing happens is let go of, the second time that it finds so. */
   rest(): void {
-    if (this.active === undefined) this.conversation = undefined
+    if (this.active === undefined && this.isQuiet) this.conversation = undefined
+    this.isQuiet = this.active === undefined
   }
 
   /** Numbers for frames to come are reserved in good time. */

@@ -1,4 +1,4 @@
-import { Cache, Context, Effect, Layer } from "effect"
+import { Cache, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
@@ -22,6 +22,7 @@ interface Funds {
 /** What is looked up for a key counts for so long: many sessions of one key greet at once. */
 const fundsMillis = 2_000
 const keysMax = 20_000
+const solventMillis = 60_000
 
 /** Which models a key's agents may run, and who pays. Source: spec 1, GET /agent; decisions, Agents. */
 export class AgentOffer extends Context.Service<
@@ -47,7 +48,7 @@ export class AgentOffer extends Context.Service<
       promptTokens: number,
       amount: bigint
     ) => number | undefined
-    /** false: neither an allowance, nor a balance, nor a permitted free model is there (402) */
+    /** false: neither an allowance, nor a balance, nor a permitted free model is there (402). A yes counts for a minute. */
     readonly mayStart: (key: Principal) => Effect.Effect<boolean, SqlError>
   }
 >()("signalbox/agents/AgentOffer") {
@@ -60,6 +61,8 @@ export class AgentOffer extends Context.Service<
       const menu = new Menu(catalogue, collections)
       const payable = (key: Principal, funds: Funds) =>
         menu.first(key, (dish) => pays(funds, dish) !== undefined)
+      const clock = yield* Clock.Clock
+      const solvent = new Solvent(() => clock.currentTimeMillisUnsafe())
       return AgentOffer.of({
         models: (key) => menu.all(key).map(({ model }) => model),
         modelOf: (key, id) => menu.one(key, id),
@@ -71,7 +74,14 @@ export class AgentOffer extends Context.Service<
           const bounds = members.map((model) => tokensFor(model, promptTokens, amount))
           return bounds.reduce<number | undefined>(least, undefined)
         },
-        mayStart: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds) !== undefined),
+        mayStart: (key) => {
+          if (solvent.has(key.keyId)) return Effect.succeed(true)
+          return Effect.map(fundsOf(key), (funds) => {
+            const may = payable(key, funds) !== undefined
+            if (may) solvent.add(key.keyId)
+            return may
+          })
+        },
         billing: (key, id) =>
           Effect.map(fundsOf(key), (funds): AgentBilling => {
             const dish = id === undefined ? payable(key, funds) : menu.dish(key, id)
@@ -85,6 +95,28 @@ export class AgentOffer extends Context.Service<
       })
     })
   )
+}
+
+/**
+ * Keys that could pay a moment ago: they are let in at once, within the handshake, where the answer is one packet. What a
+ * session then spends is the ledger's to bound.
+ */
+class Solvent {
+  readonly #until = new Map<string, number>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  has(keyId: string): boolean {
+    return (this.#until.get(keyId) ?? 0) > this.#now()
+  }
+
+  add(keyId: string): void {
+    if (this.#until.size >= keysMax) this.#until.clear()
+    this.#until.set(keyId, this.#now() + solventMillis)
+  }
 }
 
 /** What can be chosen, and who would answer. */
