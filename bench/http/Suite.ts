@@ -26,7 +26,7 @@ const measured =
       const options = { port, connections: quick ? 4 : connections, requests }
       await load({ ...options, durationMillis: quick ? 50 : 1500 })
       const before = cpuMillis()
-      const result = await load({ ...options, durationMillis: quick ? 1000 : 4000 })
+      const result = await load({ ...options, durationMillis: quick ? 100 : 4000 })
       const used = cpuMillis() - before
       const answered = result.statuses[status] ?? 0
       if (answered !== result.requests || result.errors > 0) {

@@ -3,8 +3,9 @@ import { join } from "node:path"
 import { createClient, type ClickHouseClient } from "@clickhouse/client"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { descendants, residentMiB } from "#bench/harness/ProcessUse.ts"
+import type { Stage, StageContext } from "#bench/harness/Suite.ts"
 import { createSite, type TestSite } from "#test/integration/ApiClient.ts"
-import { startServer } from "#test/integration/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 
 /** The real server with its embedded stores, in processes of their own. */
 export interface IngestServer {
@@ -30,12 +31,29 @@ export interface IngestServerOptions {
   readonly cores: "apart" | "shared"
 }
 
+const startIn = (directory: string): Promise<ServerProcess> =>
+  startServer({ dataDir: join(directory, "data"), env: { TRUST_PROXY: "1" } })
+
+/** For all cases of a quick run in one process: starting a server takes longer than they do. */
+let shared: ServerProcess | undefined
+
+export const stage = async ({ directory, quick }: StageContext): Promise<Stage<undefined>> => {
+  if (quick) shared = await startIn(directory)
+  const leave = async (): Promise<void> => {
+    await shared?.dispose()
+    shared = undefined
+  }
+  return { given: undefined, leave }
+}
+
+/** Lends a server on which nobody but the caller has the sites. */
 export const withIngestServer = async <A>(
   { cores, directory }: IngestServerOptions,
   use: (server: IngestServer) => Promise<A>
 ): Promise<A> => {
-  const dataDir = join(directory, "data")
-  const server = await startServer({ dataDir, env: { TRUST_PROXY: "1" } })
+  const lent = shared
+  const server = lent ?? (await startIn(directory))
+  const { dataDir } = server
   const clickhouse = createClient(
     JSON.parse(readFileSync(join(dataDir, "clickhouse.json"), "utf8")) as { url: string }
   )
@@ -57,7 +75,7 @@ export const withIngestServer = async <A>(
     })
   } finally {
     await clickhouse.close()
-    await server.dispose()
+    if (lent === undefined) await server.dispose()
   }
 }
 

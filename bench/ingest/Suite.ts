@@ -2,6 +2,7 @@ import type { BenchSuite } from "#bench/harness/Suite.ts"
 import { durableAccepts, rawAccepts } from "./AcceptRate.ts"
 import { acceptAndDrain } from "./Drain.ts"
 import { freshness } from "./Freshness.ts"
+import { stage } from "./IngestServer.ts"
 import { unavailable } from "./RawServer.ts"
 
 export const suite: BenchSuite = {
@@ -12,6 +13,7 @@ export const suite: BenchSuite = {
     "(latency from 202 to visible)",
   unit: "events",
   rounds: 3,
+  stage,
   cases: [
     { name: "raw uWS, 202", group: "accept", baseline: true, unavailable, run: rawAccepts },
     { name: "durable", group: "accept", run: durableAccepts({ drains: false }) },

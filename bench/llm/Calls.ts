@@ -4,7 +4,7 @@ import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
 import { shapes } from "./Answers.ts"
 import { checked, runCalls, startCalls } from "./CallLoad.ts"
 import { whileBooked } from "./Ledger.ts"
-import type { Given } from "./Stage.ts"
+import { type Given, targetOf } from "./Stage.ts"
 import { requestTo, type Target, type TargetName } from "./Targets.ts"
 
 type Context = CaseContext<Given>
@@ -13,8 +13,7 @@ type Context = CaseContext<Given>
 const at =
   (name: TargetName, measure: (target: Target, context: Context) => Promise<Measurement>) =>
   (context: Context): Promise<Measurement> => {
-    const target = context.given.targets.find((one) => one.name === name)
-    if (target === undefined) throw new Error(`${name} is not there`)
+    const target = targetOf(context.given, name)
     return whileBooked(target.upstreamPort, target.ledger, () => measure(target, context))
   }
 

@@ -3,11 +3,24 @@ import { load } from "#bench/harness/HttpLoad.ts"
 import { shapes } from "./Answers.ts"
 import { runCalls } from "./CallLoad.ts"
 import { portkeyNote, unavailablePortkey } from "./Portkey.ts"
-import { requestTo, type StartedTarget, startTarget, startUpstream, type Target } from "./Targets.ts"
+import {
+  requestTo,
+  type StartedTarget,
+  startTarget,
+  startUpstream,
+  type Target,
+  type TargetName
+} from "./Targets.ts"
 
 /** What every case is given: the targets that are there, each asked by one case at a time. */
 export interface Given {
   readonly targets: ReadonlyArray<Target>
+}
+
+export const targetOf = ({ targets }: Given, name: TargetName): Target => {
+  const target = targets.find((one) => one.name === name)
+  if (target === undefined) throw new Error(`${name} is not there`)
+  return target
 }
 
 /** A server that has just begun is code that is still being compiled. */
