@@ -341,10 +341,13 @@ describe.each(engines)("streamed answers on %s", (engine) => {
       assert.isFalse(hasEnded(await client.closed()))
     })
   })
+})
 
-  it(
-    "may be silent for longer than any idle limit, before the first piece, between pieces and behind a stalled reader",
-    () =>
+// Side by side: they do nothing but wait.
+describe.concurrent("a streamed answer", () => {
+  it.each(engines)(
+    "may be silent for longer than any idle limit, before the first piece, between pieces and behind a stalled reader on %s",
+    (engine) =>
       // uWebSockets.js has 10 s built in; only waiting shows that they do not count here.
       staged(engine, async ({ port, arrival }) => {
         const open = async (): Promise<readonly [RawClient, Call]> => {
