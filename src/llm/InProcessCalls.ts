@@ -48,7 +48,8 @@ const eventBytesMax = 32 * 1024 * 1024
 
 /**
  * Completions for other rooms of this process, without HTTP between: routed, priced, metered and settled as every other
- * call. A call that was begun is settled, whatever becomes of who asked.
+ * call. A call that was begun is brought to an end, whatever becomes of who asked: one whose asker was interrupted is the
+ * platform's loss, because it will be made again.
  */
 export class InProcessCalls extends Context.Service<
   InProcessCalls,
@@ -88,6 +89,10 @@ export class InProcessCalls extends Context.Service<
           Effect.gen(function* () {
             const leaving = new AbortController()
             const leave = () => leaving.abort()
+            const forsake = () => {
+              client.forsake()
+              leave()
+            }
             const client = new Client({
               onAbort: (listener) => leaving.signal.addEventListener("abort", listener, { once: true })
             })
@@ -95,7 +100,7 @@ export class InProcessCalls extends Context.Service<
             if (ask.signal.aborted) leave()
             const fiber = yield* Effect.forkIn(make(ask, client), scope)
             return yield* Fiber.join(fiber).pipe(
-              Effect.onInterrupt(() => Effect.sync(leave)),
+              Effect.onInterrupt(() => Effect.sync(forsake)),
               Effect.ensuring(Effect.sync(() => ask.signal.removeEventListener("abort", leave)))
             )
           })

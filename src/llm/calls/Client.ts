@@ -3,6 +3,7 @@ import type { HotReply } from "#src/infra/uws/HotRoute.ts"
 /** Whether somebody still waits for the answer. */
 export class Client {
   #isGone = false
+  #isForsaken = false
   readonly #listeners = new Set<() => void>()
 
   constructor(reply: Pick<HotReply, "onAbort">) {
@@ -15,6 +16,15 @@ export class Client {
 
   get isGone(): boolean {
     return this.#isGone
+  }
+
+  /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
+  get isForsaken(): boolean {
+    return this.#isForsaken
+  }
+
+  forsake(): void {
+    this.#isForsaken = true
   }
 
   /** Called once when the client goes away; the answer takes it back. */

@@ -107,6 +107,10 @@ const finish = Effect.fnUntraced(function* (
     streamed.produced.text()
   )
   tally.add(model, usage, images)
+  if (call.client.isForsaken) {
+    stream.dispose()
+    return parts.log.append(tally.brokeOff("client_gone"))
+  }
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   if (streamed.end === "gone") {
     stream.dispose()
