@@ -77,7 +77,8 @@ export class AgentOffer extends Context.Service<
         mayStart: (key) => {
           if (solvent.has(key.keyId)) return Effect.succeed(true)
           return Effect.map(fundsOf(key), (funds) => {
-            const may = payable(key, funds) !== undefined
+            // Who has the means and no model to spend them on is told that by the answer to their hello.
+            const may = funds.hasAllowance || funds.hasCredits || payable(key, funds) !== undefined
             if (may) solvent.add(key.keyId)
             return may
           })

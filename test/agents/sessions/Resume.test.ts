@@ -194,6 +194,17 @@ layer(roomLayer, live)("Whom the gateway lets in", (it) => {
     })
   )
 
+  it.effect("asks no money of a key that has some and may run nothing, but says so", () =>
+    inRoom(async ({ caller, open }) => {
+      const { makeKey } = await caller(5)
+      const client = await open(await makeKey({ kind: "router", models: ["sandbox/echo"] }), {
+        model: undefined
+      })
+      assert.strictEqual(await client.closed(), 4000)
+      assert.deepInclude(client.of("error")[0], { code: "model_forbidden", fatal: true })
+    })
+  )
+
   it.effect("ends the sessions of a key that is revoked", () =>
     inRoom(async ({ adminKey, caller, open, url }) => {
       const { key, makeKey } = await caller(5)
