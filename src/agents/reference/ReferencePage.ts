@@ -180,7 +180,8 @@ const conversation = html`<section id="conversation">
 
 /** The whole page. `style` is put into it: it needs nothing else of anybody. */
 export const referencePage = (style: string): string => {
-  const css: Html = { html: style }
+  // Not in the template: its hash is in the page's policy, and no space may come to it.
+  const css: Html = { html: `<style>${style}</style>` }
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -188,9 +189,7 @@ export const referencePage = (style: string): string => {
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>Agent protocol · Signalbox</title>
-        <style>
-          ${css}
-        </style>
+        ${css}
       </head>
       <body>
         <header class="page-header">
