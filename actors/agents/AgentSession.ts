@@ -37,6 +37,8 @@ export interface SessionParts extends RecordParts {
 export interface AttachedClient {
   readonly sink: FrameSink
   readonly journalId: string
+  /** of the key that it came with */
+  readonly keyId: string
 }
 
 /** Ids of prompts and steers remembered so that one sent twice is one. */
@@ -45,6 +47,8 @@ const rememberedIds = 32
 export class AgentSession extends StoredSession {
   readonly calls: OpenCalls
   queue: ReadonlyArray<QueuedStep> = none
+  /** the key that its model calls are made with: of who attached last, until then of who began it */
+  payerId: string
   /** a run is there for it */
   isWorking = false
   /** what its client sends does not count any more */
@@ -61,6 +65,7 @@ export class AgentSession extends StoredSession {
   constructor(parts: SessionParts, facts: SessionFacts, state: SessionState, origin: SessionOrigin) {
     super(parts, facts, state, origin)
     this.#parts = parts
+    this.payerId = facts.keyId
     this.calls = new OpenCalls(this.outbox, parts.limits)
   }
 
@@ -177,6 +182,7 @@ export class AgentSession extends StoredSession {
     const { lastSeq, missed, ready } = replay
     this.dismiss("superseded", closeCodes.superseded)
     this.#client = client
+    this.payerId = client.keyId
     const { sink } = client
     sink.send(ready)
     for (const frame of missed) sink.send(frame)

@@ -26,12 +26,12 @@ export const askModel = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Asked> {
   for (let tries = 1; ; tries++) {
     const messageId = newId("msg")
-    const { facts, state } = session
+    const { payerId, state } = session
     const { signal } = session.abortion
     session.isAnswering = true
     const calling = models.call({
       ...asked,
-      keyId: facts.keyId,
+      keyId: payerId,
       model: state.model,
       thinkingLevel: state.thinkingLevel,
       budgetLeft: state.budget === null ? undefined : BigInt(state.budget) - BigInt(state.cost),

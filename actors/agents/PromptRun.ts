@@ -281,8 +281,8 @@ class PromptRun {
   }
 
   get #window(): number | undefined {
-    const { facts, state } = this.#session
-    return this.#parts.models.contextLength(facts.keyId, state.model)
+    const { payerId, state } = this.#session
+    return this.#parts.models.contextLength(payerId, state.model)
   }
 
   #tellFallback(conversation: Conversation, model: string): void {

@@ -6,6 +6,7 @@ export interface SessionFacts {
   /** `ses_…` */
   readonly id: string
   readonly userId: string
+  /** of the key that it was begun with, whose live sessions are counted */
   readonly keyId: string
   readonly root: string
   readonly workspaceName: string

@@ -152,7 +152,8 @@ const attach = Effect.fnUntraced(function* (
   // It was let go, or has ended, while this hello was answered: nothing said in it would be heard.
   if (session.isLost || sessions.peek(session.facts.id) !== session)
     return later("The session was about to be let go; try again")
-  const client = { sink: socket.sink, journalId: hello.client.journalId ?? newId("jnl") }
+  const { key, sink } = socket
+  const client = { sink, journalId: hello.client.journalId ?? newId("jnl"), keyId: key.keyId }
   const ready = readyOf(hello, session, model, billing)
   socket.belongsTo(session, client)
   session.attach(client, { ready, lastSeq, missed }, changesOf(hello, model.id))

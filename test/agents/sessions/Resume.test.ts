@@ -156,6 +156,25 @@ layer(roomLayer, live)("Resuming an agent session", (it) => {
     })
   )
 
+  it.effect("is paid with the key of who resumes it, within what that key may spend", () =>
+    inRoom(async ({ adminKey, caller, open, url }) => {
+      const { key, makeKey } = await caller(5)
+      const first = await open(key)
+      await first.ask("p1", "say One.")
+      first.leave()
+      const limited = await makeKey({ kind: "router", spend_limit_usd: 1 })
+      const second = await open(limited, { resume: first.sessionId, lastSeq: first.seq })
+      const { costUsd } = await second.ask("p2", "say Two.")
+      assert.isAbove(Number(costUsd), 0)
+      const server = { url, adminKey: () => adminKey }
+      await until("it is booked", async () => {
+        const { body } = await ask(server, "GET", "/api/v1/credits", { key: limited })
+        const spent = (body as { readonly key: { readonly spent_usd: number } }).key.spent_usd
+        return Math.abs(spent - Number(costUsd)) < 1e-9 ? undefined : `${spent} of ${String(costUsd)}`
+      })
+    })
+  )
+
   it.effect("refuses what is not there, somebody else's, or another workspace's", () =>
     inRoom(async ({ caller, open }) => {
       const { key } = await caller(5)

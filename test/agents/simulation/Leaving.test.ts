@@ -96,7 +96,7 @@ class Listener {
         this.closedWith = code
       }
     }
-    this.client = { sink, journalId }
+    this.client = { sink, journalId, keyId: facts.keyId }
   }
 
   attach(session: AgentSession): void {
