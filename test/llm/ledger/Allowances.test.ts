@@ -206,10 +206,11 @@ layer(stores, live)("allowance windows", (it) => {
       const ledger = yield* Ledger
       const { append } = yield* CallLog
       const sql = yield* SqlClient
-      yield* setLedgerClock(new Date("2026-11-22T23:59:59.500Z"))
+      yield* setLedgerClock(new Date("2026-11-22T23:59:00Z"))
       const { ask, key, subscription, user } = yield* subscriber({ hour: 110, day: 110, week: 110 })
       const before = yield* ledger.admit(ask)
       assert.deepInclude(yield* Effect.flip(ledger.admit(ask)), { _tag: "CreditsExhausted" })
+      yield* setLedgerClock(new Date("2026-11-22T23:59:59.900Z"))
       const after = yield* ledger.admit(ask).pipe(Effect.retry(Schedule.spaced(20)))
       assert.deepInclude(after, { covered: true, outputTokens: 100, clamped: false })
       append(recordOf(user, key, after.settle({ cost: 1n, tokens: 50 })))
@@ -229,9 +230,10 @@ layer(stores, live)("allowance windows", (it) => {
       const ledger = yield* Ledger
       const { append } = yield* CallLog
       const sql = yield* SqlClient
-      yield* setLedgerClock(new Date("2026-11-24T00:59:59.700Z"))
+      yield* setLedgerClock(new Date("2026-11-24T00:59:00Z"))
       const { ask, key, subscription, user } = yield* subscriber({ hour: 110 })
       const admission = yield* ledger.admit(ask)
+      yield* setLedgerClock(new Date("2026-11-24T00:59:59.900Z"))
       const grown = Effect.promise(() => admission.extend(160))
       assert.strictEqual(
         yield* Effect.repeat(grown, { until: (tokens) => tokens > 100, schedule: Schedule.spaced(20) }),
