@@ -7,6 +7,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { AgentErrorCode, PromptStatus } from "#schemas/agents/ServerFrame.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
@@ -121,8 +122,14 @@ class PromptRun {
   get #conversation(): Effect.Effect<Conversation> {
     const session = this.#session
     if (session.conversation !== undefined) return Effect.succeed(session.conversation)
+    const { limits, store } = this.#parts
+    // While the store is away, as every write does: what a model said could not be kept before it is back.
     return Effect.map(
-      Effect.orDie(this.#parts.store.steps(session.facts.id, session.state.baseStep)),
+      Effect.orDie(
+        Effect.retry(store.steps(session.facts.id, session.state.baseStep), {
+          schedule: Schedule.spaced(limits.agentRetryMillis)
+        })
+      ),
       (steps) => {
         const conversation = new Conversation(steps)
         session.reload(conversation)

@@ -3,7 +3,7 @@ import { Effect, Layer, ManagedRuntime } from "effect"
 import type { AgentSession } from "#actors/agents/AgentSession.ts"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { type ModelAsk, ModelCalls } from "#actors/agents/ModelCalls.ts"
-import { StepStore } from "#actors/agents/StepStore.ts"
+import { StepStore, StepStoreAway } from "#actors/agents/StepStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { limits } from "#src/Limits.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
@@ -45,6 +45,8 @@ const fresh: SessionState = {
 /** The sessions of one process over a database that outlives it, with a scripted model. */
 class Process {
   asked = 0
+  /** so many times the store is away when steps are read */
+  readsFail = 0
   readonly #runtime: ManagedRuntime.ManagedRuntime<AgentSessions, never>
   #isDead = false
 
@@ -56,11 +58,18 @@ class Process {
       },
       contextLength: () => undefined
     })
-    const store = Layer.succeed(
-      StepStore,
-      storeOf(database, () => this.#isDead)
-    )
-    const options = { limits: { ...limits, agentLiveMillis: -1, agentCancelMillis: 50 }, newId }
+    const stored = storeOf(database, () => this.#isDead)
+    const store = Layer.succeed(StepStore, {
+      ...stored,
+      steps: (id, from) =>
+        Effect.suspend(() =>
+          this.readsFail-- > 0 ? Effect.fail(new StepStoreAway({ cause: "a test" })) : stored.steps(id, from)
+        )
+    })
+    const options = {
+      limits: { ...limits, agentLiveMillis: -1, agentCancelMillis: 50, agentRetryMillis: 1 },
+      newId
+    }
     this.#runtime = ManagedRuntime.make(AgentSessions.layer(options).pipe(Layer.provide([models, store])))
   }
 
@@ -201,4 +210,24 @@ it.live(
       await two.hears("prompt.done")
       await process.stop()
     })
+)
+
+it.live("A prompt in a session that rested waits for the store, as everything else does", () =>
+  Effect.promise(async () => {
+    const process = new Process(new SimulatedDatabase(), [ends, ends])
+    const session = await process.run(({ create }) => create(facts, fresh))
+    const one = new Listener("j1")
+    one.attach(session)
+    session.begin(prompt)
+    await one.hears("prompt.done")
+    await until("it rests", async () => {
+      await process.run(({ sweep }) => sweep)
+      return session.conversation === undefined ? undefined : "not yet"
+    })
+    process.readsFail = 20
+    session.begin({ ...prompt, id: "p2" })
+    await one.hears("prompt.done", 2)
+    assert.deepInclude(one.of("prompt.done")[1], { id: "p2", status: "completed" })
+    await process.stop()
+  })
 )
