@@ -12,7 +12,7 @@ import { type Definitions, type JsonSchema, spoiled, valuesOf } from "./Generate
  * Requests made from the published document, most of them good and some of them spoiled, against a running server.
  * GENERATED_REQUESTS sets how many per endpoint, GENERATED_SEED repeats a run.
  */
-const perEndpoint = Number(process.env["GENERATED_REQUESTS"] ?? 200)
+const perEndpoint = Number(process.env["GENERATED_REQUESTS"] ?? 100)
 const seed = Number(process.env["GENERATED_SEED"] ?? Date.now() % 2_147_483_647)
 const concurrency = 8
 
