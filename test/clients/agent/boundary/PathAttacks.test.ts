@@ -265,13 +265,16 @@ describeWith(proc, "a race", () => {
       const count = (what: string): unknown => seen.set(what, (seen.get(what) ?? 0) + 1)
       const attack = async (): Promise<void> => {
         const end = performance.now() + 1_500
-        for (let round = 0; performance.now() < end; round++) {
+        // It is a race, and on a busy machine one side may hardly run: until both have won some of it.
+        const wasRace = (): boolean =>
+          Atomics.load(shared, 1) > 100 && seen.has("ok") && seen.has("outside_workspace")
+        for (let round = 0; performance.now() < end || !wasRace(); round++) {
           let content = "inside"
           count(await codeFrom("d/f", () => ({ content } = readFile(workspace, { path: "d/f" }))))
           assert.strictEqual(content, "inside")
           if (round % 20 === 0) count(await write("d/new"))
           if (round % 50 === 0) count(await write("d/made/by/us"))
-          if (Atomics.load(shared, 1) > 4_000) break
+          if (Atomics.load(shared, 1) > 4_000 && wasRace()) break
         }
       }
       try {
@@ -281,10 +284,6 @@ describeWith(proc, "a race", () => {
         await new Promise((resolve) => thread.once("exit", resolve))
       }
       assert.deepStrictEqual(readdirSync(outside), ["f"])
-      // It was a race: both sides won some of it.
-      assert.isAbove(Atomics.load(shared, 1), 100)
-      assert.isAbove(seen.get("ok") ?? 0, 0)
-      assert.isAbove(seen.get("outside_workspace") ?? 0, 0)
       assert.strictEqual(await read("d/f"), "ok")
     }))
 })
