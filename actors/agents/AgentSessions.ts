@@ -89,6 +89,9 @@ export class AgentSessions extends Context.Service<
 /** What the sessions of a server that ends are given to be written. */
 const letGoMillis = 5_000
 
+/** Sessions that are let go side by side: their writes share statements. */
+const letGoTogether = 64
+
 /** A client that is told to come back waits so long, for the new owner to be there. */
 const movedRetryMillis = 200
 
@@ -201,12 +204,16 @@ class SessionTable {
 
   sweep(): Effect.Effect<void> {
     const before = this.#parts.clock.currentTimeMillisUnsafe() - this.#options.limits.agentLiveMillis
-    const gone = [...this.sessions.values()].filter(
-      ({ client, isAnswering, state }) =>
-        client === undefined && !isAnswering && state.detachedAt !== null && state.detachedAt < before
-    )
+    const isGone = ({ client, isAnswering, state }: AgentSession) =>
+      client === undefined && !isAnswering && state.detachedAt !== null && state.detachedAt < before
     for (const session of this.sessions.values()) session.rest()
-    return Effect.forEach(gone, (session) => this.#letGo(session), { discard: true })
+    // Its client may be back by the time that it is its turn.
+    const letGo = (session: AgentSession) =>
+      Effect.suspend(() => (isGone(session) ? this.#letGo(session) : Effect.void))
+    return Effect.forEach([...this.sessions.values()].filter(isGone), letGo, {
+      concurrency: letGoTogether,
+      discard: true
+    })
   }
 
   /** When the server ends in peace its sessions go on elsewhere without a gap. */

@@ -231,3 +231,28 @@ it.live("A prompt in a session that rested waits for the store, as everything el
     await process.stop()
   })
 )
+
+it.live("A session whose client comes back while others are let go is not let go", () =>
+  Effect.promise(async () => {
+    const database = new SimulatedDatabase()
+    const process = new Process(database, [ends])
+    // More than are let go side by side.
+    const sessions = await process.run(({ create }) =>
+      Effect.forEach(
+        Array.from({ length: 100 }, (_, index) => `ses_${index}`),
+        (id) => create({ ...facts, id }, { ...fresh, detachedAt: 0 })
+      )
+    )
+    const last = sessions.at(-1)
+    assert.isDefined(last)
+    const listener = new Listener("j1")
+    database.onWrite = () => {
+      database.onWrite = () => undefined
+      listener.attach(last)
+    }
+    await process.run(({ sweep }) => sweep)
+    last.begin(prompt)
+    await listener.hears("prompt.done")
+    await process.stop()
+  })
+)
