@@ -52,10 +52,16 @@ export const compact = Effect.fnUntraced(function* (
     { role: "user", content: summaryRequest(text, instructions) }
   ])
   if (answer._tag === "Failed") return gaveUp(answer.message)
-  if (answer._tag !== "Answered") return gaveUp("It was not finished")
-  const summary = textOf(answer.said)
-  if (summary === "") return gaveUp("The model gave no summary")
-  const { cost, covered, usage } = answer.said
+  if (answer._tag === "OverBudget") return gaveUp("What is left of the budget does not pay for it")
+  const { said } = answer
+  const isWhole = answer._tag === "Answered"
+  const summary = isWhole ? textOf(said) : ""
+  if (summary === "") {
+    // It is paid all the same.
+    yield* session.record([], spent(session, said))
+    return gaveUp(isWhole ? "The model gave no summary" : "It was not finished")
+  }
+  const { cost, covered, usage } = said
   const kept = steps.filter(({ index }) => index >= keepFrom)
   const left = contextTokens(
     kept.filter(({ body }) => body.kind !== "message"),
@@ -67,7 +73,7 @@ export const compact = Effect.fnUntraced(function* (
         body: { kind: "compaction", summary, keepFrom, tokens: left, usage, cost: String(cost), covered }
       }
     ],
-    spent(session, answer.said)
+    spent(session, said)
   )
 })
 

@@ -256,3 +256,21 @@ it.live("A session whose client comes back while others are let go is not let go
     await process.stop()
   })
 )
+
+it.live("A summary that cannot be used counts as spent all the same", () =>
+  Effect.promise(async () => {
+    const process = new Process(new SimulatedDatabase(), [{ words: [" "], calls: [] }, ends])
+    const session = await process.run(({ create }) => create(facts, fresh))
+    const one = new Listener("j1")
+    one.attach(session)
+    session.begin({ ...prompt, text: "long ".repeat(20_000) })
+    await one.hears("prompt.done")
+    session.begin({ ...prompt, id: "p2", text: "long ".repeat(20_000) })
+    await one.hears("prompt.done", 2)
+    session.begin({ kind: "compact", id: "c1", instructions: "" })
+    await one.hears("prompt.done", 3)
+    assert.strictEqual(process.asked, 3)
+    assert.strictEqual(session.state.cost, "21")
+    await process.stop()
+  })
+)
