@@ -31,7 +31,10 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
           if (isDraining) return refuseHandshake(handshake, 503, "The server is restarting", 1)
           fork(
             Effect.map(enter(request.header("authorization"), handshake), (key) => {
-              if (key !== undefined) handshake.accept((socket) => sockets.serve(key, socket))
+              if (key === undefined) return
+              // The goodbyes may have been said while it was looked up who this is.
+              if (isDraining) return refuseHandshake(handshake, 503, "The server is restarting", 1)
+              handshake.accept((socket) => sockets.serve(key, socket))
             })
           )
         },

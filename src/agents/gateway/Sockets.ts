@@ -70,7 +70,11 @@ const make = Effect.gen(function* () {
         { discard: true }
       )
   })
-  const tick = Effect.sync(() => pulse.tick(performance.now(), Date.now()))
+  // One client at whose socket something breaks must not stop the pulse of all.
+  const tick = Effect.catchCause(
+    Effect.sync(() => pulse.tick(performance.now(), Date.now())),
+    (cause) => Effect.logError("Agents' sockets could not be looked after", cause)
+  )
   yield* Effect.forkScoped(Effect.repeat(tick, Schedule.spaced(1_000)))
   return Sockets.of({ serve, sayGoodbye: () => pulse.sayGoodbye() })
 })
