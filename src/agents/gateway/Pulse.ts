@@ -49,11 +49,9 @@ export class Pulse {
     }
     const ping = JSON.stringify({ type: "ping", ts: epochMillis })
     for (const socket of this.#parts[this.second % parts] ?? []) {
-      if (socket.isRelayed) continue
-      if (now - socket.heardAt >= agentLimits.deadMillis) socket.expire()
-      else socket.sink.send(ping)
+      if (!socket.isRelayed) socket.sink.send(ping)
     }
-    this.#checkKeys()
+    this.#look(now)
   }
 
   /** The server ends: sessions go on elsewhere, or here again. */
@@ -62,13 +60,15 @@ export class Pulse {
       sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
   }
 
-  #checkKeys(): void {
+  /** Sends away whose key was revoked, and who is dead. */
+  #look(now: number): void {
     const known = new Map<string, boolean>()
     for (const socket of Array.from(this.all())) {
       const { keyId } = socket.key
       const isGood = known.get(keyId) ?? this.#isKeyGood(keyId)
       known.set(keyId, isGood)
       if (!isGood) this.#revoked(socket)
+      else if (!socket.isRelayed && now - socket.heardAt >= agentLimits.deadMillis) socket.expire()
     }
   }
 }
