@@ -37,8 +37,11 @@ const make = Effect.gen(function* () {
 
   const end = (session: AgentSession) => fork(sessions.end(session, "client_bye"))
   const revoked = (socket: ClientSocket) => {
-    if (socket.session !== undefined && socket.isAttached) fork(sessions.end(socket.session, "revoked"))
-    else refuse(socket.sink, "not_owner", "The key is not valid any more", closeCodes.revoked)
+    const { session } = socket
+    if (session !== undefined && socket.isAttached) {
+      // Asked again every second, until it has ended.
+      if (!session.isEnding) fork(sessions.end(session, "revoked"))
+    } else refuse(socket.sink, "not_owner", "The key is not valid any more", closeCodes.revoked)
   }
   const pulse = new Pulse((keyId) => keys.holder(keyId) !== undefined, revoked)
   const keeper: SocketKeeper = {
