@@ -29,7 +29,9 @@ const sessionFields = {
   tool_calls_denied: Schema.Int.annotate({ description: "Refused by the client" }),
   prompt_tokens: Schema.Int,
   completion_tokens: Schema.Int,
-  cost_usd: usd.annotate({ description: "USD, of all its model calls, what a plan covered included" }),
+  cost_usd: usd.annotate({
+    description: "USD charged to credits for its model calls; what a plan covered costs nothing here"
+  }),
   started_at: Timestamp,
   last_seen_at: Timestamp,
   ended_at: Schema.NullOr(Timestamp),
