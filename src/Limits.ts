@@ -193,8 +193,10 @@ export const limits = {
   agentCoalesceBytes: 256 * 1024,
   /** … and with so much its socket is closed, resumable */
   agentSlowBytes: 4 * 1024 * 1024,
-  /** frames of one client in a second; above it the socket is closed */
+  /** frames of one client in a second; above it, or … */
   agentFramesPerSecond: 2_000,
+  /** … above so many bytes of them, the socket is closed */
+  agentBytesPerSecond: 16 * 1024 * 1024,
   /** how long a client has to tell of a call that it was told to end */
   agentCancelMillis: 5_000,
   /** what a client is given beyond a call's own time, before it is told to end it */

@@ -24,7 +24,10 @@ export const layer = Layer.effectDiscard(
     const adopt = Effect.flatMap(sweep.abandoned, (ids) =>
       Effect.forEach(
         ids.filter((id) => homes.isHere(id)),
-        (id) => sessions.acquire(id),
+        (id) =>
+          Effect.catchCause(sessions.acquire(id), (cause) =>
+            Effect.logWarning(`The session ${id} could not be taken over`, cause)
+          ),
         { concurrency: 16, discard: true }
       )
     )

@@ -19,6 +19,7 @@ import { decodeFrame, isFault } from "./FrameDecoder.ts"
 /** What the gateway does for its sockets. */
 export interface SocketKeeper {
   readonly framesPerSecond: number
+  readonly bytesPerSecond: number
   /** the present second, counted from any beginning */
   readonly second: () => number
   readonly nowMillis: () => number
@@ -49,7 +50,9 @@ export class ClientSocket implements HotSocketListener {
   #early: Array<string> | undefined
   #earlyLength = 0
   #frames = 0
-  #framesOf = 0
+  #bytes = 0
+  /** the second in which these were counted */
+  #countedSecond = 0
 
   constructor(keeper: SocketKeeper, key: Principal, sink: FrameSink) {
     this.#keeper = keeper
@@ -71,7 +74,8 @@ export class ClientSocket implements HotSocketListener {
   received(message: string | Uint8Array): void {
     if (this.isClosed) return
     this.heardAt = this.#keeper.nowMillis()
-    if (this.#isFlooding()) return refuse(this.sink, "rate_limited", "Too many frames a second")
+    if (this.#isFlooding(message.length))
+      return refuse(this.sink, "rate_limited", "Too many frames, or bytes, a second")
     if (typeof message !== "string") return refuse(this.sink, "bad_frame", "A frame is text, not bytes")
     if (this.#there !== undefined) return this.#there.received(message)
     if (this.#early !== undefined) return this.#keepEarly(this.#early, message)
@@ -124,13 +128,16 @@ export class ClientSocket implements HotSocketListener {
     if (this.#earlyLength > earlyLengthMax) refuse(this.sink, "rate_limited", "Too much at once before ready")
   }
 
-  #isFlooding(): boolean {
+  #isFlooding(length: number): boolean {
     const second = this.#keeper.second()
-    if (second !== this.#framesOf) {
-      this.#framesOf = second
+    if (second !== this.#countedSecond) {
+      this.#countedSecond = second
       this.#frames = 0
+      this.#bytes = 0
     }
-    return ++this.#frames > this.#keeper.framesPerSecond
+    this.#frames++
+    this.#bytes += length
+    return this.#frames > this.#keeper.framesPerSecond || this.#bytes > this.#keeper.bytesPerSecond
   }
 
   #read(text: string): void {

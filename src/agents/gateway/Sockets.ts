@@ -46,6 +46,7 @@ const make = Effect.gen(function* () {
   const pulse = new Pulse((keyId) => keys.holder(keyId) !== undefined, revoked)
   const keeper: SocketKeeper = {
     framesPerSecond: limits.agentFramesPerSecond,
+    bytesPerSecond: limits.agentBytesPerSecond,
     second: () => pulse.second,
     nowMillis: () => performance.now(),
     greet: (socket, hello, text) => {

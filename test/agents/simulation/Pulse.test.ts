@@ -23,6 +23,7 @@ it("A socket that is silent is closed when it counts as dead, whenever it is ask
     }
     const keeper = {
       framesPerSecond: 100,
+      bytesPerSecond: 1_000_000,
       second: () => 0,
       nowMillis: () => now,
       greet: () => undefined,
