@@ -224,16 +224,6 @@ layer(roomLayer, live)("Whom the gateway lets in", (it) => {
     })
   )
 
-  it.effect("closes the socket of a client that sends more than 16 MiB a second", () =>
-    inRoom(async ({ caller, open }) => {
-      const client = await open((await caller(5)).key)
-      const text = "x".repeat(1_000_000)
-      for (let index = 0; index < 20; index++) client.say({ type: "pong", ts: 1, ack: 0, text })
-      assert.strictEqual(await client.closed(), 4000)
-      assert.deepInclude(client.of("error")[0], { code: "rate_limited", fatal: true })
-    })
-  )
-
   it.effect("ends the sessions of a key that is revoked", () =>
     inRoom(async ({ adminKey, caller, open, url }) => {
       const { key, makeKey } = await caller(5)

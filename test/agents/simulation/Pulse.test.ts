@@ -38,3 +38,40 @@ it("A socket that is silent is closed when it counts as dead, whenever it is ask
   assert.strictEqual(closed.size, 30)
   for (const end of closed.values()) assert.deepStrictEqual(end, [agentLimits.deadMillis, closeCodes.idle])
 })
+
+/** How many frames of a length a client can send, within a second or one a second, until it is refused. */
+const takenOf = (length: number, isSpread: boolean): number => {
+  let second = 0
+  let isRefused = false
+  const sink = { bufferedBytes: 0, send: () => true, close: () => (isRefused = true) }
+  const keeper = {
+    framesPerSecond: 100,
+    bytesPerSecond: 1_000_000,
+    second: () => second,
+    nowMillis: () => 0,
+    greet: () => undefined,
+    end: () => undefined,
+    left: () => undefined
+  }
+  const socket = new ClientSocket(keeper, key, sink)
+  const hello = { type: "hello", protocol: 1, client: { version: "1", platform: "t" } }
+  socket.received(JSON.stringify({ ...hello, workspace: { root: "/w", name: "w" } }))
+  let taken = 0
+  while (taken < 200) {
+    if (isSpread) second++
+    socket.received(JSON.stringify({ type: "pong", ts: 1, ack: 0, text: "x".repeat(length) }))
+    if (isRefused) break
+    taken++
+  }
+  return taken
+}
+
+it("A client may send so many frames, and so many bytes, in a second", () => {
+  assert.strictEqual(takenOf(0, false), 99, "the hello is a frame too")
+  assert.strictEqual(takenOf(300_000, false), 3)
+  assert.isAbove(takenOf(0, true), 100)
+})
+
+it("A client may send no more than some MiB before it was answered", () => {
+  assert.strictEqual(takenOf(900_000, true), 4)
+})
