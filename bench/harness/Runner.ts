@@ -28,6 +28,8 @@ export interface RunOptions {
 /** Measures in a process of its own, which must answer and end well. */
 const measureApart = async (request: RunRequest): Promise<MeasuredRun> => {
   const child = fork(join(import.meta.dirname, "CaseProcess.ts"), {
+    // It may be the upstream, or read what comes: its own pauses are not to be measured.
+    execArgv: ["--max-semi-space-size=64"],
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
   let answer: MeasuredRun | undefined

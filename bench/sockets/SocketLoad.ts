@@ -102,8 +102,11 @@ class Worker {
   private answer: (report: Report | undefined) => void = () => undefined
 
   constructor(options: WorkerOptions) {
+    const { execArgv, execPath } = nodeOn(clientCore)
     this.child = fork(join(import.meta.dirname, "SocketLoadWorker.ts"), {
-      ...nodeOn(clientCore),
+      execPath,
+      // Pauses of the clients' own garbage collection would count as the server's.
+      execArgv: [...execArgv, "--max-semi-space-size=64"],
       serialization: "advanced"
     })
     this.child.on("message", (report: Report) => this.answer(report))
