@@ -112,13 +112,13 @@ describe("two machines that share agent sessions", () => {
   })
 
   it("keep their sessions while Postgres has closed the connections of their locks", async () => {
-    const before = [first.left.length, second.left.length]
     const mine = first.newSession()
     await Effect.runPromise(cutLocks(databaseUrl))
     await holds("it is noticed", () => !first.homes.isHere(mine))
     await holds("it comes back", () => first.homes.isHere(mine))
     await settled(first, second)
-    assert.deepStrictEqual([first.left.length, second.left.length], before)
+    // Of others they may still be told: those that went when the second machine came.
+    assert.isFalse([first, second].some(({ left }) => left.some((isGone) => isGone(mine))))
   })
 
   it("hand sessions to a third when it comes, and take them back as soon as it leaves", async () => {
