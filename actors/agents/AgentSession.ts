@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import { closeCodes, type EventKind, type EventOf, type ServerBye } from "#schemas/agents/ServerFrame.ts"
 import type { Conversation } from "#streams/agents/Conversation.ts"
+import { byeFrame } from "#streams/agents/ByeFrame.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { Unnumbered } from "#streams/agents/Outbox.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
@@ -209,9 +210,7 @@ export class AgentSession extends StoredSession {
     const client = this.#client
     if (client === undefined) return
     this.#leave()
-    const resumable = reason !== "revoked" && reason !== "ended" && reason !== "client_bye"
-    const retry = retryAfterMs === undefined ? {} : { retryAfterMs }
-    client.sink.send(JSON.stringify({ type: "bye", reason, resumable, ...retry }))
+    client.sink.send(byeFrame(reason, retryAfterMs))
     client.sink.close(code, reason)
   }
 

@@ -4,6 +4,7 @@ import {
   type ErrorFrame,
   type ServerBye
 } from "#schemas/agents/ServerFrame.ts"
+import { byeFrame } from "#streams/agents/ByeFrame.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 
 type More = Partial<Pick<ErrorFrame, "id" | "callId" | "retryAfterMs">>
@@ -32,14 +33,6 @@ export const sendAway = (
   closeCode: number,
   retryAfterMs?: number
 ): void => {
-  const resumable = reason !== "revoked" && reason !== "ended"
-  sink.send(
-    JSON.stringify({
-      type: "bye",
-      reason,
-      resumable,
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs })
-    })
-  )
+  sink.send(byeFrame(reason, retryAfterMs))
   sink.close(closeCode, reason)
 }
