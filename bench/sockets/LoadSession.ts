@@ -119,7 +119,7 @@ export class LoadSession implements SocketListener {
       type: "hello",
       protocol: 1,
       client: { version: "0.0.0", platform: "bench", journalId: this.name },
-      workspace: { root: `/work/${this.name}`, name: this.name },
+      workspace: { root: `/srv/${this.name}`, name: this.name },
       model: "bench/agent",
       ...(this.id === undefined ? {} : { resume: this.id, lastSeq: this.lastSeq })
     })
