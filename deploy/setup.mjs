@@ -5,7 +5,7 @@
 //
 //   node deploy/setup.mjs start [arguments of the server]
 //   node deploy/setup.mjs test [arguments of vitest]
-//   node deploy/setup.mjs bench [suites and options of the harness]
+//   node deploy/setup.mjs bench [suites and options: see bench/harness/Arguments.ts]
 //   node deploy/setup.mjs build:agent [platforms, such as linux-x64]
 //   node deploy/setup.mjs install
 import { spawn } from "node:child_process"
@@ -26,7 +26,18 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 // uWebSockets.js its header buffer when the addon loads.
 const serverEnvironment = { UV_THREADPOOL_SIZE: "16", UWS_HTTP_MAX_HEADERS_SIZE: "16384" }
 
-const run = (node, args) =>
+/** Calls back once the process that started this one has gone; a bench then ends, instead of going on unseen. */
+const whenOrphaned = (then) => {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    then()
+  }, 500)
+  timer.unref()
+}
+
+const run = (node, args, endsWithParent = false) =>
   new Promise((resolve) => {
     const env = { ...serverEnvironment, ...process.env, PATH: `${dirname(node)}:${process.env.PATH ?? ""}` }
     const child = spawn(node, args, { cwd: root, stdio: "inherit", env })
@@ -36,6 +47,7 @@ const run = (node, args) =>
         if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)
       })
     }
+    if (endsWithParent) whenOrphaned(() => child.kill("SIGINT"))
     child.on("exit", (code, signal) => resolve(code ?? (signal === "SIGINT" ? 130 : 1)))
   })
 
@@ -59,7 +71,7 @@ const main = async () => {
   const node = await setUp()
   if (command === "install") return 0
   if (command === "start") return run(node, ["src/main.ts", ...args])
-  if (command === "bench") return run(node, ["bench/harness/main.ts", ...args])
+  if (command === "bench") return run(node, ["bench/harness/main.ts", ...args], true)
   if (command === "build:agent") return run(node, ["deploy/agent/buildAgent.mjs", ...args])
   await ensureTestPrograms()
   await ensureOwnBun(root, node)

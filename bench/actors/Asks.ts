@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Deferred from "effect/Deferred"
 import * as Queue from "effect/Queue"
 import * as Supervisor from "#actors/kernel/Supervisor.ts"
-import type { BenchCase, CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { type BenchCase, type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 
 /** Who asks: how many at a time, spread over how many actors. */
 export interface Callers {
@@ -12,9 +12,9 @@ export interface Callers {
 
 type Ask = (actor: number) => Effect.Effect<number, unknown>
 
-const askRounds = (ask: Ask, { actors, callers }: Callers, { quick }: CaseContext) =>
+const askRounds = (ask: Ask, { actors, callers }: Callers, context: CaseContext) =>
   Effect.gen(function* () {
-    const asksEach = Math.floor((quick ? 6_400 : 1_600_000) / callers)
+    const asksEach = Math.floor(sized(context, { tiny: 6_400, quick: 400_000, full: 1_600_000 }) / callers)
     let sum = 0
     const caller = (index: number) =>
       Effect.gen(function* () {
@@ -86,6 +86,6 @@ export const askCases = (callers: Callers): ReadonlyArray<BenchCase> => {
     Effect.runPromise(Effect.scoped(Effect.flatMap(asks, (ask) => askRounds(ask, callers, context))))
   return [
     { name: `fiber + queue + deferred, ${group}`, group, baseline: true, run: run(bare) },
-    { name: `supervised ask, ${group}`, group, run: run(supervised) }
+    { name: `supervised ask, ${group}`, group, compared: "always", run: run(supervised) }
   ]
 }

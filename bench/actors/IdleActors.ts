@@ -3,7 +3,7 @@ import * as Queue from "effect/Queue"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Supervisor from "#actors/kernel/Supervisor.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 
 /** Heap that stays once everything collectable is gone. */
 const settledHeapBytes = (): number => {
@@ -13,9 +13,9 @@ const settledHeapBytes = (): number => {
   return process.memoryUsage().heapUsed
 }
 
-const weigh = (quick: boolean, makeOne: (index: number) => Effect.Effect<unknown, unknown>) =>
+const weigh = (context: CaseContext, makeOne: (index: number) => Effect.Effect<unknown, unknown>) =>
   Effect.gen(function* () {
-    const work = quick ? 500 : 20_000
+    const work = sized(context, { tiny: 500, full: 20_000 })
     const before = settledHeapBytes()
     const startedAt = performance.now()
     yield* Effect.forEach(
@@ -30,7 +30,7 @@ const weigh = (quick: boolean, makeOne: (index: number) => Effect.Effect<unknown
     return { work, elapsedMillis, figures: { bytesPerActor } } satisfies Measurement
   })
 
-export const idleSupervised = ({ quick }: CaseContext): Promise<Measurement> =>
+export const idleSupervised = (context: CaseContext): Promise<Measurement> =>
   Effect.runPromise(
     Effect.scoped(
       Effect.gen(function* () {
@@ -40,17 +40,17 @@ export const idleSupervised = ({ quick }: CaseContext): Promise<Measurement> =>
           build: (_actor: number) =>
             Effect.succeed({ state: {}, handlers: { add: (n: number) => Effect.succeed(n + 1) } })
         })
-        return yield* weigh(quick, (index) => actors.acquire(index))
+        return yield* weigh(context, (index) => actors.acquire(index))
       })
     )
   )
 
-export const idleBare = ({ quick }: CaseContext): Promise<Measurement> =>
+export const idleBare = (context: CaseContext): Promise<Measurement> =>
   Effect.runPromise(
     Effect.scoped(
       Effect.gen(function* () {
         const scope = yield* Effect.scope
-        return yield* weigh(quick, () =>
+        return yield* weigh(context, () =>
           Effect.flatMap(Queue.bounded<number>(4096), (queue) =>
             Effect.forkIn(Effect.forever(Queue.take(queue), { disableYield: true }), scope)
           )

@@ -1,9 +1,10 @@
 import * as Effect from "effect/Effect"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { EventLimiter } from "#actors/analytics/EventLimiter.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 
-const callsOf = ({ quick }: CaseContext): number => (quick ? 20_000 : 5_000_000)
+const callsOf = (context: CaseContext): number =>
+  sized(context, { tiny: 20_000, quick: 2_000_000, full: 5_000_000 })
 
 const measure = (calls: number, call: (index: number) => boolean): Measurement => {
   for (let index = 0; index < Math.min(calls, 100_000); index++) call(index)

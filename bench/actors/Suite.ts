@@ -13,11 +13,11 @@ export const suite: BenchSuite = {
     ...askCases({ callers: 64, actors: 1 }),
     ...askCases({ callers: 64, actors: 1_000 }),
     { name: "idle fiber + queue", group: "memory", baseline: true, run: idleBare },
-    { name: "idle supervised actor", group: "memory", run: idleSupervised },
+    { name: "idle supervised actor", group: "memory", compared: "full", run: idleSupervised },
     { name: "performance.now()", group: "limiters", baseline: true, run: clockRead },
-    { name: "rate bucket, 100 keys", group: "limiters", run: rateBucket(100) },
-    { name: "rate bucket, 50,000 keys", group: "limiters", run: rateBucket(50_000) },
-    { name: "event limiter, 1,000 visitors", group: "limiters", run: eventLimiter(1_000) },
-    { name: "event limiter, 500,000 visitors", group: "limiters", run: eventLimiter(500_000) }
+    { name: "rate bucket, 100 keys", group: "limiters", compared: "always", run: rateBucket(100) },
+    { name: "rate bucket, 50,000 keys", group: "limiters", compared: "always", run: rateBucket(50_000) },
+    { name: "event limiter, 1,000 visitors", group: "limiters", compared: "always", run: eventLimiter(1_000) },
+    { name: "event limiter, 500,000 visitors", group: "limiters", compared: "always", run: eventLimiter(500_000) }
   ]
 }

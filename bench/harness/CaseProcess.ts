@@ -1,19 +1,15 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { BenchCase, Measurement } from "./Suite.ts"
+import type { MeasuredRun } from "./Store.ts"
+import type { BenchCase, Size } from "./Suite.ts"
 import { loadSuite } from "./Suites.ts"
-
-/** A measurement with what the harness adds to it. */
-export interface MeasuredRun extends Measurement {
-  readonly cpuMillis: number
-  readonly maxRssMiB: number
-}
 
 export interface RunRequest {
   readonly suite: string
   readonly case: string
-  readonly quick: boolean
+  readonly size: Size
+  readonly windowMillis: number
   readonly round: number
   readonly given: unknown
 }
@@ -26,17 +22,20 @@ export const measure = async (benchCase: BenchCase, request: RunRequest): Promis
     const measurement = await benchCase.run({ ...request, directory })
     const used = process.cpuUsage(before)
     return {
-      cpuMillis: (used.user + used.system) / 1000,
+      cpuMillis: measurement.use?.cpuMillis ?? (used.user + used.system) / 1000,
       ...measurement,
       maxRssMiB: Math.round(process.resourceUsage().maxRSS / 1024)
     }
   } finally {
-    rmSync(directory, { recursive: true, force: true })
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
 /** The entry point of a fresh process: one request comes in, one measurement goes out. */
 const serve = (): void => {
+  // The harness decides what an interrupt ends; a terminal sends it to every process.
+  process.on("SIGINT", () => undefined)
+  process.once("disconnect", () => process.exit(1))
   process.once("message", (request: RunRequest) => {
     const answer = async (): Promise<void> => {
       const suite = await loadSuite(request.suite)

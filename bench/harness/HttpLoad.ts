@@ -54,21 +54,93 @@ export interface LoadResult {
   readonly latency: Latency & { readonly p90Millis: number; readonly p999Millis: number }
 }
 
-/** Runs the load and resolves with what came of it; rejects when the load process fails. */
-export const load = async (options: LoadOptions): Promise<LoadResult> => {
-  const worker = fork(join(import.meta.dirname, "HttpLoadWorker.ts"), {
+/** To the load's process, after its options. */
+export type Command = "window" | "report" | "stop"
+export type Report = { readonly kind: "ready" } | ({ readonly kind: "result" } & LoadResult)
+
+/** A load that goes on until it is stopped, and is looked at in windows. */
+export interface RunningLoad {
+  /** what is answered within so many milliseconds from now */
+  readonly window: (millis: number) => Promise<LoadResult>
+  /** answers under way are waited for where the load drains */
+  readonly stop: () => Promise<LoadResult>
+}
+
+class LoadProcess {
+  private readonly child = fork(join(import.meta.dirname, "HttpLoadWorker.ts"), {
     ...nodeOn(clientCore),
     serialization: "advanced"
   })
-  const exited = once(worker, "exit")
-  worker.send(options)
-  const outcome: ReadonlyArray<LoadResult> | "exited" = await Promise.race([
-    once(worker, "message") as Promise<ReadonlyArray<LoadResult>>,
-    exited.then(() => "exited" as const)
-  ])
-  const result = outcome === "exited" ? undefined : outcome[0]
-  if (result === undefined) throw new Error("The load process ended without a result")
-  await exited
+  private readonly exited = once(this.child, "exit")
+
+  constructor(options: LoadOptions) {
+    this.child.send(options)
+  }
+
+  /** The next report; rejects when the process ends without one. */
+  async next(): Promise<Report> {
+    const outcome = await Promise.race([
+      once(this.child, "message") as Promise<ReadonlyArray<Report>>,
+      this.exited.then(() => [])
+    ])
+    if (outcome[0] === undefined) throw new Error("The load process ended without a result")
+    return outcome[0]
+  }
+
+  async result(): Promise<LoadResult> {
+    for (;;) {
+      const report = await this.next()
+      if (report.kind === "result") return report
+    }
+  }
+
+  tell(command: Command): void {
+    this.child.send(command)
+  }
+
+  async end(): Promise<void> {
+    if (this.child.connected) this.child.disconnect()
+    await this.exited
+  }
+}
+
+/** Runs the load and resolves with its result; rejects when the load process fails. */
+export const load = async (options: LoadOptions): Promise<LoadResult> => {
+  const worker = new LoadProcess(options)
+  const result = await worker.result()
+  await worker.end()
+  return result
+}
+
+/** Starts a load; resolves when all of its connections are open. */
+export const startLoad = async (options: Omit<LoadOptions, "durationMillis">): Promise<RunningLoad> => {
+  const worker = new LoadProcess({ ...options, durationMillis: longestMillis })
+  await worker.next()
+  return {
+    window: async (millis) => {
+      worker.tell("window")
+      await new Promise((resolve) => setTimeout(resolve, millis))
+      const result = worker.result()
+      worker.tell("report")
+      return result
+    },
+    stop: async () => {
+      const result = worker.result()
+      worker.tell("stop")
+      const last = await result
+      await worker.end()
+      return last
+    }
+  }
+}
+
+/** A running load ends by itself after so long, if its owner forgets it. */
+const longestMillis = 600_000
+
+/** Answers in a window, all of which have to have the status. */
+export const answered = (result: LoadResult, status: string): LoadResult => {
+  if (result.errors > 0 || (result.statuses[status] ?? 0) !== result.requests)
+    throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}, ${result.errors} errors`)
   return result
 }
 

@@ -1,8 +1,8 @@
 import { connect, type Socket } from "node:net"
 import { pathToFileURL } from "node:url"
-import type { LoadOptions, LoadResult, RequestSource } from "./HttpLoad.ts"
+import type { Command, LoadOptions, LoadResult, Report, RequestSource } from "./HttpLoad.ts"
 
-/** The process behind `HttpLoad.load`: one message in, one message out. */
+/** The process behind `load` and `startLoad`: the options come first, then commands. */
 
 const headEnd = Buffer.from("\r\n\r\n")
 const chunksEnd = Buffer.from("\r\n0\r\n\r\n")
@@ -19,6 +19,12 @@ class Histogram {
     this.counts[shift * 1024 + (value >>> shift)]!++
     this.total++
     if (value > this.max) this.max = value
+  }
+
+  clear(): void {
+    this.counts.fill(0)
+    this.total = 0
+    this.max = 0
   }
 
   millisAt(share: number): number {
@@ -54,6 +60,10 @@ class Load {
   private answered = 0
   private arrivals = 0
   private errors = 0
+  /** the window that is looked at: when it began, and the counts then */
+  private window = { start: 0, answered: 0, errors: 0 }
+  /** called once all connections are open */
+  onReady: () => void = () => undefined
   /** no more requests are sent */
   private isEnding = false
   private isOver = false
@@ -88,14 +98,22 @@ class Load {
 
   private begin(): void {
     const { durationMillis, ratePerSecond, warmUpMillis = 0 } = this.options
-    this.start = performance.now()
+    this.beginWindow()
+    this.start = this.window.start
     this.measuredFrom = this.start + warmUpMillis
     setTimeout(() => this.stop(), durationMillis)
     if (ratePerSecond !== undefined) setInterval(() => this.arrive(ratePerSecond), 1)
     else for (const connection of this.idle.splice(0)) this.release(connection)
+    this.onReady()
   }
 
-  private stop(): void {
+  beginWindow(): void {
+    this.histogram.clear()
+    this.statuses.clear()
+    this.window = { start: performance.now(), answered: this.answered, errors: this.errors }
+  }
+
+  stop(): void {
     this.isEnding = true
     if (this.options.drains !== true || this.sent === this.answered + this.errors) this.finish()
   }
@@ -147,15 +165,17 @@ class Load {
     }
   }
 
-  private result(): LoadResult {
-    const elapsedMillis = performance.now() - this.start
+  /** Of the window; of the whole load where there was none. */
+  result(): LoadResult {
+    const elapsedMillis = performance.now() - this.window.start
+    const requests = this.answered - this.window.answered
     const { histogram } = this
     return {
-      requests: this.answered,
+      requests,
       elapsedMillis,
-      requestsPerSecond: (this.answered * 1000) / elapsedMillis,
+      requestsPerSecond: (requests * 1000) / elapsedMillis,
       statuses: Object.fromEntries(this.statuses),
-      errors: this.errors,
+      errors: this.errors - this.window.errors,
       latency: {
         p50Millis: histogram.millisAt(0.5),
         p90Millis: histogram.millisAt(0.9),
@@ -261,13 +281,28 @@ const sourceOf = async ({ requests }: LoadOptions): Promise<RequestSource> => {
   return { next: () => requests[sent++ % requests.length] ?? new Uint8Array(0) }
 }
 
+const tell = (report: Report): Promise<void> =>
+  new Promise((resolve) => process.send?.(report, () => resolve()))
+
+const obey = (load: Load, command: Command): void => {
+  if (command === "window") load.beginWindow()
+  else if (command === "stop") load.stop()
+  else void tell({ kind: "result", ...load.result() })
+}
+
 process.once("message", (options: LoadOptions) => {
   const run = async (): Promise<void> => {
-    const result = await new Load(options, await sourceOf(options)).run()
-    process.send?.(result, () => process.exit(0))
+    const load = new Load(options, await sourceOf(options))
+    load.onReady = () => void tell({ kind: "ready" })
+    process.on("message", (command: Command) => obey(load, command))
+    await tell({ kind: "result", ...(await load.run()) })
+    process.exit(0)
   }
   run().catch((error: unknown) => {
     console.error(error)
     process.exit(1)
   })
 })
+
+// The process that asked has ended.
+process.once("disconnect", () => process.exit(0))

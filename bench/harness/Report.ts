@@ -1,162 +1,189 @@
-import { appendFileSync, mkdirSync } from "node:fs"
-import { join } from "node:path"
-import type { MeasuredRun } from "./CaseProcess.ts"
-import type { Machine } from "./Machine.ts"
-import type { SuiteRun } from "./Runner.ts"
-import type { BenchCase } from "./Suite.ts"
+import { falseClaimChance } from "./Paired.ts"
+import type { StoredRun } from "./Store.ts"
+import {
+  type CaseDifference,
+  differencesBetween,
+  differencesOf,
+  disagreements,
+  summarize,
+  usesOf
+} from "./Summary.ts"
 
-export interface CaseSummary {
-  readonly case: string
-  readonly group: string
-  readonly rounds: number
-  /** medians over the rounds */
-  readonly perSecond: number
-  readonly cpuMicrosPerUnit: number
-  readonly p50Millis: number | undefined
-  readonly p99Millis: number | undefined
-  readonly figures: Readonly<Record<string, number>>
-  readonly slowestPerSecond: number
-  readonly fastestPerSecond: number
-  /** throughput and CPU per unit against the group's baseline; undefined without one */
-  readonly throughputRatio: number | undefined
-  readonly cpuRatio: number | undefined
+const figure = (value: number): string =>
+  Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3)
+
+const cell = (value: number | undefined, unit = ""): string =>
+  value === undefined || Number.isNaN(value) ? "" : figure(value) + unit
+
+/** Columns as wide as their widest cell; the first one is flush left, the others are flush right. */
+const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const pad = (value: string, column: number): string =>
+    column === 0 ? value.padEnd(widths[0] ?? 0) : value.padStart(widths[column] ?? 0)
+  return rows.map((row) => row.map(pad).join("  ").trimEnd())
 }
 
-export const median = (values: ReadonlyArray<number>): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  const upper = sorted[middle] ?? Number.NaN
-  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
-}
-
-const perSecond = (run: MeasuredRun): number => (run.work / run.elapsedMillis) * 1000
-const cpuMicros = (run: MeasuredRun): number => (run.cpuMillis * 1000) / run.work
-
-const summaryOf = (benchCase: BenchCase, runs: ReadonlyArray<MeasuredRun>): CaseSummary => {
-  const speeds = runs.map(perSecond)
-  const latencies = runs.flatMap((run) => (run.latency === undefined ? [] : [run.latency]))
-  const of = (values: ReadonlyArray<number>): number | undefined =>
-    values.length === 0 ? undefined : median(values)
-  const names = new Set(runs.flatMap((run) => Object.keys(run.figures ?? {})))
-  return {
-    case: benchCase.name,
-    group: benchCase.group ?? "",
-    rounds: runs.length,
-    perSecond: median(speeds),
-    cpuMicrosPerUnit: median(runs.map(cpuMicros)),
-    p50Millis: of(latencies.map((latency) => latency.p50Millis)),
-    p99Millis: of(latencies.map((latency) => latency.p99Millis)),
-    figures: Object.fromEntries(
-      Array.from(names, (name) => [name, median(runs.flatMap((run) => run.figures?.[name] ?? []))])
-    ),
-    slowestPerSecond: Math.min(...speeds),
-    fastestPerSecond: Math.max(...speeds),
-    throughputRatio: undefined,
-    cpuRatio: undefined
-  }
-}
-
-/** One line per case, in the suite's order, with ratios to the baseline of its group. */
-export const summarize = ({ suite, runs }: SuiteRun): ReadonlyArray<CaseSummary> => {
-  const plain = suite.cases.flatMap((benchCase) => {
-    const own = runs.filter((run) => run.case === benchCase.name).map(({ run }) => run)
-    return own.length === 0 ? [] : [summaryOf(benchCase, own)]
-  })
-  const baselines = new Map(
-    suite.cases.flatMap((one) => {
-      const summary = one.baseline === true ? plain.find((line) => line.case === one.name) : undefined
-      return summary === undefined ? [] : [[summary.group, summary] as const]
-    })
-  )
-  return plain.map((line) => {
-    const baseline = baselines.get(line.group)
-    if (baseline === undefined || baseline.case === line.case) return line
-    return {
-      ...line,
-      throughputRatio: line.perSecond / baseline.perSecond,
-      cpuRatio: line.cpuMicrosPerUnit / baseline.cpuMicrosPerUnit
-    }
-  })
-}
-
-/** Groups whose cases did not produce the same result: their figures do not compare. */
-export const disagreements = ({ suite, runs }: SuiteRun): ReadonlyArray<string> => {
-  const results = new Map<string, Set<string>>()
-  for (const benchCase of suite.cases) {
-    for (const { case: name, run } of runs) {
-      if (name !== benchCase.name || run.result === undefined) continue
-      const group = benchCase.group ?? ""
-      results.set(group, (results.get(group) ?? new Set()).add(run.result))
-    }
-  }
-  return Array.from(results).flatMap(([group, found]) =>
-    found.size > 1 ? [`${suite.name} ${group}: results differ: ${Array.from(found).join(", ")}`] : []
-  )
-}
-
-const round = (value: number): string =>
-  value >= 100 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3)
-
-/** The table for the terminal. */
-export const table = (suiteRun: SuiteRun): string => {
-  const { suite, unavailable } = suiteRun
-  const lines = summarize(suiteRun)
-  const figureNames = Array.from(new Set(lines.flatMap((line) => Object.keys(line.figures))))
-  const head = [
-    "case",
-    `${suite.unit}/s`,
-    "range",
-    "vs base",
-    "CPU µs/unit",
-    "CPU vs base",
-    "p50 ms",
-    "p99 ms"
-  ]
-  const cell = (value: number | undefined, unit = ""): string =>
-    value === undefined ? "" : round(value) + unit
+const ofCases = (stored: StoredRun): ReadonlyArray<string> => {
+  const lines = summarize(stored)
+  const names = Array.from(new Set(lines.flatMap((line) => Object.keys(line.figures))))
+  const head = ["case", `${stored.begun.unit}/s`, "range", "vs base", "CPU µs/unit", "CPU vs base", "p50 ms", "p99 ms"]
   const rows = lines.map((line) => [
     line.group === "" ? line.case : `${line.group}: ${line.case}`,
-    round(line.perSecond),
-    `${round(line.slowestPerSecond)}–${round(line.fastestPerSecond)}`,
+    figure(line.perSecond),
+    `${figure(line.slowestPerSecond)}–${figure(line.fastestPerSecond)}`,
     cell(line.throughputRatio, "x"),
-    round(line.cpuMicrosPerUnit),
+    cell(line.cpuMicrosPerUnit),
     cell(line.cpuRatio, "x"),
     cell(line.p50Millis),
     cell(line.p99Millis),
-    ...figureNames.map((name) => cell(line.figures[name]))
+    ...names.map((name) => cell(line.figures[name]))
   ])
-  const all = [[...head, ...figureNames], ...rows]
-  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? []
-  const text = all.map((row) =>
-    row
-      .map((value, column) =>
-        column === 0 ? value.padEnd(widths[0] ?? 0) : value.padStart(widths[column] ?? 0)
-      )
-      .join("  ")
-  )
+  return aligned([[...head, ...names], ...rows])
+}
+
+const ofUse = (stored: StoredRun): ReadonlyArray<string> => {
+  const uses = usesOf(stored)
+  if (uses.length === 0) return []
+  const groups = Array.from(new Set(uses.flatMap(({ threads }) => Object.keys(threads))))
+  const head = ["process under test", ...groups.map((name) => `${name} µs/unit`), "GC %", "KB/unit", "RSS MiB"]
+  const rows = uses.map(({ allocatedBytesPerUnit, case: name, gcShare, rssMiB, threads }) => [
+    name,
+    ...groups.map((group) => cell(threads[group])),
+    cell(gcShare === undefined ? undefined : gcShare * 100),
+    cell(allocatedBytesPerUnit === undefined ? undefined : allocatedBytesPerUnit / 1024),
+    cell(rssMiB)
+  ])
+  return ["", ...aligned([head, ...rows])]
+}
+
+const percent = (ratio: number): string => {
+  const change = (ratio - 1) * 100
+  return `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`
+}
+
+/** One sentence for a case: CPU before throughput, because CPU is the steadier figure. */
+const verdict = ({ cpu, cpuDiffers, throughput, throughputDiffers }: CaseDifference): string => {
+  if (cpu === undefined && throughput === undefined) return "too few rounds to tell"
+  if (cpuDiffers && cpu !== undefined) return `CPU ${percent(cpu.ratio)}: outside the noise`
+  if (throughputDiffers && throughput !== undefined)
+    return `throughput ${percent(throughput.ratio)}: outside the noise`
+  return "within the noise"
+}
+
+const ofDifferences = (
+  found: ReadonlyArray<CaseDifference>,
+  [one, other]: readonly [string, string],
+  test: string
+): ReadonlyArray<string> => {
+  const head = ["case", `CPU µs ${one}`, other, "ratio", "rounds' range", "p", "throughput", "p", "rounds", ""]
+  const p = (value: number | undefined): string =>
+    value === undefined ? "" : value < 0.0001 ? "<0.0001" : value.toFixed(4)
+  const range = (least: number, most: number): string => `${least.toFixed(3)}–${most.toFixed(3)}`
+  const rows = found.map((line) => [
+    line.case,
+    cell(line.cpuMicros[0]),
+    cell(line.cpuMicros[1]),
+    line.cpu?.ratio.toFixed(3) ?? "",
+    line.cpu === undefined ? "" : range(line.cpu.least, line.cpu.most),
+    p(line.cpu?.p),
+    line.throughput?.ratio.toFixed(3) ?? "",
+    p(line.throughput?.p),
+    String(line.cpu?.rounds ?? line.throughput?.rounds ?? 0),
+    verdict(line)
+  ])
   return [
-    `${suite.name}: ${suite.about}`,
-    ...text,
-    ...unavailable.map((one) => `${one.case}: not run: ${one.reason}`),
-    ...disagreements(suiteRun)
+    ...aligned([head, ...rows]),
+    `${test} on the logarithm of CPU per unit and of throughput; differences up to 1 % count as none; all together, ` +
+      `a difference is claimed by chance in ${falseClaimChance * 100} % of runs (Holm)`
+  ]
+}
+
+/** What a run that ended early lacks. */
+const missing = ({ begun, ended, ran }: StoredRun): ReadonlyArray<string> => {
+  if (ended !== undefined && ended.early === undefined) return []
+  const lacking = begun.cases.filter(({ name }) => !ran.some((one) => one.case === name))
+  const rounds = Math.max(0, ...ran.map((one) => one.round + 1))
+  const cut = begun.cases.filter(({ name }) => {
+    const own = ran.filter((one) => one.case === name).length
+    return own > 0 && own < rounds * begun.sides.length
+  })
+  const list = (cases: typeof lacking): string => cases.map(({ name }) => name).join("; ")
+  return [
+    `This run ended early: ${ended?.early ?? "it was killed, or still runs"}. The table shows the ${ran.length} measurements that it finished.`,
+    ...(lacking.length === 0 ? [] : [`Not measured: ${list(lacking)}`]),
+    ...(cut.length === 0 ? [] : [`Not measured in round ${rounds}: ${list(cut)}`])
+  ]
+}
+
+const heading = ({ begun }: StoredRun): string => {
+  const { about, at, machine, sides, size, suite } = begun
+  const { node, ...others } = machine.versions
+  const versions = Object.entries(others).map(([name, version]) => `${name} ${version}`)
+  return [
+    `${suite}: ${about}`,
+    `${size} run of ${sides.join(" against ")}, ${at}, window ${begun.windowMillis / 1000} s; load before it ${machine.load.toFixed(2)}`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryMiB} MiB, ${machine.system}, Node ${node}, ${versions.join(", ")}`,
+    ""
   ].join("\n")
 }
 
-/** Appends every single run, one JSON object a line, to bench/results/<suite>.ndjson. */
-export const save = (suiteRun: SuiteRun, machine: Machine, at: string): string => {
-  const directory = join(import.meta.dirname, "..", "results")
-  mkdirSync(directory, { recursive: true })
-  const file = join(directory, `${suiteRun.suite.name}.ndjson`)
-  const lines = suiteRun.runs.map((run) =>
-    JSON.stringify({
-      at,
-      suite: suiteRun.suite.name,
-      unit: suiteRun.suite.unit,
-      quick: suiteRun.quick,
-      ...run,
-      machine
-    })
-  )
-  appendFileSync(file, `${lines.join("\n")}\n`)
-  return file
+/** The table for the terminal, of a run that has ended or was cut short. */
+export const table = (stored: StoredRun): string => {
+  const { begun, ended, ran } = stored
+  const [one = "", other] = begun.sides
+  const body =
+    ran.length === 0
+      ? ["Nothing was measured."]
+      : other === undefined
+        ? [...ofCases(stored), ...ofUse(stored)]
+        : ofDifferences(differencesOf(stored), ["here", other], "Paired Student's t-test, round by round,")
+  return [
+    heading(stored),
+    ...body,
+    ...begun.unavailable.map((unavailable) => `${unavailable.case}: not run: ${unavailable.reason}`),
+    ...disagreements(stored),
+    ...missing(stored),
+    ...(ended?.warnings ?? []).map((warning) => `Warning: ${warning}`),
+    ...(other === undefined ? [] : [`"here" is ${one}; ratios are here / ${other}`])
+  ].join("\n")
 }
+
+/** Two stored runs beside each other. */
+export const comparison = (first: StoredRun, second: StoredRun): string => {
+  const [a, b] = [first.begun, second.begun]
+  const doubts = [
+    ...(a.suite === b.suite ? [] : [`they are of different suites: ${a.suite} and ${b.suite}`]),
+    ...(a.size === b.size ? [] : [`one is a ${a.size} run, the other a ${b.size} run`]),
+    ...(a.machine.cpu === b.machine.cpu && a.machine.cores === b.machine.cores
+      ? []
+      : ["they are of different machines"]),
+    ...[first, second].flatMap(({ begun, ended }) =>
+      (ended?.warnings ?? []).map((warning) => `${begun.run}: ${warning}`)
+    )
+  ]
+  const found = differencesBetween(first, second)
+  return [
+    `${b.run} over ${a.run}`,
+    "",
+    ...(found.length === 0
+      ? ["They have no case in common."]
+      : ofDifferences(found, [b.sides[0] ?? "", a.sides[0] ?? ""], "Welch's t-test, as the runs were not made together,")),
+    ...doubts.map((doubt) => `Warning: ${doubt}`)
+  ].join("\n")
+}
+
+/** A line for each stored run. */
+export const listing = (runs: ReadonlyArray<StoredRun>): string =>
+  runs.length === 0
+    ? "No run is stored yet."
+    : aligned([
+        ["run", "at", "size", "cases", "measured", "ended"],
+        ...runs.map(({ begun, ended, ran }) => [
+          begun.run + (begun.sides.length > 1 ? ` against ${begun.sides[1]}` : ""),
+          begun.at.slice(0, 19),
+          begun.size,
+          String(begun.cases.length),
+          String(ran.length),
+          ended === undefined ? "killed or running" : (ended.early ?? "whole")
+        ])
+      ]).join("\n")

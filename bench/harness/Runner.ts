@@ -1,45 +1,29 @@
-import { fork } from "node:child_process"
-import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { measure, type MeasuredRun, type RunRequest } from "./CaseProcess.ts"
-import type { BenchCase, BenchSuite, Sizes, Stage } from "./Suite.ts"
+import type { SuiteHost } from "./SuiteHost.ts"
+import type { Ran } from "./Store.ts"
+import type { BenchCase, BenchSuite, Size } from "./Suite.ts"
 
-export interface SuiteRun {
-  readonly suite: BenchSuite
-  readonly quick: boolean
-  /** in the order they ran: rounds interleave the cases, every other round backwards */
-  readonly runs: ReadonlyArray<{ readonly case: string; readonly round: number; readonly run: MeasuredRun }>
-  readonly unavailable: ReadonlyArray<{ readonly case: string; readonly reason: string }>
+/** So many rounds; or as many as fit into a time, between a least and a most. */
+export type Rounds =
+  | { readonly count: number }
+  | { readonly withinMillis: number; readonly least: number; readonly most: number }
+
+export interface Plan {
+  readonly suite: string
+  /** names, in the suite's order */
+  readonly cases: ReadonlyArray<string>
+  /** 1, or 2 where two trees are compared */
+  readonly sides: number
+  readonly rounds: Rounds
+  readonly open: (side: number) => Promise<SuiteHost>
+  /** before a case is run */
+  readonly onStart?: (benchCase: string, round: number, side: number) => void
+  readonly onRan: (ran: Ran) => void
+  readonly onRound?: (round: number) => void
+  /** ends the run as soon as it fires; nothing is left in an orderly way then */
+  readonly signal?: AbortSignal
 }
 
-export interface RunOptions {
-  readonly quick: boolean
-  readonly rounds?: number
-  /** only cases whose name contains it */
-  readonly only?: string
-  /** a fresh process for every run: what one case heats up or leaves behind does not help or hurt the next */
-  readonly freshProcesses: boolean
-  readonly sizes?: Sizes
-  readonly onRun?: (name: string, round: number, run: MeasuredRun) => void
-}
-
-/** Measures in a process of its own, which must answer and end well. */
-const measureApart = async (request: RunRequest): Promise<MeasuredRun> => {
-  const child = fork(join(import.meta.dirname, "CaseProcess.ts"), {
-    // It may be the upstream, or read what comes: its own pauses are not to be measured.
-    execArgv: ["--max-semi-space-size=64"],
-    stdio: ["ignore", "inherit", "inherit", "ipc"]
-  })
-  let answer: MeasuredRun | undefined
-  child.on("message", (run: MeasuredRun) => (answer = run))
-  child.send(request)
-  const [code, signal] = await once(child, "exit")
-  if (answer === undefined)
-    throw new Error(`${request.suite}/${request.case} ended with ${code ?? signal}, without a figure`)
-  return answer
-}
+export class Interrupted extends Error {}
 
 const check = (suite: BenchSuite): void => {
   const names = new Set(suite.cases.map((one) => one.name))
@@ -49,48 +33,127 @@ const check = (suite: BenchSuite): void => {
     throw new Error(`${suite.name}: a group has two baselines`)
 }
 
-const bare: Stage<undefined> = { given: undefined, leave: async () => undefined }
-
-/** Sets the suite's stage up around the work. */
-const onStage = async <A>(
-  suite: BenchSuite,
-  { quick, sizes = {} }: RunOptions,
-  work: (given: unknown) => Promise<A>
-): Promise<A> => {
-  const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
-  try {
-    const stage = (await suite.stage?.({ quick, directory, sizes })) ?? bare
-    try {
-      return await work(stage.given)
-    } finally {
-      await stage.leave()
-    }
-  } finally {
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
-  }
+/** A name contains the pattern, in any case of letters; `*` stands for any text. */
+const matches = (name: string, pattern: string): boolean => {
+  const text = pattern.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll("*", ".*")
+  return new RegExp(text, "i").test(name)
 }
 
-export const runSuite = async (suite: BenchSuite, options: RunOptions): Promise<SuiteRun> => {
+export interface Chosen {
+  readonly cases: ReadonlyArray<BenchCase>
+  readonly unavailable: ReadonlyArray<{ readonly case: string; readonly reason: string }>
+}
+
+export interface Choice {
+  readonly patterns: ReadonlyArray<string>
+  readonly size: Size
+  /** only cases that measure the project's own code, unless patterns name others */
+  readonly isComparison: boolean
+}
+
+/** Cases of a suite that match any of the patterns, apart from those that cannot run here. */
+export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen> => {
   check(suite)
-  const chosen = suite.cases.filter((one) => one.name.includes(options.only ?? ""))
-  const unavailable: Array<{ case: string; reason: string }> = []
+  const { isComparison, patterns, size } = choice
+  const isWanted = ({ compared, name }: BenchCase): boolean => {
+    if (patterns.length > 0) return patterns.some((pattern) => name === pattern || matches(name, pattern))
+    if (!isComparison) return true
+    return compared === "always" || (compared === "full" && size === "full")
+  }
+  const wanted = suite.cases.filter(isWanted)
+  if (wanted.length === 0)
+    throw new Error(
+      patterns.length === 0
+        ? `${suite.name} has no case that compares two trees`
+        : `${suite.name} has no case like ${patterns.join(", ")}; it has:\n  ${suite.cases.map((one) => one.name).join("\n  ")}`
+    )
   const cases: Array<BenchCase> = []
-  for (const one of chosen) {
-    const reason = await one.unavailable?.({ quick: options.quick })
+  const unavailable: Array<{ case: string; reason: string }> = []
+  for (const one of wanted) {
+    const reason = await one.unavailable?.(size)
     if (reason === undefined) cases.push(one)
     else unavailable.push({ case: one.name, reason })
   }
-  const runs: Array<{ case: string; round: number; run: MeasuredRun }> = []
-  const rounds = options.rounds ?? (options.quick ? 1 : (suite.rounds ?? 5))
-  await onStage(suite, options, async (given) => {
-    for (let round = 0; round < rounds; round++) {
-      for (const one of round % 2 === 0 ? cases : cases.toReversed()) {
-        const request = { suite: suite.name, case: one.name, quick: options.quick, round, given }
-        const run = await (options.freshProcesses ? measureApart(request) : measure(one, request))
-        runs.push({ case: one.name, round, run })
-        options.onRun?.(one.name, round, run)
-      }
+  return { cases, unavailable }
+}
+
+/** Rejects when the signal fires, whatever the work does. */
+const unlessAborted = async <A>(signal: AbortSignal | undefined, work: Promise<A>): Promise<A> => {
+  if (signal === undefined) return work
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(new Interrupted("interrupted"))
+  if (signal.aborted) onAbort()
+  signal.addEventListener("abort", onAbort, { once: true })
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener("abort", onAbort)
+  }
+}
+
+/** All cases once. Every other round goes backwards; the two sides of a case take turns in being first. */
+const runRound = async (plan: Plan, hosts: ReadonlyArray<SuiteHost>, round: number): Promise<void> => {
+  const isBackwards = round % 2 === 1
+  const forwards = plan.cases.flatMap((name) => hosts.map((host, side) => ({ name, host, side })))
+  for (const { host, name, side } of isBackwards ? forwards.toReversed() : forwards) {
+    plan.onStart?.(name, round, side)
+    const startedAt = performance.now()
+    const measured = await unlessAborted(plan.signal, host.run(name, round))
+    plan.onRan({
+      kind: "ran",
+      case: name,
+      round,
+      side,
+      tookMillis: performance.now() - startedAt,
+      measured
+    })
+  }
+}
+
+const openAll = (plan: Plan): Promise<ReadonlyArray<SuiteHost>> =>
+  unlessAborted(
+    plan.signal,
+    Promise.all(Array.from({ length: plan.sides }, (_, side) => plan.open(side)))
+  )
+
+/** Leaves the stage also where the work failed, but not where it was interrupted: the caller ends its processes. */
+const withHosts = async <A>(
+  plan: Plan,
+  work: (hosts: ReadonlyArray<SuiteHost>) => Promise<A>
+): Promise<A> => {
+  const hosts = await openAll(plan)
+  const leave = (): Promise<unknown> => Promise.all(hosts.map((host) => host.leave()))
+  try {
+    const result = await work(hosts)
+    await leave()
+    return result
+  } catch (error) {
+    if (!(error instanceof Interrupted)) await leave()
+    throw error
+  }
+}
+
+/** Whether another round begins, after so many that took so long. */
+const goesOn = (rounds: Rounds, done: number, sinceMillis: number): boolean => {
+  if ("count" in rounds) return done < rounds.count
+  if (done < rounds.least) return true
+  const perRound = sinceMillis / done
+  return done < rounds.most && sinceMillis + perRound <= rounds.withinMillis
+}
+
+/**
+ * Runs the rounds. One tree: its stage is set up once. Two trees: both stages are set up anew for each round, so that the
+ * luck of a single process (its memory layout, what its compiler chose) counts as noise between rounds.
+ */
+export const runPlan = async (plan: Plan): Promise<void> => {
+  const startedAt = performance.now()
+  const isOn = (done: number): boolean => goesOn(plan.rounds, done, performance.now() - startedAt)
+  const rounds = async (hosts?: ReadonlyArray<SuiteHost>): Promise<void> => {
+    for (let round = 0; isOn(round); round++) {
+      plan.onRound?.(round)
+      if (hosts === undefined) await withHosts(plan, (own) => runRound(plan, own, round))
+      else await runRound(plan, hosts, round)
     }
-  })
-  return { suite, quick: options.quick, runs, unavailable }
+  }
+  await (plan.sides === 1 ? withHosts(plan, rounds) : rounds())
 }

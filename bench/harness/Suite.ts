@@ -1,22 +1,32 @@
+import type { Use } from "./Meter.ts"
+
 /**
  * What a bench suite is. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
- * `test/bench/Bench.test.ts` runs every suite with `quick: true` so that none can rot.
+ * `test/bench/Bench.test.ts` runs every suite at its tiny size so that none can rot.
  */
 
-/** What one run of one case found. Work is counted in the case's unit ("appends", "requests", …). */
+/**
+ * How much a run does. "full": figures to publish. "quick": the same work in shorter windows and smaller crowds, at most
+ * 90 s a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only shows that it works.
+ */
+export type Size = "tiny" | "quick" | "full"
+
+/** What one run of one case found. Work is counted in the suite's unit ("appends", "requests", …). */
 export interface Measurement {
   readonly work: number
   /** wall time of the measured part only, without set-up */
   readonly elapsedMillis: number
   /**
-   * CPU time spent on the measured part. Left out: the harness takes the case process's own CPU time, set-up
-   * included. A case that drives another process (a server under load) reports that process's CPU time here.
+   * CPU time spent on the measured part. Left out: that of `use`, or else the case process's own CPU time, set-up
+   * included.
    */
   readonly cpuMillis?: number
+  /** of the process under test during the measured part, by `metered` */
+  readonly use?: Use
   readonly latency?: Latency
   /** further figures, in columns of their own: `{ fsyncsPerSecond: 812 }` */
   readonly figures?: Readonly<Record<string, number>>
-  /** figures that would make the table too wide: only in the NDJSON */
+  /** figures that would make the table too wide: only in the stored results */
   readonly details?: Readonly<Record<string, number>>
   /** a hash or count of what was produced: cases of one group must agree, or they did not do the same work */
   readonly result?: string
@@ -28,36 +38,47 @@ export interface Latency {
   readonly maxMillis: number
 }
 
-/** Sizes that the command line may change; a suite reads those that it knows. */
-export interface Sizes {
-  /** a directory that is kept between runs, for what is dear to make */
+/** Settings of the command line for suites with data; a suite reads those that it knows. */
+export interface Settings {
+  /** a directory that is kept between runs, for data that takes long to make */
   readonly data?: string
   readonly events?: number
   readonly days?: number
 }
 
-export interface StageContext {
-  readonly quick: boolean
-  /** empty at first, removed after the suite's last case */
-  readonly directory: string
-  readonly sizes: Sizes
+export interface PrepareContext {
+  readonly size: Size
+  readonly settings: Settings
+  /** empty directories, one for each side of a comparison; none where one tree is measured */
+  readonly copies: ReadonlyArray<string>
+  readonly say: (text: string) => void
 }
 
-/** What all cases of a suite share, such as a server with data: set up once, in the harness's own process. */
+export interface StageContext {
+  readonly size: Size
+  /** empty at first, removed after the suite's last case */
+  readonly directory: string
+  readonly settings: Settings
+  /** cases that will run; a stage starts nothing that none of them needs */
+  readonly cases: ReadonlyArray<string>
+}
+
+/** Servers or data that all cases of a suite share, set up once in the process of the suite. */
 export interface Stage<Given> {
-  /** told to every case, in whatever process: plain data */
+  /** given to every case, in another process: plain data */
   readonly given: Given
   readonly leave: () => Promise<void>
 }
 
 export interface CaseContext<Given = unknown> {
-  /** tiny sizes that finish within about a second: the whole point is that the case still runs */
-  readonly quick: boolean
+  readonly size: Size
+  /** length of the measured window, in milliseconds; a case that does a fixed amount of work ignores it */
+  readonly windowMillis: number
   /** an empty directory of this run's own, removed afterwards */
   readonly directory: string
   /** 0, 1, 2, … */
   readonly round: number
-  /** what the suite's stage gave; undefined without one */
+  /** from the suite's stage; undefined without one */
   readonly given: Given
 }
 
@@ -68,11 +89,14 @@ export interface BenchCase<Given = unknown> {
   readonly group?: string
   /** true for the case that the others of its group are compared with: the raw limit, or the peer. One per group */
   readonly baseline?: boolean
-  /** says why the case cannot run on this machine, or undefined when it can; `quick`: without fetching anything */
-  readonly unavailable?: (options: {
-    readonly quick: boolean
-  }) => string | undefined | Promise<string | undefined>
-  /** one measured run. Outside of `quick`, called in a fresh process; aim for 2 to 10 seconds */
+  /**
+   * The case measures the project's own code, so that `--against` compares it: "always", or only in a "full" run.
+   * Left out for raw limits and peers, which are the same on both sides.
+   */
+  readonly compared?: "always" | "full"
+  /** gives the reason why the case cannot run on this machine, or undefined when it can; a tiny run fetches nothing */
+  readonly unavailable?: (size: Size) => string | undefined | Promise<string | undefined>
+  /** one measured run, in a fresh process outside of tiny runs; `warmUp` before the measured window */
   readonly run: (context: CaseContext<Given>) => Promise<Measurement>
 }
 
@@ -83,11 +107,22 @@ export interface BenchSuite<Given = unknown> {
   readonly about: string
   /** what `work` counts, in the plural: "appends" */
   readonly unit: string
-  /** interleaved rounds of all cases, in reversed order every other round; default 5 (quick: 1) */
+  /** rounds of a full run, default 5: all cases in turn, in reversed order every other round */
   readonly rounds?: number
+  /**
+   * Makes data that is kept between runs, once and before anything is measured; the time of a run does not include it.
+   * Answers the settings with which each side is opened, one where there are no copies.
+   */
+  readonly prepare?: (context: PrepareContext) => Promise<ReadonlyArray<Settings>>
   readonly stage?: (context: StageContext) => Promise<Stage<Given>>
   readonly cases: ReadonlyArray<BenchCase<Given>>
 }
+
+/** Chooses by size; the full value serves for quick runs too where none is given for them. */
+export const sized = <const A>(
+  { size }: { readonly size: Size },
+  values: { readonly tiny: A; readonly quick?: A; readonly full: A }
+): A => (size === "tiny" ? values.tiny : size === "quick" ? (values.quick ?? values.full) : values.full)
 
 /** Percentiles of latencies, which it sorts in place. */
 export const latencyOf = (millis: Float64Array): Latency => {

@@ -1,35 +1,10 @@
-import { fork } from "node:child_process"
-import { once } from "node:events"
-import { nodeOn, serverCore } from "#bench/harness/Cores.ts"
-import { cpuMillis } from "#bench/harness/ProcessUse.ts"
+import { serverCore } from "#bench/harness/Cores.ts"
+import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
 import { servers, type ServerName } from "./Servers.ts"
 
-/** A server in a process of its own, on the server's core. */
-export interface ServerProcess {
-  readonly port: number
-  /** CPU time since its start */
-  readonly cpuMillis: () => number
-}
-
-export const withServerProcess = async <A>(
-  name: ServerName,
-  use: (server: ServerProcess) => Promise<A>
-): Promise<A> => {
-  const child = fork(import.meta.filename, [name], nodeOn(serverCore))
-  const exited = once(child, "exit")
-  const outcome: ReadonlyArray<number> | "exited" = await Promise.race([
-    once(child, "message") as Promise<ReadonlyArray<number>>,
-    exited.then(() => "exited" as const)
-  ])
-  const port = outcome === "exited" ? undefined : outcome[0]
-  if (port === undefined) throw new Error(`${name} ended before it listened`)
-  try {
-    return await use({ port, cpuMillis: () => cpuMillis(child.pid ?? 0) })
-  } finally {
-    child.disconnect()
-    await exited
-  }
-}
+/** Starts one of the servers in a process of its own, on the server's core. */
+export const startServer = (name: ServerName): Promise<ForkedServer> =>
+  forkServer(import.meta.filename, serverCore, [name])
 
 const serve = (name: string): void => {
   const server = Object.entries(servers).find(([known]) => known === name)?.[1]

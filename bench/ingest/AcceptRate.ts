@@ -1,8 +1,8 @@
 import { join } from "node:path"
-import { load, type LoadOptions, type LoadResult, type RequestModule } from "#bench/harness/HttpLoad.ts"
-import { cpuMillis } from "#bench/harness/ProcessUse.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
-import { domain, type IngestServer, withIngestServer } from "./IngestServer.ts"
+import { closedLoop } from "#bench/harness/ClosedLoop.ts"
+import { answered, load as loadOf, type RequestModule, startLoad } from "#bench/harness/HttpLoad.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
+import { domain, type Given, type IngestServer, withIngestServer } from "./IngestServer.ts"
 import { startRaw } from "./RawServer.ts"
 
 /** Beacons of so many visitors, made in the load's process. */
@@ -11,18 +11,9 @@ export const beacons = (site: string, visitors: number, seed: number): RequestMo
   options: { site, domain, visitors, seed }
 })
 
-export const visitorsOf = ({ quick }: CaseContext): number => (quick ? 500 : 100_000)
+export const visitorsOf = (context: CaseContext): number => sized(context, { tiny: 500, full: 100_000 })
 
-export const connectionsOf = ({ quick }: CaseContext): number => (quick ? 8 : 1024)
-
-/** Runs a load to which every answer has to be 202. */
-export const loadAccepted = async (options: LoadOptions): Promise<LoadResult> => {
-  const result = await load(options)
-  if (result.errors > 0 || (result.statuses["202"] ?? 0) !== result.requests) {
-    throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}, ${result.errors} errors`)
-  }
-  return result
-}
+export const connectionsOf = (context: CaseContext): number => sized(context, { tiny: 8, full: 1024 })
 
 interface Target {
   readonly port: number
@@ -34,32 +25,24 @@ interface Target {
 const steadyShare = 0.8
 
 /** First as much as it takes, one event a request on each connection; then 80 % of that, whether or not it answers. */
-const measure = async (target: Target, context: CaseContext): Promise<Measurement> => {
-  const { port, pid, site } = target
+const measure = async ({ pid, port, site }: Target, context: CaseContext): Promise<Measurement> => {
   const common = { port, connections: connectionsOf(context) }
-  const requests = (seed: number): RequestModule => beacons(site, visitorsOf(context), seed)
-  await loadAccepted({ ...common, requests: requests(1), durationMillis: context.quick ? 100 : 3000 })
-  const before = cpuMillis(pid)
-  const most = await loadAccepted({
+  const load = await startLoad({ ...common, requests: beacons(site, visitorsOf(context), 1) })
+  const most = await closedLoop(context, { pid, load, status: "202" })
+  await load.stop()
+  const warmUpMillis = sized(context, { tiny: 50, full: 1_000 })
+  const steady = await loadOf({
     ...common,
-    requests: requests(2),
-    durationMillis: context.quick ? 200 : 4000
+    requests: beacons(site, visitorsOf(context), 3),
+    durationMillis: context.windowMillis + warmUpMillis,
+    ratePerSecond: ((most.work * 1000) / most.elapsedMillis) * steadyShare,
+    warmUpMillis
   })
-  const used = cpuMillis(pid) - before
-  const steady = await loadAccepted({
-    ...common,
-    requests: requests(3),
-    durationMillis: context.quick ? 200 : 5000,
-    ratePerSecond: most.requestsPerSecond * steadyShare,
-    warmUpMillis: context.quick ? 50 : 1000
-  })
-  const { p50Millis, p99Millis, maxMillis } = steady.latency
+  const { p50Millis, p99Millis, maxMillis } = answered(steady, "202").latency
   return {
-    work: most.requests,
-    elapsedMillis: most.elapsedMillis,
-    ...(Number.isNaN(used) ? {} : { cpuMillis: used }),
+    ...most,
     latency: { p50Millis, p99Millis, maxMillis },
-    figures: { "server core busy %": (used / most.elapsedMillis) * 100, "steady/s": steady.requestsPerSecond }
+    figures: { ...most.figures, "steady/s": steady.requestsPerSecond }
   }
 }
 
@@ -68,7 +51,7 @@ export const rawAccepts = async (context: CaseContext): Promise<Measurement> => 
   try {
     return await measure({ ...server, site: "st_of_nobody" }, context)
   } finally {
-    server.stop()
+    await server.stop()
   }
 }
 
@@ -88,8 +71,8 @@ const whileHeld = async <A>({ storePid }: IngestServer, work: () => Promise<A>):
  */
 export const durableAccepts =
   ({ drains }: { readonly drains: boolean }) =>
-  (context: CaseContext): Promise<Measurement> =>
-    withIngestServer({ directory: context.directory, cores: "apart" }, (server) => {
+  (context: CaseContext<Given>): Promise<Measurement> =>
+    withIngestServer(context, "apart", (server) => {
       const work = (): Promise<Measurement> => measure({ ...server, site: server.site.id }, context)
       return drains ? work() : whileHeld(server, work)
     })

@@ -1,25 +1,29 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
-import { beacons, connectionsOf, loadAccepted, visitorsOf } from "./AcceptRate.ts"
-import { storedEvents, watchMemory, withIngestServer } from "./IngestServer.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
+import { answered, load } from "#bench/harness/HttpLoad.ts"
+import { beacons, connectionsOf, visitorsOf } from "./AcceptRate.ts"
+import { type Given, storedEvents, watchMemory, withIngestServer } from "./IngestServer.ts"
 
 const giveUpMillis = 300_000
 
 /** From the first request until ClickHouse has every event, client, server and stores on the same cores. */
-export const acceptAndDrain = (context: CaseContext): Promise<Measurement> =>
-  withIngestServer({ directory: context.directory, cores: "shared" }, async (server) => {
+export const acceptAndDrain = (context: CaseContext<Given>): Promise<Measurement> =>
+  withIngestServer(context, "shared", async (server) => {
     const { pid, port, site, storePid } = server
-    const count = context.quick ? 2_000 : 1_000_000
+    const count = sized(context, { tiny: 2_000, quick: 50_000, full: 1_000_000 })
     const peak = watchMemory(server)
     const before = [cpuMillis(pid), cpuMillis(storePid)] as const
-    const accepted = await loadAccepted({
-      port,
-      connections: connectionsOf(context),
-      requests: beacons(site.id, visitorsOf(context), 1),
-      count,
-      durationMillis: giveUpMillis
-    })
+    const accepted = answered(
+      await load({
+        port,
+        connections: connectionsOf(context),
+        requests: beacons(site.id, visitorsOf(context), 1),
+        count,
+        durationMillis: giveUpMillis
+      }),
+      "202"
+    )
     const loaded = performance.now()
     while ((await storedEvents(server, site)).rows < count) {
       if (performance.now() - loaded > giveUpMillis) throw new Error("The events do not come through")
@@ -27,7 +31,7 @@ export const acceptAndDrain = (context: CaseContext): Promise<Measurement> =>
     }
     const drainMillis = performance.now() - loaded
     // A second copy of an event would be a row of its own, and may come late.
-    await sleep(context.quick ? 0 : 2000)
+    await sleep(sized(context, { tiny: 0, quick: 500, full: 2_000 }))
     const { events, rows } = await storedEvents(server, site)
     if (rows !== count || events !== count)
       throw new Error(`${count} accepted, ${events} stored, in ${rows} rows`)

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
-import { beacons, connectionsOf, loadAccepted, visitorsOf } from "./AcceptRate.ts"
-import { domain, type IngestServer, withIngestServer } from "./IngestServer.ts"
+import { answered, load } from "#bench/harness/HttpLoad.ts"
+import { type CaseContext, latencyOf, type Measurement, sized } from "#bench/harness/Suite.ts"
+import { beacons, connectionsOf, visitorsOf } from "./AcceptRate.ts"
+import { domain, type Given, type IngestServer, withIngestServer } from "./IngestServer.ts"
 import { userAgents } from "#bench/traffic/UserAgents.ts"
 
 /** Sends one event with a mark of its own; resolves when it is answered 202. */
@@ -57,22 +58,22 @@ const watchMarks = async (
 /** From 202 to visible in ClickHouse, nobody reading, beside a steady load of so many events a second. */
 export const freshness =
   (ratePerSecond: number) =>
-  (context: CaseContext): Promise<Measurement> =>
-    withIngestServer({ directory: context.directory, cores: "shared" }, async (server) => {
-      const marks = context.quick ? 5 : 200
-      const everyMillis = context.quick ? 5 : 53
+  (context: CaseContext<Given>): Promise<Measurement> =>
+    withIngestServer(context, "shared", async (server) => {
+      const marks = sized(context, { tiny: 5, quick: 80, full: 200 })
+      const everyMillis = sized(context, { tiny: 5, full: 53 })
       const startedAt = performance.now()
-      const load = loadAccepted({
+      const beside = load({
         port: server.port,
         connections: connectionsOf(context),
         requests: beacons(server.site.id, visitorsOf(context), 1),
-        ratePerSecond: context.quick ? 100 : ratePerSecond,
-        durationMillis: context.quick ? 100 : (marks + 20) * everyMillis
+        ratePerSecond: sized(context, { tiny: 100, full: ratePerSecond }),
+        durationMillis: sized(context, { tiny: 100, full: (marks + 20) * everyMillis })
       })
       // Past the load's own start.
-      await sleep(context.quick ? 0 : 20 * everyMillis)
+      await sleep(sized(context, { tiny: 0, full: 20 * everyMillis }))
       const waited = await watchMarks(server, marks, everyMillis)
       const elapsedMillis = performance.now() - startedAt
-      await load
+      answered(await beside, "202")
       return { work: marks, elapsedMillis, latency: latencyOf(waited) }
     })

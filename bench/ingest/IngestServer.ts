@@ -2,8 +2,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createClient, type ClickHouseClient } from "@clickhouse/client"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
+import { probed } from "#bench/harness/Meter.ts"
 import { descendants, residentMiB } from "#bench/harness/ProcessUse.ts"
-import type { Stage, StageContext } from "#bench/harness/Suite.ts"
+import type { CaseContext, Stage, StageContext } from "#bench/harness/Suite.ts"
 import { createSite, type TestSite } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 
@@ -22,60 +23,78 @@ export interface IngestServer {
 
 export const domain = "example.com"
 
-export interface IngestServerOptions {
-  readonly directory: string
-  /**
-   * "apart": the server alone on its core, as the raw server is, and its stores on the client's. "shared": nobody is
-   * moved, all share both cores.
-   */
-  readonly cores: "apart" | "shared"
+/**
+ * "apart": the server alone on its core, as the raw server is, and its stores on the client's. "shared": all share both
+ * cores.
+ */
+export type Placement = "apart" | "shared"
+
+/** A server that is there already: starting one takes longer than a case of a tiny or quick run. */
+export interface Given {
+  readonly server: ServerAddress | undefined
+}
+
+/** What other processes need to use a running server. */
+interface ServerAddress {
+  readonly url: string
+  readonly key: string
+  readonly pid: number
+  readonly dataDir: string
 }
 
 const startIn = (directory: string): Promise<ServerProcess> =>
-  startServer({ dataDir: join(directory, "data"), env: { TRUST_PROXY: "1" } })
+  startServer({ dataDir: join(directory, "data"), env: { TRUST_PROXY: "1", ...probed() } })
 
-/** For all cases of a quick run in one process: starting a server takes longer than they do. */
-let shared: ServerProcess | undefined
+const addressOf = ({ adminKey, dataDir, pid, url }: ServerProcess): ServerAddress => ({
+  url,
+  key: adminKey(),
+  pid: pid(),
+  dataDir
+})
 
-export const stage = async ({ directory, quick }: StageContext): Promise<Stage<undefined>> => {
-  if (quick) shared = await startIn(directory)
-  const leave = async (): Promise<void> => {
-    await shared?.dispose()
-    shared = undefined
+/** One server for all cases, except in a full run, whose cases each have a fresh one. */
+export const stage = async ({ cases, directory, size }: StageContext): Promise<Stage<Given>> => {
+  const isNeeded = size !== "full" && cases.some((name) => !name.startsWith("raw"))
+  const server = isNeeded ? await startIn(directory) : undefined
+  return {
+    given: { server: server === undefined ? undefined : addressOf(server) },
+    leave: async () => server?.dispose()
   }
-  return { given: undefined, leave }
 }
 
-/** Lends a server on which nobody but the caller has the sites. */
+const place = (pid: number, placement: Placement): void => {
+  const children = descendants(pid)
+  for (const one of children) move(one, ...(placement === "apart" ? [clientCore] : [clientCore, serverCore]))
+  move(pid, ...(placement === "apart" ? [serverCore] : [clientCore, serverCore]))
+}
+
+/** Lends a server with two sites that only the caller uses. */
 export const withIngestServer = async <A>(
-  { cores, directory }: IngestServerOptions,
+  { directory, given }: CaseContext<Given>,
+  placement: Placement,
   use: (server: IngestServer) => Promise<A>
 ): Promise<A> => {
-  const lent = shared
-  const server = lent ?? (await startIn(directory))
-  const { dataDir } = server
-  const clickhouse = createClient(
-    JSON.parse(readFileSync(join(dataDir, "clickhouse.json"), "utf8")) as { url: string }
-  )
+  const own = given.server === undefined ? await startIn(directory) : undefined
+  const { dataDir, key, pid, url } = given.server ?? addressOf(own as ServerProcess)
+  const store = JSON.parse(readFileSync(join(dataDir, "clickhouse.json"), "utf8")) as {
+    readonly url: string
+    readonly pid: number
+  }
+  const clickhouse = createClient({ url: store.url })
   try {
-    const { pid: storePid } = JSON.parse(readFileSync(join(dataDir, "clickhouse.json"), "utf8")) as {
-      pid: number
-    }
-    if (cores === "apart") {
-      for (const pid of descendants(server.pid())) move(pid, clientCore)
-      move(server.pid(), serverCore)
-    }
+    place(pid, placement)
+    const api = { url, adminKey: () => key }
     return await use({
-      port: Number(new URL(server.url).port),
-      pid: server.pid(),
-      storePid,
-      site: await createSite(server, domain),
-      markers: await createSite(server, domain),
+      port: Number(new URL(url).port),
+      pid,
+      storePid: store.pid,
+      site: await createSite(api, domain),
+      markers: await createSite(api, domain),
       clickhouse
     })
   } finally {
     await clickhouse.close()
-    if (lent === undefined) await server.dispose()
+    await own?.dispose()
   }
 }
 

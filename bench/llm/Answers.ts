@@ -24,12 +24,13 @@ export const shapes = {
   "bench/short": shape(50, 20),
   /** a long one, so that pieces count and not requests */
   "bench/long": shape(600, 10),
-  "bench/long-quick": shape(40, 10),
+  "bench/medium": shape(420, 10),
+  "bench/long-tiny": shape(40, 10),
   /** one piece, then silence */
   "bench/idle": shape(1, 0, { falls: "silent" }),
   /** as much as the connection takes */
   "bench/flood": shape(1536, 0, { chunkBytes: 16 * 1024 }),
-  "bench/flood-quick": shape(64, 0, { chunkBytes: 16 * 1024 })
+  "bench/flood-tiny": shape(64, 0, { chunkBytes: 16 * 1024 })
 } as const
 
 export type ModelName = keyof typeof shapes

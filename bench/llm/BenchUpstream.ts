@@ -14,7 +14,7 @@ import {
   stampDigits,
   stampMark
 } from "./Answers.ts"
-import { bodyOf, serveForked } from "./ForkedServer.ts"
+import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 
 /**
  * An upstream that costs next to nothing: uWebSockets.js alone, in a process of its own. It stamps every piece of content

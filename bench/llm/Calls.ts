@@ -1,6 +1,10 @@
-import { load } from "#bench/harness/HttpLoad.ts"
+import { setTimeout as pause } from "node:timers/promises"
+import { closedLoop } from "#bench/harness/ClosedLoop.ts"
+import { startLoad } from "#bench/harness/HttpLoad.ts"
+import { metered } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
+import { warmUp } from "#bench/harness/WarmUp.ts"
 import { shapes } from "./Answers.ts"
 import { checked, runCalls, startCalls } from "./CallLoad.ts"
 import { whileBooked } from "./Ledger.ts"
@@ -19,54 +23,52 @@ const at =
 
 const ratePerSecond = 50
 
-/** Plain calls at a light, fixed rate: what each waits for. */
+/** A load at a light rate is long enough for its percentiles to mean something. */
+const lightMillis = (context: Context): number =>
+  sized(context, { tiny: 400, full: 2 * context.windowMillis })
+
+const lightWarmUpMillis = (context: Context): number => sized(context, { tiny: 0, full: 500 })
+
+/** Plain calls at a light, fixed rate: how long each one waits. */
 export const plainCalls = (name: TargetName) =>
-  at(name, async (target, { quick }) => {
-    const durationMillis = quick ? 400 : 8_000
-    const before = cpuMillis(target.pid)
-    const result = checked(
-      await runCalls({
+  at(name, async (target, context) => {
+    const durationMillis = lightMillis(context)
+    const { result, use } = await metered(target.pid, () =>
+      runCalls({
         port: target.port,
         request: requestTo(target, "bench/plain", false),
         pieces: 0,
         arrivals: { ratePerSecond, durationMillis },
-        warmUpMillis: quick ? 0 : 500
+        warmUpMillis: lightWarmUpMillis(context)
       })
     )
-    return {
-      work: result.calls,
-      elapsedMillis: durationMillis,
-      cpuMillis: cpuMillis(target.pid) - before,
-      latency: result.whole
-    }
+    return { work: result.calls, elapsedMillis: durationMillis, use, latency: result.whole }
   })
 
-/** Streams at a light, fixed rate: what the first piece waits for, and every one on its way. */
+/** Streams at a light, fixed rate: how long the first piece waits, and how long each one is on its way. */
 export const streamedCalls = (name: TargetName) =>
-  at(name, async (target, { quick }) => {
+  at(name, async (target, context) => {
     const { chunks, everyMillis } = shapes["bench/short"]
-    const durationMillis = quick ? 400 : 7_000
-    const before = cpuMillis(target.pid)
-    const result = checked(
-      await runCalls({
+    const durationMillis = lightMillis(context)
+    const { result, use } = await metered(target.pid, () =>
+      runCalls({
         port: target.port,
         request: requestTo(target, "bench/short", true),
         pieces: chunks,
         arrivals: { ratePerSecond, durationMillis },
-        warmUpMillis: quick ? 0 : 500
+        warmUpMillis: lightWarmUpMillis(context)
       })
     )
-    const used = cpuMillis(target.pid) - before
     const { maxMillis, p50Millis, p99Millis } = result.pieceDelay
     return {
       work: result.calls,
       elapsedMillis: durationMillis + chunks * everyMillis,
-      cpuMillis: used,
+      use,
       latency: result.firstPiece,
       figures: {
         "piece p50 ms": p50Millis,
         "piece p99 ms": p99Millis,
-        "CPU µs/piece": (used * 1000) / result.pieces
+        "CPU µs/piece": (use.cpuMillis * 1000) / result.pieces
       },
       details: { pieceMaxMillis: maxMillis, firstMaxMillis: result.firstPiece.maxMillis }
     }
@@ -74,53 +76,57 @@ export const streamedCalls = (name: TargetName) =>
 
 /** Plain calls, each connection as soon as it has its answer. */
 export const mostCalls = (name: TargetName) =>
-  at(name, async (target, { quick }) => {
-    const requests = [requestTo(target, "bench/plain", false)]
-    const common = { port: target.port, connections: quick ? 4 : 64, requests, drains: true }
-    await load({ ...common, durationMillis: quick ? 50 : 1_000 })
-    const before = cpuMillis(target.pid)
-    const result = await load({ ...common, durationMillis: quick ? 300 : 4_000 })
-    const used = cpuMillis(target.pid) - before
-    if (result.errors > 0 || (result.statuses["200"] ?? 0) !== result.requests)
-      throw new Error(`Unexpected answers: ${JSON.stringify(result.statuses)}, ${result.errors} errors`)
-    const { maxMillis, p50Millis, p99Millis } = result.latency
-    return {
-      work: result.requests,
-      elapsedMillis: result.elapsedMillis,
-      cpuMillis: used,
-      latency: { p50Millis, p99Millis, maxMillis },
-      figures: { "core busy %": (used / result.elapsedMillis) * 100 }
+  at(name, async (target, context) => {
+    const load = await startLoad({
+      port: target.port,
+      connections: sized(context, { tiny: 4, full: 64 }),
+      requests: [requestTo(target, "bench/plain", false)],
+      drains: true
+    })
+    try {
+      return await closedLoop(context, { pid: target.pid, load, status: "200" })
+    } finally {
+      await load.stop()
     }
   })
 
-/** Streams that all run already: what a piece alone costs. */
+/** Streams that all run already: the cost of a piece alone. */
 export const flowingPieces = (name: TargetName) =>
-  at(name, async (target, { quick }) => {
-    const model = quick ? "bench/long-quick" : "bench/long"
+  at(name, async (target, context) => {
+    const { model, together } = sized(context, {
+      tiny: { model: "bench/long-tiny", together: 5 },
+      quick: { model: "bench/medium", together: 50 },
+      full: { model: "bench/long", together: 50 }
+    } as const)
     const calls = startCalls({
       port: target.port,
       request: requestTo(target, model, true),
       pieces: shapes[model].chunks,
-      arrivals: { together: quick ? 5 : 50 },
+      arrivals: { together },
       warmUpMillis: 0
     })
     await calls.ready()
-    const window = async (): Promise<Measurement> => {
-      await new Promise((resolve) => setTimeout(resolve, quick ? 50 : 1_000))
-      const [cpu, start, { pieces }] = [cpuMillis(target.pid), performance.now(), await calls.progress()]
-      await new Promise((resolve) => setTimeout(resolve, quick ? 200 : 4_000))
-      const later = await calls.progress()
-      return {
-        work: later.pieces - pieces,
-        elapsedMillis: performance.now() - start,
-        cpuMillis: cpuMillis(target.pid) - cpu
-      }
+    const pieces = async (millis: number): Promise<number> => {
+      const before = (await calls.progress()).pieces
+      await pause(millis)
+      return (await calls.progress()).pieces - before
     }
-    const measured = await window()
+    // The answers end; what is left of them has to hold the window.
+    const { chunks, everyMillis } = shapes[model]
+    const windowMillis = Math.min(context.windowMillis, chunks * everyMillis * 0.5)
+    await warmUp({ ...context, windowsMax: 2 }, async (millis) => {
+      const cpu = cpuMillis(target.pid)
+      return { work: await pieces(millis), cpuMillis: cpuMillis(target.pid) - cpu }
+    })
+    const start = performance.now()
+    const { result: work, use } = await metered(target.pid, () => pieces(windowMillis))
+    const elapsedMillis = performance.now() - start
     const result = checked(await calls.result())
     return {
-      ...measured,
+      work,
+      elapsedMillis,
+      use,
       latency: result.pieceDelay,
-      figures: { "core busy %": ((measured.cpuMillis ?? 0) / measured.elapsedMillis) * 100 }
+      figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100 }
     }
   })

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { load } from "#bench/harness/HttpLoad.ts"
-import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
-import type { CaseContext, Measurement } from "#bench/harness/Suite.ts"
+import { metered } from "#bench/harness/Meter.ts"
+import { residentMiB } from "#bench/harness/ProcessUse.ts"
+import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 import { shapes } from "./Answers.ts"
 import { accountOf, untilIdle } from "./BenchUpstream.ts"
 import { type CallLoad, checked, startCalls } from "./CallLoad.ts"
@@ -9,22 +10,24 @@ import { whileBooked } from "./Ledger.ts"
 import { type Given, targetOf } from "./Stage.ts"
 import { requestTo, startTarget, startUpstream, type Target, type TargetName } from "./Targets.ts"
 
+const warmMillis = (context: CaseContext): number => sized(context, { tiny: 100, quick: 1_000, full: 2_000 })
+
 /** A target that nobody has asked yet: memory that an earlier load left behind would hide what this one takes. */
 const fresh =
   (name: TargetName, measure: (target: Target, context: CaseContext) => Promise<Measurement>) =>
   async (context: CaseContext<Given>): Promise<Measurement> => {
     const booked = (target: Target): Promise<Measurement> =>
       whileBooked(target.upstreamPort, target.ledger, () => measure(target, context))
-    // A quick run asks whether the case works, not what it takes: starting a server takes longer than it does. Portkey
-    // goes on asking for those who left, which every later case would wait for.
-    if (context.quick && name !== "Portkey") return booked(targetOf(context.given, name))
+    // A tiny run only shows that the case works. Portkey goes on asking for clients that left, and every later case would
+    // wait for that.
+    if (context.size === "tiny" && name !== "Portkey") return booked(targetOf(context.given, name))
     const upstream = await startUpstream()
     try {
       const { stop, target } = await startTarget(name, upstream)
       try {
         // Code, pools and buffers are there before memory is looked at.
         const requests = [requestTo(target, "bench/plain", false)]
-        await load({ port: target.port, connections: 32, durationMillis: 2_000, requests, drains: true })
+        await load({ port: target.port, connections: 32, durationMillis: warmMillis(context), requests, drains: true })
         await untilIdle(target.upstreamPort)
         return await booked(target)
       } finally {
@@ -53,8 +56,8 @@ const plainMillis = async (target: Target): Promise<number> => {
  * Portkey goes on asking), and what that costs.
  */
 export const idleStreams = (name: TargetName) =>
-  fresh(name, async (target, { quick }) => {
-    const count = quick ? 20 : 1_000
+  fresh(name, async (target, context) => {
+    const count = sized(context, { tiny: 20, quick: 500, full: 1_000 })
     const { left: leftBefore } = await accountOf(target.upstreamPort)
     const open = async (): Promise<{ readonly calls: CallLoad; readonly rssMiB: number }> => {
       const calls = startCalls({
@@ -66,19 +69,23 @@ export const idleStreams = (name: TargetName) =>
       })
       await calls.ready()
       // What opening them left as garbage is collected when it is, not when one looks.
-      await pause(quick ? 100 : 3_000)
+      await pause(sized(context, { tiny: 100, quick: 1_000, full: 3_000 }))
       return { calls, rssMiB: residentMiB(target.pid) }
     }
     const first = await open()
     const second = await open()
     const plain = await plainMillis(target)
-    const cpu = cpuMillis(target.pid)
     const start = performance.now()
-    first.calls.leave()
-    second.calls.leave()
-    const { open: asked } = await untilIdle(target.upstreamPort, quick ? 1_000 : 10_000)
+    const patienceMillis = sized(context, { tiny: 1_000, quick: 3_000, full: 10_000 })
+    const {
+      result: { open: asked },
+      use
+    } = await metered(target.pid, () => {
+      first.calls.leave()
+      second.calls.leave()
+      return untilIdle(target.upstreamPort, patienceMillis)
+    })
     const elapsedMillis = performance.now() - start
-    const used = cpuMillis(target.pid) - cpu
     await first.calls.result()
     await second.calls.result()
     const left = (await accountOf(target.upstreamPort)).left - leftBefore
@@ -87,7 +94,7 @@ export const idleStreams = (name: TargetName) =>
     return {
       work: 2 * count,
       elapsedMillis,
-      cpuMillis: used,
+      use,
       figures: {
         "KB/idle stream": ((second.rssMiB - first.rssMiB) * 1024) / count,
         "still asked of the upstream": asked,
@@ -99,9 +106,9 @@ export const idleStreams = (name: TargetName) =>
 
 /** Clients that ask for much and read nothing for a while: what is kept for them, and that they get all of it. */
 export const slowReaders = (name: TargetName) =>
-  fresh(name, async (target, { quick }) => {
-    const model = quick ? "bench/flood-quick" : "bench/flood"
-    const count = quick ? 2 : 20
+  fresh(name, async (target, context) => {
+    const model = sized(context, { tiny: "bench/flood-tiny", full: "bench/flood" })
+    const count = sized(context, { tiny: 2, full: 20 })
     const before = residentMiB(target.pid)
     const calls = startCalls({
       port: target.port,
@@ -112,17 +119,18 @@ export const slowReaders = (name: TargetName) =>
       readsLater: true
     })
     await calls.ready()
-    await pause(quick ? 100 : 3_000)
+    await pause(sized(context, { tiny: 100, quick: 1_500, full: 3_000 }))
     const taken = residentMiB(target.pid) - before
     const plain = await plainMillis(target)
-    const cpu = cpuMillis(target.pid)
     const start = performance.now()
-    calls.read()
-    const result = checked(await calls.result())
+    const { result, use } = await metered(target.pid, async () => {
+      calls.read()
+      return checked(await calls.result())
+    })
     return {
       work: result.pieces,
       elapsedMillis: performance.now() - start,
-      cpuMillis: cpuMillis(target.pid) - cpu,
+      use,
       figures: { "MB/slow reader": taken / count, "plain call meanwhile ms": plain }
     }
   })

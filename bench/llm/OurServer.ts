@@ -1,8 +1,9 @@
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
+import { probed } from "#bench/harness/Meter.ts"
 import { descendants } from "#bench/harness/ProcessUse.ts"
 import { ask, type Answer, type Asked, textAt } from "#test/integration/ApiClient.ts"
 import { startServer } from "#test/integration/ServerProcess.ts"
-import type { ForkedServer } from "./ForkedServer.ts"
+import type { ForkedServer } from "#bench/harness/ForkedServer.ts"
 
 /** The real server with its stores, billing and logging as they are by default, asking the bench's upstream. */
 export interface OurServer extends ForkedServer {
@@ -35,7 +36,7 @@ const changed = async (
 /** Alone on the server's core; its stores on the clients'. */
 export const startOurs = async (upstreamPort: number): Promise<OurServer> => {
   const server = await startServer({
-    env: { UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/api/v1`, ...profiling() }
+    env: { UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/api/v1`, ...probed() }
   })
   try {
     for (const pid of descendants(server.pid())) move(pid, clientCore)
@@ -59,10 +60,4 @@ export const startOurs = async (upstreamPort: number): Promise<OurServer> => {
     await server.dispose()
     throw error
   }
-}
-
-/** `LLM_PROFILE=DIR` leaves a CPU profile of the server there. */
-const profiling = (): Readonly<Record<string, string>> => {
-  const directory = process.env["LLM_PROFILE"]
-  return directory === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${directory}` }
 }

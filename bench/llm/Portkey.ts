@@ -5,21 +5,24 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { move, serverCore } from "#bench/harness/Cores.ts"
 import { freePort, root } from "#test/integration/ServerProcess.ts"
-import type { ForkedServer } from "./ForkedServer.ts"
+import type { ForkedServer } from "#bench/harness/ForkedServer.ts"
+import { probed } from "#bench/harness/Meter.ts"
+import type { Size } from "#bench/harness/Suite.ts"
 
 /** The peer from npm, kept in a folder that git does not see. */
 const version = "1.15.2"
 const directory = join(root, ".runtime/peers", `portkey-${version}`)
 const entry = join(directory, "node_modules/@portkey-ai/gateway/build/start-server.js")
 
-export const portkeyNote =
-  `Portkey is @portkey-ai/gateway ${version} from npm, with one change: its streams fail on Node 20 and later, so that ` +
-  "bench/llm/mutableHeaders.mjs gives it responses whose headers can be set"
+/**
+ * Portkey is @portkey-ai/gateway from npm with one change: its streams fail on Node 20 and later, so `mutableHeaders.mjs`
+ * gives it responses whose headers can be set.
+ */
 
-/** Installs it where it is missing, which takes the network: not for a quick run. */
-export const unavailablePortkey = ({ quick }: { readonly quick: boolean }): string | undefined => {
+/** Installs it where it is missing, which takes the network. */
+export const unavailablePortkey = (size: Size): string | undefined => {
   if (existsSync(entry)) return undefined
-  if (quick) return `@portkey-ai/gateway ${version} is installed by a full run only`
+  if (size === "tiny") return `@portkey-ai/gateway ${version} is not installed by a tiny run`
   try {
     mkdirSync(directory, { recursive: true })
     writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true }))
@@ -55,7 +58,7 @@ export const startPortkey = async (): Promise<ForkedServer> => {
   const shim = join(import.meta.dirname, "mutableHeaders.mjs")
   const child = spawn(process.execPath, ["--import", shim, entry, `--port=${port}`, "--headless"], {
     cwd: directory,
-    env: { ...process.env, NODE_ENV: "production" },
+    env: { ...process.env, ...probed(), NODE_ENV: "production" },
     stdio: ["ignore", "ignore", "inherit"]
   })
   const exited = once(child, "exit")

@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from "undici"
 import type { UwsResponse } from "#src/infra/uws/Addon.ts"
 import { completionsPath } from "./Answers.ts"
-import { bodyOf, serveForked } from "./ForkedServer.ts"
+import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 
 /**
  * The limit: a request that uWebSockets.js takes is dispatched by undici, and what comes back is written as it comes.

@@ -2,7 +2,7 @@ import type { Stage, StageContext } from "#bench/harness/Suite.ts"
 import { load } from "#bench/harness/HttpLoad.ts"
 import { shapes } from "./Answers.ts"
 import { runCalls } from "./CallLoad.ts"
-import { portkeyNote, unavailablePortkey } from "./Portkey.ts"
+import { unavailablePortkey } from "./Portkey.ts"
 import {
   requestTo,
   type StartedTarget,
@@ -23,20 +23,30 @@ export const targetOf = ({ targets }: Given, name: TargetName): Target => {
   return target
 }
 
-/** A server that has just begun is code that is still being compiled. */
+/** The code of streams is compiled before they are measured; plain calls are warmed where the most of them are measured. */
 const warm = async (target: Target): Promise<void> => {
   const requests = [requestTo(target, "bench/plain", false)]
-  await load({ port: target.port, connections: 16, durationMillis: 2_000, requests, drains: true })
+  await load({ port: target.port, connections: 16, durationMillis: 1_000, requests, drains: true })
   await runCalls({
     port: target.port,
     request: requestTo(target, "bench/short", true),
     pieces: shapes["bench/short"].chunks,
-    arrivals: { ratePerSecond: 50, durationMillis: 2_000 },
+    arrivals: { ratePerSecond: 100, durationMillis: 1_000 },
     warmUpMillis: 0
   })
 }
 
-export const stage = async ({ quick }: StageContext): Promise<Stage<Given>> => {
+/** Targets that a case of those that will run asks; each case's name begins with its target's. */
+const wanted = ({ cases, size }: StageContext): ReadonlyArray<TargetName> => {
+  const names = ["direct", "raw pipe", "ours", "Portkey"] as const
+  return names.filter(
+    (name) =>
+      cases.some((one) => one.startsWith(name)) &&
+      (name !== "Portkey" || unavailablePortkey(size) === undefined)
+  )
+}
+
+export const stage = async (context: StageContext): Promise<Stage<Given>> => {
   const upstream = await startUpstream()
   const started: Array<StartedTarget> = []
   const leave = async (): Promise<void> => {
@@ -44,14 +54,9 @@ export const stage = async ({ quick }: StageContext): Promise<Stage<Given>> => {
     await upstream.stop()
   }
   try {
-    for (const name of ["direct", "raw pipe", "ours"] as const)
-      started.push(await startTarget(name, upstream))
-    if (unavailablePortkey({ quick }) === undefined) {
-      if (!quick) console.log(portkeyNote)
-      started.push(await startTarget("Portkey", upstream))
-    }
+    for (const name of wanted(context)) started.push(await startTarget(name, upstream))
     const targets = started.map(({ target }) => target)
-    if (!quick) for (const target of targets) await warm(target)
+    if (context.size !== "tiny") for (const target of targets) await warm(target)
     return { given: { targets }, leave }
   } catch (error) {
     await leave()

@@ -1,7 +1,7 @@
 import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
 import { flowingPieces, mostCalls, plainCalls, streamedCalls } from "./Calls.ts"
 import { idleStreams, slowReaders } from "./Crowds.ts"
-import { unavailableUws } from "./ForkedServer.ts"
+import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { unavailablePortkey } from "./Portkey.ts"
 import { type Given, stage } from "./Stage.ts"
 import type { TargetName } from "./Targets.ts"
@@ -11,18 +11,20 @@ type Run = (name: TargetName) => BenchCase<Given>["run"]
 const all: ReadonlyArray<TargetName> = ["direct", "raw pipe", "ours", "Portkey"]
 const through: ReadonlyArray<TargetName> = ["raw pipe", "ours", "Portkey"]
 
-/** Cases of one group; `--only` finds them by their short name or the target's. */
+/** Cases of one group. */
 const group = (
   title: string,
   short: string,
   run: Run,
-  targets: ReadonlyArray<TargetName>
+  targets: ReadonlyArray<TargetName>,
+  isQuick = false
 ): ReadonlyArray<BenchCase<Given>> =>
   targets.map((target) => ({
     name: `${target} (${short})`,
     group: title,
     baseline: target === "raw pipe",
     unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
+    ...(target === "ours" ? { compared: isQuick ? "always" : "full" } : {}),
     run: run(target)
   }))
 
@@ -38,8 +40,8 @@ export const suite: BenchSuite<Given> = {
   cases: [
     ...group("plain calls, 50/s", "plain", plainCalls, all),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
-    ...group("plain calls, the most", "most", mostCalls, all),
-    ...group("pieces of 50 running streams", "pieces", flowingPieces, all),
+    ...group("plain calls, the most", "most", mostCalls, all, true),
+    ...group("pieces of 50 running streams", "pieces", flowingPieces, all, true),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
     ...group("20 slow readers", "slow", slowReaders, through)
   ]

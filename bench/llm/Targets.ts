@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { clientCore, serverCore } from "#bench/harness/Cores.ts"
 import { requestBytes } from "#bench/harness/HttpLoad.ts"
 import { completionsPath, type ModelName, requestBody } from "./Answers.ts"
-import { type ForkedServer, forkServer } from "./ForkedServer.ts"
+import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
 import { type OurServer, startOurs } from "./OurServer.ts"
 import { portkeyHeaders, portkeyPath, startPortkey } from "./Portkey.ts"
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { latencyOf, type BenchCase, type CaseContext, type Measurement } from "#bench/harness/Suite.ts"
+import { latencyOf, type BenchCase, type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 
 /** Opens a log in the case's directory, with room for the whole run. */
@@ -22,7 +22,7 @@ export const groupCommit =
   (context) =>
     withLog(context, (log) =>
       Effect.callback<Measurement>((resume) => {
-        const forMillis = context.quick ? 50 : 2000
+        const forMillis = sized(context, { tiny: 50, quick: 800, full: 2000 })
         const record = new Uint8Array(recordBytes).fill(0x5a)
         const latencies: Array<number> = []
         const startedAt = performance.now()
@@ -70,7 +70,7 @@ export const appendCalls =
       Effect.gen(function* () {
         const record = new Uint8Array(recordBytes).fill(0x5a)
         const perTurn = 1000
-        const turns = context.quick ? 20 : 5000
+        const turns = sized(context, { tiny: 20, quick: 2000, full: 5000 })
         let elapsedMillis = 0
         for (let turn = 0; turn < turns; turn++) {
           yield* Effect.callback<void>((resume) => {

@@ -1,14 +1,14 @@
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { latencyOf, type BenchCase } from "#bench/harness/Suite.ts"
+import { latencyOf, type BenchCase, sized } from "#bench/harness/Suite.ts"
 
 /** The limit: what this disk and Node's file system calls give for batches of so many records, and nothing else. */
 export const rawDisk =
   (batchRecords: number, recordBytes: number): BenchCase["run"] =>
-  async ({ quick, directory }) => {
-    const forMillis = quick ? 50 : 2000
+  async (context) => {
+    const forMillis = sized(context, { tiny: 50, quick: 800, full: 2000 })
     const batch = Buffer.alloc(batchRecords * recordBytes, 0x5a)
-    const descriptor = fs.openSync(join(directory, "raw"), "w")
+    const descriptor = fs.openSync(join(context.directory, "raw"), "w")
     const latencies: Array<number> = []
     const startedAt = performance.now()
     await new Promise<void>((resolve, reject) => {
@@ -46,10 +46,10 @@ export const rawDisk =
 /** The least that any append can cost: the record's bytes into a buffer, the callback into a list. */
 export const copyCalls =
   (recordBytes: number): BenchCase["run"] =>
-  async ({ quick }) => {
+  async (context) => {
     const record = new Uint8Array(recordBytes).fill(0x5a)
     const perTurn = 1000
-    const turns = quick ? 20 : 5000
+    const turns = sized(context, { tiny: 20, quick: 2000, full: 5000 })
     const buffer = new Uint8Array(perTurn * recordBytes)
     const waiting: Array<() => void> = []
     const done = (): void => undefined

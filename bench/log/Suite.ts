@@ -11,7 +11,7 @@ const atConcurrency = (writers: number): ReadonlyArray<BenchCase> => {
   const group = `${writers} in flight`
   return [
     { name: `raw write + fdatasync, ${writers}`, group, baseline: true, run: rawDisk(writers, recordBytes) },
-    { name: `durable log, ${writers}`, group, run: groupCommit(writers, recordBytes) }
+    { name: `durable log, ${writers}`, group, compared: "always", run: groupCommit(writers, recordBytes) }
   ]
 }
 
@@ -22,7 +22,7 @@ export const suite: BenchSuite = {
   cases: [
     ...[1, 16, 256, 4096].flatMap(atConcurrency),
     { name: "copy into a buffer", group: "call", baseline: true, run: copyCalls(recordBytes) },
-    { name: "append", group: "call", run: appendCalls(recordBytes) },
+    { name: "append", group: "call", compared: "always", run: appendCalls(recordBytes) },
     ...checksumCases(recordBytes),
     ...checksumCases(64 * 1024)
   ]

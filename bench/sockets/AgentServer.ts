@@ -1,10 +1,10 @@
 import { join } from "node:path"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
+import { collectGarbage, probed } from "#bench/harness/Meter.ts"
 import { descendants } from "#bench/harness/ProcessUse.ts"
-import { type ForkedServer, forkServer } from "#bench/llm/ForkedServer.ts"
+import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
 import { type Answer, ask, type Asked, textAt } from "#test/integration/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
-import { collectGarbage, inspectable } from "./Garbage.ts"
 import { sessionsPerKey } from "./SocketLoad.ts"
 
 /** A server of sockets with all that the load has to know of it. */
@@ -31,8 +31,7 @@ export const startRaw = async (): Promise<SocketServer> => {
     path: "/ws",
     keysFor: () => ["raw"],
     pid: () => server.pid,
-    // Next to all of it is native.
-    collectGarbage: () => Promise.resolve(),
+    collectGarbage: () => collectGarbage(server.pid),
     restart: () => Promise.reject(new Error("the raw limit keeps nothing")),
     stop: () => server.stop()
   }
@@ -87,12 +86,11 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
     const server = await startServer({
       env: {
         UPSTREAM_URL: `http://127.0.0.1:${upstream.port}/api/v1`,
-        NODE_OPTIONS: inspectable + profiling()
+        ...probed()
       }
     })
     try {
       spread(server)
-      let startedAt = 0
       const user = textAt(await changed(server, "GET", "/api/v1/health", {}), "userId")
       const topUp = { user_id: user, amount_usd: toppedUpUsd, note: "bench" }
       await changed(server, "POST", "/api/v1/credits/topups", { json: topUp })
@@ -102,11 +100,10 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
         path: "/api/v1/agent/ws",
         keysFor: (count) => keys.splice(0, Math.ceil(count / sessionsPerKey)),
         pid: server.pid,
-        collectGarbage: () => collectGarbage(server.output().slice(startedAt)),
+        collectGarbage: () => collectGarbage(server.pid()),
         restart: async () => {
           const killedAt = performance.now()
           await server.stop("SIGKILL")
-          startedAt = server.output().length
           await server.start()
           spread(server)
           return { killedAt, readyAt: performance.now() }
@@ -124,10 +121,4 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
     await upstream.stop()
     throw error
   }
-}
-
-/** `SOCKETS_PROFILE=DIR` leaves a CPU profile of the server there. */
-const profiling = (): string => {
-  const directory = process.env["SOCKETS_PROFILE"]
-  return directory === undefined ? "" : ` --cpu-prof --cpu-prof-dir=${directory}`
 }

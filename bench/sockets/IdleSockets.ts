@@ -1,9 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
+import { metered } from "#bench/harness/Meter.ts"
+import { residentMiB } from "#bench/harness/ProcessUse.ts"
+import { type Size, sized } from "#bench/harness/Suite.ts"
 import { slabBytes, tcpBufferBytes } from "./KernelMemory.ts"
 import { type ServerName, staged } from "./Stages.ts"
 
-const sessionsOf = (quick: boolean): number => (quick ? 24 : 19_000)
+const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_000, full: 19_000 })
 
 /**
  * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: what each takes
@@ -11,22 +13,19 @@ const sessionsOf = (quick: boolean): number => (quick ? 24 : 19_000)
  * ends of a connection are on this machine, so that the kernel's part is halved.
  */
 export const idleSockets = (name: ServerName) =>
-  staged(name, sessionsOf, async ({ context: { quick }, load, server }) => {
-    const sessions = sessionsOf(quick)
+  staged(name, sessionsOf, async ({ context, load, server }) => {
+    const sessions = sessionsOf(context.size)
     const sockets = load(sessions)
     await sockets.progress()
     await server.collectGarbage()
-    const [rss, slab, buffers, cpu] = [
-      residentMiB(server.pid()),
-      slabBytes(),
-      tcpBufferBytes(),
-      cpuMillis(server.pid())
-    ]
+    const [rss, slab, buffers] = [residentMiB(server.pid()), slabBytes(), tcpBufferBytes()]
     const start = performance.now()
-    sockets.tell({ do: "attach" })
-    const elapsedMillis = (await sockets.until(({ attached }) => attached === sessions, 120_000)) - start
-    const used = cpuMillis(server.pid()) - cpu
-    await pause(quick ? 10 : 5_000)
+    const { result: attachedAt, use } = await metered(server.pid(), () => {
+      sockets.tell({ do: "attach" })
+      return sockets.until(({ attached }) => attached === sessions, 120_000)
+    })
+    const elapsedMillis = attachedAt - start
+    await pause(sized(context, { tiny: 10, quick: 1_000, full: 5_000 }))
     const rssIdle = residentMiB(server.pid())
     await server.collectGarbage()
     const each = (bytes: number): number => bytes / sessions
@@ -34,7 +33,7 @@ export const idleSockets = (name: ServerName) =>
     return {
       work: sessions,
       elapsedMillis,
-      cpuMillis: used,
+      use,
       figures: {
         "RSS B/socket": each((residentMiB(server.pid()) - rss) * mib),
         "kernel slab B/socket": each(slabBytes() - slab) / 2,

@@ -1,29 +1,33 @@
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
+import { type Size, sized } from "#bench/harness/Suite.ts"
 import { staged } from "./Stages.ts"
 
-const sessionsOf = (quick: boolean): number => (quick ? 24 : 19_000)
+const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_000, full: 19_000 })
 
 /**
  * `kill -9` of a server with sessions that are idle, in the middle of an answer, or waiting for their client's tools;
  * then its restart, with every client trying again. It ends when all are resumed; afterwards every prompt has to come
  * to its end with every piece of its answer once and in order, and no call asked for under another id.
  */
-export const resumeStorm = staged("ours", sessionsOf, async ({ context: { quick }, load, server }) => {
-  const sessions = sessionsOf(quick)
-  const half = quick ? 4 : 500
+export const resumeStorm = staged("ours", sessionsOf, async ({ context, load, server }) => {
+  const sessions = sessionsOf(context.size)
+  const half = sized(context, { tiny: 4, quick: 200, full: 500 })
   const sockets = load(sessions)
   sockets.tell({ do: "attach" })
   await sockets.until(({ attached }) => attached === sessions, 120_000)
   const calling = { calls: 2, tool: "read", pieces: 4, everyMillis: 50 } as const
-  const overMillis = quick ? 10 : 1_000
+  const overMillis = sized(context, { tiny: 10, full: 1_000 })
   sockets.tell({ do: "prompt", script: calling, from: 0, count: half, overMillis })
   await sockets.until(({ holding }) => holding === half, 30_000)
-  const speaking = quick ? { pieces: 20, everyMillis: 40 } : { pieces: 40, everyMillis: 250 }
+  const speaking = sized(context, {
+    tiny: { pieces: 20, everyMillis: 40 },
+    full: { pieces: 40, everyMillis: 250 }
+  })
   sockets.tell({ do: "prompt", script: speaking, from: half, count: half, overMillis })
   await sockets.until((now) => now.speaking === half, 30_000)
   const { done } = await sockets.progress()
   // A busy machine may need longer for the tiny size than its answers take.
-  if (done > 0 && !quick) throw new Error("A prompt was over before the server was killed")
+  if (done > 0 && context.size !== "tiny") throw new Error("A prompt was over before the server was killed")
   const { killedAt, readyAt } = await server.restart()
   const resumedAt = await sockets.until(
     (now) => now.resumed >= sessions && now.attached === sessions,

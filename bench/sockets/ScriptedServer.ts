@@ -1,5 +1,5 @@
 import type { UwsResponse, UwsWebSocket } from "#src/infra/uws/Addon.ts"
-import { bodyOf, serveForked } from "#bench/llm/ForkedServer.ts"
+import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 import { modelId, pieceOf, type Script } from "./Script.ts"
 
 /**

@@ -1,9 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { cpuMillis, residentMiB } from "#bench/harness/ProcessUse.ts"
+import { startMeter } from "#bench/harness/Meter.ts"
+import { residentMiB } from "#bench/harness/ProcessUse.ts"
+import { type Size, sized } from "#bench/harness/Suite.ts"
 import { staged } from "./Stages.ts"
 
-const crowdOf = (quick: boolean): number => (quick ? 2 : 20)
-const othersOf = (quick: boolean): number => (quick ? 6 : 200)
+const crowdOf = (size: Size): number => sized({ size }, { tiny: 2, full: 20 })
+const othersOf = (size: Size): number => sized({ size }, { tiny: 6, full: 200 })
 
 /**
  * A crowd whose tools print 8 MiB each within 4 s, which the server tells them of, as it does everybody. With `reads` false they
@@ -13,9 +15,10 @@ const othersOf = (quick: boolean): number => (quick ? 6 : 200)
 export const slowReaders = (reads: boolean) =>
   staged(
     "ours",
-    (quick) => crowdOf(quick) + othersOf(quick),
-    async ({ context: { quick }, load, server }) => {
-      const [crowdCount, othersCount] = [crowdOf(quick), othersOf(quick)]
+    (size) => crowdOf(size) + othersOf(size),
+    async ({ context, load, server }) => {
+      const [crowdCount, othersCount] = [crowdOf(context.size), othersOf(context.size)]
+      const isTiny = context.size === "tiny"
       const [crowd, others] = [load(crowdCount), load(othersCount)]
       crowd.tell({ do: "attach" })
       others.tell({ do: "attach" })
@@ -24,20 +27,20 @@ export const slowReaders = (reads: boolean) =>
       const calling = { calls: 8, tool: "bash", pieces: 4, everyMillis: 10 } as const
       crowd.tell({ do: "prompt", script: calling, from: 0, count: crowdCount, overMillis: 10 })
       await crowd.until(({ holding }) => holding === crowdCount, 30_000)
-      const script = { pieces: quick ? 20 : 150, everyMillis: quick ? 20 : 100 }
+      const script = { pieces: sized(context, { tiny: 20, quick: 70, full: 150 }), everyMillis: isTiny ? 20 : 100 }
       await server.collectGarbage()
       const before = residentMiB(server.pid())
-      const cpu = cpuMillis(server.pid())
+      const stopMeter = await startMeter(server.pid())
       const start = performance.now()
       others.tell({ do: "measure", from: 0, count: othersCount })
-      others.tell({ do: "prompt", script, from: 0, count: othersCount, overMillis: quick ? 10 : 1_000 })
+      others.tell({ do: "prompt", script, from: 0, count: othersCount, overMillis: isTiny ? 10 : 1_000 })
       await others.until(({ speaking }) => speaking === othersCount, 30_000)
-      const print = { framesPerCall: quick ? 4 : 64, overMillis: quick ? 40 : 4_000, reads }
+      const print = { framesPerCall: isTiny ? 4 : 64, overMillis: sized(context, { tiny: 40, quick: 2_000, full: 4_000 }), reads }
       crowd.tell({ do: "print", print, from: 0, count: crowdCount })
-      await pause(quick ? 300 : 8_000)
+      await pause(sized(context, { tiny: 300, quick: 3_500, full: 8_000 }))
       const { count: pieces, ...latency } = await others.latency()
       const elapsedMillis = performance.now() - start
-      const used = cpuMillis(server.pid()) - cpu
+      const use = await stopMeter()
       await server.collectGarbage()
       const kept = residentMiB(server.pid()) - before
       crowd.tell({ do: "read", from: 0, count: crowdCount })
@@ -47,7 +50,7 @@ export const slowReaders = (reads: boolean) =>
       return {
         work: pieces,
         elapsedMillis,
-        cpuMillis: used,
+        use,
         latency,
         figures: { "MiB/reader of the crowd": kept / crowdCount, "closed with 4013": slow },
         details: { maxMillis: latency.maxMillis, replayGaps: gaps }

@@ -1,6 +1,13 @@
 import { setTimeout as pause } from "node:timers/promises"
-import type { Stage as BenchStage, CaseContext, Measurement, StageContext } from "#bench/harness/Suite.ts"
-import { unavailableUws } from "#bench/llm/ForkedServer.ts"
+import {
+  type Stage as BenchStage,
+  type CaseContext,
+  type Measurement,
+  type Size,
+  sized,
+  type StageContext
+} from "#bench/harness/Suite.ts"
+import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { type SocketServer, startOurs, startRaw } from "./AgentServer.ts"
 import { sessionsPerKey, type SocketLoad, startSockets } from "./SocketLoad.ts"
 
@@ -14,27 +21,28 @@ export interface Stage {
   readonly context: CaseContext
 }
 
-const warmSessions = 1_000
+const warmSessions = (context: CaseContext): number => sized(context, { tiny: 0, quick: 500, full: 1_000 })
 
 /** Code is compiled and pools are there before anything is looked at. */
-const warm = async (start: Stage["load"]): Promise<void> => {
-  const load = start(warmSessions)
+const warm = async (start: Stage["load"], context: CaseContext): Promise<void> => {
+  const sessions = warmSessions(context)
+  const load = start(sessions)
   load.tell({ do: "attach" })
-  await load.until(({ attached }) => attached === warmSessions, 20_000)
+  await load.until(({ attached }) => attached === sessions, 20_000)
   const script = { pieces: 20, everyMillis: 20 }
-  load.tell({ do: "prompt", script, from: 0, count: warmSessions, overMillis: 2_000 })
-  await load.until(({ whole }) => whole === warmSessions, 20_000)
+  load.tell({ do: "prompt", script, from: 0, count: sessions, overMillis: sized(context, { tiny: 0, quick: 1_000, full: 2_000 }) })
+  await load.until(({ whole }) => whole === sessions, 20_000)
   await load.leave()
-  await pause(1_000)
+  await pause(sized(context, { tiny: 0, quick: 300, full: 1_000 }))
 }
 
-/** For all cases of a quick run in one process: starting a server takes longer than they do. */
+/** For all cases of a tiny run, in this process: starting a server takes longer than they do. */
 let shared: SocketServer | undefined
 
-const quickSessions = 400
+const tinySessions = 400
 
-export const stage = async ({ quick }: StageContext): Promise<BenchStage<undefined>> => {
-  if (quick && unavailableUws() === undefined) shared = await startOurs(quickSessions)
+export const stage = async ({ size }: StageContext): Promise<BenchStage<undefined>> => {
+  if (size === "tiny" && unavailableUws() === undefined) shared = await startOurs(tinySessions)
   const leave = async (): Promise<void> => {
     await shared?.stop()
     shared = undefined
@@ -42,14 +50,14 @@ export const stage = async ({ quick }: StageContext): Promise<BenchStage<undefin
   return { given: undefined, leave }
 }
 
-/** Runs a case with a server that has keys for so many sessions, and not been used before but to warm it. */
+/** Runs a case with a server that has keys for so many sessions and has only been warmed. */
 export const staged =
-  (name: ServerName, sessions: (quick: boolean) => number, measure: (stage: Stage) => Promise<Measurement>) =>
+  (name: ServerName, sessions: (size: Size) => number, measure: (stage: Stage) => Promise<Measurement>) =>
   async (context: CaseContext): Promise<Measurement> => {
-    const { quick } = context
+    const { size } = context
     const lent = name === "ours" ? shared : undefined
     // Every load rounds its keys up.
-    const wanted = sessions(quick) + warmSessions + 2 * sessionsPerKey
+    const wanted = sessions(size) + warmSessions(context) + 2 * sessionsPerKey
     const server = lent ?? (await (name === "ours" ? startOurs(wanted) : startRaw()))
     const loads: Array<SocketLoad> = []
     const load = (count: number): SocketLoad => {
@@ -59,7 +67,7 @@ export const staged =
       return started
     }
     try {
-      if (!quick) await warm(load)
+      if (size !== "tiny") await warm(load, context)
       return await measure({ server, load, context })
     } finally {
       for (const one of loads) await one.leave()

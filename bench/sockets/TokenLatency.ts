@@ -1,36 +1,43 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { cpuMillis } from "#bench/harness/ProcessUse.ts"
+import { metered } from "#bench/harness/Meter.ts"
+import { type Size, sized } from "#bench/harness/Suite.ts"
 import { type ServerName, staged } from "./Stages.ts"
 
-const sessionsOf = (quick: boolean): number => (quick ? 8 : 1_000)
+const sessionsOf = (size: Size): number => sized({ size }, { tiny: 8, full: 1_000 })
 
 /** Sessions that stream 10 pieces a second each: how long a piece takes from the upstream's write to the client. */
 export const tokenLatency = (name: ServerName) =>
-  staged(name, sessionsOf, async ({ context: { quick }, load, server }) => {
-    const count = sessionsOf(quick)
-    const windowMillis = quick ? 300 : 8_000
+  staged(name, sessionsOf, async ({ context, load, server }) => {
+    const count = sessionsOf(context.size)
+    const isTiny = context.size === "tiny"
+    const windowMillis = isTiny ? 300 : 2 * context.windowMillis
+    const spreadMillis = sized(context, { tiny: 50, quick: 1_000, full: 3_000 })
+    const settleMillis = isTiny ? 50 : 1_000
     const sockets = load(count)
     sockets.tell({ do: "attach" })
     await sockets.until(({ attached }) => attached === count, 30_000)
-    const script = { pieces: quick ? 20 : 160, everyMillis: quick ? 20 : 100 }
+    const everyMillis = isTiny ? 20 : 100
+    // Everybody speaks for all of the window.
+    const pieces = isTiny ? 20 : Math.ceil((spreadMillis + settleMillis + windowMillis + 1_000) / everyMillis)
     // At the tiny size all may be over before everybody speaks.
-    if (quick) sockets.tell({ do: "measure", from: 0, count })
-    sockets.tell({ do: "prompt", script, from: 0, count, overMillis: quick ? 50 : 3_000 })
+    if (isTiny) sockets.tell({ do: "measure", from: 0, count })
+    sockets.tell({ do: "prompt", script: { pieces, everyMillis }, from: 0, count, overMillis: spreadMillis })
     await sockets.until(({ speaking }) => speaking === count, 30_000)
-    await pause(quick ? 50 : 1_000)
-    const cpu = cpuMillis(server.pid())
+    await pause(settleMillis)
     const start = performance.now()
-    sockets.tell({ do: "measure", from: 0, count })
-    await pause(windowMillis)
-    const { count: pieces, ...latency } = await sockets.latency()
+    const { result, use } = await metered(server.pid(), async () => {
+      sockets.tell({ do: "measure", from: 0, count })
+      await pause(windowMillis)
+      return sockets.latency()
+    })
+    const { count: received, ...latency } = result
     const elapsedMillis = performance.now() - start
-    const used = cpuMillis(server.pid()) - cpu
     await sockets.until(({ whole }) => whole === count, 30_000)
     return {
-      work: pieces,
+      work: received,
       elapsedMillis,
-      cpuMillis: used,
+      use,
       latency,
-      figures: { "max ms": latency.maxMillis, "core busy %": (used / elapsedMillis) * 100 }
+      figures: { "max ms": latency.maxMillis, "core busy %": (use.cpuMillis / elapsedMillis) * 100 }
     }
   })

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { type ClickHouseClient, createClient } from "@clickhouse/client"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { offsetMillis } from "#streams/analytics/LocalTime.ts"
+import { probed } from "#bench/harness/Meter.ts"
 import { shareUntil, weightOf } from "#bench/traffic/Curves.ts"
 import { Traffic, type TrafficEvent, type TrafficOptions } from "#bench/traffic/Traffic.ts"
 import { ask, textAt } from "#test/integration/ApiClient.ts"
@@ -102,14 +103,19 @@ const count = (events: Iterable<TrafficEvent>): number => {
   return found
 }
 
+const filledFile = (directory: string): string => join(directory, "traffic.json")
+
+const readFilled = (directory: string): Filled | undefined =>
+  existsSync(filledFile(directory)) ? JSON.parse(readFileSync(filledFile(directory), "utf8")) : undefined
+
+/** When the traffic in a directory ends, in milliseconds since 1970; undefined where there is none. */
+export const endOfFilled = (directory: string): number | undefined => readFilled(directory)?.untilMillis
+
 /** Starts a server on the directory, which is new or was filled before; nothing is filled yet. */
 export const openFilled = async (options: FillOptions): Promise<FilledServer> => {
   const { directory: dataDir } = options
-  const server = await startServer({ dataDir, env: { TRUST_PROXY: "1" } })
-  const file = join(dataDir, "traffic.json")
-  let filled: Filled = existsSync(file)
-    ? JSON.parse(readFileSync(file, "utf8"))
-    : await begin(server, options)
+  const server = await startServer({ dataDir, env: { TRUST_PROXY: "1", ...probed() } })
+  let filled: Filled = readFilled(dataDir) ?? (await begin(server, options))
   const store = JSON.parse(readFileSync(join(dataDir, "clickhouse.json"), "utf8")) as {
     readonly url: string
     readonly pid: number
@@ -135,7 +141,7 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
         const written = await filler.write(events, place, perBatch)
         const fillMillis = filled.fillMillis + performance.now() - startedAt
         filled = { ...filled, untilMillis, events: filled.events + written, fillMillis }
-        writeFileSync(file, JSON.stringify(filled))
+        writeFileSync(filledFile(dataDir), JSON.stringify(filled))
         return written
       } finally {
         await filler.close()

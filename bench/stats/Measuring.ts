@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { type ClickHouseClient, createClient } from "@clickhouse/client"
+import { metered } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
+import { warmUp } from "#bench/harness/WarmUp.ts"
 import type { Target, Targets } from "./Targets.ts"
 
 export type StatsContext = CaseContext<Targets>
@@ -31,9 +33,7 @@ const timed = async <Answer>(
   }
 }
 
-/** At most so long, and so often, is a question asked in one run. */
-const measuredMillis = 4_000
-const askedMost = 40
+/** A window asks at least so often, however long each answer takes. */
 const askedLeast = 3
 
 /**
@@ -42,46 +42,50 @@ const askedLeast = 3
  * question, so that every one reads what it would read for the first time. The page cache of the system is warm.
  */
 export const measure = async <Answer>(
-  { quick }: StatsContext,
+  context: StatsContext,
   target: Target,
   ask: () => Promise<Answer>,
   resultOf: (answer: Answer) => string | undefined
 ): Promise<Measurement> => {
   const clickhouse = clientOf(target)
-  const processes = [target.pid, target.storePid] as const
-  const cpu = (): ReadonlyArray<number> => processes.map(cpuMillis)
-  try {
-    // The first answer compiles code and reads files.
-    let result = quick ? undefined : resultOf((await timed(ask)).answer)
+  const cpu = (): number => cpuMillis(target.pid) + cpuMillis(target.storePid)
+  let result: string | undefined
+  const window = async (forMillis: number, least: number): Promise<ReadonlyArray<number>> => {
     const millis: Array<number> = []
-    const used = [0, 0]
-    const [least, most] = quick ? [1, 1] : [askedLeast, askedMost]
     const startedAt = performance.now()
-    while (
-      millis.length < least ||
-      (millis.length < most && performance.now() - startedAt < measuredMillis)
-    ) {
+    while (millis.length < least || performance.now() - startedAt < forMillis) {
       await clickhouse.command({ query: "SYSTEM DROP QUERY CONDITION CACHE" })
-      const before = cpu()
       const asked = await timed(ask)
-      for (const [index, now] of cpu().entries())
-        used[index] = (used[index] ?? 0) + now - (before[index] ?? 0)
       result = resultOf(asked.answer)
       millis.push(asked.millis)
+      if (context.size === "tiny") break
     }
+    return millis
+  }
+  try {
+    const warm = await warmUp({ ...context, windowsMax: 6 }, async (millis) => {
+      const before = cpu()
+      const { length } = await window(millis / 2, 1)
+      return { work: length, cpuMillis: cpu() - before }
+    })
+    const storeBefore = cpuMillis(target.storePid)
+    const { result: millis, use } = await metered(target.pid, () => window(context.windowMillis, askedLeast))
+    const storeMillis = cpuMillis(target.storePid) - storeBefore
     const sorted = Float64Array.from(millis)
     const latency = latencyOf(sorted)
     const count = millis.length
     return {
       work: count,
       elapsedMillis: millis.reduce((sum, one) => sum + one, 0),
-      cpuMillis: (used[0] ?? 0) + (used[1] ?? 0),
+      cpuMillis: use.cpuMillis + storeMillis,
+      use,
       latency,
       figures: {
         "p95 ms": sorted[Math.floor(count * 0.95)] ?? Number.NaN,
-        "server CPU ms": (used[0] ?? 0) / count,
-        "ClickHouse CPU ms": (used[1] ?? 0) / count
+        "server CPU ms": use.cpuMillis / count,
+        "ClickHouse CPU ms": storeMillis / count
       },
+      details: { warmUpMillis: warm.millis, steady: warm.isSteady ? 1 : 0 },
       ...(result === undefined ? {} : { result })
     }
   } finally {

@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import type { Stage, StageContext } from "#bench/harness/Suite.ts"
+import type { PrepareContext, Settings, Stage, StageContext } from "#bench/harness/Suite.ts"
 import { createSite } from "#test/integration/ApiClient.ts"
-import { type FilledServer, type FillOptions, mergeParts, openFilled } from "./FilledServer.ts"
+import { root } from "#test/integration/ServerProcess.ts"
+import { endOfFilled, type FilledServer, type FillOptions, mergeParts, openFilled } from "./FilledServer.ts"
 import { makeObvious } from "./ObviousSchema.ts"
 import type { Target, Targets } from "./Targets.ts"
 
@@ -74,6 +75,46 @@ const fillBoth = async (options: FillOptions, apartDirectory: string): Promise<v
   renameSync(unfinished, apartDirectory)
 }
 
+const optionsOf = ({ settings }: Pick<StageContext, "settings">, directory: string): FillOptions => ({
+  directory,
+  events: settings.events ?? 10_000_000,
+  days: settings.days ?? 60,
+  paths: 50_000,
+  untilMillis: Date.now()
+})
+
+const mergedIn = (data: string): string => join(data, "merged")
+const apartIn = (data: string): string => join(data, "apart")
+
+/** When the data in a directory ends; undefined where none has been filled whole. */
+const endOf = (data: string): number | undefined =>
+  existsSync(apartIn(data)) ? endOfFilled(mergedIn(data)) : undefined
+
+/** Where data is kept between runs, out of git's sight. */
+const keptIn = ({ settings }: PrepareContext): string => {
+  const { days, events } = optionsOf({ settings }, "")
+  return settings.data ?? join(root, ".runtime/bench", `stats-${events}-events-${days}-days`)
+}
+
+/** Fills the kept data where it is missing or ended too long ago, and copies it for each side of a comparison. */
+export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Settings>> => {
+  const { copies, say, settings, size } = context
+  if (size === "tiny") return [settings]
+  const data = keptIn(context)
+  const end = endOf(data)
+  if (end === undefined || Date.now() - end > oldestMillis) {
+    const options = optionsOf(context, mergedIn(data))
+    say(`Filling ${data} with ${options.events.toLocaleString("en-US")} events; it is used again for 12 hours`)
+    rmSync(data, { recursive: true, force: true })
+    const startedAt = performance.now()
+    await fillBoth(options, apartIn(data))
+    say(`Filled in ${Math.round((performance.now() - startedAt) / 1000)} s`)
+  }
+  // With owners: the embedded Postgres runs as an account of its own.
+  for (const copy of copies) execFileSync("cp", ["-a", `${data}/.`, copy])
+  return copies.length === 0 ? [{ ...settings, data }] : copies.map((copy) => ({ ...settings, data: copy }))
+}
+
 const givenOf = async (merged: FilledServer, apart: FilledServer): Promise<Targets> => {
   const { events, fillMillis } = merged.filled()
   const empty = await createSite(merged.server, "empty.example.com")
@@ -94,28 +135,20 @@ const tiny = async ({ directory }: StageContext): Promise<Stage<Targets>> => {
   }
 }
 
-const full = async ({ directory, sizes }: StageContext): Promise<Stage<Targets>> => {
-  const kept = sizes.data ?? directory
-  const [mergedDirectory, apartDirectory] = [join(kept, "merged"), join(kept, "apart")]
-  const options: FillOptions = {
-    directory: mergedDirectory,
-    events: sizes.events ?? 10_000_000,
-    days: sizes.days ?? 60,
-    paths: 50_000,
-    untilMillis: Date.now()
-  }
-  if (!existsSync(apartDirectory)) {
-    rmSync(mergedDirectory, { recursive: true, force: true })
-    await fillBoth(options, apartDirectory)
-  }
-  const merged = await openFilled(options)
-  const apart = await openFilled({ ...options, directory: apartDirectory })
+/** Case names of the data whose last day is in parts end so. */
+export const apartSuffix = ", last day in 30 parts"
+
+const full = async (context: StageContext): Promise<Stage<Targets>> => {
+  const data = context.settings.data ?? context.directory
+  const merged = await openFilled(optionsOf(context, mergedIn(data)))
+  const isApartAsked = context.cases.some((name) => name.endsWith(apartSuffix))
+  const apart = isApartAsked ? await openFilled(optionsOf(context, apartIn(data))) : merged
   const leave = async (): Promise<void> => {
     await merged.close()
-    await apart.close()
+    if (apart !== merged) await apart.close()
   }
   try {
-    await check(merged, apart)
+    if (apart !== merged) await check(merged, apart)
     return { given: await givenOf(merged, apart), leave }
   } catch (error) {
     await leave()
@@ -123,13 +156,10 @@ const full = async ({ directory, sizes }: StageContext): Promise<Stage<Targets>>
   }
 }
 
-/** Both have the same events, not long ago, in the parts that are to be compared. */
+/** Both have the same events, in the parts that are to be compared. */
 const check = async (merged: FilledServer, apart: FilledServer): Promise<void> => {
-  const { events, untilMillis } = merged.filled()
-  if (Date.now() - untilMillis > oldestMillis)
-    throw new Error("The data ended too long ago; remove it, and fill anew")
-  if (apart.filled().events !== events)
-    throw new Error("The two directories hold different events; fill them anew")
+  if (apart.filled().events !== merged.filled().events)
+    throw new Error("The two directories hold different events; remove them, to have them filled anew")
   for (const table of ["events", "visits"]) {
     const parts = await partsOf(apart, table)
     if (parts < recentParts)
@@ -138,4 +168,4 @@ const check = async (merged: FilledServer, apart: FilledServer): Promise<void> =
 }
 
 export const stage = (context: StageContext): Promise<Stage<Targets>> =>
-  context.quick ? tiny(context) : full(context)
+  context.size === "tiny" ? tiny(context) : full(context)

@@ -2,7 +2,7 @@ import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
 import { clientOf, figuresOf, measure, rowsOf, type StatsContext } from "./Measuring.ts"
 import * as Obvious from "./ObviousSchema.ts"
 import { filledTimeZone } from "./FilledServer.ts"
-import { stage } from "./Stage.ts"
+import { apartSuffix, prepare, stage } from "./Stage.ts"
 import { storage } from "./Storage.ts"
 import type { Target, Targets } from "./Targets.ts"
 
@@ -29,7 +29,7 @@ const ofRows = (answer: unknown): string => {
 /** Whose figures are asked for: the server whose months are one part each, that with the last day in 30, or no data. */
 const targets = {
   merged: { suffix: "", of: ({ merged }: Targets): Target => merged },
-  apart: { suffix: ", last day in 30 parts", of: ({ apart }: Targets): Target => apart },
+  apart: { suffix: apartSuffix, of: ({ apart }: Targets): Target => apart },
   empty: {
     suffix: ", no events",
     of: ({ emptySite, merged }: Targets): Target => ({ ...merged, site: emptySite })
@@ -41,13 +41,16 @@ const asked = (
   group: string,
   path: string,
   whose: keyof typeof targets = "merged",
-  resultOf: (answer: unknown) => string | undefined = () => undefined
+  resultOf: (answer: unknown) => string | undefined = () => undefined,
+  more: Partial<StatsCase> = {}
 ): StatsCase => {
   const { of, suffix } = targets[whose]
   const name = group + suffix
   return {
     name,
     group: whose === "empty" ? name : group,
+    compared: "full",
+    ...more,
     run: (context) => {
       const target = of(context.given)
       return measure(context, target, () => figuresOf(target, path), resultOf)
@@ -60,7 +63,10 @@ const askedOfBoth = (
   name: string,
   path: string,
   resultOf: (answer: unknown) => string
-): ReadonlyArray<StatsCase> => [asked(name, path, "merged", resultOf), asked(name, path, "apart", resultOf)]
+): ReadonlyArray<StatsCase> => [
+  asked(name, path, "merged", resultOf, { compared: "always" }),
+  asked(name, path, "apart", resultOf)
+]
 
 type Rows = Awaited<ReturnType<typeof rowsOf>>
 
@@ -111,6 +117,11 @@ const filters: ReadonlyArray<readonly [string, string]> = [
   ["channel", "Search"]
 ]
 
+/** Each would take a second more of a run that is to take a minute and a half. */
+const fullOnly: Partial<StatsCase> = {
+  unavailable: (size) => (size === "quick" ? "it is measured by a full run only" : undefined)
+}
+
 export const suite: BenchSuite<Targets> = {
   name: "stats",
   about:
@@ -118,6 +129,7 @@ export const suite: BenchSuite<Targets> = {
     "beside the obvious schema (one table of events with visitor and session, asked directly)",
   unit: "queries",
   rounds: 3,
+  prepare,
   stage,
   cases: [
     ...askedOfBoth(summary, "stats?period=30d", ofSummary),
@@ -142,7 +154,13 @@ export const suite: BenchSuite<Targets> = {
       asked(`${dimension} 30d`, `breakdown?dimension=${dimension}&period=30d`)
     ),
     ...filters.map(([name, value]) =>
-      asked(`summary 30d, ${name}=${value}`, `stats?period=30d&${name}=${encodeURIComponent(value)}`)
+      asked(
+        `summary 30d, ${name}=${value}`,
+        `stats?period=30d&${name}=${encodeURIComponent(value)}`,
+        "merged",
+        () => undefined,
+        fullOnly
+      )
     ),
     ...["today", "7d", "12mo"].map((period) => asked(`summary ${period}`, `stats?period=${period}`)),
     asked("pages 12mo", "breakdown?dimension=page&period=12mo"),

@@ -57,7 +57,7 @@ export interface TestSite {
 }
 
 export const createSite = async (
-  server: ServerProcess,
+  server: Pick<ServerProcess, "url" | "adminKey">,
   domain = "example.com",
   key = server.adminKey()
 ): Promise<TestSite> => {

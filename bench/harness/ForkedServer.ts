@@ -1,6 +1,7 @@
 import { fork } from "node:child_process"
 import { once } from "node:events"
-import { nodeOn } from "#bench/harness/Cores.ts"
+import { nodeOn } from "./Cores.ts"
+import { probed } from "./Meter.ts"
 import * as Addon from "#src/infra/uws/Addon.ts"
 
 /** A server of the bench's own, in a process of its own on one core. */
@@ -15,7 +16,7 @@ export const forkServer = async (
   core: number,
   args: ReadonlyArray<string> = []
 ): Promise<ForkedServer> => {
-  const child = fork(file, args, nodeOn(core))
+  const child = fork(file, args, { ...nodeOn(core), env: { ...process.env, ...probed() } })
   const exited = once(child, "exit")
   const outcome: ReadonlyArray<number> | "exited" = await Promise.race([
     once(child, "message") as Promise<ReadonlyArray<number>>,

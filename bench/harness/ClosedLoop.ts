@@ -1,0 +1,36 @@
+import { answered, type RunningLoad } from "./HttpLoad.ts"
+import { metered } from "./Meter.ts"
+import { cpuMillis } from "./ProcessUse.ts"
+import type { CaseContext, Measurement } from "./Suite.ts"
+import { warmUp } from "./WarmUp.ts"
+
+export interface LoadedServer {
+  readonly pid: number
+  /** as much as the server takes: every connection sends its next request as soon as it has its answer */
+  readonly load: RunningLoad
+  /** that every answer has to have */
+  readonly status: string
+}
+
+/** Warms a server under load, then measures one window of it. */
+export const closedLoop = async (
+  context: CaseContext,
+  { load, pid, status }: LoadedServer
+): Promise<Measurement> => {
+  const warm = await warmUp(context, async (millis) => {
+    const before = cpuMillis(pid)
+    const { requests } = answered(await load.window(millis), status)
+    return { work: requests, cpuMillis: cpuMillis(pid) - before }
+  })
+  const { result, use } = await metered(pid, () => load.window(context.windowMillis))
+  const { elapsedMillis, latency, requests } = answered(result, status)
+  const { maxMillis, p50Millis, p99Millis } = latency
+  return {
+    work: requests,
+    elapsedMillis,
+    use,
+    latency: { p50Millis, p99Millis, maxMillis },
+    figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100 },
+    details: { warmUpMillis: warm.millis, steady: warm.isSteady ? 1 : 0 }
+  }
+}

@@ -1,0 +1,100 @@
+import { existsSync } from "node:fs"
+import { connect } from "node:net"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { residentMiB, threadMillis } from "./ProcessUse.ts"
+
+/** What a process under test used while something was measured. */
+export interface Use {
+  /** of all its threads */
+  readonly cpuMillis: number
+  /** the same by group of threads: main, V8, pool */
+  readonly threads: Readonly<Record<string, number>>
+  /** resident memory at the end */
+  readonly rssMiB: number
+  /** of a process that the probe is loaded into */
+  readonly heap?: HeapUse
+  /** the CPU profile that was asked for */
+  readonly profile?: string
+}
+
+export interface HeapUse {
+  readonly collections: number
+  /** time in collections, on whatever thread */
+  readonly gcMillis: number
+  readonly allocatedBytes: number
+}
+
+/** Where the probes of this run listen, and where their profiles go; set for all processes of a run. */
+const probes = (): string | undefined => process.env["BENCH_PROBE"]
+const profiles = (): string | undefined => process.env["BENCH_PROFILE"]
+
+/** `NODE_OPTIONS` that load the probe into a process under test. */
+export const probed = (): Readonly<Record<string, string>> => {
+  const directory = probes()
+  if (directory === undefined) return {}
+  const file = pathToFileURL(join(import.meta.dirname, "Probe.mjs")).href
+  return { BENCH_PROBE: directory, NODE_OPTIONS: `--import ${file}` }
+}
+
+/** Sends one command to the probe of a process; undefined where it has none. */
+const ask = async <Answer>(pid: number, command: string): Promise<Answer | undefined> => {
+  const path = join(probes() ?? "", String(pid))
+  if (probes() === undefined || !existsSync(path)) return undefined
+  const text = await new Promise<string>((resolve, reject) => {
+    let received = ""
+    const socket = connect(path, () => socket.write(`${command}\n`))
+    socket.on("error", reject)
+    socket.on("data", (chunk) => {
+      received += chunk.toString()
+      if (!received.endsWith("\n")) return
+      socket.destroy()
+      resolve(received)
+    })
+    socket.on("close", () => reject(new Error(`The probe of process ${pid} hung up`)))
+  })
+  const answer: Answer & { readonly error?: string } = JSON.parse(text)
+  if (answer.error !== undefined) throw new Error(`${command}: ${answer.error}`)
+  return answer
+}
+
+/** Has V8 free what is unreachable, so that resident memory afterwards is memory in use. */
+export const collectGarbage = async (pid: number): Promise<void> => {
+  await ask(pid, "collect")
+  // Pages are given back a moment later.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+}
+
+/** Begins to measure what a process uses; the function that it answers ends that. */
+export const startMeter = async (pid: number): Promise<() => Promise<Use>> => {
+  const profile = profiles()
+  if (profile !== undefined) await ask(pid, "profile")
+  await ask(pid, "start")
+  const before = threadMillis(pid)
+  return async () => {
+    const after = threadMillis(pid)
+    const rssMiB = residentMiB(pid)
+    const heap = await ask<HeapUse>(pid, "stop")
+    const saved = profile === undefined ? undefined : await ask<{ file: string }>(pid, `save ${profile}`)
+    const threads = Object.fromEntries(
+      Object.entries(after).map(([name, millis]) => [name, millis - (before[name] ?? 0)])
+    )
+    return {
+      cpuMillis: Object.values(threads).reduce((sum, one) => sum + one, 0),
+      threads,
+      rssMiB,
+      ...(heap === undefined ? {} : { heap }),
+      ...(saved === undefined ? {} : { profile: saved.file })
+    }
+  }
+}
+
+/** Runs the work and answers with what the process used meanwhile. */
+export const metered = async <A>(
+  pid: number,
+  work: () => Promise<A>
+): Promise<{ readonly result: A; readonly use: Use }> => {
+  const stop = await startMeter(pid)
+  const result = await work()
+  return { result, use: await stop() }
+}

@@ -1,0 +1,106 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { Session } from "node:inspector/promises"
+import { createServer } from "node:net"
+import { dirname } from "node:path"
+import { GCProfiler, setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+
+/**
+ * Loaded into a process under test by `--import`, with `BENCH_PROBE` naming a directory: it listens on a Unix socket
+ * there, named after the process, and answers one command a line with one line of JSON.
+ *
+ * - `start`, `stop`: garbage collections and allocations in between, from V8's own records of each collection
+ * - `profile`, `save FILE`: a CPU profile of what runs in between, written to the file
+ * - `collect`: a full garbage collection
+ *
+ * It costs nothing while nothing is asked. It is plain JavaScript, because it is loaded before everything else.
+ */
+
+const directory = process.env["BENCH_PROBE"]
+
+let profiler
+let usedAtStart = 0
+let inspector
+
+const usedHeapBytes = () => process.memoryUsage().heapUsed
+
+/** Bytes allocated: the heap's growth between collections, as each one records the heap before and after itself. */
+const allocated = (statistics, usedAtEnd) => {
+  let used = usedAtStart
+  let bytes = 0
+  for (const { afterGC, beforeGC } of statistics) {
+    bytes += Math.max(0, beforeGC.heapStatistics.usedHeapSize - used)
+    used = afterGC.heapStatistics.usedHeapSize
+  }
+  return bytes + Math.max(0, usedAtEnd - used)
+}
+
+const commands = {
+  start: () => {
+    profiler = new GCProfiler()
+    profiler.start()
+    usedAtStart = usedHeapBytes()
+    return {}
+  },
+  stop: () => {
+    const usedAtEnd = usedHeapBytes()
+    const statistics = profiler?.stop()?.statistics ?? []
+    profiler = undefined
+    const gcMillis = statistics.reduce((sum, one) => sum + one.cost / 1000, 0)
+    return { collections: statistics.length, gcMillis, allocatedBytes: allocated(statistics, usedAtEnd) }
+  },
+  profile: async () => {
+    inspector = new Session()
+    inspector.connect()
+    await inspector.post("Profiler.enable")
+    await inspector.post("Profiler.setSamplingInterval", { interval: 200 })
+    await inspector.post("Profiler.start")
+    return {}
+  },
+  save: async (file) => {
+    const { profile } = await inspector.post("Profiler.stop")
+    inspector.disconnect()
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, JSON.stringify(profile))
+    return { file }
+  },
+  collect: () => {
+    setFlagsFromString("--expose-gc")
+    const collect = runInNewContext("gc")
+    // Twice: finalizers of the first may release native memory that the second then frees.
+    collect()
+    collect()
+    return {}
+  }
+}
+
+const obey = async (line) => {
+  const [name, ...rest] = line.split(" ")
+  const command = commands[name]
+  if (command === undefined) return { error: `unknown command ${name}` }
+  try {
+    return await command(rest.join(" "))
+  } catch (error) {
+    return { error: String(error) }
+  }
+}
+
+if (directory !== undefined) {
+  const path = `${directory}/${process.pid}`
+  const server = createServer((socket) => {
+    let text = ""
+    socket.unref()
+    socket.on("error", () => socket.destroy())
+    socket.on("data", async (chunk) => {
+      text += chunk
+      const lines = text.split("\n")
+      text = lines.pop() ?? ""
+      for (const line of lines) socket.write(`${JSON.stringify(await obey(line))}\n`)
+    })
+  })
+  mkdirSync(directory, { recursive: true })
+  // A process that was killed leaves its socket behind, and numbers come again.
+  rmSync(path, { force: true })
+  server.listen(path)
+  server.unref()
+}

@@ -1,0 +1,193 @@
+import { claimed, type Difference, paired, unpaired } from "./Paired.ts"
+import type { MeasuredRun, StoredCase, StoredRun } from "./Store.ts"
+
+export interface CaseSummary {
+  readonly case: string
+  readonly group: string
+  readonly rounds: number
+  /** medians over the rounds */
+  readonly perSecond: number
+  readonly cpuMicrosPerUnit: number
+  readonly p50Millis: number | undefined
+  readonly p99Millis: number | undefined
+  readonly figures: Readonly<Record<string, number>>
+  readonly slowestPerSecond: number
+  readonly fastestPerSecond: number
+  /** throughput and CPU per unit against the group's baseline; undefined without one */
+  readonly throughputRatio: number | undefined
+  readonly cpuRatio: number | undefined
+}
+
+export const median = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+}
+
+const perSecond = (run: MeasuredRun): number => (run.work / run.elapsedMillis) * 1000
+const cpuMicros = (run: MeasuredRun): number => (run.cpuMillis * 1000) / run.work
+
+/** Measurements of a case on one side, in the order of their rounds. */
+export const runsOf = ({ ran }: StoredRun, name: string, side = 0): ReadonlyArray<MeasuredRun> =>
+  ran
+    .filter((one) => one.case === name && one.side === side)
+    .toSorted((a, b) => a.round - b.round)
+    .map(({ measured }) => measured)
+
+const summaryOf = (one: StoredCase, runs: ReadonlyArray<MeasuredRun>): CaseSummary => {
+  const speeds = runs.map(perSecond)
+  const latencies = runs.flatMap((run) => run.latency ?? [])
+  const of = (values: ReadonlyArray<number>): number | undefined =>
+    values.length === 0 ? undefined : median(values)
+  const names = new Set(runs.flatMap((run) => Object.keys(run.figures ?? {})))
+  return {
+    case: one.name,
+    group: one.group,
+    rounds: runs.length,
+    perSecond: median(speeds),
+    cpuMicrosPerUnit: median(runs.map(cpuMicros)),
+    p50Millis: of(latencies.map((latency) => latency.p50Millis)),
+    p99Millis: of(latencies.map((latency) => latency.p99Millis)),
+    figures: Object.fromEntries(
+      Array.from(names, (name) => [name, median(runs.flatMap((run) => run.figures?.[name] ?? []))])
+    ),
+    slowestPerSecond: Math.min(...speeds),
+    fastestPerSecond: Math.max(...speeds),
+    throughputRatio: undefined,
+    cpuRatio: undefined
+  }
+}
+
+/** One line per case, in the suite's order, with ratios to the baseline of its group. */
+export const summarize = (stored: StoredRun, side = 0): ReadonlyArray<CaseSummary> => {
+  const { cases } = stored.begun
+  const plain = cases.flatMap((one) => {
+    const runs = runsOf(stored, one.name, side)
+    return runs.length === 0 ? [] : [summaryOf(one, runs)]
+  })
+  const baselines = new Map(
+    cases.flatMap(({ baseline, name }) => {
+      const line = baseline ? plain.find((summary) => summary.case === name) : undefined
+      return line === undefined ? [] : [[line.group, line] as const]
+    })
+  )
+  return plain.map((line) => {
+    const baseline = baselines.get(line.group)
+    if (baseline === undefined || baseline.case === line.case) return line
+    return {
+      ...line,
+      throughputRatio: line.perSecond / baseline.perSecond,
+      cpuRatio: line.cpuMicrosPerUnit / baseline.cpuMicrosPerUnit
+    }
+  })
+}
+
+/** Groups whose cases did not produce the same result: their figures do not compare. */
+export const disagreements = (stored: StoredRun): ReadonlyArray<string> => {
+  const { cases, sides, suite } = stored.begun
+  const results = new Map<string, Set<string>>()
+  for (const { group, name } of cases) {
+    for (const run of sides.flatMap((_, side) => runsOf(stored, name, side))) {
+      if (run.result === undefined) continue
+      results.set(group, (results.get(group) ?? new Set()).add(run.result))
+    }
+  }
+  return Array.from(results).flatMap(([group, found]) =>
+    found.size > 1 ? [`${suite} ${group}: results differ: ${Array.from(found).join(", ")}`] : []
+  )
+}
+
+/** Use of the process under test: medians over the rounds; undefined where no round has them. */
+export interface UseSummary {
+  readonly case: string
+  /** CPU µs a unit of work by group of threads */
+  readonly threads: Readonly<Record<string, number>>
+  /** time in collections as a share of the main thread's */
+  readonly gcShare: number | undefined
+  readonly allocatedBytesPerUnit: number | undefined
+  readonly rssMiB: number
+}
+
+export const usesOf = (stored: StoredRun, side = 0): ReadonlyArray<UseSummary> =>
+  stored.begun.cases.flatMap(({ name }) => {
+    const runs = runsOf(stored, name, side).flatMap(({ use, work }) =>
+      use === undefined ? [] : [{ use, work }]
+    )
+    if (runs.length === 0) return []
+    const heaps = runs.flatMap(({ use, work }) =>
+      use.heap === undefined ? [] : [{ heap: use.heap, main: use.threads["main"] ?? Number.NaN, work }]
+    )
+    const groups = new Set(runs.flatMap(({ use }) => Object.keys(use.threads)))
+    return [
+      {
+        case: name,
+        threads: Object.fromEntries(
+          Array.from(groups, (group) => [
+            group,
+            median(runs.map(({ use, work }) => ((use.threads[group] ?? 0) * 1000) / work))
+          ])
+        ),
+        gcShare: heaps.length === 0 ? undefined : median(heaps.map(({ heap, main }) => heap.gcMillis / main)),
+        allocatedBytesPerUnit:
+          heaps.length === 0 ? undefined : median(heaps.map(({ heap, work }) => heap.allocatedBytes / work)),
+        rssMiB: median(runs.map(({ use }) => use.rssMiB))
+      }
+    ]
+  })
+
+/** How a case differs between two trees, or two runs. */
+export interface CaseDifference {
+  readonly case: string
+  /** medians of CPU µs a unit */
+  readonly cpuMicros: readonly [one: number, other: number]
+  readonly cpu: Difference | undefined
+  readonly throughput: Difference | undefined
+  /** outside the noise, all cases and both figures tested together */
+  readonly cpuDiffers: boolean
+  readonly throughputDiffers: boolean
+}
+
+type Figures = readonly [ones: ReadonlyArray<number>, others: ReadonlyArray<number>]
+type Test = (figures: Figures) => Difference | undefined
+
+const inPairs: Test = ([ones, others]) =>
+  paired(ones.slice(0, others.length).map((one, round) => [one, others[round] ?? Number.NaN]))
+
+const differences = (
+  names: ReadonlyArray<string>,
+  runs: (name: string) => readonly [ReadonlyArray<MeasuredRun>, ReadonlyArray<MeasuredRun>],
+  test: Test
+): ReadonlyArray<CaseDifference> => {
+  const found = names.flatMap((name) => {
+    const [ones, others] = runs(name)
+    if (ones.length === 0 || others.length === 0) return []
+    const cpus: Figures = [ones.map(cpuMicros), others.map(cpuMicros)]
+    const cpuMicrosOf = [median(cpus[0]), median(cpus[1])] as const
+    const throughput = test([ones.map(perSecond), others.map(perSecond)])
+    return [{ case: name, cpuMicros: cpuMicrosOf, cpu: test(cpus), throughput }]
+  })
+  const ps = found.flatMap(({ cpu, throughput }) => [cpu?.p ?? 1, throughput?.p ?? 1])
+  const holds = claimed(ps)
+  return found.map((one, index) => ({
+    ...one,
+    cpuDiffers: holds[2 * index] ?? false,
+    throughputDiffers: holds[2 * index + 1] ?? false
+  }))
+}
+
+/** Of a run with `--against`: this tree's figures over the other's, by the paired test. */
+export const differencesOf = (stored: StoredRun): ReadonlyArray<CaseDifference> =>
+  differences(
+    stored.begun.cases.map(({ name }) => name),
+    (name) => [runsOf(stored, name, 0), runsOf(stored, name, 1)],
+    inPairs
+  )
+
+/** Of two stored runs: the second one's figures over the first one's, by the test for unpaired figures. */
+export const differencesBetween = (first: StoredRun, second: StoredRun): ReadonlyArray<CaseDifference> =>
+  differences(
+    second.begun.cases.map(({ name }) => name),
+    (name) => [runsOf(second, name), runsOf(first, name)],
+    ([ones, others]) => unpaired(ones, others)
+  )

@@ -1,0 +1,112 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { commitOf } from "./Machine.ts"
+
+/** A copy of the code of a commit or a directory, ready to run. */
+export interface Tree {
+  readonly directory: string
+  /** its commit, "+" marking uncommitted changes */
+  readonly label: string
+  /** it is measured by its own bench, since this one's does not load on its code */
+  readonly ownBench: boolean
+}
+
+const root = join(import.meta.dirname, "../..")
+
+/** What is measured must not depend on who measures: these folders come from here on both sides. */
+const measuring = ["bench", "test/integration", "test/stores"]
+
+const git = (directory: string, ...args: ReadonlyArray<string>): string =>
+  execFileSync("git", args, { cwd: directory, encoding: "utf8", stdio: "pipe", maxBuffer: 64 * 1024 * 1024 })
+
+const copyFiles = (from: string, to: string, files: ReadonlyArray<string>): void => {
+  for (const file of files) {
+    const source = join(from, file)
+    // Listed by git, but deleted in the working tree.
+    if (!existsSync(source)) continue
+    mkdirSync(dirname(join(to, file)), { recursive: true })
+    cpSync(source, join(to, file), { verbatimSymlinks: true })
+  }
+}
+
+/** The files of a working tree that git tracks or would, changes included. */
+const copyDirectory = (from: string, to: string): void => {
+  const listed = git(from, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+  copyFiles(from, to, listed.split("\0").filter((file) => file !== ""))
+}
+
+const extractCommit = (commit: string, to: string): void => {
+  const archive = execFileSync("git", ["archive", "--format=tar", commit], {
+    cwd: root,
+    maxBuffer: 512 * 1024 * 1024
+  })
+  execFileSync("tar", ["-x", "-C", to], { input: archive })
+}
+
+/** The packages of this tree where both trees ask for the same ones; else the other one's own set-up fetches them. */
+const provide = (directory: string): void => {
+  const lock = (of: string): string => readFileSync(join(of, "package-lock.json"), "utf8")
+  if (lock(directory) === lock(root)) {
+    for (const name of ["node_modules", ".runtime"]) symlinkSync(join(root, name), join(directory, name))
+    return
+  }
+  execFileSync(process.execPath, ["deploy/setup.mjs", "install"], { cwd: directory, stdio: "inherit" })
+}
+
+const filesBelow = (directory: string): ReadonlyArray<string> =>
+  readdirSync(directory, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
+
+/** Loads every file of the suites and the harness in a tree; answers the first fault, or undefined. */
+const faultOf = (directory: string, suites: ReadonlyArray<string>): string | undefined => {
+  const files = ["harness", ...suites].flatMap((folder) =>
+    filesBelow(join(directory, "bench", folder)).map((file) => join(directory, "bench", folder, file))
+  )
+  // Files that do something when run look at argv[1]; here they are only loaded.
+  const isLoaded = (file: string): boolean => !/Worker\.ts$|Process\.ts$|main\.ts$|Fill\.ts$/.test(file)
+  const script = `for (const file of ${JSON.stringify(files.filter(isLoaded))}) await import(file)`
+  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    cwd: directory,
+    encoding: "utf8"
+  })
+  return status === 0 ? undefined : (/^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr)
+}
+
+const overlay = (directory: string): void => {
+  for (const folder of measuring) {
+    rmSync(join(directory, folder), { recursive: true, force: true })
+    copyDirectory(join(root, folder), join(directory, folder))
+  }
+}
+
+const hasHarness = (directory: string): boolean => existsSync(join(directory, "bench/harness/SuiteProcess.ts"))
+
+/** This working tree, as it is now: what is edited later does not reach the run. */
+export const copyHere = (directory: string): Tree => {
+  mkdirSync(directory)
+  copyDirectory(root, directory)
+  provide(directory)
+  return { directory, label: commitOf(root), ownBench: false }
+}
+
+/** Another tree: a directory, or a commit of this repository. */
+export const copyOther = (name: string, directory: string, suites: ReadonlyArray<string>): Tree => {
+  const isDirectory = existsSync(name) && statSync(name).isDirectory()
+  const commit = isDirectory ? "" : git(root, "rev-parse", "--verify", "--short", `${name}^{commit}`).trim()
+  const copy = (): void => {
+    rmSync(directory, { recursive: true, force: true })
+    mkdirSync(directory)
+    if (isDirectory) copyDirectory(resolve(name), directory)
+    else extractCommit(commit, directory)
+    provide(directory)
+  }
+  const label = isDirectory ? `${name} (${commitOf(resolve(name))})` : commit
+  copy()
+  overlay(directory)
+  const fault = faultOf(directory, suites)
+  if (fault === undefined) return { directory, label, ownBench: false }
+  copy()
+  if (!hasHarness(directory))
+    throw new Error(`${label} cannot be compared: this bench does not load on its code (${fault}), and its own is too old`)
+  return { directory, label, ownBench: true }
+}

@@ -1,0 +1,55 @@
+import { machine } from "#bench/harness/Machine.ts"
+import { choose, runPlan } from "#bench/harness/Runner.ts"
+import type { Ran, StoredRun } from "#bench/harness/Store.ts"
+import type { BenchSuite, Settings } from "#bench/harness/Suite.ts"
+import { openHere } from "#bench/harness/SuiteHost.ts"
+
+export interface TinyOptions {
+  readonly rounds: number
+  readonly sides?: number
+  readonly patterns?: ReadonlyArray<string>
+  readonly settings?: Settings
+  readonly signal?: AbortSignal
+  readonly onRan?: (ran: Ran) => void
+}
+
+/** Runs a suite at its tiny size in this process; answers what a stored run holds. */
+export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<StoredRun> => {
+  const { patterns = [], rounds, settings = {}, sides = 1 } = options
+  const size = "tiny"
+  const windowMillis = 200
+  const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: sides > 1 })
+  const names = cases.map(({ name }) => name)
+  const ran: Array<Ran> = []
+  await runPlan({
+    suite: suite.name,
+    cases: names,
+    sides,
+    rounds: { count: rounds },
+    open: () => openHere(suite, { size, windowMillis, settings, cases: names }),
+    onRan: (one) => {
+      ran.push(one)
+      options.onRan?.(one)
+    },
+    ...(options.signal === undefined ? {} : { signal: options.signal })
+  })
+  return {
+    begun: {
+      kind: "begun",
+      run: "a-run",
+      at: "2026-11-22T00:00:00.000Z",
+      suite: suite.name,
+      about: suite.about,
+      unit: suite.unit,
+      size,
+      windowMillis,
+      settings,
+      machine: machine(),
+      sides: Array.from({ length: sides }, (_, side) => `commit-${side}`),
+      cases: cases.map(({ baseline = false, group = "", name }) => ({ name, group, baseline })),
+      unavailable
+    },
+    ran,
+    ended: { kind: "ended", at: "2026-11-22T00:01:00.000Z", warnings: [] }
+  }
+}
