@@ -17,7 +17,17 @@ export const suite: BenchSuite = {
     { name: "performance.now()", group: "limiters", baseline: true, run: clockRead },
     { name: "rate bucket, 100 keys", group: "limiters", compared: "always", run: rateBucket(100) },
     { name: "rate bucket, 50,000 keys", group: "limiters", compared: "always", run: rateBucket(50_000) },
-    { name: "event limiter, 1,000 visitors", group: "limiters", compared: "always", run: eventLimiter(1_000) },
-    { name: "event limiter, 500,000 visitors", group: "limiters", compared: "always", run: eventLimiter(500_000) }
+    {
+      name: "event limiter, 1,000 visitors",
+      group: "limiters",
+      compared: "always",
+      run: eventLimiter(1_000)
+    },
+    {
+      name: "event limiter, 500,000 visitors",
+      group: "limiters",
+      compared: "always",
+      run: eventLimiter(500_000)
+    }
   ]
 }

@@ -1,6 +1,7 @@
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
 import type { Settings, Size } from "./Suite.ts"
+import { usualResults } from "./Store.ts"
 import { suiteNames } from "./Suites.ts"
 
 /** A run that was asked for. */
@@ -12,14 +13,16 @@ export interface Asked {
   /** a directory or a commit */
   readonly against: string | undefined
   readonly profiles: boolean
+  /** the directory of stored runs */
+  readonly results: string
   readonly settings: Settings
 }
 
 export type Command =
   | { readonly do: "usage" }
-  | { readonly do: "list" }
-  | { readonly do: "show"; readonly run: string }
-  | { readonly do: "compare"; readonly first: string; readonly second: string }
+  | { readonly do: "list"; readonly results: string }
+  | { readonly do: "show"; readonly results: string; readonly run: string }
+  | { readonly do: "compare"; readonly results: string; readonly first: string; readonly second: string }
   | { readonly do: "run"; readonly asked: Asked }
 
 export const usage = (): string =>
@@ -35,12 +38,14 @@ Suites: ${suiteNames().join(", ")}; or all
 --seconds N        length of the measured window of a case
 --against X        compare with a commit or a directory, round by round
 --profile          write CPU profiles of the process under test, and print its heaviest functions
+--results DIR      where runs are stored, instead of bench/results
 --data DIR, --events N, --days N     data of the suite stats`
 
 const positive = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new Error(`--${name}: expected a number above 0, not "${text}"`)
+  if (!Number.isFinite(value) || value <= 0)
+    throw new Error(`--${name}: expected a number above 0, not "${text}"`)
   return value
 }
 
@@ -86,6 +91,7 @@ export const readArguments = (args: ReadonlyArray<string>): Command => {
       seconds: { type: "string" },
       against: { type: "string" },
       profile: { type: "boolean", default: false },
+      results: { type: "string", default: usualResults },
       data: { type: "string" },
       events: { type: "string" },
       days: { type: "string" },
@@ -94,15 +100,16 @@ export const readArguments = (args: ReadonlyArray<string>): Command => {
   })
   const [first, ...rest] = positionals
   if (first === undefined || values.help) return { do: "usage" }
-  if (first === "list") return { do: "list" }
+  const results = resolve(values.results)
+  if (first === "list") return { do: "list", results }
   const [one, other] = rest
   if (first === "show") {
     if (one === undefined) throw new Error("show: name a run; `list` shows those that there are")
-    return { do: "show", run: one }
+    return { do: "show", results, run: one }
   }
   if (first === "compare") {
     if (one === undefined || other === undefined) throw new Error("compare: name two runs")
-    return { do: "compare", first: one, second: other }
+    return { do: "compare", results, first: one, second: other }
   }
   const seconds = positive("seconds", values.seconds)
   return {
@@ -114,6 +121,7 @@ export const readArguments = (args: ReadonlyArray<string>): Command => {
       windowMillis: seconds === undefined ? undefined : seconds * 1000,
       against: values.against,
       profiles: values.profile,
+      results,
       settings: settingsOf(values)
     }
   }

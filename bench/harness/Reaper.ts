@@ -34,7 +34,9 @@ export const startReaper = (directory: string): Reaper => {
 
 const names = (pid: string, directory: string): boolean => {
   try {
-    return ["environ", "cmdline"].some((file) => readFileSync(`/proc/${pid}/${file}`, "latin1").includes(directory))
+    return ["environ", "cmdline"].some((file) =>
+      readFileSync(`/proc/${pid}/${file}`, "latin1").includes(directory)
+    )
   } catch (error) {
     // It has ended, or it is another user's.
     if (error instanceof Error && "code" in error) return false

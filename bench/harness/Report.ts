@@ -26,7 +26,16 @@ const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 const ofCases = (stored: StoredRun): ReadonlyArray<string> => {
   const lines = summarize(stored)
   const names = Array.from(new Set(lines.flatMap((line) => Object.keys(line.figures))))
-  const head = ["case", `${stored.begun.unit}/s`, "range", "vs base", "CPU µs/unit", "CPU vs base", "p50 ms", "p99 ms"]
+  const head = [
+    "case",
+    `${stored.begun.unit}/s`,
+    "range",
+    "vs base",
+    "CPU µs/unit",
+    "CPU vs base",
+    "p50 ms",
+    "p99 ms"
+  ]
   const rows = lines.map((line) => [
     line.group === "" ? line.case : `${line.group}: ${line.case}`,
     figure(line.perSecond),
@@ -45,7 +54,13 @@ const ofUse = (stored: StoredRun): ReadonlyArray<string> => {
   const uses = usesOf(stored)
   if (uses.length === 0) return []
   const groups = Array.from(new Set(uses.flatMap(({ threads }) => Object.keys(threads))))
-  const head = ["process under test", ...groups.map((name) => `${name} µs/unit`), "GC %", "KB/unit", "RSS MiB"]
+  const head = [
+    "process under test",
+    ...groups.map((name) => `${name} µs/unit`),
+    "GC %",
+    "KB/unit",
+    "RSS MiB"
+  ]
   const rows = uses.map(({ allocatedBytesPerUnit, case: name, gcShare, rssMiB, threads }) => [
     name,
     ...groups.map((group) => cell(threads[group])),
@@ -75,7 +90,18 @@ const ofDifferences = (
   [one, other]: readonly [string, string],
   test: string
 ): ReadonlyArray<string> => {
-  const head = ["case", `CPU µs ${one}`, other, "ratio", "rounds' range", "p", "throughput", "p", "rounds", ""]
+  const head = [
+    "case",
+    `CPU µs ${one}`,
+    other,
+    "ratio",
+    "rounds' range",
+    "p",
+    "throughput",
+    "p",
+    "rounds",
+    ""
+  ]
   const p = (value: number | undefined): string =>
     value === undefined ? "" : value < 0.0001 ? "<0.0001" : value.toFixed(4)
   const range = (least: number, most: number): string => `${least.toFixed(3)}–${most.toFixed(3)}`
@@ -115,6 +141,15 @@ const missing = ({ begun, ended, ran }: StoredRun): ReadonlyArray<string> => {
   ]
 }
 
+/** Cases whose last two windows of the warm-up did not agree in any round. */
+const unsteady = ({ begun, ran }: StoredRun): ReadonlyArray<string> =>
+  begun.cases.flatMap(({ name }) => {
+    const rounds = ran.filter((one) => one.case === name && one.measured.details?.["steady"] === 0).length
+    return rounds === 0
+      ? []
+      : [`Warning: ${name} was still changing when it was measured, in ${rounds} of its runs`]
+  })
+
 const heading = ({ begun }: StoredRun): string => {
   const { about, at, machine, sides, size, suite } = begun
   const { node, ...others } = machine.versions
@@ -143,6 +178,7 @@ export const table = (stored: StoredRun): string => {
     ...begun.unavailable.map((unavailable) => `${unavailable.case}: not run: ${unavailable.reason}`),
     ...disagreements(stored),
     ...missing(stored),
+    ...unsteady(stored),
     ...(ended?.warnings ?? []).map((warning) => `Warning: ${warning}`),
     ...(other === undefined ? [] : [`"here" is ${one}; ratios are here / ${other}`])
   ].join("\n")
@@ -167,7 +203,11 @@ export const comparison = (first: StoredRun, second: StoredRun): string => {
     "",
     ...(found.length === 0
       ? ["They have no case in common."]
-      : ofDifferences(found, [b.sides[0] ?? "", a.sides[0] ?? ""], "Welch's t-test, as the runs were not made together,")),
+      : ofDifferences(
+          found,
+          [b.sides[0] ?? "", a.sides[0] ?? ""],
+          "Welch's t-test, as the runs were not made together,"
+        )),
     ...doubts.map((doubt) => `Warning: ${doubt}`)
   ].join("\n")
 }

@@ -111,10 +111,7 @@ const runRound = async (plan: Plan, hosts: ReadonlyArray<SuiteHost>, round: numb
 }
 
 const openAll = (plan: Plan): Promise<ReadonlyArray<SuiteHost>> =>
-  unlessAborted(
-    plan.signal,
-    Promise.all(Array.from({ length: plan.sides }, (_, side) => plan.open(side)))
-  )
+  unlessAborted(plan.signal, Promise.all(Array.from({ length: plan.sides }, (_, side) => plan.open(side))))
 
 /** Leaves the stage also where the work failed, but not where it was interrupted: the caller ends its processes. */
 const withHosts = async <A>(

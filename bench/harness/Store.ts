@@ -4,7 +4,7 @@ import type { Machine } from "./Machine.ts"
 import type { Measurement, Settings, Size } from "./Suite.ts"
 
 /**
- * Results: a file of JSON lines for each run, `bench/results/<run>.ndjson`. The first line says what is run, each further
+ * Results: a file of JSON lines for each run, `<results>/<run>.ndjson`. The first line says what is run, each further
  * one is a measurement, written as it ends, and the last one says how the run ended. A run that was killed lacks it.
  */
 export interface Begun {
@@ -64,11 +64,15 @@ export interface StoredRun {
   readonly ended: Ended | undefined
 }
 
-export const resultsDirectory = join(import.meta.dirname, "..", "results")
+/** Out of git's sight; `--results` names another directory. */
+export const usualResults = join(import.meta.dirname, "..", "results")
 
 /** `llm-20261122-104500-f353191`, unique in the directory. */
-export const runName = (suite: string, at: Date, commit: string, directory = resultsDirectory): string => {
-  const [day = "", time = ""] = at.toISOString().replaceAll(/[-:]|\..*/g, "").split("T")
+export const runName = (directory: string, suite: string, at: Date, commit: string): string => {
+  const [day = "", time = ""] = at
+    .toISOString()
+    .replaceAll(/[-:]|\..*/g, "")
+    .split("T")
   const name = `${suite}-${day}-${time}-${commit.replaceAll(/[^\w+]/g, "")}`
   let unique = name
   for (let count = 2; existsSync(join(directory, `${unique}.ndjson`)); count++) unique = `${name}-${count}`
@@ -76,7 +80,7 @@ export const runName = (suite: string, at: Date, commit: string, directory = res
 }
 
 /** Appends one line; whole, or torn at the end of the file where the machine itself stops. */
-export const append = (run: string, line: Begun | Ran | Ended, directory = resultsDirectory): string => {
+export const append = (directory: string, run: string, line: Begun | Ran | Ended): string => {
   mkdirSync(directory, { recursive: true })
   const file = join(directory, `${run}.ndjson`)
   appendFileSync(file, `${JSON.stringify(line)}\n`)
@@ -106,14 +110,14 @@ const readFile = (file: string): StoredRun | undefined => {
 }
 
 /** All stored runs, oldest first. */
-export const storedRuns = (directory = resultsDirectory): ReadonlyArray<StoredRun> =>
+export const storedRuns = (directory: string): ReadonlyArray<StoredRun> =>
   (existsSync(directory) ? readdirSync(directory) : [])
     .filter((name) => name.endsWith(".ndjson"))
     .flatMap((name) => readFile(join(directory, name)) ?? [])
     .toSorted((a, b) => (a.begun.at < b.begun.at ? -1 : 1))
 
 /** One stored run, by its name, the beginning of it if that is unique, or a file. */
-export const storedRun = (name: string, directory = resultsDirectory): StoredRun => {
+export const storedRun = (directory: string, name: string): StoredRun => {
   if (existsSync(name)) {
     const run = readFile(name)
     if (run === undefined) throw new Error(`${name} holds no run of the bench`)
@@ -122,8 +126,11 @@ export const storedRun = (name: string, directory = resultsDirectory): StoredRun
   const found = storedRuns(directory).filter(({ begun }) => begun.run.startsWith(name))
   const exact = found.find(({ begun }) => begun.run === name)
   const [only, ...others] = exact === undefined ? found : [exact]
-  if (only === undefined) throw new Error(`there is no stored run "${name}"; \`bench list\` shows those that there are`)
+  if (only === undefined)
+    throw new Error(`there is no stored run "${name}"; \`bench list\` shows those that there are`)
   if (others.length > 0)
-    throw new Error(`"${name}" begins the names of ${found.length} runs: ${found.map((one) => one.begun.run).join(", ")}`)
+    throw new Error(
+      `"${name}" begins the names of ${found.length} runs: ${found.map((one) => one.begun.run).join(", ")}`
+    )
   return only
 }

@@ -136,6 +136,10 @@ export const usesOf = (stored: StoredRun, side = 0): ReadonlyArray<UseSummary> =
     ]
   })
 
+/** Files of the latest CPU profile of each case, where profiles were asked for. */
+export const profilesOf = ({ ran }: StoredRun): ReadonlyArray<string> =>
+  Array.from(new Set(ran.flatMap(({ measured }) => measured.use?.profile ?? [])))
+
 /** How a case differs between two trees, or two runs. */
 export interface CaseDifference {
   readonly case: string

@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync
+} from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { commitOf } from "./Machine.ts"
 
@@ -33,7 +42,11 @@ const copyFiles = (from: string, to: string, files: ReadonlyArray<string>): void
 /** The files of a working tree that git tracks or would, changes included. */
 const copyDirectory = (from: string, to: string): void => {
   const listed = git(from, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-  copyFiles(from, to, listed.split("\0").filter((file) => file !== ""))
+  copyFiles(
+    from,
+    to,
+    listed.split("\0").filter((file) => file !== "")
+  )
 }
 
 const extractCommit = (commit: string, to: string): void => {
@@ -79,7 +92,8 @@ const overlay = (directory: string): void => {
   }
 }
 
-const hasHarness = (directory: string): boolean => existsSync(join(directory, "bench/harness/SuiteProcess.ts"))
+const hasHarness = (directory: string): boolean =>
+  existsSync(join(directory, "bench/harness/SuiteProcess.ts"))
 
 /** This working tree, as it is now: what is edited later does not reach the run. */
 export const copyHere = (directory: string): Tree => {
@@ -107,6 +121,8 @@ export const copyOther = (name: string, directory: string, suites: ReadonlyArray
   if (fault === undefined) return { directory, label, ownBench: false }
   copy()
   if (!hasHarness(directory))
-    throw new Error(`${label} cannot be compared: this bench does not load on its code (${fault}), and its own is too old`)
+    throw new Error(
+      `${label} cannot be compared: this bench does not load on its code (${fault}), and its own is too old`
+    )
   return { directory, label, ownBench: true }
 }

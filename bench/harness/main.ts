@@ -2,17 +2,17 @@ import { mkdirSync, mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { type Asked, readArguments, usage } from "./Arguments.ts"
-import { commitOf, machine, watchMachine } from "./Machine.ts"
+import { commitOf, machine, type Watch, watchMachine } from "./Machine.ts"
 import { heaviest } from "./Profile.ts"
 import { Progress } from "./Progress.ts"
 import { startReaper } from "./Reaper.ts"
 import { comparison, listing, table } from "./Report.ts"
-import { choose, Interrupted, type Rounds, runPlan } from "./Runner.ts"
-import { append, type Begun, resultsDirectory, runName, storedRun, storedRuns } from "./Store.ts"
+import { choose, type Rounds, runPlan } from "./Runner.ts"
+import { append, type Begun, runName, storedRun, storedRuns } from "./Store.ts"
 import type { BenchSuite } from "./Suite.ts"
 import { openApart } from "./SuiteHost.ts"
 import { loadSuite } from "./Suites.ts"
-import { disagreements } from "./Summary.ts"
+import { disagreements, profilesOf } from "./Summary.ts"
 import { copyHere, copyOther, type Tree } from "./Trees.ts"
 
 /** The command line of the bench; `Arguments.ts` has what it takes. */
@@ -49,100 +49,134 @@ const defaultWindowMillis = { tiny: 200, quick: 1_500, full: 4_000 } as const
 /** What is measured, here and there; the run's directory holds the copies. */
 const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
   if (asked.against === undefined)
-    return [{ directory: resolve(import.meta.dirname, "../.."), label: commitOf(import.meta.dirname), ownBench: false }]
+    return [
+      {
+        directory: resolve(import.meta.dirname, "../.."),
+        label: commitOf(import.meta.dirname),
+        ownBench: false
+      }
+    ]
   status("copying both trees")
   const names = asked.suites.map(({ name }) => name)
   return [copyHere(join(directory, "here")), copyOther(asked.against, join(directory, "there"), names)]
 }
 
+/** Everything that one suite's run is told before it starts. */
+const begin = async (
+  asked: Asked,
+  suite: BenchSuite,
+  patterns: ReadonlyArray<string>,
+  trees: ReadonlyArray<Tree>
+) => {
+  const { results, settings, size } = asked
+  const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: trees.length > 1 })
+  const sides = trees.map(({ label }) => label)
+  const at = new Date()
+  const begun: Begun = {
+    kind: "begun",
+    run: runName(results, suite.name, at, sides[0] ?? ""),
+    at: at.toISOString(),
+    suite: suite.name,
+    about: suite.about,
+    unit: suite.unit,
+    size,
+    windowMillis: asked.windowMillis ?? defaultWindowMillis[size],
+    settings,
+    machine: machine(),
+    sides,
+    cases: cases.map(({ baseline = false, group = "", name }) => ({ name, group, baseline })),
+    unavailable
+  }
+  return begun
+}
+
+/** Makes what is kept between runs, and for a comparison a copy for each side. */
+const prepare = async (suite: BenchSuite, { settings, size }: Begun, trees: ReadonlyArray<Tree>) => {
+  const copies = trees.length > 1 ? trees.map(({ directory }) => join(directory, ".bench-data")) : []
+  for (const copy of copies) mkdirSync(copy, { recursive: true })
+  return suite.prepare?.({ size, settings, copies, say })
+}
+
+/** The rounds of a suite; each measurement is stored and shown as it ends. */
+const measure = async (
+  asked: Asked,
+  suite: BenchSuite,
+  begun: Begun,
+  trees: ReadonlyArray<Tree>,
+  watch: Watch
+): Promise<void> => {
+  const { results } = asked
+  const { run, settings, sides, size, windowMillis } = begun
+  const cases = begun.cases.map(({ name }) => name)
+  const earlier = storedRuns(results).filter(
+    (one) => one.begun.suite === suite.name && one.begun.sides.length === sides.length
+  )
+  const rounds = roundsOf(asked, suite)
+  const prepared = await prepare(suite, begun, trees)
+  const progress = new Progress({ cases, sides: sides.length, rounds, size, earlier })
+  const sideOf = (side: number): string | undefined =>
+    sides.length === 1 ? undefined : side === 0 ? "here" : sides[side]
+  const profiles = asked.profiles ? join(results, "profiles", run) : undefined
+  status(`${suite.name}: setting up`)
+  await runPlan({
+    suite: suite.name,
+    cases,
+    sides: sides.length,
+    rounds,
+    signal: interrupt.signal,
+    open: (side) =>
+      openApart(trees[side]?.directory ?? "", suite.name, {
+        size,
+        windowMillis,
+        settings: prepared?.[side] ?? settings,
+        cases,
+        ...(profiles === undefined ? {} : { profiles })
+      }),
+    onRound: watch.look,
+    onStart: (one, round, side) => status(`${suite.name}: ${progress.line(one, round, sideOf(side))}`),
+    onRan: (ran) => {
+      append(results, run, ran)
+      progress.ran(ran)
+      const { cpuMillis, elapsedMillis, work } = ran.measured
+      const speed = Math.round((work / elapsedMillis) * 1000).toLocaleString("en-US")
+      const cpu = ((cpuMillis * 1000) / work).toPrecision(3)
+      status("")
+      say(
+        `${progress.line(ran.case, ran.round, sideOf(ran.side))}: ${speed} ${suite.unit}/s, ${cpu} µs CPU each`
+      )
+    }
+  })
+}
+
+/** Runs a suite to its end, or to an interrupt or a fault, and prints the table of what was measured. */
 const runSuite = async (
   asked: Asked,
   { name, patterns }: Asked["suites"][number],
   trees: ReadonlyArray<Tree>
 ): Promise<void> => {
+  const { results } = asked
   const suite = await loadSuite(name)
-  const { settings, size } = asked
-  const windowMillis = asked.windowMillis ?? defaultWindowMillis[size]
-  const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: trees.length > 1 })
-  const names = cases.map((one) => one.name)
-  const sides = trees.map(({ label }) => label)
-  const at = new Date()
-  const run = runName(name, at, sides[0] ?? "")
   const watch = await watchMachine(1_000)
-  const begun: Begun = {
-    kind: "begun",
-    run,
-    at: at.toISOString(),
-    suite: name,
-    about: suite.about,
-    unit: suite.unit,
-    size,
-    windowMillis,
-    settings,
-    machine: machine(),
-    sides,
-    cases: cases.map(({ baseline = false, group = "", name: one }) => ({ name: one, group, baseline })),
-    unavailable
-  }
-  const earlier = storedRuns().filter((one) => one.begun.suite === name && one.begun.sides.length === sides.length)
-  const file = append(run, begun)
-  const rounds = roundsOf(asked, suite)
-  const progress = new Progress({ cases: names, sides: sides.length, rounds, size, earlier })
-  const profiles = asked.profiles ? join(resultsDirectory, "profiles", run) : undefined
+  const begun = await begin(asked, suite, patterns, trees)
+  const file = append(results, begun.run, begun)
   let early: string | undefined
   try {
-    const copies = trees.length > 1 ? trees.map(({ directory }) => join(directory, ".bench-data")) : []
-    for (const copy of copies) mkdirSync(copy, { recursive: true })
-    const prepared = (await suite.prepare?.({ size, settings, copies, say })) ?? []
-    status(`${name}: setting up`)
-    await runPlan({
-      suite: name,
-      cases: names,
-      sides: sides.length,
-      rounds,
-      signal: interrupt.signal,
-      open: (side) =>
-        openApart(trees[side]?.directory ?? "", name, {
-          size,
-          windowMillis,
-          settings: prepared[side] ?? settings,
-          cases: names,
-          ...(profiles === undefined ? {} : { profiles })
-        }),
-      onRound: watch.look,
-      onStart: (one, round, side) =>
-        status(`${name}: ${progress.line(one, round, sides.length > 1 ? (side === 0 ? "here" : sides[1]) : undefined)}`),
-      onRan: (ran) => {
-        append(run, ran)
-        progress.ran(ran)
-        const { cpuMillis, elapsedMillis, work } = ran.measured
-        const speed = Math.round((work / elapsedMillis) * 1000).toLocaleString("en-US")
-        const cpu = ((cpuMillis * 1000) / work).toPrecision(3)
-        status("")
-        say(
-          `${progress.line(ran.case, ran.round, sides.length > 1 ? (ran.side === 0 ? "here" : sides[1]) : undefined)}: ` +
-            `${speed} ${suite.unit}/s, ${cpu} µs CPU each`
-        )
-      }
-    })
+    await measure(asked, suite, begun, trees, watch)
   } catch (error) {
     if (!(error instanceof Error)) throw error
     early = interrupt.signal.aborted ? "interrupted" : error.message
-    if (!(error instanceof Interrupted) && early !== "interrupted") process.exitCode = 1
+    if (early !== "interrupted") process.exitCode = 1
   }
   const warnings = [
     ...watch.warnings(),
     ...trees.flatMap(({ label, ownBench }) => (ownBench ? [`${label} was measured by its own bench`] : []))
   ]
-  append(run, { kind: "ended", at: new Date().toISOString(), warnings, ...(early === undefined ? {} : { early }) })
-  const stored = storedRun(run)
+  const at = new Date().toISOString()
+  append(results, begun.run, { kind: "ended", at, warnings, ...(early === undefined ? {} : { early }) })
+  const stored = storedRun(results, begun.run)
   status("")
-  say(`\n${table(stored)}\n${file}`)
-  for (const { measured } of stored.ran.slice(-names.length * sides.length)) {
-    const profile = measured.use?.profile
-    if (profile !== undefined) say(`\n${profile}\n${heaviest(profile).join("\n")}`)
-  }
-  say("")
+  say(`\n${table(stored)}\n${file}\n`)
+  for (const profile of profilesOf(stored)) say(`${profile}\n${heaviest(profile).join("\n")}\n`)
   if (disagreements(stored).length > 0) process.exitCode = 1
 }
 
@@ -167,9 +201,10 @@ const run = async (asked: Asked): Promise<void> => {
 const main = async (): Promise<void> => {
   const asked = readArguments(process.argv.slice(2))
   if (asked.do === "usage") say(usage())
-  else if (asked.do === "list") say(listing(storedRuns()))
-  else if (asked.do === "show") say(table(storedRun(asked.run)))
-  else if (asked.do === "compare") say(comparison(storedRun(asked.first), storedRun(asked.second)))
+  else if (asked.do === "list") say(listing(storedRuns(asked.results)))
+  else if (asked.do === "show") say(table(storedRun(asked.results, asked.run)))
+  else if (asked.do === "compare")
+    say(comparison(storedRun(asked.results, asked.first), storedRun(asked.results, asked.second)))
   else await run(asked.asked)
 }
 

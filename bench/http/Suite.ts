@@ -28,7 +28,11 @@ const measured =
   (name: ServerName, requests: ReadonlyArray<Uint8Array>, status: string) =>
   async (context: CaseContext): Promise<Measurement> => {
     const server = await startServer(name)
-    const load = await startLoad({ port: server.port, connections: sized(context, { tiny: 4, full: 64 }), requests })
+    const load = await startLoad({
+      port: server.port,
+      connections: sized(context, { tiny: 4, full: 64 }),
+      requests
+    })
     try {
       return await closedLoop(context, { pid: server.pid, load, status })
     } finally {

@@ -17,7 +17,12 @@ export const suite: BenchSuite<Given> = {
   cases: [
     { name: "raw uWS, 202", group: "accept", baseline: true, unavailable: unavailableUws, run: rawAccepts },
     { name: "durable", group: "accept", compared: "always", run: durableAccepts({ drains: false }) },
-    { name: "durable, ClickHouse draining", group: "accept", compared: "full", run: durableAccepts({ drains: true }) },
+    {
+      name: "durable, ClickHouse draining",
+      group: "accept",
+      compared: "full",
+      run: durableAccepts({ drains: true })
+    },
     { name: "to ClickHouse", group: "drain", compared: "always", run: acceptAndDrain },
     { name: "at 5,000 events/s", group: "freshness", compared: "full", run: freshness(5_000) }
   ]

@@ -27,7 +27,13 @@ const fresh =
       try {
         // Code, pools and buffers are there before memory is looked at.
         const requests = [requestTo(target, "bench/plain", false)]
-        await load({ port: target.port, connections: 32, durationMillis: warmMillis(context), requests, drains: true })
+        await load({
+          port: target.port,
+          connections: 32,
+          durationMillis: warmMillis(context),
+          requests,
+          drains: true
+        })
         await untilIdle(target.upstreamPort)
         return await booked(target)
       } finally {

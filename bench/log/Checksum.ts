@@ -25,6 +25,11 @@ export const checksumCases = (length: number): ReadonlyArray<BenchCase> => {
       baseline: true,
       run: checksum(length, (bytes) => crc32(bytes))
     },
-    { name: `CRC-32C, ${length}`, group, compared: "always", run: checksum(length, (bytes) => crc32c(bytes, 0, bytes.length)) }
+    {
+      name: `CRC-32C, ${length}`,
+      group,
+      compared: "always",
+      run: checksum(length, (bytes) => crc32c(bytes, 0, bytes.length))
+    }
   ]
 }

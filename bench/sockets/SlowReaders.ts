@@ -27,7 +27,10 @@ export const slowReaders = (reads: boolean) =>
       const calling = { calls: 8, tool: "bash", pieces: 4, everyMillis: 10 } as const
       crowd.tell({ do: "prompt", script: calling, from: 0, count: crowdCount, overMillis: 10 })
       await crowd.until(({ holding }) => holding === crowdCount, 30_000)
-      const script = { pieces: sized(context, { tiny: 20, quick: 70, full: 150 }), everyMillis: isTiny ? 20 : 100 }
+      const script = {
+        pieces: sized(context, { tiny: 20, quick: 70, full: 150 }),
+        everyMillis: isTiny ? 20 : 100
+      }
       await server.collectGarbage()
       const before = residentMiB(server.pid())
       const stopMeter = await startMeter(server.pid())
@@ -35,7 +38,11 @@ export const slowReaders = (reads: boolean) =>
       others.tell({ do: "measure", from: 0, count: othersCount })
       others.tell({ do: "prompt", script, from: 0, count: othersCount, overMillis: isTiny ? 10 : 1_000 })
       await others.until(({ speaking }) => speaking === othersCount, 30_000)
-      const print = { framesPerCall: isTiny ? 4 : 64, overMillis: sized(context, { tiny: 40, quick: 2_000, full: 4_000 }), reads }
+      const print = {
+        framesPerCall: isTiny ? 4 : 64,
+        overMillis: sized(context, { tiny: 40, quick: 2_000, full: 4_000 }),
+        reads
+      }
       crowd.tell({ do: "print", print, from: 0, count: crowdCount })
       await pause(sized(context, { tiny: 300, quick: 3_500, full: 8_000 }))
       const { count: pieces, ...latency } = await others.latency()

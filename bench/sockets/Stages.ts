@@ -30,7 +30,13 @@ const warm = async (start: Stage["load"], context: CaseContext): Promise<void> =
   load.tell({ do: "attach" })
   await load.until(({ attached }) => attached === sessions, 20_000)
   const script = { pieces: 20, everyMillis: 20 }
-  load.tell({ do: "prompt", script, from: 0, count: sessions, overMillis: sized(context, { tiny: 0, quick: 1_000, full: 2_000 }) })
+  load.tell({
+    do: "prompt",
+    script,
+    from: 0,
+    count: sessions,
+    overMillis: sized(context, { tiny: 0, quick: 1_000, full: 2_000 })
+  })
   await load.until(({ whole }) => whole === sessions, 20_000)
   await load.leave()
   await pause(sized(context, { tiny: 0, quick: 300, full: 1_000 }))

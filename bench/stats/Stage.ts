@@ -104,7 +104,9 @@ export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Se
   const end = endOf(data)
   if (end === undefined || Date.now() - end > oldestMillis) {
     const options = optionsOf(context, mergedIn(data))
-    say(`Filling ${data} with ${options.events.toLocaleString("en-US")} events; it is used again for 12 hours`)
+    say(
+      `Filling ${data} with ${options.events.toLocaleString("en-US")} events; it is used again for 12 hours`
+    )
     rmSync(data, { recursive: true, force: true })
     const startedAt = performance.now()
     await fillBoth(options, apartIn(data))
