@@ -44,7 +44,9 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
     : { withinMillis: quickMillis, least: 1, most: 3 }
 }
 
-const defaultWindowMillis = { tiny: 200, quick: 1_500, full: 4_000 } as const
+/** A comparison gains more from many rounds than from long ones. */
+const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
+  windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_000)
 
 /** What is measured, here and there; the run's directory holds the copies. */
 const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
@@ -80,7 +82,7 @@ const begin = async (
     about: suite.about,
     unit: suite.unit,
     size,
-    windowMillis: asked.windowMillis ?? defaultWindowMillis[size],
+    windowMillis: windowMillisOf(asked),
     settings,
     machine: machine(),
     sides,

@@ -37,39 +37,41 @@ export const startRaw = async (): Promise<SocketServer> => {
   }
 }
 
-const toppedUpUsd = 100_000
+const toppedUpUsd = 10_000
 /** The rate limit is not what is measured: the most that a key may have. */
 const ratePerMinute = 1_000_000
-const keysAtOnce = 16
+/** As many as a user may have. */
+const keysPerUser = 100
 
-const changed = async (
-  server: ServerProcess,
-  method: string,
-  path: string,
-  asked: Asked
-): Promise<Answer> => {
-  const answer = await ask(server, method, path, asked)
-  if (answer.status >= 300)
-    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+const made = async (server: ServerProcess, path: string, asked: Asked): Promise<Answer> => {
+  const answer = await ask(server, "POST", `/api/v1/${path}`, asked)
+  if (answer.status >= 300) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
   return answer
 }
 
-const makeKey = async (server: ServerProcess, kind: string, by: Asked): Promise<string> => {
-  const json = { name: "bench", kind, rate_limit_per_minute: ratePerMinute }
-  return textAt(await changed(server, "POST", "/api/v1/keys", { json, ...by }), "key")
+/** Router keys of a new user with credits. */
+const makeUser = async (
+  server: ServerProcess,
+  key: string,
+  index: number
+): Promise<ReadonlyArray<string>> => {
+  const profile = { email: `bench-${index}@example.com`, name: "Bench" }
+  const user = textAt(await made(server, "admin/users", { key, json: profile }), "id")
+  await made(server, "credits/topups", {
+    key,
+    json: { user_id: user, amount_usd: toppedUpUsd, note: "bench" }
+  })
+  const json = { name: "bench", kind: "router", rate_limit_per_minute: ratePerMinute, user_id: user }
+  const keys = Array.from({ length: keysPerUser }, () => made(server, "keys", { key, json }))
+  return (await Promise.all(keys)).map((answer) => textAt(answer, "key"))
 }
 
 const makeKeys = async (server: ServerProcess, count: number): Promise<Array<string>> => {
-  // The administrator's own is held to the usual rate.
-  const key = await makeKey(server, "account", {})
+  // The administrator's own key is held to the usual rate.
+  const unheld = { name: "bench", kind: "account", rate_limit_per_minute: ratePerMinute }
+  const key = textAt(await made(server, "keys", { json: unheld }), "key")
   const keys: Array<string> = []
-  const make = async (): Promise<void> => {
-    while (keys.length < count) {
-      const at = keys.push("") - 1
-      keys[at] = await makeKey(server, "router", { key })
-    }
-  }
-  await Promise.all(Array.from({ length: keysAtOnce }, make))
+  for (let user = 0; keys.length < count; user++) keys.push(...(await makeUser(server, key, user)))
   return keys
 }
 
@@ -91,9 +93,6 @@ export const startOurs = async (sessions: number): Promise<SocketServer> => {
     })
     try {
       spread(server)
-      const user = textAt(await changed(server, "GET", "/api/v1/health", {}), "userId")
-      const topUp = { user_id: user, amount_usd: toppedUpUsd, note: "bench" }
-      await changed(server, "POST", "/api/v1/credits/topups", { json: topUp })
       const keys = await makeKeys(server, Math.ceil(sessions / sessionsPerKey))
       return {
         port: Number(new URL(server.url).port),

@@ -57,7 +57,7 @@ export interface TestSite {
 }
 
 export const createSite = async (
-  server: Pick<ServerProcess, "url" | "adminKey">,
+  server: Reachable,
   domain = "example.com",
   key = server.adminKey()
 ): Promise<TestSite> => {
