@@ -111,6 +111,8 @@ export const readArguments = (args: ReadonlyArray<string>): Command => {
     if (one === undefined || other === undefined) throw new Error("compare: name two runs")
     return { do: "compare", results, first: one, second: other }
   }
+  if (values.profile && values.against !== undefined)
+    throw new Error("--profile is of one tree: it goes without --against")
   const seconds = positive("seconds", values.seconds)
   return {
     do: "run",

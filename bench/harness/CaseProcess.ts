@@ -4,6 +4,7 @@ import { join } from "node:path"
 import type { MeasuredRun } from "./Store.ts"
 import type { BenchCase, Size } from "./Suite.ts"
 import { loadSuite } from "./Suites.ts"
+import { always, type Turn, turnFromParent, type TurnRequest } from "./Turns.ts"
 
 export interface RunRequest {
   readonly suite: string
@@ -12,14 +13,22 @@ export interface RunRequest {
   readonly windowMillis: number
   readonly round: number
   readonly given: unknown
+  /** parts of the window, each of which waits for its turn; without turns 1 */
+  readonly parts: number
 }
 
+export type CaseAnswer = { readonly measured: MeasuredRun } | TurnRequest
+
 /** Runs one case once, here, in a directory of its own. */
-export const measure = async (benchCase: BenchCase, request: RunRequest): Promise<MeasuredRun> => {
+export const measure = async (
+  benchCase: BenchCase,
+  request: RunRequest,
+  turn: Turn
+): Promise<MeasuredRun> => {
   const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
   try {
     const before = process.cpuUsage()
-    const measurement = await benchCase.run({ ...request, directory })
+    const measurement = await benchCase.run({ ...request, directory, turn })
     const used = process.cpuUsage(before)
     return {
       cpuMillis: measurement.use?.cpuMillis ?? (used.user + used.system) / 1000,
@@ -41,8 +50,9 @@ const serve = (): void => {
       const suite = await loadSuite(request.suite)
       const benchCase = suite.cases.find((one) => one.name === request.case)
       if (benchCase === undefined) throw new Error(`no case "${request.case}" in ${request.suite}`)
-      const run = await measure(benchCase, request)
-      process.send?.(run, () => process.exit(0))
+      const turn = request.parts > 1 ? turnFromParent : always
+      const measured = await measure(benchCase, request, turn)
+      process.send?.({ measured } satisfies CaseAnswer, () => process.exit(0))
     }
     answer().catch((error: unknown) => {
       console.error(error)

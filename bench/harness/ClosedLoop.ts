@@ -1,5 +1,5 @@
-import { answered, type RunningLoad } from "./HttpLoad.ts"
-import { metered } from "./Meter.ts"
+import { answered, type RunningLoad, together } from "./HttpLoad.ts"
+import { meteredInTurns } from "./Meter.ts"
 import { cpuMillis } from "./ProcessUse.ts"
 import type { CaseContext, Measurement } from "./Suite.ts"
 import { warmUp } from "./WarmUp.ts"
@@ -12,7 +12,7 @@ export interface LoadedServer {
   readonly status: string
 }
 
-/** Warms a server under load, then measures one window of it. */
+/** Warms a server under load, then measures one window of it; for cases that are `inTurns`. */
 export const closedLoop = async (
   context: CaseContext,
   { load, pid, status }: LoadedServer
@@ -22,8 +22,8 @@ export const closedLoop = async (
     const { requests } = answered(await load.window(millis), status)
     return { work: requests, cpuMillis: cpuMillis(pid) - before }
   })
-  const { result, use } = await metered(pid, () => load.window(context.windowMillis))
-  const { elapsedMillis, latency, requests } = answered(result, status)
+  const { results, use } = await meteredInTurns(context, pid, load.window)
+  const { elapsedMillis, latency, requests } = answered(together(results), status)
   const { maxMillis, p50Millis, p99Millis } = latency
   return {
     work: requests,

@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { clientCore, nodeOn } from "./Cores.ts"
 import type { Latency } from "./Suite.ts"
+import { median } from "./Summary.ts"
 
 /**
  * HTTP load over keep-alive connections from a process of its own, so that client and server share no thread. Answers
@@ -58,9 +59,12 @@ export interface LoadResult {
 export type Command = "window" | "report" | "stop"
 export type Report = { readonly kind: "ready" } | ({ readonly kind: "result" } & LoadResult)
 
-/** A load that goes on until it is stopped, and is looked at in windows. */
+/** A load of closed connections that sends in windows, until it is stopped. */
 export interface RunningLoad {
-  /** what is answered within so many milliseconds from now */
+  /**
+   * sends for so many milliseconds from now, and waits for the answers of everything that it sent; nothing is sent between
+   * two windows
+   */
   readonly window: (millis: number) => Promise<LoadResult>
   /** answers under way are waited for where the load drains */
   readonly stop: () => Promise<LoadResult>
@@ -136,6 +140,31 @@ export const startLoad = async (options: Omit<LoadOptions, "durationMillis">): P
 
 /** A running load ends by itself after so long, if its owner forgets it. */
 const longestMillis = 600_000
+
+/** Of several windows as if they were one; percentiles are the medians of theirs. */
+export const together = (windows: ReadonlyArray<LoadResult>): LoadResult => {
+  const sum = (of: (window: LoadResult) => number): number =>
+    windows.reduce((total, window) => total + of(window), 0)
+  const middle = (of: (window: LoadResult) => number): number => median(windows.map(of))
+  const [requests, elapsedMillis] = [sum((one) => one.requests), sum((one) => one.elapsedMillis)]
+  const statuses: Record<string, number> = {}
+  for (const [status, count] of windows.flatMap((one) => Object.entries(one.statuses)))
+    statuses[status] = (statuses[status] ?? 0) + count
+  return {
+    requests,
+    elapsedMillis,
+    requestsPerSecond: (requests * 1000) / elapsedMillis,
+    statuses,
+    errors: sum((one) => one.errors),
+    latency: {
+      p50Millis: middle((one) => one.latency.p50Millis),
+      p90Millis: middle((one) => one.latency.p90Millis),
+      p99Millis: middle((one) => one.latency.p99Millis),
+      p999Millis: middle((one) => one.latency.p999Millis),
+      maxMillis: Math.max(...windows.map((one) => one.latency.maxMillis))
+    }
+  }
+}
 
 /** Answers in a window, all of which have to have the status. */
 export const answered = (result: LoadResult, status: string): LoadResult => {

@@ -66,6 +66,9 @@ class Load {
   onReady: () => void = () => undefined
   /** no more requests are sent */
   private isEnding = false
+  /** between two windows nothing is sent */
+  private isPaused = false
+  private onIdle: () => void = () => undefined
   private isOver = false
   private finish: () => void = () => undefined
 
@@ -115,7 +118,30 @@ class Load {
 
   stop(): void {
     this.isEnding = true
-    if (this.options.drains !== true || this.sent === this.answered + this.errors) this.finish()
+    if (this.options.drains !== true || this.isIdle()) this.finish()
+  }
+
+  private isIdle(): boolean {
+    return this.sent === this.answered + this.errors
+  }
+
+  /** Sends again after a pause; what is answered counts from now on. */
+  openWindow(): void {
+    this.isPaused = false
+    this.beginWindow()
+    for (const connection of this.idle.splice(0)) this.release(connection)
+  }
+
+  /** Sends nothing more, and resolves once everything that was sent is answered. */
+  closeWindow(): Promise<LoadResult> {
+    this.isPaused = true
+    return new Promise((resolve) => {
+      this.onIdle = () => {
+        this.onIdle = () => undefined
+        resolve(this.result())
+      }
+      if (this.isIdle()) this.onIdle()
+    })
   }
 
   /** The next request in turn, or undefined when all have been sent or the load is over. */
@@ -130,18 +156,23 @@ class Load {
     this.answered++
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1)
     if (dueAt >= this.measuredFrom) this.histogram.add((performance.now() - dueAt) * 1000)
-    const isDrained = this.isEnding && this.sent === this.answered + this.errors
-    if (this.answered >= this.countMax || isDrained) this.finish()
+    if (this.answered >= this.countMax || (this.isEnding && this.isIdle())) this.finish()
+    else if (this.isPaused && this.isIdle()) this.onIdle()
   }
 
   broken(): boolean {
     if (!this.isOver) this.errors++
+    if (this.isPaused && this.isIdle()) this.onIdle()
     return !this.isOver
   }
 
   /** A connection has nothing to do: it takes the oldest overdue request, or the next where the loop is closed. */
   release(connection: Connection): void {
     if (this.isOver) return
+    if (this.isPaused) {
+      this.idle.push(connection)
+      return
+    }
     if (this.options.ratePerSecond === undefined) return connection.send(performance.now())
     const dueAt = this.overdue[this.overdueFrom]
     if (dueAt === undefined) {
@@ -285,9 +316,9 @@ const tell = (report: Report): Promise<void> =>
   new Promise((resolve) => process.send?.(report, () => resolve()))
 
 const obey = (load: Load, command: Command): void => {
-  if (command === "window") load.beginWindow()
+  if (command === "window") load.openWindow()
   else if (command === "stop") load.stop()
-  else void tell({ kind: "result", ...load.result() })
+  else void load.closeWindow().then((result) => tell({ kind: "result", ...result }))
 }
 
 process.once("message", (options: LoadOptions) => {

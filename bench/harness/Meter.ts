@@ -3,6 +3,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { residentMiB, threadMillis } from "./ProcessUse.ts"
+import type { CaseContext } from "./Suite.ts"
 
 /** What a process under test used while something was measured. */
 export interface Use {
@@ -97,4 +98,38 @@ export const metered = async <A>(
   const stop = await startMeter(pid)
   const result = await work()
   return { result, use: await stop() }
+}
+
+const sum = (one: Use, other: Use): Use => ({
+  ...other,
+  cpuMillis: one.cpuMillis + other.cpuMillis,
+  threads: Object.fromEntries(
+    Object.entries(other.threads).map(([name, millis]) => [name, millis + (one.threads[name] ?? 0)])
+  ),
+  ...(one.heap === undefined || other.heap === undefined
+    ? {}
+    : {
+        heap: {
+          collections: one.heap.collections + other.heap.collections,
+          gcMillis: one.heap.gcMillis + other.heap.gcMillis,
+          allocatedBytes: one.heap.allocatedBytes + other.heap.allocatedBytes
+        }
+      })
+})
+
+/** Measures a window in parts, each in this side's turn; answers what each part found, and the use of all. */
+export const meteredInTurns = async <A>(
+  { parts, turn, windowMillis }: CaseContext,
+  pid: number,
+  part: (millis: number) => Promise<A>
+): Promise<{ readonly results: ReadonlyArray<A>; readonly use: Use }> => {
+  const results: Array<A> = []
+  let use: Use | undefined
+  for (let count = 0; count < parts; count++) {
+    const measured = await turn(() => metered(pid, () => part(windowMillis / parts)))
+    results.push(measured.result)
+    use = use === undefined ? measured.use : sum(use, measured.use)
+  }
+  if (use === undefined) throw new Error("a window has at least one part")
+  return { results, use }
 }

@@ -1,16 +1,22 @@
 import type { SuiteHost } from "./SuiteHost.ts"
-import type { Ran } from "./Store.ts"
+import type { MeasuredRun, Ran } from "./Store.ts"
 import type { BenchCase, BenchSuite, Size } from "./Suite.ts"
+import { makeTurns } from "./Turns.ts"
 
 /** So many rounds; or as many as fit into a time, between a least and a most. */
 export type Rounds =
   | { readonly count: number }
   | { readonly withinMillis: number; readonly least: number; readonly most: number }
 
+export interface PlannedCase {
+  readonly name: string
+  readonly inTurns: boolean
+}
+
 export interface Plan {
   readonly suite: string
-  /** names, in the suite's order */
-  readonly cases: ReadonlyArray<string>
+  /** in the suite's order */
+  readonly cases: ReadonlyArray<PlannedCase>
   /** 1, or 2 where two trees are compared */
   readonly sides: number
   readonly rounds: Rounds
@@ -91,22 +97,51 @@ const unlessAborted = async <A>(signal: AbortSignal | undefined, work: Promise<A
   }
 }
 
+const measureSide = async (
+  plan: Plan,
+  { name }: PlannedCase,
+  round: number,
+  side: number,
+  run: () => Promise<MeasuredRun>
+): Promise<void> => {
+  plan.onStart?.(name, round, side)
+  const startedAt = performance.now()
+  const measured = await unlessAborted(plan.signal, run())
+  const tookMillis = performance.now() - startedAt
+  plan.onRan({ kind: "ran", case: name, round, side, tookMillis, measured })
+}
+
+/** Both sides at a time; they measure in turns. */
+const runInTurns = async (
+  plan: Plan,
+  hosts: ReadonlyArray<SuiteHost>,
+  round: number,
+  one: PlannedCase
+): Promise<void> => {
+  const turns = makeTurns()
+  const run = async (host: SuiteHost, side: number): Promise<MeasuredRun> => {
+    try {
+      return await host.run(one.name, round, turns.turnOf(side))
+    } finally {
+      turns.ended(side)
+    }
+  }
+  await Promise.all(hosts.map((host, side) => measureSide(plan, one, round, side, () => run(host, side))))
+}
+
 /** All cases once. Every other round goes backwards; the two sides of a case take turns in being first. */
 const runRound = async (plan: Plan, hosts: ReadonlyArray<SuiteHost>, round: number): Promise<void> => {
   const isBackwards = round % 2 === 1
-  const forwards = plan.cases.flatMap((name) => hosts.map((host, side) => ({ name, host, side })))
-  for (const { host, name, side } of isBackwards ? forwards.toReversed() : forwards) {
-    plan.onStart?.(name, round, side)
-    const startedAt = performance.now()
-    const measured = await unlessAborted(plan.signal, host.run(name, round))
-    plan.onRan({
-      kind: "ran",
-      case: name,
-      round,
-      side,
-      tookMillis: performance.now() - startedAt,
-      measured
-    })
+  const sides = isBackwards ? hosts.map((_, side) => side).toReversed() : hosts.map((_, side) => side)
+  for (const one of isBackwards ? plan.cases.toReversed() : plan.cases) {
+    if (one.inTurns && hosts.length > 1) await runInTurns(plan, hosts, round, one)
+    else
+      for (const side of sides)
+        await measureSide(plan, one, round, side, async () => {
+          const run = await hosts[side]?.run(one.name, round)
+          if (run === undefined) throw new Error(`there is no side ${side}`)
+          return run
+        })
   }
 }
 

@@ -29,6 +29,7 @@ export interface StoredCase {
   readonly name: string
   readonly group: string
   readonly baseline: boolean
+  readonly inTurns: boolean
 }
 
 /** A measurement with what the harness adds to it. */

@@ -1,4 +1,5 @@
 import type { Use } from "./Meter.ts"
+import type { Turn } from "./Turns.ts"
 
 /**
  * What a bench suite is. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
@@ -74,6 +75,10 @@ export interface CaseContext<Given = unknown> {
   readonly size: Size
   /** length of the measured window, in milliseconds; a case that does a fixed amount of work ignores it */
   readonly windowMillis: number
+  /** parts that a case which measures in turns divides its window into; 1 where one tree is measured */
+  readonly parts: number
+  /** does the work when it is this side's turn: for each part of the window of a case that measures in turns */
+  readonly turn: Turn
   /** an empty directory of this run's own, removed afterwards */
   readonly directory: string
   /** 0, 1, 2, … */
@@ -94,6 +99,11 @@ export interface BenchCase<Given = unknown> {
    * Left out for raw limits and peers, which are the same on both sides.
    */
   readonly compared?: "always" | "full"
+  /**
+   * The case takes `turn`s, by `meteredInTurns`: a comparison runs both sides at a time, and they alternate in short
+   * windows. Other cases are run one after the other.
+   */
+  readonly inTurns?: boolean
   /** gives the reason why the case cannot run on this machine, or undefined when it can; a tiny run fetches nothing */
   readonly unavailable?: (size: Size) => string | undefined | Promise<string | undefined>
   /** one measured run, in a fresh process outside of tiny runs; `warmUp` before the measured window */

@@ -3,13 +3,15 @@ import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { measure, type RunRequest } from "./CaseProcess.ts"
+import { type CaseAnswer, measure, type RunRequest } from "./CaseProcess.ts"
 import type { MeasuredRun } from "./Store.ts"
 import type { BenchSuite, Settings, Size, Stage } from "./Suite.ts"
+import { always, givesTurns, isTurnRequest, type Turn, type TurnRequest } from "./Turns.ts"
 
 /** A suite whose stage is set up: its cases can be run, one at a time. */
 export interface SuiteHost {
-  readonly run: (benchCase: string, round: number) => Promise<MeasuredRun>
+  /** with a turn, the case measures in parts and takes a turn for each */
+  readonly run: (benchCase: string, round: number, turn?: Turn) => Promise<MeasuredRun>
   /** ends everything that the stage started */
   readonly leave: () => Promise<void>
 }
@@ -25,7 +27,11 @@ export interface HostOptions {
 }
 
 /** Runs a case in a fresh process, so that nothing that an earlier one heated up or left behind helps or hurts it. */
-const measureApart = async (request: RunRequest, profiles: string | undefined): Promise<MeasuredRun> => {
+const measureApart = async (
+  request: RunRequest,
+  profiles: string | undefined,
+  turn: Turn
+): Promise<MeasuredRun> => {
   const file = `${request.case.replaceAll(/[^\w.-]+/g, "-")}.cpuprofile`
   const child = fork(join(import.meta.dirname, "CaseProcess.ts"), {
     // It may be the upstream, or read what comes: its own pauses are not to be measured.
@@ -33,14 +39,21 @@ const measureApart = async (request: RunRequest, profiles: string | undefined): 
     env: { ...process.env, ...(profiles === undefined ? {} : { BENCH_PROFILE: join(profiles, file) }) },
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
-  let answer: MeasuredRun | undefined
-  child.on("message", (run: MeasuredRun) => (answer = run))
+  let measured: MeasuredRun | undefined
+  const onTurn = givesTurns(turn, (grant) => void child.send(grant))
+  child.on("message", (answer: CaseAnswer) => {
+    if (isTurnRequest(answer)) onTurn(answer)
+    else measured = answer.measured
+  })
   child.send(request)
   const [code, signal] = await once(child, "exit")
-  if (answer === undefined)
+  if (measured === undefined)
     throw new Error(`${request.suite}/${request.case} ended with ${code ?? signal}, without a figure`)
-  return answer
+  return measured
 }
+
+/** Parts of the window of a case that takes turns. */
+const partsInTurns = 6
 
 const bare: Stage<undefined> = { given: undefined, leave: async () => undefined }
 
@@ -59,11 +72,15 @@ export const openHere = async (suite: BenchSuite, options: HostOptions): Promise
   }
   const stage = await open()
   return {
-    run: async (name, round) => {
-      const request = { suite: suite.name, case: name, size, windowMillis, round, given: stage.given }
+    run: async (name, round, turn) => {
+      const parts = turn === undefined ? 1 : partsInTurns
+      const { given } = stage
+      const request = { suite: suite.name, case: name, size, windowMillis, round, given, parts }
       const benchCase = suite.cases.find((one) => one.name === name)
       if (benchCase === undefined) throw new Error(`no case "${name}" in ${suite.name}`)
-      return size === "tiny" ? measure(benchCase, request) : measureApart(request, profiles)
+      return size === "tiny"
+        ? measure(benchCase, request, turn ?? always)
+        : measureApart(request, profiles, turn ?? always)
     },
     leave: async () => {
       try {
@@ -75,10 +92,10 @@ export const openHere = async (suite: BenchSuite, options: HostOptions): Promise
   }
 }
 
-/** What the process of a suite is told, and what it answers; both sides may be of different commits. */
+/** Messages to the process of a suite, and its answers; both sides may be of different commits. */
 export type HostCommand =
   | { readonly do: "open"; readonly suite: string; readonly options: HostOptions }
-  | { readonly do: "run"; readonly case: string; readonly round: number }
+  | { readonly do: "run"; readonly case: string; readonly round: number; readonly inTurns: boolean }
   | { readonly do: "leave" }
 export type HostAnswer =
   | { readonly ok: true; readonly run?: MeasuredRun }
@@ -91,19 +108,24 @@ export const openApart = async (tree: string, suite: string, options: HostOption
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
   const exited = once(child, "exit")
-  const ask = async (command: HostCommand): Promise<MeasuredRun | undefined> => {
-    child.send(command)
-    const [answer] = (await Promise.race([
-      once(child, "message"),
-      exited.then(([code, signal]) => [{ ok: false, message: `its process ended with ${code ?? signal}` }])
-    ])) as [HostAnswer]
-    if (!answer.ok) throw new Error(`${suite}: ${answer.message}`)
-    return answer.run
-  }
+  const ask = (command: HostCommand, turn: Turn = always): Promise<MeasuredRun | undefined> =>
+    new Promise((resolve, reject) => {
+      const fail = (message: string): void => reject(new Error(`${suite}: ${message}`))
+      const onTurn = givesTurns(turn, (grant) => void child.send(grant))
+      const onMessage = (answer: HostAnswer | TurnRequest): void => {
+        if (isTurnRequest(answer)) return onTurn(answer)
+        child.off("message", onMessage)
+        if (answer.ok) resolve(answer.run)
+        else fail(answer.message)
+      }
+      child.on("message", onMessage)
+      void exited.then(([code, signal]) => fail(`its process ended with ${code ?? signal}`))
+      child.send(command)
+    })
   await ask({ do: "open", suite, options })
   return {
-    run: async (name, round) => {
-      const run = await ask({ do: "run", case: name, round })
+    run: async (name, round, turn) => {
+      const run = await ask({ do: "run", case: name, round, inTurns: turn !== undefined }, turn)
       if (run === undefined) throw new Error(`${suite}/${name} gave no figure`)
       return run
     },

@@ -1,5 +1,6 @@
 import { openHere, type HostAnswer, type HostCommand, type SuiteHost } from "./SuiteHost.ts"
 import { loadSuite } from "./Suites.ts"
+import { type TurnGrant, turnFromParent } from "./Turns.ts"
 
 /** The process behind `openApart`: it holds a suite's stage and runs its cases. */
 
@@ -11,7 +12,10 @@ const obey = async (command: HostCommand): Promise<HostAnswer> => {
     return { ok: true }
   }
   if (host === undefined) throw new Error("the suite is not open")
-  if (command.do === "run") return { ok: true, run: await host.run(command.case, command.round) }
+  if (command.do === "run") {
+    const turn = command.inTurns ? turnFromParent : undefined
+    return { ok: true, run: await host.run(command.case, command.round, turn) }
+  }
   await host.leave()
   return { ok: true }
 }
@@ -20,7 +24,9 @@ const obey = async (command: HostCommand): Promise<HostAnswer> => {
 process.on("SIGINT", () => undefined)
 process.once("disconnect", () => process.exit(1))
 
-process.on("message", (command: HostCommand) => {
+process.on("message", (command: HostCommand | TurnGrant) => {
+  // For the case that waits for it.
+  if ("turn" in command) return
   const answer = (text: HostAnswer): void =>
     void process.send?.(text, () => {
       if (command.do === "leave") process.exit(0)

@@ -46,7 +46,7 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
 
 /** A comparison gains more from many rounds than from long ones. */
 const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
-  windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_000)
+  windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_200)
 
 /** What is measured, here and there; the run's directory holds the copies. */
 const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
@@ -86,7 +86,12 @@ const begin = async (
     settings,
     machine: machine(),
     sides,
-    cases: cases.map(({ baseline = false, group = "", name }) => ({ name, group, baseline })),
+    cases: cases.map(({ baseline = false, group = "", inTurns = false, name }) => ({
+      name,
+      group,
+      baseline,
+      inTurns
+    })),
     unavailable
   }
   return begun
@@ -122,7 +127,7 @@ const measure = async (
   status(`${suite.name}: setting up`)
   await runPlan({
     suite: suite.name,
-    cases,
+    cases: begun.cases,
     sides: sides.length,
     rounds,
     signal: interrupt.signal,

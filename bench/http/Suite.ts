@@ -65,13 +65,17 @@ export const suite: BenchSuite = {
   unit: "requests",
   cases: [
     getCase("Effect on Node", "Effect on Node", { baseline: true }),
-    getCase("Effect on the front (uWS)", "the front (uWS)", { ...needsUws, compared: "always" }),
-    getCase("Effect on the front (Node)", "the front (Node)", { compared: "full" }),
+    getCase("Effect on the front (uWS)", "the front (uWS)", {
+      ...needsUws,
+      compared: "always",
+      inTurns: true
+    }),
+    getCase("Effect on the front (Node)", "the front (Node)", { compared: "full", inTurns: true }),
     getCase("raw Node", "raw Node"),
     getCase("raw uWS", "raw uWS", needsUws),
     postCase("raw uWS", "raw uWS", { ...needsUws, baseline: true }),
-    postCase("hot route (uWS)", "the front (uWS)", { ...needsUws, compared: "always" }),
-    postCase("hot route (Node)", "the front (Node)", { compared: "full" }),
+    postCase("hot route (uWS)", "the front (uWS)", { ...needsUws, compared: "always", inTurns: true }),
+    postCase("hot route (Node)", "the front (Node)", { compared: "full", inTurns: true }),
     postCase("raw Node", "raw Node")
   ]
 }

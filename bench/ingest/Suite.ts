@@ -16,7 +16,13 @@ export const suite: BenchSuite<Given> = {
   stage,
   cases: [
     { name: "raw uWS, 202", group: "accept", baseline: true, unavailable: unavailableUws, run: rawAccepts },
-    { name: "durable", group: "accept", compared: "always", run: durableAccepts({ drains: false }) },
+    {
+      name: "durable",
+      group: "accept",
+      compared: "always",
+      inTurns: true,
+      run: durableAccepts({ drains: false })
+    },
     {
       name: "durable, ClickHouse draining",
       group: "accept",

@@ -24,7 +24,7 @@ export const shapes = {
   "bench/short": shape(50, 20),
   /** a long one, so that pieces count and not requests */
   "bench/long": shape(600, 10),
-  "bench/medium": shape(420, 10),
+  "bench/medium": shape(500, 10),
   "bench/long-tiny": shape(40, 10),
   /** one piece, then silence */
   "bench/idle": shape(1, 0, { falls: "silent" }),

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { startLoad } from "#bench/harness/HttpLoad.ts"
-import { metered } from "#bench/harness/Meter.ts"
+import { metered, meteredInTurns } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
@@ -111,16 +111,28 @@ export const flowingPieces = (name: TargetName) =>
       await pause(millis)
       return (await calls.progress()).pieces - before
     }
-    // The answers end; what is left of them has to hold the window.
+    // The answers end: they have to last for the windows of both sides.
     const { chunks, everyMillis } = shapes[model]
-    const windowMillis = Math.min(context.windowMillis, chunks * everyMillis * 0.5)
+    const windowMillis = Math.min(
+      context.windowMillis,
+      chunks * everyMillis * (context.parts > 1 ? 0.25 : 0.5)
+    )
     await warmUp({ ...context, windowsMax: 2 }, async (millis) => {
       const cpu = cpuMillis(target.pid)
       return { work: await pieces(millis), cpuMillis: cpuMillis(target.pid) - cpu }
     })
-    const start = performance.now()
-    const { result: work, use } = await metered(target.pid, () => pieces(windowMillis))
-    const elapsedMillis = performance.now() - start
+    let elapsedMillis = 0
+    const { results, use } = await meteredInTurns(
+      { ...context, windowMillis },
+      target.pid,
+      async (millis) => {
+        const start = performance.now()
+        const count = await pieces(millis)
+        elapsedMillis += performance.now() - start
+        return count
+      }
+    )
+    const work = results.reduce((sum, count) => sum + count, 0)
     const result = checked(await calls.result())
     return {
       work,

@@ -24,7 +24,8 @@ const group = (
     group: title,
     baseline: target === "raw pipe",
     unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
-    ...(target === "ours" ? { compared: isQuick ? "always" : "full" } : {}),
+    // Those of a quick comparison measure in turns.
+    ...(target === "ours" ? { compared: isQuick ? "always" : "full", inTurns: isQuick } : {}),
     run: run(target)
   }))
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { type ClickHouseClient, createClient } from "@clickhouse/client"
-import { metered } from "#bench/harness/Meter.ts"
+import { meteredInTurns } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
@@ -68,9 +68,14 @@ export const measure = async <Answer>(
       const { length } = await window(millis / 2, 1)
       return { work: length, cpuMillis: cpu() - before }
     })
-    const storeBefore = cpuMillis(target.storePid)
-    const { result: millis, use } = await metered(target.pid, () => window(context.windowMillis, askedLeast))
-    const storeMillis = cpuMillis(target.storePid) - storeBefore
+    let storeMillis = 0
+    const { results, use } = await meteredInTurns(context, target.pid, async (forMillis) => {
+      const before = cpuMillis(target.storePid)
+      const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
+      storeMillis += cpuMillis(target.storePid) - before
+      return asked
+    })
+    const millis = results.flat()
     const sorted = Float64Array.from(millis)
     const latency = latencyOf(sorted)
     const count = millis.length

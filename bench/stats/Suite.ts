@@ -50,6 +50,7 @@ const asked = (
     name,
     group: whose === "empty" ? name : group,
     compared: "full",
+    inTurns: true,
     ...more,
     run: (context) => {
       const target = of(context.given)

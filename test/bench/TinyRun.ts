@@ -20,10 +20,16 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
   const windowMillis = 200
   const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: sides > 1 })
   const names = cases.map(({ name }) => name)
+  const stored = cases.map(({ baseline = false, group = "", inTurns = false, name }) => ({
+    name,
+    group,
+    baseline,
+    inTurns
+  }))
   const ran: Array<Ran> = []
   await runPlan({
     suite: suite.name,
-    cases: names,
+    cases: stored,
     sides,
     rounds: { count: rounds },
     open: () => openHere(suite, { size, windowMillis, settings, cases: names }),
@@ -46,7 +52,7 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
       settings,
       machine: machine(),
       sides: Array.from({ length: sides }, (_, side) => `commit-${side}`),
-      cases: cases.map(({ baseline = false, group = "", name }) => ({ name, group, baseline })),
+      cases: stored,
       unavailable
     },
     ran,
