@@ -90,7 +90,8 @@ const contentOf = (path: string): string | undefined => {
   try {
     return fs.readFileSync(path, "utf8")
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined
+    // ESRCH: a file of /proc whose process ended meanwhile.
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ESRCH") return undefined
     throw error
   }
 }
@@ -107,12 +108,16 @@ const isAlive = (content: string): boolean => {
     // EPERM: it lives, under another user.
     if (codeOf(error) === "ESRCH") return false
   }
-  return startTimeOf(Number(pid)) === startTime
+  const [state] = statOf(pid)
+  // Killed, and not reaped yet: under some PID 1 for ever.
+  return state !== "Z" && state !== "X" && startTimeOf(Number(pid)) === startTime
+}
+
+/** Of /proc/PID/stat, from its third field on: the second, the name in parentheses, may hold spaces. */
+const statOf = (pid: number | string): ReadonlyArray<string> => {
+  const stat = contentOf(`/proc/${pid}/stat`)
+  return stat === undefined ? [] : stat.slice(stat.lastIndexOf(")") + 2).split(" ")
 }
 
 /** Clock ticks since boot at which the process began; "-" where there is no /proc, and the pid alone decides. */
-const startTimeOf = (pid: number): string => {
-  const stat = contentOf(`/proc/${pid}/stat`)
-  // The second field, the name in parentheses, may hold spaces: fields count from behind the last parenthesis.
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "-"
-}
+const startTimeOf = (pid: number): string => statOf(pid)[19] ?? "-"

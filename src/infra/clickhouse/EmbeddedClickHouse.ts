@@ -1,4 +1,4 @@
-import { Effect, Exit, Schedule, type Scope } from "effect"
+import { Effect, Exit, Schedule, Schema, type Scope } from "effect"
 import { type ChildProcess, fork } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { mkdirSync } from "node:fs"
@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Limits } from "#src/Limits.ts"
 import { keepRunning, type Running } from "../process/KeepRunning.ts"
-import { readIfThere, writePrivate } from "../process/PrivateFile.ts"
+import { writePrivate } from "../process/PrivateFile.ts"
+import { readState } from "../process/StateFile.ts"
 import { type ChildOptions, type ChildReady, optionsVariable } from "./child/ChildOptions.ts"
 import type { Endpoint } from "./ClickHouseEndpoint.ts"
 import { EmbeddedClickHouseFailed } from "./ClickHouseFailed.ts"
@@ -26,6 +27,13 @@ export interface EmbeddedClickHouse {
   /** undefined while it is down */
   readonly pid: () => number | undefined
 }
+
+/** What `DATA_DIR/clickhouse.json` (mode 0600) tells other processes of this machine. */
+const Published = Schema.Struct({
+  url: Schema.String.check(
+    Schema.makeFilter((text: string) => URL.canParse(text), { expected: "an address" })
+  )
+})
 
 const isReady = (message: unknown): message is ChildReady =>
   typeof message === "object" && message !== null && "port" in message && typeof message.port === "number"
@@ -97,6 +105,16 @@ const startChild = (
 /** An earlier server process that was killed may still hold the engine's directory while its child ends. */
 const isLocked = (error: EmbeddedClickHouseFailed): boolean => error.output.includes("Cannot lock file")
 
+/** The port of the last start, so that others find it where it was; 0: any. */
+const portBefore = (publishedAt: string): Effect.Effect<number> =>
+  Effect.suspend(() => {
+    const before = readState(publishedAt, Published)
+    if (before._tag === "Found") return Effect.succeed(Number(new URL(before.state.url).port))
+    if (before._tag === "Missing") return Effect.succeed(0)
+    const text = `${before.file} is damaged; it is written anew, and the port may be another`
+    return Effect.as(Effect.logWarning(text), 0)
+  })
+
 /**
  * Runs the ClickHouse engine in a child process on `<dataDirectory>/clickhouse` until the scope closes; a child that
  * dies is started again. A native crash or a busy engine so takes nothing of this process with it. Address and
@@ -109,10 +127,8 @@ export const start = Effect.fnUntraced(function* (
   const directory = join(dataDirectory, "clickhouse")
   const publishedAt = join(dataDirectory, "clickhouse.json")
   const password = randomBytes(24).toString("base64url")
-  let port = yield* Effect.sync(() => {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    return Number(new URL(JSON.parse(readIfThere(publishedAt) ?? "{}").url ?? "http://127.0.0.1").port)
-  })
+  yield* Effect.sync(() => mkdirSync(directory, { recursive: true, mode: 0o700 }))
+  let port = yield* portBefore(publishedAt)
   let pid: number | undefined
   const startOnce = Effect.suspend(() =>
     startChild(

@@ -1,16 +1,18 @@
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, Redacted, Schema, type Scope } from "effect"
 import { randomBytes } from "node:crypto"
-import { chownSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs"
+import { chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Limits } from "#src/Limits.ts"
 import { freePort } from "../process/FreePort.ts"
 import { keepRunning, type Supervised } from "../process/KeepRunning.ts"
 import { readIfThere, writePrivate } from "../process/PrivateFile.ts"
-import { isAlive, isSame, type ProcessIdentity, self } from "../process/ProcessIdentity.ts"
+import { self } from "../process/ProcessIdentity.ts"
+import { readState, type StateFile } from "../process/StateFile.ts"
 import { findAccount, type PostgresAccount } from "./PostgresAccount.ts"
 import { locate } from "./PostgresBinaries.ts"
 import { DataDirectoryInUse, PostgresFailed } from "./PostgresFailed.ts"
 import { run, startServer } from "./PostgresProcess.ts"
+import { endOrphan, type Holder } from "./Postmaster.ts"
 
 /** The role and the database of the embedded cluster. */
 export const role = "signalbox"
@@ -21,10 +23,13 @@ export interface EmbeddedPostgres extends Supervised {
 }
 
 /** What `DATA_DIR/postgres.json` (mode 0600) tells other processes of this machine. */
-interface Published {
-  readonly url: string
-  readonly owner: ProcessIdentity
-}
+const Published = Schema.Struct({
+  url: Schema.String.check(
+    Schema.makeFilter((text: string) => URL.canParse(text), { expected: "an address" })
+  ),
+  owner: Schema.Struct({ pid: Schema.Int, startedAt: Schema.String })
+})
+type Published = typeof Published.Type
 
 interface Cluster {
   /** PostgreSQL's data directory */
@@ -34,9 +39,15 @@ interface Cluster {
   readonly native: string
 }
 
-const published = (cluster: Cluster): Published | undefined => {
-  const text = readIfThere(cluster.publishedAt)
-  return text === undefined ? undefined : JSON.parse(text)
+const published = (cluster: Cluster): StateFile<Published> => readState(cluster.publishedAt, Published)
+
+const holderOf = (cluster: Cluster): Holder => {
+  const file = published(cluster)
+  return {
+    directory: cluster.directory,
+    owner: file._tag === "Found" ? file.state.owner : undefined,
+    damagedFile: file._tag === "Damaged" ? file.file : undefined
+  }
 }
 
 /**
@@ -45,6 +56,10 @@ const published = (cluster: Cluster): Published | undefined => {
  */
 const initialise = Effect.fnUntraced(function* (cluster: Cluster): Effect.fn.Return<void, PostgresFailed> {
   if (existsSync(join(cluster.directory, "PG_VERSION"))) return
+  if (existsSync(cluster.directory) && readdirSync(cluster.directory).length > 0) {
+    const problem = `${cluster.directory}/PG_VERSION is missing: restore the directory from a copy, or move it away`
+    return yield* new PostgresFailed({ problem, output: "" })
+  }
   const fresh = `${cluster.directory}.new`
   const password = randomBytes(24).toString("base64url")
   yield* Effect.sync(() => {
@@ -78,42 +93,6 @@ const initialise = Effect.fnUntraced(function* (cluster: Cluster): Effect.fn.Ret
   yield* Effect.sync(() => {
     writePrivate(join(fresh, "password"), password)
     renameSync(fresh, cluster.directory)
-  })
-})
-
-/** The process id of a postmaster that lives on this data directory. */
-const livingPostmaster = (cluster: Cluster): number | undefined => {
-  const pid = Number(readIfThere(join(cluster.directory, "postmaster.pid"))?.split("\n")[0])
-  if (!Number.isInteger(pid) || pid <= 1 || !isAlive(pid)) return undefined
-  // Where the system tells: a reused process id is not a postmaster.
-  const name = readIfThere(`/proc/${pid}/comm`)
-  return name === undefined || name.trim() === "postgres" ? pid : undefined
-}
-
-/**
- * A server process that was killed leaves a PostgreSQL that is on its way out (see PostgresProcess.ts). Waits for it,
- * then ends it; a PostgreSQL whose server process lives is not ours to end.
- */
-const endOrphan = Effect.fnUntraced(function* (
-  cluster: Cluster,
-  limits: Limits
-): Effect.fn.Return<void, PostgresFailed | DataDirectoryInUse> {
-  const owner = published(cluster)?.owner
-  for (const signal of ["SIGINT", "SIGQUIT"] as const) {
-    const pid = livingPostmaster(cluster)
-    if (pid === undefined) return
-    if (owner !== undefined && owner.pid !== process.pid && isSame(owner)) {
-      return yield* new DataDirectoryInUse({ directory: cluster.directory, pid: owner.pid })
-    }
-    yield* Effect.logInfo("Stopping the PostgreSQL that an earlier process left behind")
-    yield* Effect.sync(() => process.kill(pid, signal))
-    const deadline = performance.now() + limits.storeStopMillis / 2
-    while (livingPostmaster(cluster) !== undefined && performance.now() < deadline) yield* Effect.sleep(10)
-  }
-  if (livingPostmaster(cluster) === undefined) return
-  return yield* new PostgresFailed({
-    problem: `a PostgreSQL on ${cluster.directory} does not stop`,
-    output: ""
   })
 })
 
@@ -168,14 +147,18 @@ export const start = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EmbeddedPostgres, PostgresFailed | DataDirectoryInUse, Scope.Scope> {
   const cluster = yield* makeCluster(dataDirectory)
   yield* initialise(cluster)
-  yield* endOrphan(cluster, limits)
+  yield* endOrphan(holderOf(cluster), limits)
   const password = readIfThere(join(cluster.directory, "password"))
-  if (password === undefined) {
-    return yield* new PostgresFailed({ problem: `${cluster.directory}/password is missing`, output: "" })
+  if (password === undefined || !/^[\w-]+$/.test(password)) {
+    const problem = `${cluster.directory}/password is ${password === undefined ? "missing" : "damaged"}`
+    return yield* new PostgresFailed({ problem, output: "" })
   }
   const before = published(cluster)
+  if (before._tag === "Damaged") {
+    yield* Effect.logWarning(`${before.file} is damaged; it is written anew, and the port may be another`)
+  }
   const port =
-    (yield* freePort(before === undefined ? 0 : Number(new URL(before.url).port))) ??
+    (yield* freePort(before._tag === "Found" ? Number(new URL(before.state.url).port) : 0)) ??
     (yield* freePort(0)) ??
     0
   const url = `postgres://${role}:${password}@127.0.0.1:${port}/${role}`
@@ -185,7 +168,7 @@ export const start = Effect.fnUntraced(function* (
   const supervised = yield* keepRunning({
     name: "PostgreSQL",
     start: Effect.andThen(
-      endOrphan(cluster, limits),
+      Effect.suspend(() => endOrphan(holderOf(cluster), limits)),
       startServer({ ...cluster, args: settings(port, limits), stopMillis: limits.storeStopMillis })
     ),
     minMillis: limits.storeRestartMinMillis,

@@ -123,7 +123,7 @@ export const startServer = (
     if (yield* Effect.promise(() => isReady)) return { exited, stop }
     const end = yield* Effect.promise(() => exited)
     return yield* new PostgresFailed({
-      problem: `PostgreSQL did not start (${end})`,
+      problem: `PostgreSQL did not start on ${program.directory} (${end})`,
       output: last.join("\n")
     })
   })

@@ -5,7 +5,8 @@ import { dirname } from "node:path"
 export const writePrivate = (path: string, text: string): void => {
   mkdirSync(dirname(path), { recursive: true })
   const temporary = `${path}.${process.pid}`
-  writeFileSync(temporary, text, { mode: 0o600 })
+  // On disk before it has its name: after a power cut the file is the old one or the new one, never a part.
+  writeFileSync(temporary, text, { mode: 0o600, flush: true })
   renameSync(temporary, path)
 }
 
@@ -14,7 +15,9 @@ export const readIfThere = (path: string): string | undefined => {
   try {
     return readFileSync(path, "utf8")
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined
+    // ESRCH: a file of /proc whose process ended meanwhile.
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH"))
+      return undefined
     throw error
   }
 }
