@@ -79,10 +79,11 @@ export const make = Effect.fnUntraced(function* (log: DurableLog, options: Event
     Effect.sync(() => new IdIndex(options.directory, options)),
     (opened) => Effect.sync(() => opened.close())
   )
-  yield* replay(log, index)
+  const consumer = log.consumer(eventLogConsumers.ids)
+  yield* replay(log, index, consumer.committed())
+  yield* putAgain(log, index)
   const pending = new Map<string, Pending>()
   const claims = new Map<number, number>()
-  const consumer = log.consumer(eventLogConsumers.ids)
 
   /** Everything below it is in the index or has no id. The oldest claim comes first: offsets are given out in order. */
   const settledTo = (): number => Math.min(log.durableOffset(), ...claims.keys())
@@ -96,7 +97,7 @@ export const make = Effect.fnUntraced(function* (log: DurableLog, options: Event
     )
   }).pipe(Effect.catchCause((cause) => Effect.logWarning("The index of event ids is not on disk", cause)))
 
-  yield* Effect.forkScoped(keepCheckpoints(checkpoint, index))
+  yield* Effect.forkScoped(keepCheckpoints(Effect.andThen(checkpoint, putAgain(log, index)), index))
   yield* Effect.addFinalizer(() => checkpoint)
 
   return EventIds.of({
@@ -144,12 +145,12 @@ const keepCheckpoints = (checkpoint: Effect.Effect<void>, index: IdIndex) =>
     }
   })
 
-/** Reads what the log holds beyond the last checkpoint and adds the ids that are not in the index. */
-const replay = Effect.fnUntraced(function* (log: DurableLog, index: IdIndex) {
+/** Reads what the log holds from an offset on and adds the ids that are not in the index. */
+const replay = Effect.fnUntraced(function* (log: DurableLog, index: IdIndex, begin: number) {
   const consumer = log.consumer(eventLogConsumers.ids)
   const now = yield* Clock.currentTimeMillis
   const end = log.durableOffset()
-  let from = consumer.committed()
+  let from = begin
   while (from < end) {
     const records = yield* consumer.read({ from, maxRecords: 10_000, maxBytes: 4 * 1024 * 1024 })
     if (records.length === 0) break
@@ -164,3 +165,14 @@ const replay = Effect.fnUntraced(function* (log: DurableLog, index: IdIndex) {
   yield* Effect.promise(() => index.sync())
   yield* consumer.commit(from)
 })
+
+/** What damaged files held is taken from the log, as far back as it goes; of what came before a repetition counts again. */
+const putAgain = (log: DurableLog, index: IdIndex) =>
+  Effect.suspend(() => {
+    const damaged = index.takeDamaged()
+    if (damaged.length === 0) return Effect.void
+    const text = `Damaged files of event ids are removed and made anew from the log: ${damaged.join(", ")}`
+    return Effect.andThen(Effect.logWarning(text), replay(log, index, log.stats().firstOffset))
+  }).pipe(
+    Effect.catchCause((cause) => Effect.logWarning("Ids of damaged files are not all known again", cause))
+  )

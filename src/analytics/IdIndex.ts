@@ -14,6 +14,8 @@ export class IdIndex {
   readonly #directory: string
   readonly #idsMax: number
   readonly #openSitesMax: number
+  /** paths of files that were damaged, and removed */
+  readonly #damaged: Array<string> = []
   /** in the order in which they were last used */
   readonly #open = new Map<string, SiteIds>()
   /** by `<site> <hash>`: came, and could not be written */
@@ -27,6 +29,11 @@ export class IdIndex {
     this.#idsMax = limits.idsMax
     this.#openSitesMax = limits.openSitesMax
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
+  }
+
+  /** Files that were damaged and are gone, since the last time: what they held has to be put again. */
+  takeDamaged(): ReadonlyArray<string> {
+    return this.#damaged.splice(0)
   }
 
   /** Whether the site has had the id within the last 24 hours. */
@@ -79,7 +86,7 @@ export class IdIndex {
       this.#open.set(site, open)
       return open
     }
-    const opened = new SiteIds(join(this.#directory, site), this.#idsMax)
+    const opened = new SiteIds(join(this.#directory, site), this.#idsMax, (path) => this.#damaged.push(path))
     this.#open.set(site, opened)
     if (this.#open.size > this.#openSitesMax) this.#closeOldest()
     return opened

@@ -34,7 +34,10 @@ export class IdTable {
     return new IdTable(path, file, slots)
   }
 
-  /** Reads the whole file once to know how full it is. Undefined for a file of no possible size: its making was cut. */
+  /**
+   * Reads the whole file once to know how full it is. Undefined for a file that no table can be: of another size, fuller than
+   * one gets, or with times that no clock shows.
+   */
   static open(path: string): IdTable | undefined {
     const file = fs.openSync(path, "r+")
     const slots = fs.fstatSync(file).size / slotBytes
@@ -43,8 +46,9 @@ export class IdTable {
       return undefined
     }
     const table = new IdTable(path, file, slots)
-    table.#countAll()
-    return table
+    if (table.#countAll()) return table
+    fs.closeSync(file)
+    return undefined
   }
 
   get count(): number {
@@ -68,6 +72,7 @@ export class IdTable {
   /** When the hash came, or undefined. */
   find(hash: bigint): number | undefined {
     const slot = this.#seek(hash)
+    if (slot === undefined) return undefined
     return this.#bucket.readBigUInt64LE(slot % bucketBytes) === 0n
       ? undefined
       : Number(this.#bucket.readBigUInt64LE((slot % bucketBytes) + 8))
@@ -76,6 +81,7 @@ export class IdTable {
   /** Adds a hash or renews its time. */
   put(hash: bigint, millis: number): void {
     const position = this.#seek(hash)
+    if (position === undefined) throw new Error(`${this.path} is damaged: no slot of it is free`)
     const isNew = this.#bucket.readBigUInt64LE(position % bucketBytes) === 0n
     const entry = Buffer.allocUnsafe(slotBytes)
     entry.writeBigUInt64LE(hash, 0)
@@ -110,11 +116,14 @@ export class IdTable {
     else fs.closeSync(this.#file)
   }
 
-  /** Position in the file of the hash's slot or of the empty one where it belongs; its bucket is then in `#bucket`. */
-  #seek(hash: bigint): number {
+  /**
+   * Position in the file of the hash's slot or of the empty one where it belongs; its bucket is then in `#bucket`. Undefined
+   * where there is neither, as in no file but a damaged one.
+   */
+  #seek(hash: bigint): number | undefined {
     const buckets = (this.slots * slotBytes) / bucketBytes
     let bucket = Number(hash & 0xffff_ffffn) & (buckets - 1)
-    for (;;) {
+    for (let seen = 0; seen < buckets; seen++) {
       const from = bucket * bucketBytes
       fs.readSync(this.#file, this.#bucket, 0, bucketBytes, from)
       for (let at = 0; at < bucketBytes; at += slotBytes) {
@@ -123,18 +132,23 @@ export class IdTable {
       }
       bucket = (bucket + 1) & (buckets - 1)
     }
+    return undefined
   }
 
-  #countAll(): void {
+  /** False where what it reads can be no table. */
+  #countAll(): boolean {
     const chunk = Buffer.allocUnsafeSlow(Math.min(this.slots * slotBytes, 1024 * 1024))
     for (let from = 0; from < this.slots * slotBytes; from += chunk.length) {
       fs.readSync(this.#file, chunk, 0, chunk.length, from)
       for (let at = 0; at < chunk.length; at += slotBytes) {
         if (chunk.readBigUInt64LE(at) === 0n) continue
         this.#count++
-        this.#noteTime(Number(chunk.readBigUInt64LE(at + 8)))
+        const millis = Number(chunk.readBigUInt64LE(at + 8))
+        if (millis > epochMillisMax) return false
+        this.#noteTime(millis)
       }
     }
+    return this.#count <= this.slots / 2
   }
 
   #noteTime(millis: number): void {
@@ -145,4 +159,6 @@ export class IdTable {
 
 export const slotBytes = 16
 const bucketBytes = 256
+/** the latest time of a Date */
+const epochMillisMax = 8_640_000_000_000_000
 export const slotsMin = 1024

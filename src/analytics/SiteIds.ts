@@ -21,7 +21,8 @@ export class SiteIds {
   readonly #tables: Array<IdTable> = []
   #sequence = 0
 
-  constructor(directory: string, idsMax: number) {
+  /** @param onDamaged hears the path of a file that was no table, and is removed */
+  constructor(directory: string, idsMax: number, onDamaged: (path: string) => void = () => undefined) {
     this.#directory = directory
     this.#idsMax = idsMax
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
@@ -29,8 +30,13 @@ export class SiteIds {
       this.#sequence = sequence
       const path = this.#pathOf(sequence)
       const table = IdTable.open(path)
-      if (table === undefined) fs.rmSync(path)
-      else this.#tables.push(table)
+      if (table !== undefined) {
+        this.#tables.push(table)
+        continue
+      }
+      // Empty: its making was cut, and nothing was in it.
+      if (fs.statSync(path).size > 0) onDamaged(path)
+      fs.rmSync(path)
     }
   }
 
