@@ -4,6 +4,7 @@ import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventLog } from "#src/analytics/EventLog.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
 import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
 import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
 
@@ -44,13 +45,15 @@ export const analytics = Layer.effectDiscard(
   Effect.gen(function* () {
     const { register } = yield* Readiness
     const clickhouse = yield* ClickHouse
+    const { damage } = yield* ClickHouseEndpoint
     const log = yield* EventLog
     const drain = yield* EventDrain
     yield* register(
       "clickhouse",
-      Effect.map(clickhouse.ping, (answers) =>
-        answers ? up : degraded("away: events wait in the log, statistics answer 503")
-      )
+      Effect.map(clickhouse.ping, (answers) => {
+        if (!answers) return degraded("away: events wait in the log, statistics answer 503")
+        return damage === undefined ? up : degraded(damage)
+      })
     )
     yield* register(
       "log",

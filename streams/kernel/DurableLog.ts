@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import * as Consumer from "./Consumer.ts"
+import { claimedCount } from "./Frame.ts"
 import { GroupCommit, type Acknowledge, type GroupCommitOptions } from "./GroupCommit.ts"
 import { LogCorrupt, unavailable, type LogFull, type LogLocked, type LogUnavailable } from "./LogFailure.ts"
 import { LogFiles, type LogFileSystem } from "./LogFiles.ts"
@@ -164,6 +165,7 @@ const scanAll = Effect.fnUntraced(function* (
     if (segment instanceof LogCorrupt) return yield* segment
     const isNewest = index === baseOffsets.length - 1
     const isTorn = segment.bytes < content.length
+    if (isTorn) yield* sayCut(segment, content, logId, isNewest)
     // What a killed process wrote may be in the page cache only: it is made durable before anybody relies on it.
     if (isNewest || isTorn) {
       yield* Effect.acquireUseRelease(
@@ -177,6 +179,16 @@ const scanAll = Effect.fnUntraced(function* (
   yield* files.syncDirectory(directory)
   return scanned
 })
+
+/** Acknowledged records are not cut, unless a disk has lost what it confirmed: the count is what tells. */
+const sayCut = (segment: Segment.Segment, content: Uint8Array, logId: bigint, isNewest: boolean) => {
+  const count = claimedCount(content, segment.bytes, logId)
+  const records = count === undefined ? "an unknown number of records" : `${count} records`
+  const bytes = `${content.length - segment.bytes} bytes from byte ${segment.bytes} on`
+  return isNewest
+    ? Effect.logWarning(`${segment.path}: its end is torn and was cut: ${records}, ${bytes}`)
+    : Effect.logInfo(`${segment.path}: a batch that had failed was cut: ${records}, ${bytes}`)
+}
 
 const assemble = Effect.fnUntraced(function* (
   files: LogFileSystem,

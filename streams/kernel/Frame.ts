@@ -62,6 +62,13 @@ export const claimedBytes = (bytes: Uint8Array, at: number): number | undefined 
   return length < headerBytes + recordHeaderBytes ? undefined : length
 }
 
+/** How many records the frame at `at` says it has, however much of it is there; undefined where it is none of this log. */
+export const claimedCount = (bytes: Uint8Array, at: number, logId: bigint): number | undefined => {
+  if (at + headerBytes > bytes.length) return undefined
+  const view = viewOf(bytes)
+  return view.getBigUint64(at + 8, true) === logId ? view.getUint32(at + 32, true) : undefined
+}
+
 /** The frame at `at`, or undefined when it is not a whole, undamaged frame of this log. */
 export const frameAt = (bytes: Uint8Array, at: number, logId: bigint): Frame | undefined => {
   const length = claimedBytes(bytes, at)

@@ -11,6 +11,7 @@ import { readState } from "../process/StateFile.ts"
 import { type ChildOptions, type ChildReady, optionsVariable } from "./child/ChildOptions.ts"
 import type { Endpoint } from "./ClickHouseEndpoint.ts"
 import { EmbeddedClickHouseFailed } from "./ClickHouseFailed.ts"
+import { forgetLostEngine } from "./LostEngine.ts"
 
 /** User and database of the embedded ClickHouse. */
 const name = "signalbox"
@@ -24,6 +25,8 @@ const childThreads = 8
 export interface EmbeddedClickHouse {
   readonly current: () => Endpoint
   readonly restarts: () => number
+  /** what was wrong with its directory at the start, and may be missing because of it */
+  readonly damage: string | undefined
   /** undefined while it is down */
   readonly pid: () => number | undefined
 }
@@ -97,7 +100,7 @@ const startChild = (
     child.kill("SIGKILL")
     const end = yield* Effect.promise(() => exited)
     return yield* new EmbeddedClickHouseFailed({
-      problem: `the embedded ClickHouse did not start (${end}); CLICKHOUSE_URL names a server to use instead`,
+      problem: `the embedded ClickHouse did not start on ${options.engineDirectory} (${end}); CLICKHOUSE_URL names a server to use instead`,
       output: last.join("\n")
     })
   })
@@ -128,12 +131,14 @@ export const start = Effect.fnUntraced(function* (
   const publishedAt = join(dataDirectory, "clickhouse.json")
   const password = randomBytes(24).toString("base64url")
   yield* Effect.sync(() => mkdirSync(directory, { recursive: true, mode: 0o700 }))
+  const engineDirectory = join(directory, "engine")
+  const damage = yield* forgetLostEngine(dataDirectory, engineDirectory)
   let port = yield* portBefore(publishedAt)
   let pid: number | undefined
   const startOnce = Effect.suspend(() =>
     startChild(
       {
-        engineDirectory: join(directory, "engine"),
+        engineDirectory,
         incomingDirectory: join(directory, "incoming"),
         port,
         username: name,
@@ -173,6 +178,7 @@ export const start = Effect.fnUntraced(function* (
   return {
     current: () => ({ url: `http://127.0.0.1:${port}`, username: name, password, database: name }),
     restarts: supervised.restarts,
+    damage,
     pid: () => pid
   }
 })

@@ -3,10 +3,11 @@ import { Context, Effect, Layer } from "effect"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { encode, type CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
+import { clickHouseConsumer } from "#src/infra/clickhouse/LostEngine.ts"
 import { countCall } from "./CallCounters.ts"
 
 /** Who reads the log of calls: the ledger settles them in Postgres, ClickHouse counts them. */
-export const callLogConsumers = { ledger: "ledger", clickHouse: "clickhouse" } as const
+export const callLogConsumers = { ledger: "ledger", clickHouse: clickHouseConsumer } as const
 
 /**
  * The durable log of finished calls, one per process, under `DATA_DIR/llm/log`. Records: CallRecord.ts. Written through:

@@ -1,0 +1,32 @@
+import { Effect } from "effect"
+import { existsSync, readdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+
+/** By this name every log under `DATA_DIR/<room>/log` knows the consumer that carries it into ClickHouse. */
+export const clickHouseConsumer = "clickhouse"
+
+/** Where the logs note how far ClickHouse has them. */
+const checkpointsIn = (dataDirectory: string): ReadonlyArray<string> =>
+  readdirSync(dataDirectory)
+    .map((room) => join(dataDirectory, room, "log", `${clickHouseConsumer}.checkpoint`))
+    .filter((file) => existsSync(file))
+
+/**
+ * An engine that is gone though the logs say that it was filled: deleted, on a disk that is not mounted, or left out of a
+ * copy. The logs forget how far it was, so that the new one gets what they still hold; what was removed from them is lost,
+ * and that is said. Answers what is to be said of it, until the next start; undefined where nothing is missing.
+ */
+export const forgetLostEngine = (
+  dataDirectory: string,
+  engineDirectory: string
+): Effect.Effect<string | undefined> =>
+  Effect.suspend(() => {
+    if (existsSync(engineDirectory)) return Effect.succeed(undefined)
+    const checkpoints = checkpointsIn(dataDirectory)
+    if (checkpoints.length === 0) return Effect.succeed(undefined)
+    for (const file of checkpoints) rmSync(file)
+    const text =
+      `${engineDirectory} was missing at the start: what the logs still hold is brought in again, ` +
+      "statistics and usage of before are gone unless it is restored from a copy"
+    return Effect.as(Effect.logError(text), text)
+  })
