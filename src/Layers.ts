@@ -9,7 +9,7 @@ import * as Edge from "./infra/http/Edge.ts"
 import * as Faults from "./infra/http/Faults.ts"
 import * as JsonBody from "./infra/http/JsonBody.ts"
 import * as KnownPaths from "./infra/http/KnownPaths.ts"
-import { openFilesMax } from "./infra/process/OpenFiles.ts"
+import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./infra/Stores.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
 import * as Front from "./infra/uws/Front.ts"
@@ -61,14 +61,14 @@ const serve = (config: Config) =>
 
 const cidrOf = ({ address, prefix }: Network): string => `${address}/${prefix}`
 
-const front = ({ corsOrigins, host, limits, port, rooms, trustProxy }: Config) =>
+const front = ({ corsOrigins, host, limits, port, rooms, trustProxy }: Config, maxConnections: number) =>
   Front.layer({
     host,
     port,
     corsOrigins: [...corsOrigins],
     trustProxy: typeof trustProxy === "number" ? trustProxy : trustProxy.map(cidrOf),
     limits: {
-      maxConnections: Math.min(limits.connections, (openFilesMax() ?? Infinity) - limits.filesReserved),
+      maxConnections,
       maxHeaderBytes: limits.headerBytes,
       drainDeadlineMillis: limits.drainMillis
     }
@@ -97,9 +97,9 @@ const storesOf = ({ rooms }: Config) =>
     ifOn(rooms.has("analytics") || rooms.has("llm") || rooms.has("agents"), Stores.clickHouse)
   )
 
-const serverOf = (config: Config) =>
+const serverOf = (config: Config, maxConnections: number) =>
   Layer.merge(serve(config), drainNotice).pipe(
-    Layer.provideMerge(front(config)),
+    Layer.provideMerge(front(config, maxConnections)),
     Layer.provide(AccountsRoom.checks),
     Layer.provideMerge(AccountsRoom.services),
     Layer.provideMerge(Readiness.layer),
@@ -107,9 +107,13 @@ const serverOf = (config: Config) =>
   )
 
 /** The server with the rooms of `ROOMS`. What is left for the caller is the configuration. */
-export const layer: Layer.Layer<Served, Layer.Error<ReturnType<typeof serverOf>>, AppConfig> = Layer.unwrap(
-  Effect.map(AppConfig, serverOf)
-)
+export const layer: Layer.Layer<Served, Layer.Error<ReturnType<typeof serverOf>> | TooFewFiles, AppConfig> =
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const config = yield* AppConfig
+      return serverOf(config, yield* connectionsFor(config.limits))
+    })
+  )
 
 /** What the start, and tests, ask of a server whatever its rooms. */
 type Served = HttpServer.HttpServer | FirstBoot | Readiness | SqlClient

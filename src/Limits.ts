@@ -19,6 +19,8 @@ export const limits = {
 
   /** connections at once, where the system lets a process have as many files open; further ones are closed */
   connections: 50_000,
+  /** where there is room for fewer, the server does not start */
+  connectionsMin: 100,
   /** files kept free of connections, for the log, the stores' connections and uploads */
   filesReserved: 900,
 

@@ -152,8 +152,19 @@ const management = (directory: KeyDirectory["Service"], repository: KeysReposito
       return Effect.succeed(row)
     })
 
+  /** A key that is limited to what does not exist, or is another's, would never work. */
+  const known = Effect.fnUntraced(function* (userId: string, ids: ApiKeyChange["collections"]) {
+    if (ids === undefined || ids === null || ids.length === 0) return
+    const unknown = yield* repository.unknownCollections(userId, ids)
+    const index = ids.findIndex((id) => unknown.has(id))
+    if (index < 0) return
+    const problem = "expected the id of a collection of the key's owner"
+    return yield* new KeyFieldInvalid({ field: `collections[${index}]`, problem })
+  })
+
   const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey) {
     yield* routerOnly(key.kind, key)
+    yield* known(userId, key.collections)
     const secret = newSecret(key.kind === "router" ? "sk_mr_" : "sk_")
     const row = yield* repository.insert({
       id: newId("key"),
@@ -178,9 +189,11 @@ const management = (directory: KeyDirectory["Service"], repository: KeysReposito
     change: ApiKeyChange
   ) {
     // Another process may have made it a moment ago: memory does not say what kind it is.
-    const known = directory.get(id) ?? (yield* repository.update(id, owner, {}))
-    if (known !== undefined && (owner === undefined || known.userId === owner))
-      yield* routerOnly(known.kind, change)
+    const before = directory.get(id) ?? (yield* repository.update(id, owner, {}))
+    if (before !== undefined && (owner === undefined || before.userId === owner)) {
+      yield* routerOnly(before.kind, change)
+      yield* known(before.userId, change.collections)
+    }
     const { expires_at, ...rest } = change
     const columns: KeyRowChange =
       expires_at === undefined ? rest : { ...rest, expires_at: yield* expiryOf(expires_at) }

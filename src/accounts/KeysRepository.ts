@@ -43,6 +43,11 @@ export class KeysRepository extends Context.Service<
       owner: string | undefined,
       change: KeyRowChange
     ) => Effect.Effect<KeyRow | undefined, SqlError>
+    /** which of these ids are no collections of the user */
+    readonly unknownCollections: (
+      userId: string,
+      ids: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlySet<string>, SqlError>
     readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<KeyRow | undefined, SqlError>
   }
 >()("signalbox/accounts/KeysRepository") {
@@ -82,6 +87,15 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
             sql<Row>`UPDATE keys SET ${sql.update({ ...change })} WHERE ${isOf(id, owner)} RETURNING *`,
             first
           ),
+    unknownCollections: (userId, ids) =>
+      Effect.map(
+        sql<{ id: string }>`SELECT id FROM collections
+          WHERE user_id = ${userId} AND deleted_at IS NULL AND ${sql.in("id", ids)}`,
+        (rows) => {
+          const known = new Set(rows.map(({ id }) => id))
+          return new Set(ids.filter((id) => !known.has(id)))
+        }
+      ),
     revoke: (id, owner) =>
       Effect.map(sql<Row>`UPDATE keys SET revoked_at = now() WHERE ${isOf(id, owner)} RETURNING *`, first)
   }

@@ -13,6 +13,8 @@ export interface ListedModel {
   readonly contextLength: number
   readonly maxCompletionTokens: number | null
   readonly inputModalities: ReadonlyArray<string>
+  /** the list does not say what it takes: text is what all do */
+  readonly takesAnything?: boolean
   readonly outputModalities: ReadonlyArray<string>
   readonly supportedParameters: ReadonlyArray<string>
   readonly pricing: ListedPricing
@@ -104,6 +106,7 @@ const readModel = (entry: unknown): Result.Result<ListedModel, string> => {
     contextLength: countOf(context) ?? countOf(providerContext) ?? 0,
     maxCompletionTokens: countOf(completion) || null,
     inputModalities: wordsOf(input) ?? ["text"],
+    ...(wordsOf(input) === undefined ? { takesAnything: true } : {}),
     outputModalities: wordsOf(output) ?? ["text"],
     supportedParameters: wordsOf(supported_parameters) ?? [],
     pricing: prices.success

@@ -7,6 +7,15 @@ const keys = "/api/v1/keys"
 const tomorrow = (): string => new Date(Date.now() + 86_400_000).toISOString()
 const collection = `col_${"0".repeat(22)}`
 
+/** Makes the collection, of the first administrator where nobody else is named. */
+const makeCollection = (id: string, owner?: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql`INSERT INTO collections (id, user_id, name, slug, auto_route, models)
+      SELECT ${id}, ${owner ?? sql.literal("id")}, 'Collection', ${id}, true, '{}' FROM users
+      WHERE role = 'admin' ORDER BY created_at LIMIT 1 ON CONFLICT DO NOTHING`
+  )
+
 /** Answers of the nested family name the field both in the message and in `param`. */
 const assertInvalid = (answer: Answer, field: string, message: RegExp, note: string): void => {
   const { error } = answer.json as { error: { message: string; type: string; code: string; param: string } }
@@ -19,6 +28,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
   it.effect("are shown once when they are made, with 201, and never again", () =>
     Effect.gen(function* () {
       const { ask } = yield* AccountsServer
+      yield* makeCollection(collection)
       const expires = tomorrow()
       const fields = {
         name: "ci",
@@ -54,6 +64,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
   it.effect("have every field's limits, and say which one was broken", () =>
     Effect.gen(function* () {
       const { ask } = yield* AccountsServer
+      yield* makeCollection(collection)
       const create = (fields: object) => ask("POST", keys, { json: { name: "k", kind: "router", ...fields } })
       const many = (count: number, value: string) => Array.from({ length: count }, () => value)
       for (const fields of [
@@ -83,7 +94,8 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
         [{ name: "" }, "name", /^name: expected text of 1 to 100 characters/],
         [{ name: "n".repeat(101) }, "name", /^name: expected text of 1 to 100 characters/],
         [{ name: "a\nb" }, "name", /on one line$/],
-        [{ name: "\u0000" }, "name", /on one line$/],
+        [{ name: "\u0000" }, "name", /without NUL characters$/],
+        [{ name: "\ud800" }, "name", /well-formed Unicode/],
         [{ name: 7 }, "name", /^name: expected text$/],
         [{ name: null }, "name", /^name: expected text$/],
         [{ kind: "site" }, "kind", /^kind: expected "account" \| "router"$/],
@@ -117,6 +129,36 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
         "no name"
       )
     })
+  )
+
+  it.effect(
+    "are scoped to collections of their owner alone, when they are made and when they are changed",
+    () =>
+      Effect.gen(function* () {
+        const { ask } = yield* AccountsServer
+        const nowhere = `col_${"1".repeat(22)}`
+        const others = `col_${"2".repeat(22)}`
+        const email = `other-${Date.now()}@example.org`
+        const other = yield* ask("POST", "/api/v1/admin/users", { json: { email, name: "Other" } })
+        yield* makeCollection(collection)
+        yield* makeCollection(others, (other.json as { id: string }).id)
+        const made = yield* ask("POST", keys, {
+          json: { name: "k", kind: "router", collections: [collection] }
+        })
+        assert.strictEqual(made.status, 201)
+        const own = `${keys}/${(made.json as { id: string }).id}`
+        for (const missing of [nowhere, others]) {
+          const fields = { collections: [collection, missing] }
+          for (const answer of [
+            yield* ask("POST", keys, { json: { name: "k", kind: "router", ...fields } }),
+            yield* ask("PATCH", own, { json: fields })
+          ]) {
+            assertInvalid(answer, "collections[1]", /a collection of the key's owner$/, missing)
+          }
+        }
+        const { json, status } = yield* ask("PATCH", own, { json: { collections: [] } })
+        assert.deepStrictEqual([status, (json as { collections: unknown }).collections], [200, []])
+      })
   )
 
   it.effect("of an account take none of a router key's restrictions", () =>

@@ -12,12 +12,13 @@ const whole: RangeWish = { _tag: "Whole" }
 const unsatisfiable: RangeWish = { _tag: "Unsatisfiable" }
 
 export const rangeWish = (header: string | undefined, sizeBytes: number): RangeWish => {
-  const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(header?.trim() ?? "") ?? []
+  const [, first, last] = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? "") ?? []
   if (first === undefined || last === undefined || (first === "" && last === "")) return whole
   if (first === "") {
     const length = Math.min(Number(last), sizeBytes)
     return length === 0 ? unsatisfiable : { _tag: "Part", range: { from: sizeBytes - length, to: sizeBytes } }
   }
+  // Longer numbers than a double has are beyond the end of any file all the same.
   const from = Number(first)
   const to = last === "" ? sizeBytes : Math.min(Number(last) + 1, sizeBytes)
   if (last !== "" && Number(last) < from) return whole

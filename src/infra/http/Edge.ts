@@ -32,8 +32,8 @@ export const routerConfig = {
   caseSensitive: true,
   ignoreTrailingSlash: false,
   ignoreDuplicateSlashes: false,
-  /** an id of a model has up to 200 characters, some of them percent-encoded; longer parameters are unknown paths */
-  maxParamLength: 256
+  /** as long as a request's head may be: how long an id can be is each endpoint's to say, with the field's name */
+  maxParamLength: 16 * 1024
 }
 
 export const layer = (options: EdgeOptions) => {

@@ -1,4 +1,6 @@
+import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
+import type { Limits } from "#src/Limits.ts"
 
 /** How many files, sockets included, this process may have open; undefined where the system does not tell (not Linux). */
 export const openFilesMax = (): number | undefined => {
@@ -9,3 +11,40 @@ export const openFilesMax = (): number | undefined => {
     return undefined
   }
 }
+
+/** The system lets this process have so few files open that nobody could connect. */
+export class TooFewFiles extends Schema.TaggedError<TooFewFiles>()("TooFewFiles", {
+  allowed: Schema.Int,
+  needed: Schema.Int
+}) {
+  /** EX_CONFIG of sysexits.h */
+  readonly exitCode = 78
+  override get message(): string {
+    return (
+      `This process may have ${this.allowed} files open, and ${this.needed} are needed at least: ` +
+      `raise the limit (ulimit -Hn; LimitNOFILE of systemd, --ulimit nofile of a container)`
+    )
+  }
+}
+
+type FileLimits = Pick<Limits, "connections" | "connectionsMin" | "filesReserved">
+
+/**
+ * How many connections there is room for, after what logs, stores and uploads need. Fewer than the limit is said, with the
+ * numbers; fewer than are of any use is refused.
+ */
+export const connectionsFor = (
+  { connections, connectionsMin, filesReserved }: FileLimits,
+  allowed = openFilesMax()
+): Effect.Effect<number, TooFewFiles> => {
+  if (allowed === undefined || allowed - filesReserved >= connections) return Effect.succeed(connections)
+  const room = allowed - filesReserved
+  if (room < connectionsMin) return new TooFewFiles({ allowed, needed: filesReserved + connectionsMin })
+  const text =
+    `This process may have ${allowed} files open: room for ${room} connections of ${connections}; ` +
+    `a limit of ${filesReserved + connections} files (ulimit -Hn) has room for all`
+  return Effect.as(room < connectionsWarned ? Effect.logWarning(text) : Effect.logDebug(text), room)
+}
+
+/** Fewer connections than a small site's visitors open are worth a warning. */
+const connectionsWarned = 10_000

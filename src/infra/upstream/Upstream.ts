@@ -1,6 +1,7 @@
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { type Dispatcher, Pool } from "undici"
 import { AppConfig } from "#src/Config.ts"
+import { SecretFilter } from "./SecretFilter.ts"
 import { UpstreamAddress } from "./UpstreamAddress.ts"
 
 /** There was no answer, or only a part of one. `wasReached` is false where not even a connection came about. */
@@ -74,25 +75,37 @@ export class Upstream extends Context.Service<
       const prefix = root.pathname.replace(/\/$/, "")
       const start = (method: "GET" | "POST", path: string, body: string | Uint8Array | null) =>
         ({ method, path: prefix + path, headers, body }) satisfies Dispatcher.DispatchOptions
+      const secret = apiKey === undefined ? undefined : Redacted.value(apiKey)
+      const asker: Asker = (options, listener) => new Call(pool, options, listener, new SecretFilter(secret))
       return Upstream.of({
         url,
-        post: (path, body, listener) => new Call(pool, start("POST", path, body), listener),
-        get: (path, options) => wholeText(pool, start("GET", path, null), options)
+        post: (path, body, listener) => asker(start("POST", path, body), listener),
+        get: (path, options) => wholeText(asker, start("GET", path, null), options)
       })
     })
   )
 }
 
+/** Makes a request. The listener is called later, never from within. */
+type Asker = (options: Dispatcher.DispatchOptions, listener: UpstreamListener) => UpstreamCall
+
 /** One request in the shape that undici drives: handler of the answer and handle of the caller in one object. */
 class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   readonly #listener: UpstreamListener
+  readonly #filter: SecretFilter
   #controller: Dispatcher.DispatchController | undefined
   #isDispatched = false
   #isOver = false
   #isPaused = false
 
-  constructor(pool: Pool, options: Dispatcher.DispatchOptions, listener: UpstreamListener) {
+  constructor(
+    pool: Pool,
+    options: Dispatcher.DispatchOptions,
+    listener: UpstreamListener,
+    filter: SecretFilter
+  ) {
     this.#listener = listener
+    this.#filter = filter
     pool.dispatch(options, this)
     this.#isDispatched = true
   }
@@ -132,10 +145,16 @@ class Call implements Dispatcher.DispatchHandler, UpstreamCall {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (!this.#isOver) this.#listener.data(chunk)
+    if (this.#isOver) return
+    const told = this.#filter.push(chunk)
+    if (told.length > 0) this.#listener.data(told)
   }
 
   onResponseEnd(): void {
+    if (this.#isOver) return
+    const rest = this.#filter.rest()
+    if (rest.length > 0) this.#listener.data(rest)
+    // The listener may have had enough of it.
     if (this.#isOver) return
     this.#isOver = true
     this.#listener.ended()
@@ -159,7 +178,7 @@ const problemOf = (error: Error & { readonly code?: unknown }): string => {
 }
 
 const wholeText = (
-  pool: Pool,
+  asker: Asker,
   options: Dispatcher.DispatchOptions,
   { maxBytes, timeoutMillis }: { readonly maxBytes: number; readonly timeoutMillis: number }
 ): Effect.Effect<{ readonly status: number; readonly text: string }, UpstreamUnreachable> =>
@@ -168,7 +187,7 @@ const wholeText = (
     let bytes = 0
     const pieces: Array<Buffer> = []
     const fail = (problem: string) => resume(Effect.fail(new UpstreamUnreachable({ problem })))
-    const call: UpstreamCall = new Call(pool, options, {
+    const call: UpstreamCall = asker(options, {
       head: (answered) => {
         status = answered
       },

@@ -22,7 +22,7 @@ import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
 import { faultOf } from "./Stage.ts"
-import { mayUseModel } from "./Target.ts"
+import { mayUseModel, unknownModel } from "./Target.ts"
 import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk {
@@ -63,7 +63,7 @@ export class Embeddings extends Context.Service<
           if (!mayUseModel(key, request.model))
             return Effect.succeed(CallFault.modelNotAllowed(request.model, "model"))
           const model = catalogue.get(request.model)
-          if (model === undefined) return Effect.succeed(CallFault.modelNotFound(request.model))
+          if (model === undefined) return Effect.succeed(unknownModel(request.model, catalogue))
           const hold = askOf(ask, model)
           const tally = new CallTally(headOf(ask))
           return underWay.admit(

@@ -30,7 +30,7 @@ export const mayUseModel = (key: Principal, model: string): boolean =>
 export const mayUseCollection = (key: Principal, collectionId: string | undefined): boolean =>
   isUnlimited(key) || (collectionId !== undefined && key.collections?.includes(collectionId) === true)
 
-type Models = Pick<Catalogue["Service"], "get">
+type Models = Pick<Catalogue["Service"], "get" | "status">
 type Collections = Pick<CollectionDirectory["Service"], "by">
 
 /** Scope is looked at before existence: a key does not learn what is beyond its scope. */
@@ -62,9 +62,23 @@ const direct = (key: Principal, request: ChatRequest, catalogue: Models): Target
       return CallFault.modelNotAllowed(id, index === 0 ? "model" : `models[${request.models.indexOf(id)}]`)
   }
   const primary = ids.map((id) => catalogue.get(id)).filter((model) => model !== undefined)
-  if (primary.length === 0) return CallFault.modelNotFound(request.model)
-  return { collection: undefined, autoRoute: false, vision: [], primary }
+  if (primary.length === 0) return unknownModel(request.model, catalogue)
+  if (request.imageCount === 0 || !primary.every(isBlind))
+    return { collection: undefined, autoRoute: false, vision: [], primary }
+  return CallFault.invalidRequest(new RequestFault("messages", `${request.model} does not take images`))
 }
+
+/** Said by the upstream's list. A list that says nothing of what a model takes leaves it to the model. */
+const isBlind = ({ isVision, takesAnything }: CatalogueModel): boolean => !isVision && takesAnything !== true
+
+/** As long as there has never been a list of models nobody knows that this one does not exist. */
+export const unknownModel = (requested: string, catalogue: Pick<Models, "status">): CallFault.CallFault =>
+  catalogue.status().fetchedAt === undefined
+    ? CallFault.noAvailableModel("The list of models could not be fetched yet", noListRetrySeconds)
+    : CallFault.modelNotFound(requested)
+
+/** A list that could not be fetched is tried for again within seconds. */
+const noListRetrySeconds = 10
 
 /** Source: spec 1, POST /chat/completions, rules 1 to 3; decisions, LLM (Vision). */
 const membersOf = (
@@ -76,6 +90,10 @@ const membersOf = (
   const capable = autoRoute && request.hasTools ? members.filter(({ hasTools }) => hasTools) : members
   if (capable.length === 0)
     return CallFault.invalidRequest(new RequestFault("tools", `no member of ${request.model} can call tools`))
+  if (request.imageCount > 0 && members.every(isBlind))
+    return CallFault.invalidRequest(
+      new RequestFault("messages", `no member of ${request.model} takes images`)
+    )
   const seeing = members.filter(({ isVision }) => isVision)
   const writing = capable.filter(({ isVision }) => !isVision)
   const isStaged = request.imageCount > 0 && seeing.length > 0 && writing.length > 0

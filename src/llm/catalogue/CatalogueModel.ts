@@ -22,6 +22,8 @@ export interface CatalogueModel {
   readonly isFree: boolean
   /** takes images */
   readonly isVision: boolean
+  /** the upstream's list does not say what it takes */
+  readonly takesAnything?: boolean
   readonly hasTools: boolean
   /** decimal text, markup included, as the contract shows it; "-1" of a router model stays "-1" */
   readonly pricing: {

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { NestedForbidden, NestedNotFound, NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import type { CollectionModel, Model } from "#schemas/llm/Model.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
@@ -57,6 +57,9 @@ export const layer = HttpApiBuilder.group(
       }
       if (collection !== undefined) return collectionResource(collection)
       const model = catalogue.get(id)
+      if (model === undefined && catalogue.status().fetchedAt === undefined) {
+        return yield* NestedServiceUnavailable.of("The list of models could not be fetched yet")
+      }
       if (model === undefined) {
         return yield* NestedNotFound.of("There is no such model", "model_not_found", "id")
       }

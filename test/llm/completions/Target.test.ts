@@ -9,10 +9,15 @@ import { catalogueModel } from "./Models.ts"
 const models: ReadonlyArray<CatalogueModel> = [
   catalogueModel({ id: "text/one", hasTools: true }),
   catalogueModel({ id: "text/two" }),
+  catalogueModel({ id: "any/model", takesAnything: true }),
   catalogueModel({ id: "vision/one", isVision: true }),
   catalogueModel({ id: "vision/tools", isVision: true, hasTools: true })
 ]
-const catalogue = { get: (id: string) => models.find((model) => model.id === id) }
+let fetchedAt: Date | undefined = new Date(0)
+const catalogue = {
+  get: (id: string) => models.find((model) => model.id === id),
+  status: () => ({ models: models.length, leftOut: 0, fetchedAt, isStale: false })
+}
 
 const collection = (slug: string, members: ReadonlyArray<string>, autoRoute = true): CollectionRow => ({
   id: `col_${slug}`,
@@ -27,7 +32,8 @@ const collection = (slug: string, members: ReadonlyArray<string>, autoRoute = tr
 const rows: ReadonlyArray<CollectionRow> = [
   collection("mixed", ["gone/model", "text/one", "vision/one", "vision/tools", "text/two"]),
   collection("manual", ["gone/model", "text/two", "vision/one", "text/one", "vision/tools"], false),
-  collection("empty", ["gone/model"])
+  collection("empty", ["gone/model"]),
+  collection("blind", ["text/one", "text/two"])
 ]
 const collections = {
   by: (_: "slug", key: string) => rows.find(({ slug, userId }) => `${userId}/${slug}` === key)
@@ -80,11 +86,22 @@ describe("who answers a request", () => {
     assert.strictEqual(asked("gone/model", { models: ["text/two"] }), "text/two")
     assert.strictEqual(asked("gone/model"), "404 model_not_found model")
     assert.strictEqual(asked("gone/model", { models: ["gone/too"] }), "404 model_not_found model")
-    assert.strictEqual(
-      asked("text/one", { hasTools: true, imageCount: 1 }),
-      "text/one",
-      "as the caller wants it"
-    )
+    assert.strictEqual(asked("text/two", { hasTools: true }), "text/two", "as the caller wants it")
+  })
+
+  it("is nobody where images are sent to what the list says takes none", () => {
+    const images = { imageCount: 1 }
+    assert.strictEqual(asked("text/one", images), "400 invalid_value messages")
+    assert.strictEqual(asked("text/one", { ...images, models: ["text/two"] }), "400 invalid_value messages")
+    assert.strictEqual(asked("text/one", { ...images, models: ["vision/one"] }), "text/one,vision/one")
+    assert.strictEqual(asked("collection/blind", images), "400 invalid_value messages")
+    assert.strictEqual(asked("any/model", images), "any/model", "the list does not say what it takes")
+  })
+
+  it("is known only once there has been a list", () => {
+    fetchedAt = undefined
+    assert.strictEqual(asked("gone/model"), "503 no_available_model null")
+    fetchedAt = new Date(0)
   })
 
   it("is a collection's members in their order, as far as they are there", () => {
