@@ -108,7 +108,7 @@ const startChild = (
 /** An earlier server process that was killed may still hold the engine's directory while its child ends. */
 const isLocked = (error: EmbeddedClickHouseFailed): boolean => error.output.includes("Cannot lock file")
 
-/** The port of the last start, so that others find it where it was; 0: any. */
+/** The port of the last start, so that others find it where it was; 0 for one that is free. */
 const portBefore = (publishedAt: string): Effect.Effect<number> =>
   Effect.suspend(() => {
     const before = readState(publishedAt, Published)
