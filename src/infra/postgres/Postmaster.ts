@@ -3,7 +3,13 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Limits } from "#src/Limits.ts"
 import { readIfThere } from "../process/PrivateFile.ts"
-import { isAlive, isSame, type ProcessIdentity, processesIn } from "../process/ProcessIdentity.ts"
+import {
+  isAlive,
+  isSame,
+  type ProcessIdentity,
+  processesIn,
+  workingDirectoryOf
+} from "../process/ProcessIdentity.ts"
 import { DataDirectoryInUse, PostgresFailed } from "./PostgresFailed.ts"
 
 /** Who has a data directory, as far as it is known. */
@@ -31,8 +37,8 @@ const livingPostmaster = (directory: string): number | undefined => {
   if (!Number.isInteger(pid) || pid <= 1 || !isAlive(pid)) return undefined
   // Where the system tells: a reused process id is not a postmaster, and another directory's is none of ours.
   const name = nameOf(pid)
-  if (name === undefined) return pid
-  return name === "postgres" && postgresIn(directory).includes(pid) ? pid : undefined
+  if (name !== undefined && name !== "postgres") return undefined
+  return workingDirectoryOf(pid) === undefined || postgresIn(directory).includes(pid) ? pid : undefined
 }
 
 const untilGone = (isThere: () => boolean, limits: Limits) =>

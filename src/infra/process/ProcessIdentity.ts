@@ -47,8 +47,8 @@ export const processesIn = (directory: string): ReadonlyArray<number> => {
     .filter((pid) => Number.isInteger(pid) && pid > 0 && workingDirectoryOf(pid) === real && isAlive(pid))
 }
 
-/** Undefined for a process that has ended, or is another user's: root sees all, and others run their own stores. */
-const workingDirectoryOf = (pid: number): string | undefined => {
+/** Undefined for a process that has ended, or that the system does not tell of: another user's, say. */
+export const workingDirectoryOf = (pid: number): string | undefined => {
   try {
     return readlinkSync(`/proc/${pid}/cwd`)
   } catch {

@@ -91,6 +91,21 @@ describe("an embedded PostgreSQL whose files are damaged", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("leaves another directory's PostgreSQL alone, though postmaster.pid names it", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* used
+      const elsewhere = yield* temporary
+      yield* holdStore("postgres", elsewhere)
+      const lock = join(elsewhere, "postgres", "postmaster.pid")
+      const text = readFileSync(lock, "utf8")
+      copyFileSync(lock, join(dataDir, "postgres", "postmaster.pid"))
+      yield* starts(dataDir)
+      assert.strictEqual(readFileSync(lock, "utf8").split("\n")[0], text.split("\n")[0])
+      yield* Effect.sleep(500)
+      process.kill(Number(text.split("\n")[0]), 0)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("names the file that is missing or damaged, where it cannot start without it", () =>
     Effect.gen(function* () {
       const dataDir = yield* used
