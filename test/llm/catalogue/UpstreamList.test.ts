@@ -133,6 +133,7 @@ describe("the upstream's list", () => {
       contextLength: 0,
       maxCompletionTokens: null,
       inputModalities: ["text"],
+      takesAnything: true,
       outputModalities: ["text"],
       supportedParameters: []
     })
