@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
+import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -18,6 +19,7 @@ export class EventDrain extends Context.Service<
     /** Afterwards ClickHouse has every event that this process had answered 202 before. */
     readonly flush: Effect.Effect<void, SinkUnavailable>
     readonly stats: () => EventDrainStats
+    readonly quarantine: LogQuarantine
   }
 >()("signalbox/analytics/EventDrain") {
   static readonly layer = Layer.effect(
@@ -27,6 +29,7 @@ export class EventDrain extends Context.Service<
       const { limits } = yield* AppConfig
       const sink = yield* EventSink
       const batcher = yield* Batcher.run({
+        name: "events into ClickHouse",
         log,
         consumer: log.consumer(eventLogConsumers.clickHouse),
         sink,
@@ -43,7 +46,11 @@ export class EventDrain extends Context.Service<
         isPending: () => batcher.stats().behind > 0,
         everyMillis: limits.readFlushMillis
       })
-      return EventDrain.of({ flush, stats: () => ({ batcher: batcher.stats(), sink: sink.stats() }) })
+      return EventDrain.of({
+        flush,
+        stats: () => ({ batcher: batcher.stats(), sink: sink.stats() }),
+        quarantine: batcher.quarantine
+      })
     })
   )
 }

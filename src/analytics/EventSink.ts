@@ -4,10 +4,12 @@ import { rowOf } from "#streams/analytics/EventRecord.ts"
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
-import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
+import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 import { presentEvents, type StoreError } from "./EventStore.ts"
 import { FirstEvents } from "./FirstEvents.ts"
+import { monthGroups } from "./MonthGroups.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
@@ -68,6 +70,8 @@ export const make = Effect.fnUntraced(function* ({
 
   /** The last batch, for when it is repeated: the same rows under the same token, whatever was learnt in between. */
   let last: Prepared | undefined
+  /** a batch before waits to be repeated */
+  let isWaiting = false
 
   const prepare = Effect.fnUntraced(function* (batch: SinkBatch) {
     if (last?.token === batch.token && !batch.recovering) return last.events
@@ -86,11 +90,7 @@ export const make = Effect.fnUntraced(function* ({
       const present = yield* insertOnce(clickhouse, {
         batch,
         isRepeated,
-        insert: (isWanted, token) =>
-          clickhouse.insert("events", eventNames, rowsOf(batch, prepared, isWanted), {
-            format: "RowBinary",
-            token
-          }),
+        insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
         present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
       })
       // What was there before keeps the identity that it has there.
@@ -105,17 +105,15 @@ export const make = Effect.fnUntraced(function* ({
     })
 
   const rebuild = Effect.fnUntraced(function* (where: VisitorDays, isCheck: boolean) {
-    if (last !== undefined) return yield* unavailable("a batch has to be repeated first", undefined)
-    return yield* visits.rebuild(where, isCheck)
+    if (isWaiting) return yield* unavailable("a batch has to be repeated first", undefined)
+    return yield* Effect.mapError(visits.rebuild(where, isCheck), away)
   })
 
-  const alone = <A>(
-    effect: Effect.Effect<A, StoreError | SinkUnavailable>
-  ): Effect.Effect<A, SinkUnavailable> =>
-    Effect.catchTags(lock.withPermits(1)(effect), { ClickHouseUnavailable: away, ClickHouseFailed: away })
+  const alone = lock.withPermits(1)
 
   return {
-    write: (batch) => alone(write(batch)),
+    write: (batch) => alone(noting(write(batch), (isNow) => void (isWaiting = isNow))),
+    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf),
     rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
     stats: () => ({
       events: stored,
@@ -126,9 +124,27 @@ export const make = Effect.fnUntraced(function* ({
   }
 })
 
+/** Says whether the batch waits to be repeated. What was refused comes again in parts, or never. */
+const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolean) => void) => {
+  const done = Effect.sync(() => note(false))
+  return Effect.suspend(() => {
+    note(true)
+    return write.pipe(
+      Effect.mapError(sinkFailureOf),
+      Effect.tap(done),
+      Effect.tapErrorTag("SinkRefused", () => done),
+      Effect.tapDefect(() => done)
+    )
+  })
+}
+
+/** Writes no row, and fails where any row would: without the table, a column or the permission. */
+const checkEvents = (clickhouse: ClickHouseService): Effect.Effect<void, StoreError> =>
+  Effect.suspend(() => clickhouse.insert("events", eventNames, new Uint8Array(), { format: "RowBinary" }))
+
 const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUnavailable({ problem, cause }))
 
-const away = (error: StoreError) => unavailable(error.message, error)
+const away = (error: StoreError) => new SinkUnavailable({ problem: error.message, cause: error })
 
 const monotonicMillis = Effect.sync(() => performance.now())
 
@@ -137,22 +153,55 @@ interface Prepared {
   readonly events: ReadonlyArray<OwnedVisitEvent>
 }
 
-/** The batch's rows, each behind its place in the log and under the identity that its event has by now. */
+/** A row of the batch, of an event of this day. */
+interface PlacedRow {
+  readonly day: number
+  readonly offset: number
+  readonly row: Uint8Array
+  readonly event: OwnedVisitEvent
+}
+
 const rowsOf = (
   batch: SinkBatch,
   events: ReadonlyArray<OwnedVisitEvent>,
   isWanted: (seq: number) => boolean
-): Uint8Array => {
-  const wanted = batch.records.map(({ offset, payload }, index) => ({ offset, row: rowOf(payload), index }))
-  const rows = wanted.filter(({ offset }) => isWanted(offset))
+): { readonly logId: bigint; readonly rows: ReadonlyArray<PlacedRow> } => {
+  const rows: Array<PlacedRow> = []
+  for (const [index, { offset, payload }] of batch.records.entries()) {
+    const event = events[index]
+    if (event !== undefined && isWanted(offset))
+      rows.push({ day: event.day, offset, row: rowOf(payload), event })
+  }
+  return { logId: batch.logId, rows }
+}
+
+/** A statement for each group of months. They come in the same groups again, so that each has a token of its own. */
+const insertByMonths = (
+  clickhouse: ClickHouseService,
+  { logId, rows }: ReturnType<typeof rowsOf>,
+  token: string
+): Effect.Effect<void, StoreError> => {
+  const groups = monthGroups(rows)
+  return Effect.forEach(
+    groups,
+    (group, index) =>
+      clickhouse.insert("events", eventNames, bytesOf(logId, group), {
+        format: "RowBinary",
+        token: groups.length === 1 ? token : `${token}/${index}`
+      }),
+    { discard: true }
+  )
+}
+
+/** Rows, each behind its place in the log and under the identity that its event has by now. */
+const bytesOf = (logId: bigint, rows: ReadonlyArray<PlacedRow>): Uint8Array => {
   const bytes = Buffer.allocUnsafe(rows.reduce((sum, { row }) => sum + placeBytes + row.length, 0))
   let at = 0
-  for (const { index, offset, row } of rows) {
-    bytes.writeBigUInt64LE(batch.logId, at)
+  for (const { event, offset, row } of rows) {
+    bytes.writeBigUInt64LE(logId, at)
     at = bytes.writeBigUInt64LE(BigInt(offset), at + 8)
     bytes.set(row, at)
-    const event = events[index]
-    if (event?.kind === "engage") writeOwner(bytes, at, event)
+    if (event.kind === "engage") writeOwner(bytes, at, event)
     at += row.length
   }
   return bytes

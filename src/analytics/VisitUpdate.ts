@@ -10,6 +10,7 @@ import { packedEmpty, type OwnedVisitEvent } from "#streams/analytics/VisitEvent
 import { inOrder, VisitorDay } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { siteDaysWithEvents, type StoreError } from "./EventStore.ts"
+import { monthGroups } from "./MonthGroups.ts"
 import { visitorDaysOf, type VisitorDays } from "./VisitorDays.ts"
 import { reconcile, type Reconciled } from "./VisitReconcile.ts"
 import { visitorDayOf } from "./VisitStore.ts"
@@ -23,6 +24,7 @@ const residentLimits: ResidentLimits = { bytesMax: 384 * 1024 * 1024, generation
 
 interface Touched {
   readonly key: VisitorKey
+  readonly day: number
   readonly events: Array<OwnedVisitEvent>
 }
 
@@ -120,10 +122,22 @@ export class VisitUpdate {
     return Effect.andThen(this.#writer.begin, reconciled)
   }
 
+  /** Writes no row, and fails where any row would. */
+  get check(): Effect.Effect<void, StoreError> {
+    return this.#writer.check
+  }
+
+  /** Some months after the other: what is read back and what is written has a partition for each. */
   #write(touched: ReadonlyArray<Touched>, isRepeated: boolean, nowMillis: number) {
     return Effect.gen({ self: this }, function* () {
       yield* this.#writer.begin
       this.#resident.age(nowMillis)
+      for (const group of monthGroups(touched)) yield* this.#writeMonths(group, isRepeated)
+    })
+  }
+
+  #writeMonths(touched: ReadonlyArray<Touched>, isRepeated: boolean) {
+    return Effect.gen({ self: this }, function* () {
       const unknown = touched.filter((one) => isRepeated || !this.#continue(one))
       this.#recomputed += unknown.length
       for (const where of visitorDaysOf(unknown.map(({ key }) => key))) {
@@ -168,7 +182,7 @@ const byVisitor = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<Touche
       continue
     }
     const { day, site, visitor } = event
-    const one = { key: { site, day, visitor }, events: [event] }
+    const one = { key: { site, day, visitor }, day, events: [event] }
     visitors.set(visitor, one)
     touched.push(one)
   }

@@ -54,6 +54,11 @@ export class VisitWriter {
     this.#rows.remove(key, place, this.#version ?? 0n)
   }
 
+  /** Writes no row, and fails where any row would: without the table, a column or the permission. */
+  readonly check: Effect.Effect<void, StoreError> = Effect.suspend(() =>
+    this.#clickhouse.insert("visits", visitNames, new Uint8Array(), { format: "RowBinary" })
+  )
+
   /** Inserts the lot and begins the next. */
   readonly flush: Effect.Effect<void, StoreError> = Effect.gen({ self: this }, function* () {
     const { rows } = this.#rows

@@ -1,13 +1,21 @@
 import { Clock, Effect, Fiber, Random, Result, type Scope } from "effect"
 import { causeOf, pauseMillis, type Backoff, type BatchPolicy, type FlushCause } from "./BatchPolicy.ts"
 import type { DurableLog, LogConsumer, LogRecord } from "./DurableLog.ts"
+import { FlushWaiters } from "./FlushWaiters.ts"
+import { Judgement, setAside } from "./Judgement.ts"
 import { LogUnavailable } from "./LogFailure.ts"
+import { type LogQuarantine, quarantineOf } from "./LogQuarantine.ts"
 import { SinkUnavailable, type Sink, type SinkBatch } from "./Sink.ts"
+import { SinkCalls } from "./SinkCalls.ts"
+import { Trouble } from "./Trouble.ts"
 
 /**
  * Carries a log's records into a sink, in order and exactly once. One batch is in memory and in flight at a time: it
  * is announced in the checkpoint, written, retried as it is until the sink has it, then committed. What a crash
  * leaves between announcement and commit comes first after the restart, marked `recovering`.
+ *
+ * What the sink refuses, rather than fails to take, is halved until one record is left; where `Judgement` finds it the
+ * culprit, it is set aside in the consumer's quarantine, and the rest goes on.
  */
 export interface Batcher {
   /**
@@ -16,6 +24,7 @@ export interface Batcher {
    */
   readonly flushTo: (offset: number) => Effect.Effect<void, SinkUnavailable>
   readonly stats: () => BatcherStats
+  readonly quarantine: LogQuarantine
 }
 
 export interface BatcherStats {
@@ -28,9 +37,13 @@ export interface BatcherStats {
   readonly failuresInARow: number
   /** durable records that the sink does not have */
   readonly behind: number
+  /** why it stands still; undefined: it does not */
+  readonly trouble: SinkUnavailable | undefined
 }
 
 export interface BatcherOptions {
+  /** what its log lines begin with, such as "events into ClickHouse" */
+  readonly name: string
   readonly log: DurableLog
   readonly consumer: LogConsumer
   readonly sink: Sink
@@ -56,7 +69,11 @@ export const run = (options: BatcherOptions): Effect.Effect<Batcher, never, Scop
         yield* Fiber.interrupt(fiber)
       })
     )
-    return { flushTo: (offset) => loop.flushTo(offset), stats: () => loop.stats() }
+    return {
+      flushTo: (offset) => loop.flushTo(offset),
+      stats: () => loop.stats(),
+      quarantine: loop.quarantine
+    }
   })
 
 /** Ends the loop: what is left stays in the log for the next process. */
@@ -64,11 +81,6 @@ type Closing = "closing"
 const closing: Closing = "closing"
 
 const defaultBackoff: Backoff = { baseMillis: 100, maxMillis: 5000 }
-
-interface FlushWaiter {
-  readonly offset: number
-  readonly resume: (effect: Effect.Effect<void, SinkUnavailable>) => void
-}
 
 interface Batch extends SinkBatch {
   readonly cause: FlushCause
@@ -85,15 +97,22 @@ class BatcherLoop {
     recovery: 0,
     terminate: 0
   }
-  /** below it, a crash of an earlier process left records uncertain */
-  private readonly recoverTo: number
-  private readonly waiters = new Set<FlushWaiter>()
-  private demandedTo = 0
+  private readonly calls: SinkCalls
+  private readonly judgement: Judgement
+  readonly quarantine: LogQuarantine
+  private readonly trouble: Trouble
+  /** below it records are uncertain: a crash of an earlier process left them so, or a batch that was refused */
+  private recoverTo: number
+  /** records in a batch at most: halved with each refusal, and doubled with each batch that is taken */
+  private span = Infinity
+  /** the end of the batch whose refusal began the halving, and whether a part of it has been taken since */
+  private refusedTo = 0
+  private tookSinceRefusal = false
+  private readonly waiters: FlushWaiters
   /** everything that the batch before does not have is younger */
   private gatheredAtMillis = -Infinity
   /** set by `terminate`: the offset up to which the last flush goes */
   private terminateTo: number | undefined = undefined
-  private refusal: SinkUnavailable | undefined = undefined
   private records = 0
   private failures = 0
   private failuresInARow = 0
@@ -103,25 +122,29 @@ class BatcherLoop {
     this.options = options
     this.consumer = options.consumer
     this.recoverTo = options.consumer.inFlightTo()
+    this.trouble = new Trouble(options.name)
+    this.waiters = new FlushWaiters(this.consumer, this.trouble, options.flushTimeoutMillis ?? 5000)
+    this.calls = new SinkCalls(options.sink, options.writeTimeoutMillis ?? 30_000)
+    this.judgement = new Judgement({
+      consumer: this.consumer,
+      calls: this.calls,
+      batchOf: (record) => this.singleOf(record),
+      begin: (to) =>
+        Effect.suspend(() => {
+          this.recoverTo = Math.max(this.recoverTo, to)
+          return this.consumer.begin(to)
+        })
+    })
+    this.quarantine = quarantineOf({
+      consumer: this.consumer,
+      calls: this.calls,
+      batchOf: (record) => this.singleOf(record),
+      trouble: this.trouble
+    })
   }
 
   flushTo(offset: number): Effect.Effect<void, SinkUnavailable> {
-    const flushed = Effect.callback<void, SinkUnavailable>((resume) => {
-      if (this.consumer.committed() >= offset) return resume(Effect.void)
-      if (this.refusal !== undefined) return resume(Effect.fail(this.refusal))
-      const waiter = { offset, resume }
-      this.waiters.add(waiter)
-      this.demandedTo = Math.max(this.demandedTo, offset)
-      this.nudge()
-      return Effect.sync(() => this.waiters.delete(waiter))
-    })
-    return Effect.timeoutOrElse(flushed, {
-      duration: this.options.flushTimeoutMillis ?? 5000,
-      orElse: () => {
-        const missing = offset - this.consumer.committed()
-        return Effect.fail(sinkUnavailable(`it is behind by ${missing} records`, undefined))
-      }
-    })
+    return this.waiters.flushTo(offset, () => this.nudge())
   }
 
   stats(): BatcherStats {
@@ -131,7 +154,8 @@ class BatcherLoop {
       records: this.records,
       failures: this.failures,
       failuresInARow: this.failuresInARow,
-      behind: this.options.log.durableOffset() - this.consumer.committed()
+      behind: this.options.log.durableOffset() - this.consumer.committed(),
+      trouble: this.trouble.current
     }
   }
 
@@ -149,9 +173,7 @@ class BatcherLoop {
       }
     }).pipe(
       Effect.catch(() => Effect.void),
-      Effect.ensuring(
-        Effect.sync(() => this.refuse(sinkUnavailable("its batcher has been closed", undefined)))
-      )
+      Effect.ensuring(Effect.sync(() => this.end(sinkUnavailable("its batcher has been closed", undefined))))
     )
   }
 
@@ -162,7 +184,7 @@ class BatcherLoop {
   private untilDue(from: number): Effect.Effect<void> {
     const { log, policy } = this.options
     const hasWaited = log.durableOffset() > from
-    const isHurried = (): boolean => this.terminateTo !== undefined || this.demandedTo > from
+    const isHurried = (): boolean => this.terminateTo !== undefined || this.waiters.demandedTo > from
     const first = Effect.raceFirst(
       this.consumer.await(from),
       this.untilNudged(() => this.terminateTo !== undefined)
@@ -189,18 +211,50 @@ class BatcherLoop {
     })
   }
 
-  /** Moves one batch into the sink, however often it takes. */
+  /** Moves one batch into the sink, or finds out that it has to be smaller, however often it takes. */
   private step(): Effect.Effect<void, Closing> {
     return Effect.gen({ self: this }, function* () {
       this.gatheredAtMillis = yield* monotonicMillis
       const batch = yield* this.persist(this.gather)
-      if (batch.records.length === 0) return
+      if (batch.to === batch.from) return
       yield* this.persist(this.consumer.begin(batch.to))
-      yield* this.persist(this.write(batch))
+      // A crash came between setting it aside and the commit.
+      const isSkipped = batch.records.length === 0
+      const refused = isSkipped ? undefined : yield* this.persist(this.calls.write(batch))
+      if (refused === undefined) return yield* this.taken(batch)
+      this.failures++
+      this.recoverTo = Math.max(this.recoverTo, batch.to)
+      if (batch.from >= this.refusedTo) this.tookSinceRefusal = false
+      this.refusedTo = Math.max(this.refusedTo, batch.to)
+      this.span = Math.ceil(batch.records.length / 2)
+      if (batch.records.length === 1) yield* this.judge(batch)
+    })
+  }
+
+  private taken(batch: Batch): Effect.Effect<void, Closing> {
+    return Effect.gen({ self: this }, function* () {
       yield* this.persist(this.consumer.commit(batch.to))
-      this.causes[batch.cause]++
+      if (batch.records.length > 0) {
+        this.causes[batch.cause]++
+        this.judgement.tookOne()
+        this.tookSinceRefusal = true
+      }
       this.records += batch.records.length
-      this.release()
+      this.span = this.span * 2 < this.options.policy.maxRecords ? this.span * 2 : Infinity
+      yield* this.release
+    })
+  }
+
+  /** A record that was refused alone: taken after all, or set aside, or the sink takes nothing at the moment. */
+  private judge(batch: Batch): Effect.Effect<void, Closing> {
+    return Effect.gen({ self: this }, function* () {
+      const [record] = batch.records
+      const alone: Batch = { ...batch, recovering: true }
+      const refused = yield* this.persist(this.judgement.of(alone, this.tookSinceRefusal))
+      if (refused === undefined || record === undefined) return yield* this.taken(batch)
+      yield* this.persist(setAside(this.options.name, this.consumer, record, refused))
+      yield* this.persist(this.consumer.commit(batch.to))
+      yield* this.release
     })
   }
 
@@ -208,34 +262,39 @@ class BatcherLoop {
     const { policy } = this.options
     const from = this.consumer.committed()
     const recovering = from < this.recoverTo
-    const maxRecords = recovering ? Math.min(policy.maxRecords, this.recoverTo - from) : policy.maxRecords
+    const maxRecords = Math.min(policy.maxRecords, this.span, recovering ? this.recoverTo - from : Infinity)
     return this.consumer
       .read({ from, maxRecords, maxBytes: policy.maxBytes })
       .pipe(Effect.map((records) => this.batchOf(from, records, recovering)))
   })
 
-  private batchOf(from: number, records: ReadonlyArray<LogRecord>, recovering: boolean): Batch {
+  private batchOf(from: number, found: ReadonlyArray<LogRecord>, recovering: boolean): Batch {
     const { log, policy } = this.options
-    const to = from + records.length
+    const records = this.withoutSetAside(found)
+    const to = records.length === 0 && found.length > 0 ? from + 1 : from + records.length
     const cause = causeOf(policy, {
       records: records.length,
       bytes: records.reduce((sum, record) => sum + record.payload.length, 0),
       isCut: to < log.durableOffset() && records.length < policy.maxRecords,
       isRecovering: recovering,
       isTerminating: this.terminateTo !== undefined,
-      isDemanded: this.demandedTo > from
+      isDemanded: this.waiters.demandedTo > from
     })
     return { logId: log.id, from, to, records, token: `${log.id}:${from}-${to}`, recovering, cause }
   }
 
-  private write(batch: Batch): Effect.Effect<void, SinkUnavailable> {
-    return Effect.suspend(() => this.options.sink.write(batch)).pipe(
-      Effect.catchDefect((defect) => Effect.fail(sinkUnavailable("it threw", defect))),
-      Effect.timeoutOrElse({
-        duration: this.options.writeTimeoutMillis ?? 30_000,
-        orElse: () => Effect.fail(sinkUnavailable("it did not answer in time", undefined))
-      })
-    )
+  /** Up to the first record that is in the quarantine; a batch has no gap. None where it is the first one. */
+  private withoutSetAside(records: ReadonlyArray<LogRecord>): ReadonlyArray<LogRecord> {
+    const { quarantine } = this.consumer
+    if (quarantine.stats().records === 0) return records
+    const end = records.findIndex(({ offset }) => quarantine.has(offset))
+    return end < 0 ? records : records.slice(0, end)
+  }
+
+  private singleOf(record: LogRecord): SinkBatch {
+    const { id } = this.options.log
+    const [from, to] = [record.offset, record.offset + 1]
+    return { logId: id, from, to, records: [record], token: `${id}:${from}-${to}`, recovering: true }
   }
 
   /** Repeats one part of a step until it succeeds, or until there is no time or no log left for it. */
@@ -247,7 +306,7 @@ class BatcherLoop {
         const error = result.failure
         this.failures++
         this.failuresInARow++
-        this.refuse(error instanceof LogUnavailable ? sinkUnavailable(error.message, error) : error)
+        yield* this.refuse(error instanceof LogUnavailable ? sinkUnavailable(error.message, error) : error)
         if (error instanceof LogUnavailable && error.reason === "closed") return yield* Effect.fail(closing)
         if (this.terminateTo !== undefined) return yield* Effect.fail(closing)
         const random = yield* Random.next
@@ -259,22 +318,27 @@ class BatcherLoop {
     })
   }
 
-  /** Readers that wait, and those that come before the next success, are told at once. */
-  private refuse(error: SinkUnavailable): void {
-    this.refusal = error
-    for (const waiter of this.waiters) waiter.resume(Effect.fail(error))
-    this.waiters.clear()
+  private end(error: SinkUnavailable): void {
+    this.trouble.stop(error)
+    this.waiters.fail(error)
   }
 
-  private release(): void {
-    this.refusal = undefined
-    this.failuresInARow = 0
-    for (const waiter of this.waiters) {
-      if (waiter.offset > this.consumer.committed()) continue
-      this.waiters.delete(waiter)
-      waiter.resume(Effect.void)
-    }
+  /** Readers that wait, and those that come before the next success, are told at once. */
+  private refuse(error: SinkUnavailable): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const noted = this.trouble.note(error)
+      this.waiters.fail(error)
+      return noted
+    })
   }
+
+  private readonly release: Effect.Effect<void> = Effect.suspend(() => {
+    this.failuresInARow = 0
+    return Effect.andThen(
+      this.trouble.over,
+      Effect.sync(() => this.waiters.release())
+    )
+  })
 }
 
 const monotonicMillis = Clock.clockWith((clock) =>

@@ -4,6 +4,7 @@ import * as Checkpoint from "./Checkpoint.ts"
 import { LogCorrupt, LogUnavailable, unavailable } from "./LogFailure.ts"
 import type { LogFileSystem } from "./LogFiles.ts"
 import { emptyBatch, type LogRecord } from "./LogRecord.ts"
+import * as Quarantine from "./Quarantine.ts"
 import type { Segments } from "./Segments.ts"
 import type { Tail } from "./Tail.ts"
 import type { Waiters } from "./Waiters.ts"
@@ -12,6 +13,8 @@ import { overwrite, readWhole, replaceWhole } from "./WholeFile.ts"
 /** One reader of the log, with a place that survives. Driven by one fiber: calls do not overlap. */
 export interface LogConsumer {
   readonly name: string
+  /** the records that its sink takes in no company, kept beside the log */
+  readonly quarantine: Quarantine.Quarantine
   /** everything below is in the sink */
   readonly committed: () => number
   /** above `committed` at open: a crash left [committed, inFlightTo) uncertain */
@@ -45,6 +48,7 @@ export interface ConsumerOptions {
   readonly waiters: Waiters
   readonly durableOffset: () => number
   readonly isClosed: () => boolean
+  readonly quarantine: Quarantine.QuarantineLimits
   /** after a commit: the log removes what no consumer needs */
   readonly onCommit: Effect.Effect<void>
 }
@@ -80,6 +84,7 @@ const restore = Effect.fnUntraced(function* (name: string, options: ConsumerOpti
 export const make = Effect.fnUntraced(function* (name: string, options: ConsumerOptions) {
   const path = join(options.directory, `${name}.checkpoint`)
   const restored = yield* restore(name, options)
+  const quarantine = yield* Quarantine.open(options.files, options.directory, name, options.quarantine)
   let place: Checkpoint.Checkpoint = restored.place
   let slot: 0 | 1 = restored.slot
 
@@ -110,6 +115,7 @@ export const make = Effect.fnUntraced(function* (name: string, options: Consumer
 
   const consumer: LogConsumer = {
     name,
+    quarantine,
     committed: () => place.committed,
     inFlightTo: () => place.inFlightTo,
     read: Effect.fnUntraced(function* ({ from, maxRecords, maxBytes }) {

@@ -10,6 +10,7 @@ import * as Segment from "./Segment.ts"
 import * as Segments from "./Segments.ts"
 import * as Tail from "./Tail.ts"
 import * as Waiters from "./Waiters.ts"
+import { defaultQuarantine, type QuarantineLimits } from "./Quarantine.ts"
 import { readWhole, replaceWhole } from "./WholeFile.ts"
 import * as WriteThrough from "./WriteThrough.ts"
 
@@ -86,6 +87,8 @@ export interface LogOptions {
    * it is always opened with it: what a killed process left is found by no other. Default false
    */
   readonly writeThrough?: boolean
+  /** what each consumer may set aside at most. Default 1,000 records, 64 MiB */
+  readonly quarantine?: QuarantineLimits
   /** after a failed write: pause before the log tries to write again. Default 100 */
   readonly repairEveryMillis?: number
 }
@@ -231,6 +234,7 @@ const assemble = Effect.fnUntraced(function* (
       waiters,
       durableOffset: () => commit.durable,
       isClosed: () => isClosed,
+      quarantine: options.quarantine ?? defaultQuarantine,
       onCommit: trim
     })
     consumers.set(name, consumer)

@@ -1,10 +1,13 @@
 import { Effect, Layer } from "effect"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 
+const notAskedFor = (): never => {
+  throw new Error("not asked for here")
+}
+
 /** Nothing waits in a log: the tests write to the sink themselves. */
 export const drained = Layer.succeed(EventDrain, {
   flush: Effect.void,
-  stats: () => {
-    throw new Error("not asked for here")
-  }
+  stats: notAskedFor,
+  quarantine: { list: notAskedFor, stats: notAskedFor, retry: notAskedFor, drop: notAskedFor }
 })

@@ -71,7 +71,7 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
         values: Readable.from(body instanceof Uint8Array ? [body] : body, { objectMode: false }),
         clickhouse_settings: {
           max_execution_time: seconds(limits.clickhouseInsertMillis),
-          // A batch of imported events may span any number of months; refused, it would be repeated for ever.
+          // How many partitions are too many is for those who insert to say: they cut what they write.
           max_partitions_per_insert_block: "0",
           ...(token === undefined ? {} : { insert_deduplication_token: token })
         },

@@ -6,7 +6,9 @@ export class ClickHouseUnavailable extends Schema.TaggedError<ClickHouseUnavaila
   "ClickHouseUnavailable",
   {
     problem: Schema.String,
-    cause: Schema.Defect()
+    cause: Schema.Defect(),
+    /** of system.errors, where it answered at all */
+    code: Schema.optionalKey(Schema.Number)
   }
 ) {
   override get message(): string {
@@ -44,11 +46,21 @@ const passing = new Set([
 /** What an error of the client means. */
 export const failureOf = (error: unknown): ClickHouseUnavailable | ClickHouseFailed => {
   const problem = error instanceof Error ? error.message : String(error)
-  if (!(error instanceof ClickHouseError)) return new ClickHouseUnavailable({ problem, cause: error })
-  const code = Number(error.code)
+  const { code, name } = answerOf(error, problem)
+  if (code === undefined) return new ClickHouseUnavailable({ problem, cause: error })
   return passing.has(code)
-    ? new ClickHouseUnavailable({ problem: `${problem} (${code} ${error.type ?? ""})`, cause: error })
-    : new ClickHouseFailed({ code, name: error.type ?? "", problem })
+    ? new ClickHouseUnavailable({ problem: `${problem} (${code} ${name})`, cause: error, code })
+    : new ClickHouseFailed({ code, name, problem })
+}
+
+/** What ClickHouse said: by the client's error or, after the status line, in the answer's body. */
+const answerOf = (
+  error: unknown,
+  problem: string
+): { readonly code: number | undefined; readonly name: string } => {
+  if (error instanceof ClickHouseError) return { code: Number(error.code), name: error.type ?? "" }
+  const [, code, name] = /Code: (\d+)\. DB::Exception:.*?(?:\(([A-Z_]+)\) \(version|$)/s.exec(problem) ?? []
+  return { code: code === undefined ? undefined : Number(code), name: name ?? "" }
 }
 
 /** Was the connection refused or cut, rather than the statement answered with an error, or never? */

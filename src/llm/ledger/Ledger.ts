@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { CreditLeases } from "#actors/llm/CreditLeases.ts"
-import { LimitGrants } from "#actors/llm/LimitGrants.ts"
+import { LimitGrants, LimitsAway } from "#actors/llm/LimitGrants.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { Admission, AdmissionAsk, AdmissionRefused } from "./Admission.ts"
@@ -61,8 +61,20 @@ export class Ledger extends Context.Service<
   )
 }
 
-/** Leases begin when those of the run before have been settled and given back. */
-const grantsLayer = Layer.effect(LimitGrants, Effect.andThen(Settler, LimitStore))
+/** Leases begin when those of the run before have been settled and given back: until then the limits are away. */
+const grantsLayer = Layer.effect(
+  LimitGrants,
+  Effect.gen(function* () {
+    const { isSettled } = yield* Settler
+    const store = yield* LimitStore
+    const unsettled = Effect.fail(new LimitsAway({ problem: "calls of the last run are not settled yet" }))
+    return LimitGrants.of({
+      ...store,
+      grant: (asks) => Effect.suspend(() => (isSettled() ? store.grant(asks) : unsettled)),
+      epoch: () => (isSettled() ? store.epoch() : undefined)
+    })
+  })
+)
 
 const leasesLayer = Layer.unwrap(
   Effect.map(AppConfig, ({ limits }) =>

@@ -1,7 +1,9 @@
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import { type Sink, type SinkBatch, SinkRefused, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { decode } from "#streams/llm/CallRecord.ts"
+import { isAway } from "#src/infra/http/StoreAway.ts"
 import { type Booking, bookingOf, columnsOf, cutDown, type Missing } from "./Settlements.ts"
 
 interface MissingRow {
@@ -12,33 +14,60 @@ interface MissingRow {
 
 /**
  * Settles the log of calls: a batch is one transaction with the offset that the log is settled to, so that a batch that
- * comes again is nothing new.
+ * comes again is nothing new. Entries are booked once by their request, kind and window, whatever that offset says.
  */
 export const make = (owner: string): Effect.Effect<Sink, never, SqlClient> =>
   Effect.map(SqlClient, (sql) => ({
-    write: (batch) =>
-      sql
-        .withTransaction(settle(sql, owner, batch))
-        .pipe(Effect.mapError((cause) => new SinkUnavailable({ problem: cause.message, cause })))
+    write: (batch) => sql.withTransaction(settle(sql, owner, batch)).pipe(Effect.mapError(failureOf)),
+    check: Effect.gen(function* () {
+      yield* book(sql, owner, yield* appliedTo(sql, owner), [])
+    }).pipe(sql.withTransaction, Effect.mapError(failureOf))
   }))
 
+const stateOf = ({ reason: { cause } }: SqlError): string =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
+
+/** Classes of SQLSTATE (PostgreSQL, Appendix A) that speak of now: connections, conflicts, room, locks, operators, disks. */
+const ofAnOutage = /^(08|40|53|55|57|58)/
+
+/** Data exceptions (a number out of range, text that is none) and violated constraints. */
+const ofARecord = /^(22|23)/
+
+/**
+ * A Postgres without a connection, that starts, stops, is full or waits for a lock is an outage. Anything else that it
+ * says is a refusal, and blames the records only where its SQLSTATE does: a missing function or permission does not.
+ */
+const failureOf = (cause: SqlError): SinkUnavailable | SinkRefused => {
+  const { message: problem } = cause.reason.cause instanceof Error ? cause.reason.cause : cause
+  const state = stateOf(cause)
+  return isAway(cause) || ofAnOutage.test(state)
+    ? new SinkUnavailable({ problem, cause })
+    : new SinkRefused({ problem, cause, blames: ofARecord.test(state) ? "record" : "unknown" })
+}
+
+/** Holds the owner's row until the transaction ends. */
+const appliedTo = (sql: SqlClient, owner: string) =>
+  Effect.map(
+    sql<{ applied: string }>`SELECT applied::text FROM owners WHERE id = ${owner} FOR NO KEY UPDATE`,
+    ([known]) => Number(known?.applied ?? 0)
+  )
+
 const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch: SinkBatch) {
-  const [known] = yield* sql<{ applied: string }>`SELECT applied::text FROM owners WHERE id = ${owner}
-    FOR NO KEY UPDATE`
-  const applied = Number(known?.applied ?? 0)
+  const applied = yield* appliedTo(sql, owner)
+  const isOutOfTurn = batch.outOfTurn === true
+  if (batch.to <= applied && !isOutOfTurn) return
   // The log may hold a call twice, when it did not know whether the disk had taken it.
   const bookings = new Map<string, Booking>()
   for (const { offset, payload } of batch.records) {
-    if (offset < applied) continue
+    if (offset < applied && !isOutOfTurn) continue
     const booking = bookingOf(decode(payload))
     if (booking.charge > 0n || booking.loss > 0n || booking.draws.length > 0) {
       bookings.set(booking.record.id, booking)
     }
   }
-  if (batch.to <= applied) return
   const all = Array.from(bookings.values())
   while (true) {
-    const [missing] = yield* book(sql, owner, batch.to, all)
+    const [missing] = yield* book(sql, owner, isOutOfTurn ? applied : batch.to, all)
     if (missing === undefined) return
     // One at a time: what is cut for one limit may have been missing of another one as well.
     const uncut = cutDown(all, missing)

@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
+import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -13,6 +14,7 @@ export class CallDrain extends Context.Service<
     /** Afterwards ClickHouse has every call that this process had finished before. */
     readonly flush: Effect.Effect<void, SinkUnavailable>
     readonly stats: () => Batcher.BatcherStats
+    readonly quarantine: LogQuarantine
   }
 >()("signalbox/llm/CallDrain") {
   static readonly layer = Layer.effect(
@@ -21,6 +23,7 @@ export class CallDrain extends Context.Service<
       const { log } = yield* CallLog
       const { limits } = yield* AppConfig
       const batcher = yield* Batcher.run({
+        name: "calls into ClickHouse",
         log,
         consumer: log.consumer(callLogConsumers.clickHouse),
         sink: yield* CallSink,
@@ -38,7 +41,7 @@ export class CallDrain extends Context.Service<
         isPending: () => log.nextOffset() > log.durableOffset() || batcher.stats().behind > 0,
         everyMillis: limits.readFlushMillis
       })
-      return CallDrain.of({ flush, stats: batcher.stats })
+      return CallDrain.of({ flush, stats: batcher.stats, quarantine: batcher.quarantine })
     })
   )
 }

@@ -1,11 +1,16 @@
 import { Context, Effect, Layer } from "effect"
-import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
 import { decode } from "#streams/llm/CallRecord.ts"
 import { callColumns, rowOf } from "#streams/llm/CallRow.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
+import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 
 const columns = ["log_id", "seq", ...callColumns]
+
+/** An insert of them fails where any would: without the table, a column or the permission. */
+const noRows = new Uint8Array()
 
 /** The rows of the offsets that are wanted, one JSON object a line. */
 const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer => {
@@ -46,10 +51,13 @@ export class CallSink extends Context.Service<CallSink, Sink>()("signalbox/llm/C
         lastToken = ""
       })
 
-      const away = (cause: Error) => Effect.fail(new SinkUnavailable({ problem: cause.message, cause }))
+      const asSink = <A>(effect: Effect.Effect<A, ClickHouseUnavailable | ClickHouseFailed>) =>
+        Effect.mapError(effect, sinkFailureOf)
       return CallSink.of({
-        write: (batch) =>
-          Effect.catchTags(write(batch), { ClickHouseUnavailable: away, ClickHouseFailed: away })
+        write: (batch) => asSink(write(batch)),
+        check: asSink(
+          Effect.suspend(() => clickhouse.insert("calls", columns, noRows, { format: "JSONEachRow" }))
+        )
       })
     })
   )

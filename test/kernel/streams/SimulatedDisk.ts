@@ -282,7 +282,10 @@ export class SimulatedDisk {
             "readdir",
             directory,
             { code: "EIO", chance: this.faults.readError },
-            () => Array.from(this.names.keys(), (path) => path.slice(directory.length + 1))
+            () =>
+              Array.from(this.names.keys())
+                .filter((path) => path.slice(0, path.lastIndexOf("/")) === directory)
+                .map((path) => path.slice(directory.length + 1))
           )
         ),
       open: (path, mode) =>

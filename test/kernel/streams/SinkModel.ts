@@ -1,6 +1,11 @@
 import { Effect } from "effect"
-import { SinkUnavailable, type Sink, type SinkBatch } from "#streams/kernel/Sink.ts"
+import { SinkRefused, SinkUnavailable, type Sink, type SinkBatch } from "#streams/kernel/Sink.ts"
 import type { SeededRandom } from "#test/simulation/Seed.ts"
+
+/** A record that the sink takes in no company: it refuses a batch that holds one, or throws. */
+export const isPoison = (text: string): boolean => isRefused(text) || isThrown(text)
+const isRefused = (text: string): boolean => text.includes("!")
+const isThrown = (text: string): boolean => text.includes("?")
 
 /**
  * A sink on another machine that behaves like ClickHouse: a repeated token is dropped silently, whatever rows come
@@ -28,24 +33,44 @@ export class SinkModel {
   connect(): Sink {
     this.failed = undefined
     const writer = ++this.writer
-    return { write: (batch) => this.write(batch, writer) }
+    return {
+      write: (batch) => this.write(batch, writer),
+      check: Effect.suspend(() => (this.random.chance(this.faultChance) ? unavailable : Effect.void))
+    }
   }
 
-  private write(batch: SinkBatch, writer: number): Effect.Effect<void, SinkUnavailable> {
+  private write(batch: SinkBatch, writer: number): Effect.Effect<void, SinkUnavailable | SinkRefused> {
     return Effect.gen({ self: this }, function* () {
       if (writer !== this.writer) return yield* Effect.never
       this.writes++
       this.check(batch)
-      this.failed = batch
+      this.failed = batch.recovering ? undefined : batch
       if (this.random.chance(0.3)) yield* Effect.sleep(this.random.below(this.maxMillis))
       if (writer !== this.writer) return yield* Effect.never
       const fate = this.random.chance(this.faultChance) ? this.random.below(4) : -1
       if (fate === 0) return yield* unavailable
-      if (fate === 1) return yield* Effect.die(new Error("a bug in the sink"))
+      if (fate === 1) return yield* this.refuse("size")
+      const texts = batch.records.map(({ payload }) => Buffer.from(payload).toString("latin1"))
+      if (texts.some(isThrown)) yield* Effect.andThen(this.forget, Effect.die(new Error("it cannot read it")))
+      if (texts.some(isRefused)) {
+        // A store that writes in parts may have some of the batch all the same.
+        if (batch.recovering && this.random.chance(0.3)) this.apply(batch, true)
+        return yield* this.refuse(this.random.chance(0.5) ? "record" : "unknown")
+      }
       this.apply(batch, fate === 2)
       if (fate >= 2) return yield* unavailable
       this.failed = undefined
     })
+  }
+
+  /** After a refusal other batches come. */
+  private readonly forget = Effect.sync(() => {
+    this.failed = undefined
+  })
+
+  private refuse(blames: SinkRefused["blames"]) {
+    const refused = new SinkRefused({ problem: "a value out of range", cause: undefined, blames })
+    return Effect.andThen(this.forget, Effect.fail(refused))
   }
 
   private check(batch: SinkBatch): void {
@@ -67,8 +92,8 @@ export class SinkModel {
     if (!batch.recovering && (this.tokens.has(batch.token) || partly)) return
     if (!batch.recovering) this.tokens.add(batch.token)
     for (const record of batch.records) {
-      if (partly && this.random.chance(0.5)) continue
       const row = Buffer.from(record.payload).toString("latin1")
+      if (isPoison(row) || (partly && this.random.chance(0.5))) continue
       const present = this.rows.get(record.offset)
       if (present === undefined) this.rows.set(record.offset, row)
       else if (!batch.recovering) this.violations.push(`offset ${record.offset} was written twice`)
