@@ -19,6 +19,7 @@ import { ModelsApi } from "./llm/ModelsApi.ts"
 import { PlansApi } from "./llm/PlansApi.ts"
 import { SubscriptionsApi } from "./llm/SubscriptionsApi.ts"
 import { UsageApi } from "./llm/UsageApi.ts"
+import { QuarantineApi } from "./system/QuarantineApi.ts"
 import { SystemApi } from "./system/SystemApi.ts"
 
 const description = `One self-hosted server for AI products and websites.
@@ -33,6 +34,7 @@ export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(AccountApi)
   .add(AdminApi)
   .add(KeysApi)
+  .add(QuarantineApi)
   .add(SystemApi) {}
 
 export class AnalyticsRoomApi extends HttpApi.make("signalbox")

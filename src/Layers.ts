@@ -20,6 +20,7 @@ import { HotRouteTable } from "./rooms/HotRouteTable.ts"
 import * as LlmRoom from "./rooms/LlmRoom.ts"
 import { sayStoresReady } from "./Start.ts"
 import * as DocsRoutes from "./system/DocsRoutes.ts"
+import { Quarantines } from "./system/Quarantines.ts"
 
 /** Puts the rooms of `ROOMS` (each wired in rooms/) over the stores and behind the front. */
 
@@ -102,6 +103,7 @@ const serverOf = (config: Config, maxConnections: number) =>
     Layer.provideMerge(front(config, maxConnections)),
     Layer.provide(AccountsRoom.checks),
     Layer.provideMerge(AccountsRoom.services),
+    Layer.provideMerge(Quarantines.layer),
     Layer.provideMerge(Readiness.layer),
     Layer.provideMerge(Layer.tap(storesOf(config), () => sayStoresReady))
   )

@@ -1,7 +1,10 @@
 import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import { AppConfig } from "#src/Config.ts"
+import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
+import { AsideCounts } from "./AsideCounts.ts"
 
 /** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
 export interface RequestFigures {
@@ -22,6 +25,8 @@ export class RequestCounts extends Context.Service<
   {
     readonly record: (userId: string, isError: boolean, nowMillis: number) => void
     readonly ofUser: (userId: string) => Effect.Effect<RequestFigures, SqlError>
+    /** counts that Postgres takes in no company */
+    readonly quarantine: LogQuarantine
   }
 >()("signalbox/accounts/RequestCounts") {
   static readonly layer = Layer.effect(
@@ -54,6 +59,16 @@ const add = (counts: Counts, { day, errors, requests, userId }: Count): void => 
 
 const isoDay = (day: number): string => new Date(day * dayMillis).toISOString().slice(0, 10)
 
+interface Refused {
+  readonly count: Count
+  readonly problem: string
+}
+
+const isOfARecord = (error: SqlError): boolean => {
+  const failure = sinkFailureOf(error)
+  return failure._tag === "SinkRefused" && failure.blames === "record"
+}
+
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
@@ -68,24 +83,61 @@ const make = Effect.gen(function* () {
     ON CONFLICT (user_id, day) DO UPDATE SET requests = request_counts.requests + excluded.requests,
                                              errors = request_counts.errors + excluded.errors`
 
+  const aside = new AsideCounts<Count>((count) => Effect.mapError(write([count]), sinkFailureOf))
+
+  /** Halves what Postgres refuses, until it is one count that it refuses. Each half has a savepoint. */
+  const writeApart = (counts: ReadonlyArray<Count>): Effect.Effect<ReadonlyArray<Refused>, SqlError> =>
+    sql.withTransaction(write(counts)).pipe(
+      Effect.as([]),
+      Effect.catchIf(
+        (error) => isOfARecord(error),
+        (error) => {
+          const [count] = counts
+          if (count !== undefined && counts.length === 1)
+            return Effect.succeed([{ count, problem: sinkFailureOf(error).problem }])
+          const half = Math.ceil(counts.length / 2)
+          return Effect.zipWith(
+            writeApart(counts.slice(0, half)),
+            writeApart(counts.slice(half)),
+            (left, right) => [...left, ...right]
+          )
+        }
+      )
+    )
+
   const flush = Effect.gen(function* () {
     if (waiting.size === 0) return
     const counts = waiting
     waiting = new Map()
-    yield* write([...counts.values()]).pipe(
+    const all = [...counts.values()]
+    const refused = yield* write(all).pipe(
+      Effect.as([]),
+      Effect.catchIf(isOfARecord, () => sql.withTransaction(writeApart(all))),
       Effect.onError(() => Effect.sync(() => counts.forEach((count) => add(waiting, count))))
     )
+    for (const { count, problem } of refused) yield* aside.add(count, problem)
   }).pipe(oneAtATime.withPermits(1))
-  // What could not be written waits: the next round tries again, and the loss of Postgres is told elsewhere.
-  const flushOrWait = Effect.catch(flush, (error) =>
-    Effect.logDebug("Request counts wait for Postgres", error)
-  )
+  let isSaid = false
+  // What could not be written waits, and the next round tries again.
+  const flushOrWait = Effect.matchEffect(flush, {
+    onSuccess: () => {
+      if (!isSaid) return Effect.void
+      isSaid = false
+      return Effect.logInfo("request counts are written again")
+    },
+    onFailure: (error) => {
+      if (isSaid) return Effect.void
+      isSaid = true
+      return Effect.logWarning("request counts wait in memory", error)
+    }
+  })
   yield* Effect.addFinalizer(() => flushOrWait)
   yield* Effect.forkScoped(
     Effect.forever(Effect.andThen(Effect.sleep(limits.requestCountFlushMillis), flushOrWait))
   )
 
   return RequestCounts.of({
+    quarantine: aside.quarantine,
     record: (userId, isError, nowMillis) =>
       add(waiting, { userId, day: Math.floor(nowMillis / dayMillis), requests: 1, errors: isError ? 1 : 0 }),
     ofUser: (userId) =>

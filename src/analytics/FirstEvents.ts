@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Queue, Schedule } from "effect"
+import { Context, Effect, Layer, Queue } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { SiteDirectory, siteOfRow } from "./SiteDirectory.ts"
@@ -31,11 +31,17 @@ export class FirstEvents extends Context.Service<
         if (rows[0] !== undefined) directory.applyLocal(siteOfRow(rows[0]))
       })
 
+      // Behind the others: what one site meets must not keep them waiting.
+      const later = (site: string) =>
+        Effect.andThen(Effect.sleep(retryMillis), () => Effect.sync(() => Queue.offerUnsafe(sites, site)))
+
       yield* Queue.take(sites).pipe(
         Effect.flatMap((site) =>
-          record(site).pipe(
-            Effect.tapError((error) => Effect.logWarning("a site's first event could not be noted", error)),
-            Effect.retry(Schedule.spaced(retryMillis))
+          Effect.catch(record(site), (error) =>
+            Effect.andThen(
+              Effect.logWarning("a site's first event could not be noted", error),
+              Effect.forkScoped(later(site))
+            )
           )
         ),
         Effect.forever,

@@ -4,6 +4,9 @@ import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { troubleText } from "#src/infra/http/StoreTrouble.ts"
 import { Sites } from "./Sites.ts"
 import { siteProblems } from "./SitesRoutes.ts"
 import { VisitRebuild } from "./VisitRebuild.ts"
@@ -11,9 +14,9 @@ import { VisitRebuild } from "./VisitRebuild.ts"
 /** A day as the store counts them; it has days up to 2149-06-06. */
 const dayOf = (text: string): number => Math.min(65_535, Date.parse(`${text}T00:00:00Z`) / dayMillis)
 
-const away = () =>
+const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
   Effect.fail(
-    new ServiceUnavailable({ error: "The statistics store is away or behind; go on with this day later" })
+    new ServiceUnavailable({ error: `${troubleText("The statistics store", error)}; go on with this day` })
   )
 
 export const layer = HttpApiBuilder.group(

@@ -7,7 +7,9 @@ import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, NotFound, RateLimited, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AnonymousRates } from "#src/accounts/AnonymousRates.ts"
+import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { storeAway as postgresAway } from "#src/infra/http/StoreAway.ts"
+import { troubleText } from "#src/infra/http/StoreTrouble.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { Breakdowns } from "./Breakdowns.ts"
@@ -22,10 +24,8 @@ import { Sites } from "./Sites.ts"
 import { siteProblems } from "./SitesRoutes.ts"
 import { Stats } from "./Stats.ts"
 
-const away = () =>
-  Effect.fail(
-    new ServiceUnavailable({ error: "The statistics store is away; nothing is lost, try again later" })
-  )
+const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
+  Effect.fail(new ServiceUnavailable({ error: troubleText("The statistics store", error) }))
 
 /** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
 const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>

@@ -9,6 +9,7 @@ import { credits } from "./CreditsCommand.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keys } from "./KeysCommand.ts"
 import { ledger } from "./LedgerCommand.ts"
+import { log } from "./LogCommand.ts"
 import { markups } from "./MarkupsCommand.ts"
 import { plans } from "./PlansCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
@@ -35,6 +36,7 @@ const signalbox = Command.make("signalbox").pipe(
     subscriptions,
     markups,
     ledger,
+    log,
     importCommand,
     rebuildCommand,
     sandboxUpstream

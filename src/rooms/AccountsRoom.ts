@@ -21,6 +21,8 @@ import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
 import { AccountsRoomApi } from "#schemas/Api.ts"
 import { KeyGate } from "#src/accounts/KeyGate.ts"
 import { AppConfig } from "#src/Config.ts"
+import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
+import { Quarantines } from "#src/system/Quarantines.ts"
 import * as ReadinessChecks from "#src/system/ReadinessChecks.ts"
 import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 
@@ -59,10 +61,22 @@ export const services = KeyGate.layer.pipe(
 export const api = AccountsRoomApi
 
 export const routes = HttpApiBuilder.layer(AccountsRoomApi).pipe(
-  Layer.provide([AccountRoutes.layer, AdminRoutes.layer, KeysRoutes.layer, SystemRoutes.layer])
+  Layer.provide([
+    AccountRoutes.layer,
+    AdminRoutes.layer,
+    KeysRoutes.layer,
+    QuarantineRoutes.layer,
+    SystemRoutes.layer
+  ])
 )
 
-export const checks = ReadinessChecks.accounts
+export const checks = Layer.merge(
+  ReadinessChecks.accounts,
+  Quarantines.entry(
+    "activity",
+    Effect.map(RequestCounts, ({ quarantine }) => quarantine)
+  )
+)
 
 /** What the endpoints of all rooms pass. */
 export const middleware = Layer.mergeAll(

@@ -1,4 +1,4 @@
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Breakdowns } from "#src/analytics/Breakdowns.ts"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
@@ -28,6 +28,7 @@ import * as StatsRoutes from "#src/analytics/StatsRoutes.ts"
 import { VisitRebuild } from "#src/analytics/VisitRebuild.ts"
 import { AnalyticsRoomApi } from "#schemas/Api.ts"
 import * as Stores from "#src/infra/Stores.ts"
+import { Quarantines } from "#src/system/Quarantines.ts"
 import * as ReadinessChecks from "#src/system/ReadinessChecks.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
 
@@ -73,7 +74,11 @@ export const routes = Layer.mergeAll(
   apiRoutes,
   ScriptRoutes.layer,
   ReadinessChecks.analytics,
-  EventMetrics.layer
+  EventMetrics.layer,
+  Quarantines.entry(
+    "events",
+    Effect.map(EventDrain, ({ quarantine }) => quarantine)
+  )
 ).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse))
 
 export const hotRoutes = HotRouteTable.add(ingestRoutes).pipe(

@@ -36,6 +36,7 @@ import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
 import { PlanDirectory } from "#src/llm/ledger/PlanDirectory.ts"
 import { Plans } from "#src/llm/ledger/Plans.ts"
 import * as PlansRoutes from "#src/llm/ledger/PlansRoutes.ts"
+import { Settler } from "#src/llm/ledger/Settler.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
 import * as SubscriptionsRoutes from "#src/llm/ledger/SubscriptionsRoutes.ts"
@@ -44,6 +45,7 @@ import { TopUps } from "#src/llm/ledger/TopUps.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
+import { Quarantines } from "#src/system/Quarantines.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
 
 /** The upstream of `UPSTREAM_URL`, else a sandbox of this process's own. */
@@ -116,7 +118,15 @@ export const routes = Layer.mergeAll(
   LaterFormats.layer,
   CatalogueReadiness.layer,
   CallReadiness.layer,
-  CallMetrics.layer
+  CallMetrics.layer,
+  Quarantines.entry(
+    "calls",
+    Effect.map(CallDrain, ({ quarantine }) => quarantine)
+  ),
+  Quarantines.entry(
+    "ledger",
+    Effect.map(Settler, ({ quarantine }) => quarantine)
+  )
 ).pipe(Layer.provide(services))
 
 export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(Layer.provide(services))

@@ -5,6 +5,7 @@ import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventLog } from "#src/analytics/EventLog.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
+import { troubleWords } from "#src/infra/http/StoreTrouble.ts"
 import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
 import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
 
@@ -60,7 +61,11 @@ export const analytics = Layer.effectDiscard(
       Effect.sync(() => {
         const { failure } = log.stats()
         if (failure !== undefined) return { status: "down" as const, detail: `takes no events (${failure})` }
-        return { ...up, detail: `${drain.stats().batcher.behind} events on their way to ClickHouse` }
+        const { behind, trouble } = drain.stats().batcher
+        const waiting = `${behind} events on their way to ClickHouse`
+        return trouble === undefined
+          ? { ...up, detail: waiting }
+          : degraded(`${waiting}, and statistics answer 503: ${troubleWords(trouble)}`)
       })
     )
   })

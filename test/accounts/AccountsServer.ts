@@ -1,7 +1,7 @@
-import { Clock, Context, Effect, Layer, Predicate } from "effect"
+import { Clock, Context, Effect, Layer, Predicate, type Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
-import type { ConfigChanges } from "#src/Config.ts"
+import type { AppConfig, ConfigChanges } from "#src/Config.ts"
 import { type OpenBlobFile, OpenFile } from "#src/infra/blobs/Blobs.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import * as Layers from "#src/Layers.ts"
@@ -54,6 +54,7 @@ export class AccountsServer extends Context.Service<
     const clock = new StoppableClock()
     return Layer.effect(AccountsServer, make(lines, clock)).pipe(
       Layer.provideMerge(Layers.layer),
+      Layer.provideMerge(Layer.effectDiscard(Effect.scoped(outside.before ?? Effect.void))),
       Layer.provideMerge(
         TestStores.layerWith({ ...changes, limits: { ...withoutRateLimit, ...changes.limits } }, outside.wire)
       ),
@@ -70,6 +71,8 @@ export interface Outside {
   readonly open?: OpenBlobFile
   /** the wire to Postgres: the URL that the server is to have, from the real one */
   readonly wire?: (databaseUrl: string) => Promise<string>
+  /** what lies in DATA_DIR already when the server starts */
+  readonly before?: Effect.Effect<void, never, AppConfig | Scope.Scope>
 }
 
 /** A test that means no rate limit meets none. */

@@ -1,9 +1,8 @@
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { type Sink, type SinkBatch, SinkRefused, SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
 import { decode } from "#streams/llm/CallRecord.ts"
-import { isAway } from "#src/infra/http/StoreAway.ts"
+import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
 import { type Booking, bookingOf, columnsOf, cutDown, type Missing } from "./Settlements.ts"
 
 interface MissingRow {
@@ -18,32 +17,11 @@ interface MissingRow {
  */
 export const make = (owner: string): Effect.Effect<Sink, never, SqlClient> =>
   Effect.map(SqlClient, (sql) => ({
-    write: (batch) => sql.withTransaction(settle(sql, owner, batch)).pipe(Effect.mapError(failureOf)),
+    write: (batch) => sql.withTransaction(settle(sql, owner, batch)).pipe(Effect.mapError(sinkFailureOf)),
     check: Effect.gen(function* () {
       yield* book(sql, owner, yield* appliedTo(sql, owner), [])
-    }).pipe(sql.withTransaction, Effect.mapError(failureOf))
+    }).pipe(sql.withTransaction, Effect.mapError(sinkFailureOf))
   }))
-
-const stateOf = ({ reason: { cause } }: SqlError): string =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""
-
-/** Classes of SQLSTATE (PostgreSQL, Appendix A) that speak of now: connections, conflicts, room, locks, operators, disks. */
-const ofAnOutage = /^(08|40|53|55|57|58)/
-
-/** Data exceptions (a number out of range, text that is none) and violated constraints. */
-const ofARecord = /^(22|23)/
-
-/**
- * A Postgres without a connection, that starts, stops, is full or waits for a lock is an outage. Anything else that it
- * says is a refusal, and blames the records only where its SQLSTATE does: a missing function or permission does not.
- */
-const failureOf = (cause: SqlError): SinkUnavailable | SinkRefused => {
-  const { message: problem } = cause.reason.cause instanceof Error ? cause.reason.cause : cause
-  const state = stateOf(cause)
-  return isAway(cause) || ofAnOutage.test(state)
-    ? new SinkUnavailable({ problem, cause })
-    : new SinkRefused({ problem, cause, blames: ofARecord.test(state) ? "record" : "unknown" })
-}
 
 /** Holds the owner's row until the transaction ends. */
 const appliedTo = (sql: SqlClient, owner: string) =>

@@ -4,14 +4,15 @@ import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { troubleText } from "#src/infra/http/StoreTrouble.ts"
 import { Credits } from "#src/llm/ledger/Credits.ts"
 import { Usage } from "./Usage.ts"
 
-const away = () =>
-  Effect.fail(
-    NestedServiceUnavailable.of("The usage store is away; nothing is lost, and calls go on: try again later")
-  )
+const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
+  Effect.fail(NestedServiceUnavailable.of(`${troubleText("The usage store", error)}; calls go on`))
 
 const stores = {
   SinkUnavailable: away,
