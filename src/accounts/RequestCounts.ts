@@ -5,6 +5,7 @@ import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import { AppConfig } from "#src/Config.ts"
 import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
 import { AsideCounts } from "./AsideCounts.ts"
+import { type Count, isoDay, writeCounts, writeTakenCounts } from "./CountWrites.ts"
 
 /** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
 export interface RequestFigures {
@@ -37,14 +38,6 @@ export class RequestCounts extends Context.Service<
 
 const dayMillis = 86_400_000
 
-interface Count {
-  readonly userId: string
-  /** days since 1970-01-01 */
-  readonly day: number
-  requests: number
-  errors: number
-}
-
 type Counts = Map<string, Count>
 
 const add = (counts: Counts, { day, errors, requests, userId }: Count): void => {
@@ -57,18 +50,6 @@ const add = (counts: Counts, { day, errors, requests, userId }: Count): void => 
   }
 }
 
-const isoDay = (day: number): string => new Date(day * dayMillis).toISOString().slice(0, 10)
-
-interface Refused {
-  readonly count: Count
-  readonly problem: string
-}
-
-const isOfARecord = (error: SqlError): boolean => {
-  const failure = sinkFailureOf(error)
-  return failure._tag === "SinkRefused" && failure.blames === "record"
-}
-
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
@@ -76,43 +57,13 @@ const make = Effect.gen(function* () {
   const oneAtATime = yield* Semaphore.make(1)
   let waiting: Counts = new Map()
 
-  const write = (rows: ReadonlyArray<Count>) => sql`
-    INSERT INTO request_counts (user_id, day, requests, errors)
-    SELECT * FROM unnest(${rows.map((row) => row.userId)}::text[], ${rows.map((row) => isoDay(row.day))}::date[],
-                         ${rows.map((row) => row.requests)}::bigint[], ${rows.map((row) => row.errors)}::bigint[])
-    ON CONFLICT (user_id, day) DO UPDATE SET requests = request_counts.requests + excluded.requests,
-                                             errors = request_counts.errors + excluded.errors`
-
-  const aside = new AsideCounts<Count>((count) => Effect.mapError(write([count]), sinkFailureOf))
-
-  /** Halves what Postgres refuses, until it is one count that it refuses. Each half has a savepoint. */
-  const writeApart = (counts: ReadonlyArray<Count>): Effect.Effect<ReadonlyArray<Refused>, SqlError> =>
-    sql.withTransaction(write(counts)).pipe(
-      Effect.as([]),
-      Effect.catchIf(
-        (error) => isOfARecord(error),
-        (error) => {
-          const [count] = counts
-          if (count !== undefined && counts.length === 1)
-            return Effect.succeed([{ count, problem: sinkFailureOf(error).problem }])
-          const half = Math.ceil(counts.length / 2)
-          return Effect.zipWith(
-            writeApart(counts.slice(0, half)),
-            writeApart(counts.slice(half)),
-            (left, right) => [...left, ...right]
-          )
-        }
-      )
-    )
+  const aside = new AsideCounts<Count>((count) => Effect.mapError(writeCounts(sql, [count]), sinkFailureOf))
 
   const flush = Effect.gen(function* () {
     if (waiting.size === 0) return
     const counts = waiting
     waiting = new Map()
-    const all = [...counts.values()]
-    const refused = yield* write(all).pipe(
-      Effect.as([]),
-      Effect.catchIf(isOfARecord, () => sql.withTransaction(writeApart(all))),
+    const refused = yield* writeTakenCounts(sql, [...counts.values()]).pipe(
       Effect.onError(() => Effect.sync(() => counts.forEach((count) => add(waiting, count))))
     )
     for (const { count, problem } of refused) yield* aside.add(count, problem)

@@ -10,11 +10,13 @@ import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
+import { EventDrain } from "./EventDrain.ts"
 import { EventIds } from "./EventIds.ts"
 import { EventLog } from "./EventLog.ts"
 import { hashOfId } from "./IdIndex.ts"
 import { ImportsRepository } from "./ImportsRepository.ts"
 import { Ingest } from "./Ingest.ts"
+import { monthGroups } from "./MonthGroups.ts"
 import type { SiteRow } from "./SiteDirectory.ts"
 
 /** The part begins beyond what was taken: lines in between would be missing. */
@@ -84,9 +86,12 @@ interface Tally {
   readonly errors: Array<{ readonly line: number; readonly error: string }>
 }
 
+/** A line for the log. */
 interface Accepted {
-  readonly hashes: Array<bigint>
-  readonly records: Array<Uint8Array>
+  /** the UTC day of its identity */
+  readonly day: number
+  readonly hash: bigint
+  readonly record: Uint8Array
 }
 
 /** One import as its lines are looked at. */
@@ -119,18 +124,20 @@ const look = ({ ids, lookups, part, site, tally }: Work, index: number, nowMilli
   const hash = hashOfId(`import ${part.name} ${line}`)
   // In the log already: a crash came between it and `imports.next`.
   if (ids.look(site.id, hash, nowMillis) !== "new") return undefined
-  return { hash, record: EventRecord.encode(stored, hash).slice() }
+  return { day: stored.day, hash, record: EventRecord.encode(stored, hash).slice() }
 }
 
 const append = (
   log: EventLog["Service"],
   ids: EventIds["Service"],
   site: SiteRow,
-  { hashes, records }: Accepted,
+  accepted: ReadonlyArray<Accepted>,
   nowMillis: number
 ) =>
   Effect.callback<void, LogFull | LogUnavailable>((resume) => {
+    const hashes = accepted.map(({ hash }) => hash)
     const claim = ids.begin(site.id, hashes, nowMillis)
+    const records = accepted.map(({ record }) => record)
     const appended = log.appendAll(records, (refusal) => {
       claim.settle(refusal === undefined)
       resume(refusal === undefined ? Effect.void : Effect.fail(refusal))
@@ -144,6 +151,11 @@ const makeTaker = Effect.gen(function* () {
   const ingest = yield* Ingest
   const log = yield* EventLog
   const ids = yield* EventIds
+  const { flush } = yield* EventDrain
+  // A store that is away has no readers to be kept waiting, and the events wait in the log.
+  const stored = Effect.catch(flush, (error) =>
+    Effect.logDebug("an import does not wait for its store", error)
+  )
 
   return Effect.fnUntraced(function* (site: SiteRow, salt: string, part: ImportPart) {
     const lookups: Lookups = {
@@ -153,16 +165,20 @@ const makeTaker = Effect.gen(function* () {
     }
     const tally: Tally = { stored: 0, failed: 0, dropped: {}, errors: [] }
     const work: Work = { site, part, lookups, ids, tally }
-    for (let from = 0; from < part.lines.length; from += linesPerAppend) {
-      const nowMillis = yield* Clock.currentTimeMillis
-      const accepted: Accepted = { hashes: [], records: [] }
-      for (let index = from; index < Math.min(from + linesPerAppend, part.lines.length); index++) {
-        const found = look(work, index, nowMillis)
-        if (found === undefined) continue
-        accepted.hashes.push(found.hash)
-        accepted.records.push(found.record)
+    const accepted: Array<Accepted> = []
+    for (let index = 0; index < part.lines.length; index++) {
+      if (index % linesPerAppend === 0) yield* Effect.yieldNow
+      const found = look(work, index, yield* Clock.currentTimeMillis)
+      if (found !== undefined) accepted.push(found)
+    }
+    const groups = monthGroups(accepted)
+    for (const [place, group] of groups.entries()) {
+      // A month costs the store as much as thousands of events: readers of other sites get a turn in between.
+      if (place > 0) yield* stored
+      for (let from = 0; from < group.length; from += linesPerAppend) {
+        const lines = group.slice(from, from + linesPerAppend)
+        yield* append(log, ids, site, lines, yield* Clock.currentTimeMillis)
       }
-      if (accepted.records.length > 0) yield* append(log, ids, site, accepted, nowMillis)
     }
     return tally
   })

@@ -5,7 +5,7 @@ import {
   siteDayOf,
   type VisitorKey
 } from "#streams/analytics/ResidentDays.ts"
-import { SeenVisitors } from "#streams/analytics/SeenVisitors.ts"
+import { daysMax, SeenVisitors } from "#streams/analytics/SeenVisitors.ts"
 import { packedEmpty, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
 import { inOrder, VisitorDay } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -38,6 +38,8 @@ export class VisitUpdate {
   readonly #writer: VisitWriter
   readonly #seen = new SeenVisitors()
   readonly #resident: ResidentDays
+  /** site-days that had no events before those of the last `meet` */
+  #empty: ReadonlySet<string> = new Set()
   #recomputed = 0
 
   constructor(clickhouse: ClickHouseService, nowMillis: number, limits = residentLimits) {
@@ -64,11 +66,15 @@ export class VisitUpdate {
   /** To be called before the events are in the store: whose day has just begun need not be looked up there. */
   meet(events: ReadonlyArray<OwnedVisitEvent>): Effect.Effect<void, StoreError> {
     const unmet = new Map<string, OwnedVisitEvent>()
+    this.#empty = new Set()
     for (const event of events) if (this.#seen.isUnmet(event)) unmet.set(siteDayOf(event), event)
     if (unmet.size === 0) return Effect.void
     return siteDaysWithEvents(this.#clickhouse, [...unmet.values()]).pipe(
       Effect.map((known) => {
-        for (const [siteDay, event] of unmet) this.#seen.meet(event, !known.has(siteDay))
+        this.#empty = new Set(Array.from(unmet.keys()).filter((siteDay) => !known.has(siteDay)))
+        const kept = latestDays([...unmet.values()])
+        for (const [siteDay, event] of unmet)
+          if (kept.has(event.day)) this.#seen.meet(event, this.#empty.has(siteDay))
       })
     )
   }
@@ -157,7 +163,8 @@ export class VisitUpdate {
 
   /** false: the visitor's day is not in memory, or has an event that was late. */
   #continue({ events, key }: Touched): boolean {
-    const day = this.#resident.get(key) ?? (this.#seen.isNew(key) ? new VisitorDay() : undefined)
+    const isNew = (): boolean => this.#empty.has(siteDayOf(key)) || this.#seen.isNew(key)
+    const day = this.#resident.get(key) ?? (isNew() ? new VisitorDay() : undefined)
     this.#seen.add(key)
     const ordered = inOrder(events)
     const [first] = ordered
@@ -167,6 +174,12 @@ export class VisitUpdate {
     this.#resident.set(key, day)
     return true
   }
+}
+
+/** Those of an import that spans more would push each other out of the filter. */
+const latestDays = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlySet<number> => {
+  const days = Array.from(new Set(events.map(({ day }) => day)))
+  return new Set(days.toSorted((left, right) => right - left).slice(0, daysMax))
 }
 
 const byVisitor = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<Touched> => {

@@ -5,7 +5,7 @@ const bitsPerDay = 2 ** 26
 const probes = 4
 
 /** Days with a filter at once: today, yesterday's late comers, and an import walking through the past. */
-const daysMax = 4
+export const daysMax = 4
 
 interface Day {
   readonly bits: Uint32Array

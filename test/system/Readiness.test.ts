@@ -24,8 +24,10 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
         "calls",
         "catalogue",
         "clickhouse",
+        "ledger",
         "log",
         "postgres",
+        "quarantine",
         "rate-limits"
       ])
       for (const component of Object.values(report.components)) assert.strictEqual(component.status, "up")
