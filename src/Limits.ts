@@ -69,6 +69,10 @@ export const limits = {
   logCommitEveryMillis: 4,
   /** what a 429 of a full log asks the client to wait */
   logFullRetryAfterSeconds: 5,
+  /** records that each consumer of a log sets aside because its store refuses them; beyond it the oldest are lost */
+  quarantineRecords: 1_000,
+  /** the bytes of them */
+  quarantineBytes: 64 * 1024 * 1024,
 
   // --- batches into ClickHouse
   /** a batch is written when it has this many rows … */

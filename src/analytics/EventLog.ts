@@ -22,7 +22,8 @@ export class EventLog extends Context.Service<EventLog, DurableLog.DurableLog>()
         capBytes: limits.logBytes,
         maxBatchBytes: limits.logCommitBytes,
         commitEveryMillis: limits.logCommitEveryMillis,
-        fullRetryAfterSeconds: limits.logFullRetryAfterSeconds
+        fullRetryAfterSeconds: limits.logFullRetryAfterSeconds,
+        quarantine: { maxRecords: limits.quarantineRecords, maxBytes: limits.quarantineBytes }
       })
     })
   )

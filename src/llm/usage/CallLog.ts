@@ -39,6 +39,7 @@ export class CallLog extends Context.Service<
         capBytes: limits.callLogBytes,
         maxBatchBytes: limits.logCommitBytes,
         commitEveryMillis: limits.callLogCommitEveryMillis,
+        quarantine: { maxRecords: limits.quarantineRecords, maxBytes: limits.quarantineBytes },
         writeThrough: true
       })
       return CallLog.of(yield* make(log, limits.callLogRetryMillis, yield* countCall))
