@@ -113,7 +113,13 @@ export const make = Effect.fnUntraced(function* ({
 
   return {
     write: (batch) => alone(noting(write(batch), (isNow) => void (isWaiting = isNow))),
-    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf),
+    check: Effect.mapError(
+      Effect.andThen(
+        Effect.suspend(() => clickhouse.checkInsert("events", eventNames)),
+        visits.check
+      ),
+      sinkFailureOf
+    ),
     rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
     stats: () => ({
       events: stored,
@@ -137,10 +143,6 @@ const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolea
     )
   })
 }
-
-/** Writes no row, and fails where any row would: without the table, a column or the permission. */
-const checkEvents = (clickhouse: ClickHouseService): Effect.Effect<void, StoreError> =>
-  Effect.suspend(() => clickhouse.insert("events", eventNames, new Uint8Array(), { format: "RowBinary" }))
 
 const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUnavailable({ problem, cause }))
 

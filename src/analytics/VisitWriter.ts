@@ -56,7 +56,7 @@ export class VisitWriter {
 
   /** Writes no row, and fails where any row would: without the table, a column or the permission. */
   readonly check: Effect.Effect<void, StoreError> = Effect.suspend(() =>
-    this.#clickhouse.insert("visits", visitNames, new Uint8Array(), { format: "RowBinary" })
+    this.#clickhouse.checkInsert("visits", visitNames)
   )
 
   /** Inserts the lot and begins the next. */

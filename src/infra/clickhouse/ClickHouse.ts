@@ -32,6 +32,11 @@ export interface ClickHouseService {
     body: Uint8Array | ReadonlyArray<Uint8Array>,
     options: InsertOptions
   ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
+  /** Writes no row, and fails where an insert of any row would: without the table, a column or the permission. */
+  readonly checkInsert: (
+    table: string,
+    columns: ReadonlyArray<string>
+  ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
   /** A statement without rows: CREATE, ALTER, OPTIMIZE … */
   readonly command: (
     sql: string,
@@ -93,6 +98,12 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
       })
     })
 
+  const checkInsert: ClickHouseService["checkInsert"] = (table, columns) => {
+    const [name, list] = [identifier(table), columns.map(identifier).join(", ")]
+    // An insert of an empty body is answered before the table is looked at.
+    return command(`INSERT INTO ${name} (${list}) SELECT ${list} FROM ${name} WHERE false`)
+  }
+
   const ping = clients
     .attempt(limits.readinessMillis, async (client, signal) => {
       const answer = await client.query({ query: "SELECT 1", format: "JSONEachRow", abort_signal: signal })
@@ -102,7 +113,7 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
       Effect.as(true),
       Effect.orElseSucceed(() => false)
     )
-  return { query, insert, command, ping }
+  return { query, insert, checkInsert, command, ping }
 }
 
 export class ClickHouse extends Context.Service<ClickHouse, ClickHouseService>()(

@@ -19,6 +19,7 @@ const whenReady = (clickhouse: ClickHouseService, isReady: () => boolean): Click
   return {
     query: (...statement) => gate(clickhouse.query(...statement)),
     insert: (...statement) => gate(clickhouse.insert(...statement)),
+    checkInsert: (...statement) => gate(clickhouse.checkInsert(...statement)),
     command: (...statement) => gate(clickhouse.command(...statement)),
     ping: Effect.suspend(() => (isReady() ? clickhouse.ping : Effect.succeed(false)))
   }

@@ -9,9 +9,6 @@ import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 
 const columns = ["log_id", "seq", ...callColumns]
 
-/** An insert of them fails where any would: without the table, a column or the permission. */
-const noRows = new Uint8Array()
-
 /** The rows of the offsets that are wanted, one JSON object a line. */
 const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer => {
   const logId = String(batch.logId)
@@ -55,9 +52,7 @@ export class CallSink extends Context.Service<CallSink, Sink>()("signalbox/llm/C
         Effect.mapError(effect, sinkFailureOf)
       return CallSink.of({
         write: (batch) => asSink(write(batch)),
-        check: asSink(
-          Effect.suspend(() => clickhouse.insert("calls", columns, noRows, { format: "JSONEachRow" }))
-        )
+        check: asSink(Effect.suspend(() => clickhouse.checkInsert("calls", columns)))
       })
     })
   )
