@@ -113,13 +113,7 @@ export const make = Effect.fnUntraced(function* ({
 
   return {
     write: (batch) => alone(noting(write(batch), (isNow) => void (isWaiting = isNow))),
-    check: Effect.mapError(
-      Effect.andThen(
-        Effect.suspend(() => clickhouse.checkInsert("events", eventNames)),
-        visits.check
-      ),
-      sinkFailureOf
-    ),
+    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf),
     rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
     stats: () => ({
       events: stored,
@@ -143,6 +137,9 @@ const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolea
     )
   })
 }
+
+const checkEvents = (clickhouse: ClickHouseService): Effect.Effect<void, StoreError> =>
+  Effect.suspend(() => clickhouse.checkInsert("events", eventNames))
 
 const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUnavailable({ problem, cause }))
 
