@@ -37,6 +37,8 @@ export const limits = {
   limitedVisitors: 1_000_000,
   /** sites whose collected events are counted; beyond it the oldest is forgotten */
   limitedSites: 100_000,
+  /** answers under way are looked over this often for keys that have ended; with `mirrorPollMillis` less than a second */
+  keyWatchMillis: 200,
   /** an idle bucket is forgotten after this long; it would be full again by then */
   rateBucketIdleMillis: 120_000,
   /** requests' worth of tokens that one machine leases from Redis at a time */
@@ -109,6 +111,8 @@ export const limits = {
   upstreamConnectMillis: 5_000,
   /** the first content of a stream has to come within this, else the next member is tried */
   firstTokenMillis: 30_000,
+  /** … and within this where no other model is left to be tried */
+  lastFirstTokenMillis: 120_000,
   /** silence of a stream after which the upstream has failed */
   streamSilenceMillis: 60_000,
   /** a plain answer has to be whole within this */

@@ -11,6 +11,7 @@ import {
 import { flat, nested } from "#src/infra/http/Family.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { Keys } from "./Keys.ts"
+import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 
 /** Source: spec 2, Authentication. */
@@ -35,6 +36,7 @@ const isOpenToRouterKeys = (endpoint: Annotated, group: Annotated): boolean =>
 const authenticate = <U, F, A>(
   keys: Keys["Service"],
   counts: RequestCounts["Service"],
+  watch: KeyWatch["Service"],
   family: Answers<U, F, A>
 ) => ({
   apiKey: (
@@ -54,7 +56,8 @@ const authenticate = <U, F, A>(
       return yield* Effect.gen(function* () {
         if (!mayCall)
           return yield* Effect.fail(family.forbidden("A router key may not do this; use an account key"))
-        return yield* Effect.provideService(httpEffect, CurrentKey, key)
+        const response = yield* Effect.provideService(httpEffect, CurrentKey, key)
+        return endingWithKey(watch, key.keyId, response)
       }).pipe(
         Effect.onExit((exit) => record(counts, key, exit)),
         Effect.annotateLogs({ keyId: key.keyId, userId: key.userId })
@@ -84,13 +87,13 @@ export const layer = Layer.mergeAll(
   Layer.effect(
     Authorization,
     Effect.gen(function* () {
-      return authenticate(yield* Keys, yield* RequestCounts, flat)
+      return authenticate(yield* Keys, yield* RequestCounts, yield* KeyWatch, flat)
     })
   ),
   Layer.effect(
     NestedAuthorization,
     Effect.gen(function* () {
-      return authenticate(yield* Keys, yield* RequestCounts, nested)
+      return authenticate(yield* Keys, yield* RequestCounts, yield* KeyWatch, nested)
     })
   )
 )

@@ -75,7 +75,7 @@ export class InProcessCalls extends Context.Service<
           source,
           request,
           client,
-          sink: { json: () => undefined, stream: () => answer, brokeOff: () => undefined },
+          sink: { json: nothing, stream: () => answer, began: nothing, brokeOff: nothing },
           startedAt: Date.now(),
           onRecord: (written) => {
             record = written
@@ -108,6 +108,8 @@ export class InProcessCalls extends Context.Service<
     })
   )
 }
+
+const nothing = (): void => undefined
 
 const faultOf = ({ code, param, problem }: RequestFault): Omit<CallFault, "type"> => ({
   status: 400,

@@ -20,6 +20,7 @@ import * as Redis from "#src/infra/redis/Redis.ts"
 import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
 import { AccountsRoomApi } from "#schemas/Api.ts"
 import { KeyGate } from "#src/accounts/KeyGate.ts"
+import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
 import { Quarantines } from "#src/system/Quarantines.ts"
@@ -51,7 +52,7 @@ const blobs = Layer.unwrap(
  * Users, keys and files, over Postgres and the disk: what every other room rests on. The first boot comes before the
  * directories read the tables.
  */
-export const services = KeyGate.layer.pipe(
+export const services = Layer.merge(KeyGate.layer, KeyWatch.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rates)),
   Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
   Layer.provide(blobs),

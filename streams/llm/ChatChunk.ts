@@ -9,12 +9,17 @@ export interface ChatChunk {
   /** of the first choice that has one */
   readonly finishReason: string | undefined
   readonly error: ChunkError | undefined
+  /** indexes of the choices in it, and of those that it ends */
+  readonly begun: ReadonlyArray<number>
+  readonly finished: ReadonlyArray<number>
 }
 
 export interface ChunkError {
   /** HTTP status that the upstream gives it, where it does */
   readonly status: number | undefined
   readonly message: string
+  /** the error as the upstream worded it */
+  readonly told: unknown
 }
 
 /** Undefined for text that is no JSON object. */
@@ -25,14 +30,25 @@ export const readChunk = (text: string): ChatChunk | undefined => {
 
 export const chunkOf = (json: JsonRecord): ChatChunk => {
   const choices = Array.isArray(json["choices"]) ? json["choices"].filter(isJsonRecord) : []
-  const finished = choices.find(({ finish_reason: reason }) => typeof reason === "string")
+  const ended = choices.filter((choice) => reasonOf(choice) !== undefined)
+  const finishReason = ended[0] === undefined ? undefined : reasonOf(ended[0])
   return {
     json,
     hasContent: choices.some((choice) => saysSomething(choice["delta"]) || saysSomething(choice["message"])),
-    finishReason: typeof finished?.["finish_reason"] === "string" ? finished["finish_reason"] : undefined,
-    error: errorOf(json["error"], finished)
+    finishReason,
+    error: errorOf(json, finishReason),
+    begun: choices.map(indexOf),
+    finished: ended.map(indexOf)
   }
 }
+
+/** Texts by which some upstreams say in every chunk that there is no reason yet. */
+const noReasons = new Set(["", "null", "none"])
+
+const reasonOf = ({ finish_reason: reason }: JsonRecord): string | undefined =>
+  typeof reason === "string" && !noReasons.has(reason.trim().toLowerCase()) ? reason : undefined
+
+const indexOf = ({ index }: JsonRecord): number => (typeof index === "number" ? index : 0)
 
 /**
  * The JSON object of an upstream's words, mended where they hold what cannot be kept or passed on. Undefined for what is
@@ -68,22 +84,58 @@ const isSomething = (value: unknown): boolean => {
   return isJsonRecord(value)
 }
 
-/** The HTTP status that an error carries as its code, as OpenRouter has it. */
-export const statusIn = (error: unknown): number | undefined => {
-  const code = isJsonRecord(error) ? error["code"] : undefined
-  return typeof code === "number" && code >= 400 && code < 600 ? code : undefined
+/** Codes and types in words that stand for a status. Source: OpenAI, Error codes. */
+const statusesOfCodes: Readonly<Record<string, number>> = {
+  rate_limit_exceeded: 429,
+  rate_limit_error: 429,
+  context_length_exceeded: 400,
+  invalid_request_error: 400
 }
 
-/** An error that stands beside the choices, or that only the reason of the end gives away. */
-const errorOf = (error: unknown, finished: JsonRecord | undefined): ChunkError | undefined => {
-  if (isJsonRecord(error)) {
-    const { message } = error
-    return { status: statusIn(error), message: typeof message === "string" ? message : "The model failed" }
-  }
-  if (typeof error === "string") return { status: undefined, message: error }
-  return finished?.["finish_reason"] === "error"
-    ? { status: undefined, message: "The model failed" }
+const statusOf = (value: unknown): number | undefined => {
+  const status = typeof value === "string" ? (statusesOfCodes[value] ?? Number(value)) : value
+  return typeof status === "number" && Number.isInteger(status) && status >= 400 && status < 600
+    ? status
     : undefined
+}
+
+/** The HTTP status that an error carries as its code, as OpenRouter has it, or under another name. */
+export const statusIn = (error: unknown): number | undefined => {
+  if (!isJsonRecord(error)) return undefined
+  const { code, status, status_code, type } = error
+  return [code, status, status_code, type].map(statusOf).find((known) => known !== undefined)
+}
+
+const unnamedFailure = "The model failed"
+
+const messageIn = ({ message }: JsonRecord): string =>
+  typeof message === "string" && message !== "" ? message : unnamedFailure
+
+/**
+ * An error that stands beside the choices or in their place, or that only the reason of the end gives away. One that
+ * says nothing, like "", is none.
+ */
+const errorOf = (json: JsonRecord, finishReason: string | undefined): ChunkError | undefined => {
+  const { error } = json
+  if (isJsonRecord(error) && Object.keys(error).length > 0) return toldError(error)
+  if (typeof error === "string" && error !== "") return { status: undefined, message: error, told: error }
+  if (json["object"] === "error" || json["type"] === "error") return toldError(json)
+  return finishReason === "error"
+    ? { status: undefined, message: unnamedFailure, told: undefined }
+    : undefined
+}
+
+const toldError = (error: JsonRecord): ChunkError => ({
+  status: statusIn(error),
+  message: messageIn(error),
+  told: error
+})
+
+/** The error that an event named "error" carries as its data, in whatever form. */
+export const errorInEvent = (data: string): ChunkError => {
+  const json = parseRecord(data)
+  if (json === undefined) return { status: undefined, message: data.trim() || unnamedFailure, told: data }
+  return errorOf(json, undefined) ?? toldError(json)
 }
 
 /** All that was said in a delta or message, for counting tokens. */

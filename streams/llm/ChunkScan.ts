@@ -6,15 +6,24 @@ const [lineFeed, carriageReturn, colon, closeBrace, letterD, letterN, space] = [
 ]
 const usageKey = Buffer.from('"usage"')
 const errorKey = Buffer.from('"error"')
+const finishKey = Buffer.from('"finish_reason"')
+/** The beginning of `"cost"` and `"cost_details"`. */
+const costKey = Buffer.from('"cost')
+const emptyText = Buffer.from('""')
 
 /**
- * "special" events carry usage or an error, or are no plain line of data that ends with a brace, and have to be read;
- * "content" goes on as it is. Inside a JSON string a quote is escaped, so that the bytes `"usage"` are never part of
- * what a model says.
+ * "special" events carry usage, a cost, an error or the reason of an end, or are no plain line of data that ends with a
+ * brace, and have to be read; "content" goes on as it is. Inside a JSON string a quote is escaped, so that the bytes
+ * `"usage"` are never part of what a model says.
  */
 export const kindOf = (frame: Buffer): FrameKind => {
   if (frame[0] !== letterD || frame[endOfText(frame) - 1] !== closeBrace) return kindOfAny(frame)
-  return mentions(frame, usageKey) || mentions(frame, errorKey) ? "special" : "content"
+  return mentions(frame, usageKey) ||
+    mentions(frame, errorKey) ||
+    frame.includes(costKey) ||
+    mentions(frame, finishKey)
+    ? "special"
+    : "content"
 }
 
 /** Of an event in any shape: with further fields, comments, several lines of data, or none. */
@@ -33,7 +42,7 @@ const endOfText = (frame: Buffer): number => {
 const isBlank = (byte: number | undefined): boolean =>
   byte === lineFeed || byte === carriageReturn || byte === space
 
-/** Whether the name stands there, but as a key whose value is null, which many upstreams send in every chunk. */
+/** Whether the name stands there, but as a key whose value is null or "", which many upstreams send in every chunk. */
 const mentions = (frame: Buffer, name: Buffer): boolean => {
   let at = frame.indexOf(name)
   while (at >= 0) {
@@ -43,7 +52,7 @@ const mentions = (frame: Buffer, name: Buffer): boolean => {
     if (frame[next] !== colon) return true
     next++
     while (frame[next] === space) next++
-    if (frame[next] !== letterN) return true
+    if (frame[next] !== letterN && !frame.subarray(next, next + 2).equals(emptyText)) return true
     at = frame.indexOf(name, at + name.length)
   }
   return false

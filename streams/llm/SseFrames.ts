@@ -1,7 +1,7 @@
 /**
  * Cuts an event stream into its events, each with the blank line that ends it, so that one can be passed on byte for
- * byte. Lines end with LF or CRLF. Source: HTML standard, 9.2.6 Interpreting an event stream (a lone CR, which it
- * allows too, is sent by nobody).
+ * byte. Lines end with LF, CRLF or CR; an event with a CR that stands alone is rewritten with LF, which every client
+ * reads. A byte order mark before the first event is left out. Source: HTML standard, 9.2.6 Interpreting an event stream.
  */
 export class SseFrames {
   readonly #maxBytes: number
@@ -11,6 +11,9 @@ export class SseFrames {
   #bytes = 0
   /** the last bytes of `#pieces`, in which its end may have begun */
   #tail: Buffer = nothing
+  #isFirst = true
+  /** a CR has come: lines may end with it */
+  #hasReturns = false
 
   /** @param maxBytes of one event; a longer one makes `push` answer false */
   constructor(maxBytes: number, onFrame: (frame: Buffer) => void) {
@@ -20,11 +23,12 @@ export class SseFrames {
 
   /** Calls `onFrame` for every event that is complete now; the frames share the bytes of `piece`. */
   push(piece: Buffer): boolean {
+    this.#hasReturns ||= piece.includes(carriageReturn)
     let left = this.#pieces.length === 0 ? piece : this.#finish(piece)
     for (;;) {
-      const end = left === undefined ? -1 : endOfFrame(left, 0)
+      const end = left === undefined ? -1 : this.#endIn(left)
       if (left === undefined || end < 0) break
-      this.#onFrame(left.subarray(0, end))
+      this.#give(left.subarray(0, end))
       left = left.subarray(end)
     }
     if (left !== undefined && left.length > 0) this.#keep(left)
@@ -33,13 +37,20 @@ export class SseFrames {
 
   /** What came after the last blank line: an event that was cut, or one whose end the sender left out. */
   get rest(): Buffer {
-    return this.#pieces.length === 1 ? (this.#pieces[0] ?? nothing) : Buffer.concat(this.#pieces)
+    const rest = this.#pieces.length === 1 ? (this.#pieces[0] ?? nothing) : Buffer.concat(this.#pieces)
+    return withLineFeeds(this.#isFirst ? withoutMark(rest) : rest)
+  }
+
+  #give(frame: Buffer): void {
+    const text = this.#isFirst ? withoutMark(frame) : frame
+    this.#isFirst = false
+    this.#onFrame(withLineFeeds(text))
   }
 
   /** Ends the event that has begun, if `piece` does; answers what is behind it, undefined where it goes on. */
   #finish(piece: Buffer): Buffer | undefined {
-    const end = endOfFrame(Buffer.concat([this.#tail, piece]), 0) - this.#tail.length
-    if (end <= 0) {
+    const end = this.#endIn(Buffer.concat([this.#tail, piece])) - this.#tail.length
+    if (end < 0) {
       this.#keep(piece)
       return undefined
     }
@@ -48,8 +59,13 @@ export class SseFrames {
     this.#pieces = []
     this.#bytes = 0
     this.#tail = nothing
-    this.#onFrame(frame)
+    this.#give(frame)
     return piece.subarray(end)
+  }
+
+  /** Just behind the first blank line, or -1. */
+  #endIn(bytes: Buffer): number {
+    return this.#hasReturns ? endAmongReturns(bytes) : endAmongLineFeeds(bytes)
   }
 
   #keep(piece: Buffer): void {
@@ -66,24 +82,70 @@ const nothing: Buffer = Buffer.alloc(0)
 const tailBytes = 3
 
 const [lineFeed, carriageReturn] = [0x0a, 0x0d]
+const blankLine = Buffer.from("\n\n")
 
-/** Just behind the first blank line at or after `from`, or -1. */
-const endOfFrame = (bytes: Buffer, from: number): number => {
-  let at = bytes.indexOf(lineFeed, from)
-  while (at >= 0) {
-    const next = bytes[at + 1]
-    if (next === lineFeed) return at + 2
-    if (next === carriageReturn && bytes[at + 2] === lineFeed) return at + 3
-    at = bytes.indexOf(lineFeed, at + 1)
+const endAmongLineFeeds = (bytes: Buffer): number => {
+  const at = bytes.indexOf(blankLine)
+  return at < 0 ? -1 : at + blankLine.length
+}
+
+/** The same where lines end in any of the three ways. */
+const endAmongReturns = (bytes: Buffer): number => {
+  for (let at = 0; at < bytes.length; at++) {
+    const first = bytes[at]
+    if (first !== lineFeed && first !== carriageReturn) continue
+    const next = endOfLine(bytes, at)
+    const end = endOfLine(bytes, next)
+    // A CR at the end of the piece, where lines end with LF before it: its own LF is still to come.
+    const isOpen = end === bytes.length && bytes[end - 1] === carriageReturn && bytes[next - 1] === lineFeed
+    if (end > next && !isOpen) return end
+    at = next - 1
   }
   return -1
 }
 
+/** Just behind the line end at `at`; `at` where there is none. */
+const endOfLine = (bytes: Buffer, at: number): number => {
+  if (bytes[at] === lineFeed) return at + 1
+  if (bytes[at] !== carriageReturn) return at
+  return bytes[at + 1] === lineFeed ? at + 2 : at + 1
+}
+
+const mark = Buffer.from("\uFEFF")
+
+const withoutMark = (bytes: Buffer): Buffer =>
+  bytes.subarray(0, mark.length).equals(mark) ? bytes.subarray(mark.length) : bytes
+
+/** With LF in the place of every CR that stands alone. */
+const withLineFeeds = (frame: Buffer): Buffer => {
+  let at = frame.indexOf(carriageReturn)
+  let own: Buffer | undefined
+  while (at >= 0) {
+    if (frame[at + 1] !== lineFeed) {
+      own ??= Buffer.from(frame)
+      own[at] = lineFeed
+    }
+    at = frame.indexOf(carriageReturn, at + 1)
+  }
+  return own ?? frame
+}
+
+/** The lines of an event's field, such as `data` or `event`, without one leading space. */
+const fieldOf = (frame: Buffer, name: string): ReadonlyArray<string> => {
+  const values: Array<string> = []
+  for (const line of frame.toString("utf8").split(/\r\n|\n|\r/)) {
+    if (!line.startsWith(`${name}:`)) continue
+    const value = line.slice(name.length + 1)
+    values.push(value.startsWith(" ") ? value.slice(1) : value)
+  }
+  return values
+}
+
 /** The data of an event: its `data` lines joined by LF; undefined for comments and events without data. */
 export const dataOf = (frame: Buffer): string | undefined => {
-  const lines: Array<string> = []
-  for (const line of frame.toString("utf8").split(/\r?\n/)) {
-    if (line.startsWith("data:")) lines.push(line.startsWith("data: ") ? line.slice(6) : line.slice(5))
-  }
+  const lines = fieldOf(frame, "data")
   return lines.length === 0 ? undefined : lines.join("\n")
 }
+
+/** The name of an event; undefined where it has none. */
+export const eventNameOf = (frame: Buffer): string | undefined => fieldOf(frame, "event").at(-1)?.trim()

@@ -1,5 +1,5 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
-import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What an upstream says a call has used. Source: OpenAI and OpenRouter, usage object. */
 export interface UpstreamUsage {
@@ -49,8 +49,35 @@ const costOf = (value: unknown): Decimal.Decimal | undefined => {
   return cost === undefined || cost.units < 0n ? undefined : cost
 }
 
+const costFields = new Set(["cost", "cost_details", "is_byok"])
+
 /** The usage object without what the upstream charges, which is nobody's business but the platform's. */
-export const withoutCost = (usage: Readonly<Record<string, unknown>>): Record<string, unknown> => {
-  const { cost: _cost, cost_details: _details, is_byok: _byok, ...rest } = usage
-  return rest
+export const withoutCost = (usage: JsonRecord): JsonRecord => strip(usage, true, 1)
+
+/**
+ * A chunk or an answer without what the upstream charges: beside the choices, and in every usage object in it, as some
+ * have one in each choice or in a field of their own. The same object where there is nothing of it.
+ */
+export const withoutCosts = (json: JsonRecord): JsonRecord => strip(json, true, levels)
+
+/** Objects within objects that are looked into: usage is told in the upper ones. */
+const levels = 6
+
+/** @param isUsage its own fields may be costs */
+const strip = (json: JsonRecord, isUsage: boolean, depth: number): JsonRecord => {
+  let own: Record<string, unknown> | undefined
+  for (const [name, value] of Object.entries(json)) {
+    if (isUsage && costFields.has(name)) delete (own ??= { ...json })[name]
+    else if (depth > 1 && typeof value === "object" && value !== null) {
+      const kept = stripAny(value, name === "usage", depth - 1)
+      if (kept !== value) (own ??= { ...json })[name] = kept
+    }
+  }
+  return own ?? json
+}
+
+const stripAny = (value: object, isUsage: boolean, depth: number): unknown => {
+  if (!Array.isArray(value)) return isJsonRecord(value) ? strip(value, isUsage, depth) : value
+  const kept = value.map((one) => (isJsonRecord(one) ? strip(one, isUsage, depth) : one))
+  return kept.every((one, index) => one === value[index]) ? value : kept
 }

@@ -24,12 +24,15 @@ export interface Usage {
   readonly prompt_tokens: number
   readonly completion_tokens: number
   readonly total_tokens: number
+  /** USD charged; in the summary frame */
+  readonly cost?: number
 }
 
 export interface NestedError {
   readonly message: string
   readonly type: string
-  readonly code: string | null
+  /** in a stream a number: the status */
+  readonly code: string | number | null
   readonly param: string | null
 }
 

@@ -1,5 +1,5 @@
 import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
-import { parseRecord } from "#streams/llm/ChatChunk.ts"
+import { type ChunkError, parseRecord } from "#streams/llm/ChatChunk.ts"
 
 /** Why one try of one model came to nothing. */
 export interface AttemptFailure {
@@ -9,6 +9,8 @@ export interface AttemptFailure {
   readonly message: string
   readonly code: string | null
   readonly retryAfterSeconds: number | undefined
+  /** a moderation refused the request */
+  readonly isModerated?: boolean
 }
 
 export const upstreamFailure = (message: string): AttemptFailure => ({
@@ -21,23 +23,35 @@ export const upstreamFailure = (message: string): AttemptFailure => ({
 /** Characters of an upstream's words that a caller is shown. */
 const messageLengthMax = 500
 
-/** Statuses by which an upstream blames the request. 401, 402 and 403 are about the platform's own account there. */
+/**
+ * Statuses by which an upstream blames the request. 401, 402 and 403 are about the platform's own account there, but for
+ * a 403 of a moderation.
+ */
 const requestStatuses = new Set([400, 413, 422])
 
-/** Source: decisions, LLM (Trying the next member). */
+/** Of an answer with an error status. Source: decisions, LLM (Trying the next member). */
 export const failureOf = (status: number, body: string, retryAfter: string | undefined): AttemptFailure => {
-  const error = parseRecord(body)?.["error"]
+  const json = parseRecord(body)
+  const error = json?.["error"] ?? json
   const told = isJsonRecord(error) ? error["message"] : error
   const message = typeof told === "string" && told !== "" ? told : `The model answered ${status}`
-  const code = isJsonRecord(error) ? error["code"] : undefined
-  return failureOfStatus(status, message, code, retryAfter)
+  return failureOfStatus(status, message, error, retryAfter)
 }
 
-/** @param told in the upstream's words */
+/** Of an error in an answer whose status is 200. */
+export const failureOfError = (
+  { message, status, told }: ChunkError,
+  retryAfter: string | undefined
+): AttemptFailure => failureOfStatus(status ?? 502, message, told, retryAfter)
+
+/**
+ * @param told the message, in the upstream's words
+ * @param error as the upstream sent it
+ */
 export const failureOfStatus = (
   status: number,
   told: string,
-  code: unknown,
+  error: unknown,
   retryAfter: string | undefined
 ): AttemptFailure => {
   // The cut may go through a surrogate pair.
@@ -47,6 +61,7 @@ export const failureOfStatus = (
     return { kind: "rate_limited", message, code: null, retryAfterSeconds }
   }
   if (requestStatuses.has(status)) {
+    const code = isJsonRecord(error) ? error["code"] : undefined
     const isTooLong = code === "context_length_exceeded" || /context (length|window)/i.test(message)
     return {
       kind: "request",
@@ -55,8 +70,45 @@ export const failureOfStatus = (
       retryAfterSeconds: undefined
     }
   }
+  const reasons = status === 403 ? moderationIn(error, told) : undefined
+  if (reasons !== undefined) return moderated(message, reasons)
   const isOwnAccount = status === 401 || status === 402 || status === 403
   return upstreamFailure(isOwnAccount ? "The upstream does not serve this platform at the moment" : message)
+}
+
+/** Codes by which providers say that their moderation refused. */
+const moderationCodes = new Set([
+  "content_filter",
+  "content_policy_violation",
+  "moderation_blocked",
+  "responsible_ai_policy_violation"
+])
+
+/**
+ * Why a moderation refused the request, as far as it says so; undefined where none did. Source: OpenRouter, Errors
+ * (ModerationErrorMetadata).
+ */
+const moderationIn = (error: unknown, message: string): ReadonlyArray<string> | undefined => {
+  if (!isJsonRecord(error)) return undefined
+  const { code, metadata, type } = error
+  if (isJsonRecord(metadata)) {
+    const { flagged_input: flagged, reasons } = metadata
+    if (Array.isArray(reasons)) return reasons.filter((reason) => typeof reason === "string")
+    if (typeof flagged === "string") return []
+  }
+  const isNamed = [code, type].some((name) => typeof name === "string" && moderationCodes.has(name))
+  return isNamed || /requires moderation|input was flagged|content policy/i.test(message) ? [] : undefined
+}
+
+const moderated = (message: string, reasons: ReadonlyArray<string>): AttemptFailure => {
+  const untold = reasons.filter((reason) => !message.includes(reason))
+  return {
+    kind: "request",
+    message: `${message}${untold.length === 0 ? "" : ` (${untold.join(", ")})`}`.slice(0, messageLengthMax),
+    code: "content_policy_violation",
+    retryAfterSeconds: undefined,
+    isModerated: true
+  }
 }
 
 /** Of `Retry-After`: whole seconds or a date (RFC 9110, 10.2.3). */

@@ -2,6 +2,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import { requestIdOf } from "#src/infra/http/RequestId.ts"
 import type { HotReply, HotRequest } from "#src/infra/uws/HotRoute.ts"
 import * as CallFault from "./CallFault.ts"
+import type { ChunkHead } from "./CallParts.ts"
 import { Client } from "./Client.ts"
 import type { ClientStream } from "./ClientStream.ts"
 import { errorChunk } from "./StreamAnswer.ts"
@@ -24,6 +25,8 @@ export class CallExchange {
   reply: HotReply
   /** the answer, where it is given in pieces */
   stream: ClientStream | undefined
+  /** what the chunks of a stream have in common, as far as it is known */
+  streamHead: ChunkHead
   /** the answer ended with an error, and does not count */
   isSpoilt = false
   /** on every answer */
@@ -42,6 +45,7 @@ export class CallExchange {
     this.body = Buffer.from(body)
     this.client = new Client(reply)
     this.reply = reply
+    this.streamHead = { id: this.callId, created: Math.trunc(this.startedAt / 1_000), model: "" }
     this.headers = [["X-Request-Id", this.requestId]]
   }
 
@@ -54,10 +58,17 @@ export class CallExchange {
     this.send(status, json, body)
   }
 
+  /** The key has ended, and the answer with it. What was sent is charged as if the client had left. */
+  expel(): void {
+    this.isSpoilt = true
+    this.fail(CallFault.invalidKey)
+    this.client.expel()
+  }
+
   fail(fault: CallFault.CallFault): void {
     // A stream that nobody else ends: its client would wait for ever.
     if (this.stream?.isOpen === true) {
-      return this.stream.end(`${errorChunk({ id: this.callId }, fault)}data: [DONE]\n\n`)
+      return this.stream.end(`${errorChunk(this.streamHead, fault)}data: [DONE]\n\n`)
     }
     const { retryAfterSeconds, shouldRetry, status } = fault
     const more: Array<Header> = []

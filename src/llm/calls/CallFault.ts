@@ -30,6 +30,10 @@ export const invalidRequest = ({ code, param, problem }: RequestFault): CallFaul
 export const refusedByModel = (message: string, code: string | null): CallFault =>
   fault(400, "invalid_request_error", code, message)
 
+/** The moderation of a model, or of the upstream before it, refused what was asked. */
+export const refusedByModeration = (message: string, code: string | null): CallFault =>
+  fault(403, "permission_error", code, message)
+
 export const invalidKey: CallFault = fault(
   401,
   "authentication_error",

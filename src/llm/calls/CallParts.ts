@@ -29,12 +29,22 @@ export interface AnswerStream {
   dispose(): void
 }
 
+/** What the chunks of one stream have in common. */
+export interface ChunkHead {
+  readonly id: string
+  /** epoch seconds */
+  readonly created: number
+  readonly model: string
+}
+
 /** Where an answer goes. */
 export interface AnswerSink {
   /** the whole answer of a plain call */
   readonly json: (body: unknown) => void
   /** the beginning of a streamed one; `onDrain` is called when the client has taken what waited for it */
   readonly stream: (onDrain: () => void) => AnswerStream
+  /** the model has begun to speak: what the chunks of its stream have in common */
+  readonly began: (head: ChunkHead) => void
   /** The stream ends with an error: what was sent of it does not count as an answer. */
   readonly brokeOff: () => void
 }

@@ -4,14 +4,17 @@ import type { HotReply } from "#src/infra/uws/HotRoute.ts"
 export class Client {
   #isGone = false
   #isForsaken = false
+  #isExpelled = false
   readonly #listeners = new Set<() => void>()
 
   constructor(reply: Pick<HotReply, "onAbort">) {
-    reply.onAbort(() => {
-      this.#isGone = true
-      for (const listener of this.#listeners) listener()
-      this.#listeners.clear()
-    })
+    reply.onAbort(() => this.#leave())
+  }
+
+  #leave(): void {
+    this.#isGone = true
+    for (const listener of this.#listeners) listener()
+    this.#listeners.clear()
   }
 
   get isGone(): boolean {
@@ -25,6 +28,17 @@ export class Client {
 
   forsake(): void {
     this.#isForsaken = true
+  }
+
+  /** Its key has ended: it counts as gone from here on, having been told why. */
+  expel(): void {
+    this.#isExpelled = true
+    this.#leave()
+  }
+
+  /** Why there was nobody to answer any more, as it is written down. */
+  get goneCode(): "client_gone" | "invalid_api_key" {
+    return this.#isExpelled ? "invalid_api_key" : "client_gone"
   }
 
   /** Called once when the client goes away; the answer takes it back. */

@@ -18,6 +18,7 @@ export class ClientStream implements AnswerStream {
   readonly #onOpen: () => void
   #stream: HotStream | undefined
   #timer: NodeJS.Timeout
+  #isOver = false
 
   constructor(reply: HotReply, headers: Headers, limits: Limits, onDrain: () => void, onOpen: () => void) {
     this.#reply = reply
@@ -35,14 +36,17 @@ export class ClientStream implements AnswerStream {
 
   /** Answers false where the client does not keep up. */
   write(piece: string | Uint8Array): boolean {
+    if (this.#isOver) return true
     const stream = this.#stream ?? this.#open()
     this.#timer.refresh()
     return stream.write(piece)
   }
 
+  /** What is written afterwards goes nowhere. */
   end(piece: string): void {
-    clearTimeout(this.#timer)
+    if (this.#isOver) return
     const stream = this.#stream ?? this.#open()
+    this.#isOver = true
     clearTimeout(this.#timer)
     stream.end(piece)
   }

@@ -1,5 +1,6 @@
 import { Cause, Effect } from "effect"
 import { KeyGate } from "#src/accounts/KeyGate.ts"
+import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
@@ -81,6 +82,9 @@ const completing =
         exchange.stream = new ClientStream(exchange.reply, headers, limits, onDrain, opened)
         return exchange.stream
       },
+      began: (head) => {
+        exchange.streamHead = head
+      },
       brokeOff: () => {
         exchange.isSpoilt = true
       }
@@ -101,6 +105,7 @@ const embedding =
 /** Lets in who may call, and reads the body. */
 const entering = Effect.gen(function* () {
   const gate = yield* KeyGate
+  const { watch } = yield* KeyWatch
   const { rateLimitMode } = yield* AppConfig
   return Effect.fnUntraced(function* (
     exchange: CallExchange,
@@ -123,7 +128,9 @@ const entering = Effect.gen(function* () {
         : CallFault.rateLimited(text, retryAfterSeconds)
     }
     const body = readJson(exchange.body)
-    return body instanceof RequestFault ? CallFault.invalidRequest(body) : yield* handle(entry.key, body)
+    if (body instanceof RequestFault) return CallFault.invalidRequest(body)
+    const unwatch = watch(entry.key.keyId, () => exchange.expel())
+    return yield* Effect.ensuring(handle(entry.key, body), Effect.sync(unwatch))
   })
 })
 

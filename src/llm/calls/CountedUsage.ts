@@ -81,11 +81,11 @@ export const usageObject = (
 ): JsonRecord => {
   const told = readUsage(reported)
   const isTold = told?.promptTokens === promptTokens && told.completionTokens === completionTokens
-  return isJsonRecord(reported) && isTold
-    ? withoutCost(reported)
-    : {
-        prompt_tokens: promptTokens,
-        completion_tokens: completionTokens,
-        total_tokens: promptTokens + completionTokens
-      }
+  return {
+    ...(isJsonRecord(reported) && isTold ? withoutCost(reported) : {}),
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    // Some upstreams leave it out, or count otherwise.
+    total_tokens: promptTokens + completionTokens
+  }
 }

@@ -149,10 +149,16 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
     ...json,
     object: "list",
     model: model.id,
-    usage: usageObject(usage, json["usage"]),
+    usage: embeddingsUsage(usage, json["usage"]),
     router: routerBlock({ request, tally, target: noCollection }, settlement, false)
   })
   return undefined
 })
+
+/** There are no completion tokens in it. */
+const embeddingsUsage = (usage: UpstreamUsage, reported: unknown): JsonRecord => {
+  const { completion_tokens: _, ...rest } = usageObject(usage, reported)
+  return rest
+}
 
 const noCollection = { collection: undefined, autoRoute: false }

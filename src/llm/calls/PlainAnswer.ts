@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
+import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
@@ -11,11 +12,8 @@ import { settle } from "./Settling.ts"
 import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
 
 /** What is wrong with a completion that came whole. */
-const problemOf = (json: JsonRecord): string | undefined => {
-  const { error, hasContent } = chunkOf(json)
-  // Some say that they failed only by the reason of the end.
-  return error?.message ?? (hasContent ? undefined : "The model's answer was empty")
-}
+const problemOf = (json: JsonRecord): string | undefined =>
+  chunkOf(json).hasContent ? undefined : "The model's answer was empty"
 
 /** Asks one model for an answer in one piece. */
 export const askPlain = (
@@ -68,7 +66,7 @@ export const answerPlain = Effect.fnUntraced(function* (
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   parts.log.append(tally.answered(settlement))
   sink.json({
-    ...json,
+    ...withoutCosts(json),
     id: typeof json["id"] === "string" ? json["id"] : tally.head.id,
     object: "chat.completion",
     model: model.id,

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
 import type { UpstreamCall, Upstream } from "#src/infra/upstream/Upstream.ts"
-import { parseRecord, statusIn } from "#streams/llm/ChatChunk.ts"
+import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { type AttemptFailure, failureOf, upstreamFailure } from "./AttemptFailure.ts"
+import { type AttemptFailure, failureOf, failureOfError, upstreamFailure } from "./AttemptFailure.ts"
 import type { Client } from "./Client.ts"
 
 export type PlainOutcome =
@@ -83,9 +83,8 @@ const outcomeOf = (
   if (json === undefined)
     return { _tag: "Failed", failure: upstreamFailure("The model's answer was cut or is no JSON") }
   // Some upstreams answer 200 with an error in it.
-  const error = json["error"]
-  if (error !== undefined && error !== null)
-    return { _tag: "Failed", failure: failureOf(statusIn(error) ?? 502, text, retryAfter) }
+  const { error } = chunkOf(json)
+  if (error !== undefined) return { _tag: "Failed", failure: failureOfError(error, retryAfter) }
   const problem = problemOf(json)
   return problem === undefined
     ? { _tag: "Answered", json }

@@ -1,11 +1,8 @@
 import { dataOf } from "#streams/llm/SseFrames.ts"
-import { parseRecord, readChunk, textOf } from "#streams/llm/ChatChunk.ts"
+import { type ChatChunk, parseRecord, textOf } from "#streams/llm/ChatChunk.ts"
 
 /** Characters of output that make a token, roughly. */
 const charactersPerToken = 4
-
-/** Events whose end may say why the stream ended. */
-const lastFrames = 4
 
 /**
  * What a stream has said so far: enough to tell how much of its hold is used up, and to count its tokens if the upstream
@@ -14,13 +11,16 @@ const lastFrames = 4
 export class Produced {
   readonly #keptMax: number
   readonly #kept: Array<Buffer> = []
-  readonly #last: Array<Buffer> = []
+  readonly #begun = new Set<number>()
+  readonly #finished = new Set<number>()
   #keptBytes = 0
   #keptFrames = 0
   #frames = 0
   #bytes = 0
   /** bytes of an event besides what it says: those of the shortest */
   #envelopeBytes = Infinity
+  /** why the last choice ended that has */
+  finishReason: string | undefined
 
   constructor(keptMax: number) {
     this.#keptMax = keptMax
@@ -28,17 +28,27 @@ export class Produced {
 
   /** An event with content, whose bytes are copied. */
   add(frame: Buffer): void {
-    const copy = Buffer.from(frame)
     this.#frames++
     this.#bytes += frame.length
     this.#envelopeBytes = Math.min(this.#envelopeBytes, frame.length)
     if (this.#keptBytes + frame.length <= this.#keptMax) {
-      this.#kept.push(copy)
+      this.#kept.push(Buffer.from(frame))
       this.#keptBytes += frame.length
       this.#keptFrames++
     }
-    this.#last.push(copy)
-    if (this.#last.length > lastFrames) this.#last.shift()
+  }
+
+  /** An event that was read: those that end a choice, and where several answers are wanted all of them. */
+  read({ begun, finished, finishReason }: ChatChunk): void {
+    for (const index of begun) this.#begun.add(index)
+    for (const index of finished) this.#finished.add(index)
+    this.finishReason = finishReason ?? this.finishReason
+  }
+
+  /** Whether every choice that has begun has ended. @param choices that have to have begun */
+  hasFinished(choices = 1): boolean {
+    const open = [...this.#begun].filter((index) => !this.#finished.has(index))
+    return open.length === 0 && this.#finished.size >= choices
   }
 
   /** About so many output tokens: an event is one at least, and a long one more. */
@@ -46,16 +56,6 @@ export class Produced {
     if (this.#frames === 0) return 0
     const said = this.#bytes - this.#frames * this.#envelopeBytes
     return Math.max(this.#frames, Math.ceil(said / charactersPerToken))
-  }
-
-  /** Why the last choice ended, where an event said so. */
-  get finishReason(): string | undefined {
-    for (const frame of this.#last.toReversed()) {
-      const data = dataOf(frame)
-      const reason = data === undefined ? undefined : readChunk(data)?.finishReason
-      if (reason !== undefined) return reason
-    }
-    return undefined
   }
 
   /** The text, and how many times as much there was of it: more than 1 where not all was kept. */

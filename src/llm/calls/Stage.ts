@@ -17,19 +17,20 @@ export type StageResult<A> =
   | { readonly _tag: "ClientGone" }
 
 /**
- * Asks the models in order until one answers. Any failure moves on to the next one, and is told to the collection's
+ * Asks the models in order until one answers; the last one is told that nothing else can be tried. Any failure moves on to the next one, and is told to the collection's
  * route, which leaves out who fails too often. Source: spec 1, POST /chat/completions, rule 1.
  */
 export const tryInOrder = <A>(
   models: ReadonlyArray<CatalogueModel>,
   route: CollectionRoute | undefined,
-  attempt: (model: CatalogueModel) => Effect.Effect<Tried<A>>
+  attempt: (model: CatalogueModel, isLast: boolean) => Effect.Effect<Tried<A>>
 ): Effect.Effect<StageResult<A>> =>
   Effect.gen(function* () {
     const failures: Array<AttemptFailure> = []
-    for (const model of route?.order(models, performance.now()) ?? models) {
+    const order = route?.order(models, performance.now()) ?? models
+    for (const [index, model] of order.entries()) {
       route?.begin(model.id)
-      const tried = yield* attempt(model)
+      const tried = yield* attempt(model, index === order.length - 1)
       route?.report(model.id, healthOf(tried), performance.now())
       if (tried._tag === "Done") return { _tag: "Done", value: tried.value, model }
       if (tried._tag === "ClientGone") return tried
@@ -40,8 +41,11 @@ export const tryInOrder = <A>(
 
 const healthOf = <A>(tried: Tried<A>): Health => {
   if (tried._tag === "Done") return tried.health
-  if (tried._tag === "ClientGone") return "moot"
-  const { kind, retryAfterSeconds } = tried.failure
+  return tried._tag === "ClientGone" ? "moot" : healthAfter(tried.failure)
+}
+
+/** What a failure says about the member that was asked. */
+export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health => {
   if (kind === "request") return "moot"
   return kind === "upstream"
     ? "failed"
@@ -53,7 +57,9 @@ export const faultOf = (failures: ReadonlyArray<AttemptFailure>): CallFault.Call
   const [first] = failures
   if (first === undefined) return CallFault.upstreamError("No model was asked")
   if (failures.every(({ kind }) => kind === "request"))
-    return CallFault.refusedByModel(first.message, first.code)
+    return first.isModerated === true
+      ? CallFault.refusedByModeration(first.message, first.code)
+      : CallFault.refusedByModel(first.message, first.code)
   if (failures.every(({ kind }) => kind === "rate_limited")) {
     const waits = failures
       .map(({ retryAfterSeconds }) => retryAfterSeconds)

@@ -1,15 +1,18 @@
 import { Effect } from "effect"
+import type { Health } from "#actors/llm/CollectionRoutes.ts"
+import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
+import { usdOf } from "#schemas/llm/Money.ts"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
-import * as CallFault from "./CallFault.ts"
-import type { AnswerStream, Call, CallParts } from "./CallParts.ts"
+import type * as CallFault from "./CallFault.ts"
+import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
-import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
+import { faultOf, healthAfter, type Tried, tryInOrder } from "./Stage.ts"
 import { type Streamed, streamAttempt } from "./StreamAttempt.ts"
 
 /** The client's side of a streamed call. */
@@ -36,8 +39,8 @@ export const answerStream = Effect.fnUntraced(function* (
   const { log } = parts
   const { tally, target } = call
   const { stream } = outlet
-  const result = yield* tryInOrder(target.primary, call.route, (model) =>
-    askStream(parts, call, outlet, bodyOf(model))
+  const result = yield* tryInOrder(target.primary, call.route, (model, isLast) =>
+    askStream(parts, call, outlet, bodyOf(model), isLast)
   )
   if (result._tag === "ClientGone") {
     stream.dispose()
@@ -51,9 +54,7 @@ export const answerStream = Effect.fnUntraced(function* (
       return fault
     }
     call.sink.brokeOff()
-    stream.end(
-      errorChunk({ id: tally.head.id, model: call.request.model }, fault) + summary(call, nothingDrawn, false)
-    )
+    stream.end(errorChunk(headOf(call), fault) + summary(call, undefined, nothingDrawn, false))
     return undefined
   }
   yield* finish(parts, call, stream, result.model, result.value, images)
@@ -62,25 +63,35 @@ export const answerStream = Effect.fnUntraced(function* (
 
 const askStream = (
   { limits, upstream }: CallParts,
-  { admission, client, request, tally }: Call,
+  call: Call,
   outlet: Outlet,
-  body: string
+  body: string,
+  isLast: boolean
 ): Effect.Effect<Tried<Streamed>> => {
+  const { admission, client, request, sink, tally } = call
   tally.attempts++
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped
   const hold = new GrowingHold(admission, isOpenEnded, limits.streamHoldTokens * request.choices)
   const { stream } = outlet
-  const onCall = (call: { resume(): void }): void => {
-    outlet.resume = () => call.resume()
+  const onCall = (asked: { resume(): void }): void => {
+    outlet.resume = () => asked.resume()
   }
-  return Effect.map(streamAttempt({ upstream, body, client, stream, hold, limits, onCall }), (outcome) =>
+  const onFirst = (first: JsonRecord): void => sink.began(headOf(call, { first }))
+  // A try that fails leaves nobody else to ask: a model that is slow to begin has its time.
+  const firstTokenMillis = isLast ? limits.lastFirstTokenMillis : limits.firstTokenMillis
+  const { choices } = request
+  const ask = { upstream, body, client, stream, hold, limits, choices, firstTokenMillis, onCall, onFirst }
+  return Effect.map(streamAttempt(ask), (outcome) =>
     outcome._tag === "Streamed"
-      ? { _tag: "Done", value: outcome.streamed, health: healths[outcome.streamed.end] }
+      ? { _tag: "Done", value: outcome.streamed, health: healthOf(outcome.streamed) }
       : outcome
   )
 }
 
-const healths = { finished: "succeeded", cut: "succeeded", gone: "moot", failed: "failed" } as const
+const healthOf = ({ end, failure }: Streamed): Health => {
+  if (end === "failed") return failure === undefined ? "failed" : healthAfter(failure)
+  return end === "gone" ? "moot" : "succeeded"
+}
 
 /** What was shown is settled, and the client is told what came of it. */
 const finish = Effect.fnUntraced(function* (
@@ -96,71 +107,85 @@ const finish = Effect.fnUntraced(function* (
   if (streamed.end === "failed") {
     tally.resolved = model.id
     // A try that failed costs the caller nothing, however much of it they have seen.
-    const { message } = streamed.failure ?? upstreamFailure("The model's answer broke off")
-    const fault = CallFault.upstreamError(message)
-    parts.log.append(tally.brokeOff("upstream_error"))
+    const fault = faultOf([streamed.failure ?? upstreamFailure("The model's answer broke off")])
+    parts.log.append(tally.brokeOff(fault.code ?? fault.type))
     call.sink.brokeOff()
-    stream.end(errorChunk(streamed.first, fault) + summary(call, nothingDrawn, false))
+    stream.end(errorChunk(headOf(call, streamed), fault) + summary(call, streamed, nothingDrawn, false))
     return
   }
   const usage = yield* usageOf(parts.counter, call.request, model, streamed.usage, () =>
     streamed.produced.text()
   )
   tally.add(model, usage, images)
-  if (call.client.isForsaken) {
+  const { client } = call
+  if (client.isForsaken) {
     stream.dispose()
-    return parts.log.append(tally.brokeOff("client_gone"))
+    return parts.log.append(tally.brokeOff(client.goneCode))
   }
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   if (streamed.end === "gone") {
     stream.dispose()
-    return parts.log.append(tally.brokeOff("client_gone", settlement))
+    return parts.log.append(tally.brokeOff(client.goneCode, settlement))
   }
   parts.log.append(tally.answered(settlement))
   const { finishReason } = streamed.produced
   const isCut = streamed.end === "cut" && finishReason === undefined
   const isTruncated = isCut || (admission.clamped && finishReason === "length")
+  const head = headOf(call, streamed)
   stream.end(
-    (isCut ? chunk(streamed.first, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
-      (call.request.includeUsage ? usageChunk(streamed, tally) : "") +
-      summary(call, settlement, isTruncated)
+    (isCut ? chunk(head, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
+      (call.request.includeUsage ? usageChunk(head, streamed, tally) : "") +
+      summary(call, streamed, settlement, isTruncated)
   )
 })
 
-/** What the chunks of one stream have in common. */
-interface ChunkHead {
-  readonly id?: unknown
-  readonly created?: unknown
-  readonly model?: unknown
+/** As the first chunk of the model's says it; what it does not say, or where there is none, is the call's own. */
+export const headOf = (
+  { request, tally }: Pick<Call, "request" | "tally">,
+  streamed?: Pick<Streamed, "first">
+): ChunkHead => {
+  const { created, id, model } = streamed?.first ?? {}
+  const { id: callId, startedAt } = tally.head
+  return {
+    id: typeof id === "string" && id !== "" ? id : callId,
+    created: typeof created === "number" ? created : Math.trunc(startedAt / 1_000),
+    model: typeof model === "string" && model !== "" ? model : tally.resolved || request.model
+  }
 }
 
-const event = (body: unknown): string => `data: ${JSON.stringify(body)}\n\n`
+type Fields = Readonly<Record<string, unknown>>
 
 const chunk = (
   { created, id, model }: ChunkHead,
   choices: ReadonlyArray<unknown>,
-  more: Readonly<Record<string, unknown>> = {}
+  more: Fields = {}
 ): string =>
-  event({
-    id,
-    object: "chat.completion.chunk",
-    created: created ?? Math.trunc(Date.now() / 1_000),
-    model,
-    choices,
-    ...more
+  `data: ${JSON.stringify({ id, object: "chat.completion.chunk", created, model, choices, ...more })}\n\n`
+
+const usageChunk = (head: ChunkHead, streamed: Streamed, tally: CallTally): string =>
+  chunk(head, [], { usage: usageObject(tally, streamed.usage) })
+
+/** Clients of this form read the code of an error as a number: the status. Source: decisions, LLM (Streams). */
+export const errorChunk = (
+  head: ChunkHead,
+  { code, message, param, status, type }: CallFault.CallFault
+): string =>
+  chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], {
+    error: { message, type: code ?? type, code: status, param }
   })
 
-const usageChunk = (streamed: Streamed, tally: CallTally): string =>
-  chunk(streamed.first, [], { usage: usageObject(tally, streamed.usage) })
-
-export const errorChunk = (head: ChunkHead, fault: CallFault.CallFault): string =>
-  chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], CallFault.envelopeOf(fault))
-
-/** With a choice that says nothing, because clients read the first choice of every chunk. */
-const summary = (call: Call, settlement: Settlement, isTruncated: boolean): string =>
-  event({
-    id: call.tally.head.id,
-    object: "router.summary",
-    choices: [{ index: 0, delta: {}, finish_reason: null }],
+/** A chunk of the stream for those who do not know it, with a choice that says nothing, because clients read the first. */
+const summary = (
+  call: Call,
+  streamed: Streamed | undefined,
+  settlement: Settlement,
+  isTruncated: boolean
+): string => {
+  const cost = usdOf(BigInt(settlement.charge))
+  const frame = chunk(headOf(call, streamed), [{ index: 0, delta: {}, finish_reason: null }], {
+    usage: { ...usageObject(call.tally, streamed?.usage), cost },
+    type: "router.summary",
     router: routerBlock(call, settlement, isTruncated)
-  }) + "data: [DONE]\n\n"
+  })
+  return `event: router.summary\n${frame}data: [DONE]\n\n`
+}

@@ -18,6 +18,26 @@ describe("why a try of a model failed", () => {
     }
   })
 
+  it("is the request's where a moderation refused it, with the reasons", () => {
+    const metadata = { reasons: ["violence", "hate"], flagged_input: "…", provider_name: "x" }
+    const told = { error: { code: 403, message: "Your input was flagged", metadata } }
+    const failure = failureOf(403, JSON.stringify(told), undefined)
+    assert.deepInclude(failure, { kind: "request", code: "content_policy_violation", isModerated: true })
+    assert.strictEqual(failure.message, "Your input was flagged (violence, hate)")
+    for (const error of [
+      { message: "no", metadata: { flagged_input: "…" } },
+      { message: "no", code: "content_filter" },
+      { message: "The model requires moderation on OpenAI" }
+    ])
+      assert.strictEqual(failureOf(403, JSON.stringify({ error }), undefined).kind, "request")
+    const manyReasons = {
+      error: { message: "no", metadata: { reasons: Array.from({ length: 999 }, () => long) } }
+    }
+    assert.isAtMost(failureOf(403, JSON.stringify(manyReasons), undefined).message.length, 500)
+    for (const error of [{ message: "This key may not" }, { message: "no", metadata: {} }, "no", null])
+      assert.strictEqual(failureOf(403, JSON.stringify({ error }), undefined).kind, "upstream")
+  })
+
   it("knows how long to wait, in seconds or until a date", () => {
     assert.strictEqual(failureOf(429, "", "7").retryAfterSeconds, 7)
     const inAMinute = new Date(Date.now() + 60_000).toUTCString()

@@ -29,25 +29,28 @@ describe("a client that reads choices[0].delta of every frame", () => {
     assert.strictEqual(naivelyRead(frames), text)
     assert.deepStrictEqual(
       [isDone, frames.at(-1)?.object, frames.at(-1)?.router],
-      [true, "router.summary", router]
+      [true, "chat.completion.chunk", router]
     )
     assert.deepStrictEqual(frames.at(-1)?.choices, [{ index: 0, delta: {}, finish_reason: null }])
   })
 
   it("sees one usage chunk, without choices and before the summary, only if it asks for one", async () => {
     const { frames, usage } = await running.caller.say("sandbox/echo", "Hello there", streaming)
-    const withUsage = frames.filter((frame) => frame.usage !== undefined)
+    const withUsage = frames.slice(0, -1).filter((frame) => frame.usage !== undefined)
     assert.deepStrictEqual([withUsage.length, withUsage[0]?.choices], [1, []])
     assert.strictEqual(frames.indexOf(withUsage[0]!), frames.length - 2)
     assert.strictEqual(usage?.total_tokens, (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0))
     const without = await running.caller.say("sandbox/echo", "Hello there", { stream: true })
-    assert.isTrue(without.frames.every((frame) => frame.usage === undefined))
+    assert.isTrue(without.frames.slice(0, -1).every((frame) => frame.usage === undefined))
+    assert.strictEqual(without.frames.at(-1)?.usage?.total_tokens, usage?.total_tokens)
   })
 
   it("never sees what the upstream charges", async () => {
     for (const more of [streaming, {}]) {
-      const { raw } = await running.caller.say("sandbox/echo", "Hello there", more)
-      assert.notMatch(raw, /"cost"|is_byok/)
+      const { frames, raw, router } = await running.caller.say("sandbox/echo", "Hello there", more)
+      // What the platform charges is in the summary, and nowhere else.
+      const own = `"cost":${router?.charged_usd}`
+      assert.notMatch(frames.length === 0 ? raw : raw.replace(own, ""), /"cost"|is_byok/)
     }
   })
 

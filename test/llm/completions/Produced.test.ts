@@ -1,10 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Produced } from "#src/llm/calls/Produced.ts"
+import { readChunk } from "#streams/llm/ChatChunk.ts"
 import { event, finishes, recordedText, recordedEvents, says } from "../upstream/Recordings.ts"
 
 const producedOf = (frames: ReadonlyArray<string>, keptMax = 1_000_000): Produced => {
   const produced = new Produced(keptMax)
-  for (const frame of frames) produced.add(Buffer.from(frame))
+  for (const frame of frames) {
+    produced.add(Buffer.from(frame))
+    produced.read(readChunk(frame.slice("data: ".length)) ?? assert.fail(frame))
+  }
   return produced
 }
 
@@ -18,6 +22,20 @@ describe("what a stream has produced", () => {
     }
     const { text } = producedOf([event({ choices: [{ index: 0, delta }] }), says(" so")]).text()
     assert.strictEqual(text, `hm  noweather{"city": so`)
+  })
+
+  it("has ended when every choice that has begun has, and as many as have to", () => {
+    const [first, second] = [0, 1].map((index) => ({
+      says: event({ choices: [{ index, delta: { content: "a" }, finish_reason: null }] }),
+      ends: event({ choices: [{ index, delta: {}, finish_reason: "stop" }] })
+    }))
+    assert.isDefined(first)
+    assert.isDefined(second)
+    assert.isFalse(producedOf([first.says]).hasFinished())
+    assert.isTrue(producedOf([first.says, first.ends]).hasFinished())
+    assert.isFalse(producedOf([first.says, first.ends]).hasFinished(2))
+    assert.isFalse(producedOf([first.says, second.says, first.ends]).hasFinished())
+    assert.isTrue(producedOf([second.says, first.says, second.ends, first.ends]).hasFinished(2))
   })
 
   it("ends for the reason that its last events give", () => {

@@ -15,6 +15,7 @@ const limits = {
   streamHeadMillis: 500,
   keepAliveMillis: 100,
   firstTokenMillis: 5_000,
+  lastFirstTokenMillis: 5_000,
   streamSilenceMillis: 5_000
 }
 const keepAlive = ": keep-alive\n\n"
@@ -50,11 +51,17 @@ layer(ScriptedServer.layer(models, { limits }), {
       assert.strictEqual(answer.raw.slice(0, odd.join("").length), odd.join(""))
       const [summary, end, ...more] = answer.raw.slice(odd.join("").length).split("\n\n")
       assert.deepStrictEqual([end, more], ["data: [DONE]", [""]])
-      const { id, ...rest } = JSON.parse(summary?.slice("data: ".length) ?? "")
+      const before = "event: router.summary\ndata: "
+      assert.isTrue(summary?.startsWith(before), summary)
+      const { created, id, ...rest } = JSON.parse(summary?.slice(before.length) ?? "")
+      assert.isNumber(created)
       assert.isString(id)
       assert.deepStrictEqual(rest, {
-        object: "router.summary",
+        object: "chat.completion.chunk",
+        model,
         choices: [{ index: 0, delta: {}, finish_reason: null }],
+        usage: { ...tokens(10, 5), cost: 0.0000204 },
+        type: "router.summary",
         router: {
           requested: model,
           resolved: model,
@@ -78,15 +85,15 @@ layer(ScriptedServer.layer(models, { limits }), {
         const asker = await caller(1)
         for (const include_usage of [true, false, undefined]) {
           const answer = await asker.say(model, "hi", { ...streaming, stream_options: { include_usage } })
-          assert.notInclude(answer.raw, "cost")
+          assert.notInclude(answer.raw, String(recordedUsage.cost))
           const { cost: _, ...usage } = recordedUsage
-          const told = answer.frames.filter((frame) => "usage" in frame)
+          const told = answer.frames.slice(0, -1).filter((frame) => "usage" in frame)
           assert.deepStrictEqual(
             told.map((frame) => [frame.choices, frame.usage, frame.id]),
             include_usage === true ? [[[], usage, "gen-1"]] : []
           )
           if (include_usage === true) assert.strictEqual(answer.frames.at(-2), told[0])
-          assert.strictEqual(answer.frames.at(-1)?.object, "router.summary")
+          assert.isDefined(answer.frames.at(-1)?.router)
         }
       })
   )
@@ -132,11 +139,11 @@ layer(ScriptedServer.layer(models, { limits }), {
           [200, "error", true],
           answer.raw
         )
-        assert.deepInclude(answer.error, { type: "server_error", code: "upstream_error" })
+        assert.deepInclude(answer.error, { type: "upstream_error", code: 502 })
         assert.strictEqual(chargeIn(answer), 0n)
         assert.deepStrictEqual(
-          answer.frames.map(({ object }) => object),
-          ["chat.completion.chunk", "router.summary"]
+          answer.frames.map(({ router }) => router !== undefined),
+          [false, true]
         )
       })
   )
@@ -184,10 +191,10 @@ layer(ScriptedServer.layer(models, { limits }), {
           ["one", "error", true],
           answer.raw
         )
-        assert.deepInclude(answer.error, { type: "server_error", code: "upstream_error", param: null })
-        assert.deepStrictEqual([chargeIn(answer), answer.usage], [0n, undefined])
-        const shown = answer.frames.map(({ object }) => object)
-        assert.deepStrictEqual(shown, ["chat.completion.chunk", "chat.completion.chunk", "router.summary"])
+        assert.deepInclude(answer.error, { type: "upstream_error", code: 502, param: null })
+        assert.deepStrictEqual([chargeIn(answer), answer.usage?.total_tokens], [0n, 0])
+        const shown = answer.frames.map(({ router }) => router !== undefined)
+        assert.deepStrictEqual(shown, [false, false, true])
       }
       await spends(asker, 0)
     })
@@ -282,7 +289,8 @@ layer(ScriptedServer.layer(models, { limits }), {
         return waits ? undefined : `${sent} pieces`
       })
       assert.isBelow(sent, pieces, "it was slowed down")
-      const text = await response.text()
+      // On a busy machine the model may be silent for long enough.
+      const text = (await response.text()).replaceAll(keepAlive, "")
       assert.isTrue(text.startsWith(piece.repeat(pieces)))
       assert.deepInclude(readStream(text.slice(piece.length * pieces)), {
         finishReason: "stop",

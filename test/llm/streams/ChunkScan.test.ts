@@ -24,16 +24,18 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** Somewhere in it there is usage or an error that is not null, or a reason of the end that is an error. */
+/** Somewhere in it there is usage, an error or a reason of the end that is not null or "", or a cost. */
 const isSpecial = (value: unknown): boolean => {
   if (typeof value !== "object" || value === null) return false
   return Object.entries(value).some(
     ([key, inner]) =>
-      (!Array.isArray(value) && (key === "usage" || key === "error") && inner !== null) ||
-      (key === "finish_reason" && inner === "error") ||
+      (!Array.isArray(value) && telling.has(key) && inner !== null && inner !== "") ||
+      (!Array.isArray(value) && key.startsWith("cost")) ||
       isSpecial(inner)
   )
 }
+
+const telling = new Set(["usage", "error", "finish_reason"])
 
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, cost: 0.0001 }
 
@@ -67,7 +69,10 @@ const delta = fc.record(
 const choice = fc.record({
   index: fc.nat(3),
   delta,
-  finish_reason: fc.constantFrom(null, null, null, "stop", "length", "error")
+  finish_reason: fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom(null, "") },
+    { weight: 1, arbitrary: fc.constantFrom("stop", "length", "error") }
+  )
 })
 const chunk = fc.record(
   {
@@ -76,7 +81,11 @@ const chunk = fc.record(
     model: said,
     choices: fc.array(choice, { maxLength: 2 }),
     usage: maybe(fc.constantFrom<unknown>(null, null, usage, {}, 0, "none", [], false)),
-    error: maybe(fc.constantFrom<unknown>(null, null, { code: 502, message: "No" }, "No", 1)),
+    error: maybe(fc.constantFrom<unknown>(null, null, "", { code: 502, message: "No" }, "No", 1)),
+    cost: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(undefined) },
+      { weight: 1, arbitrary: fc.constantFrom(null, 0.5) }
+    ),
     provider: said
   },
   { requiredKeys: ["choices"] }

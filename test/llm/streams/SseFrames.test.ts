@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { dataOf, eventNameOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import { recordedEvents } from "../upstream/Recordings.ts"
 
 /** The frames of a stream that comes in these pieces, and what is left over. */
@@ -16,6 +16,23 @@ const naive = (bytes: Buffer): { readonly frames: ReadonlyArray<string>; readonl
   const text = bytes.toString("latin1")
   const frames = text.match(/[^]*?\n\r?\n/g) ?? []
   return { frames, rest: text.slice(frames.join("").length) }
+}
+
+/** What an event source hears of it: the data of the events that are complete. Source: HTML standard, 9.2.6. */
+const standardData = (text: string): ReadonlyArray<string> => {
+  const lines = text
+    .replace(/^\uFEFF/, "")
+    .replaceAll(/\r\n|\r/g, "\n")
+    .split("\n")
+    .slice(0, -1)
+  const events: Array<string> = []
+  let data: Array<string> = []
+  for (const line of lines) {
+    if (line.startsWith("data:")) data.push(line.slice("data:".length).replace(/^ /, ""))
+    if (line === "" && data.length > 0) events.push(data.join("\n"))
+    if (line === "") data = []
+  }
+  return events
 }
 
 const cutAt = (bytes: Buffer, places: ReadonlyArray<number>): ReadonlyArray<Buffer> => {
@@ -57,6 +74,32 @@ describe("the events of a stream", () => {
     )
   })
 
+  it("are those of the HTML standard, however lines end, with a byte order mark or without, in whatever pieces", () => {
+    const anyEnding = fc.constantFrom("\n", "\r\n", "\r")
+    const anyStream = fc
+      .tuple(fc.constantFrom("", "\uFEFF"), fc.array(fc.tuple(line, anyEnding), { maxLength: 20 }))
+      .map(([mark, lines]) => mark + lines.map(([text, end]) => text + end).join(""))
+    fc.assert(
+      fc.property(anyStream, fc.array(fc.nat(), { maxLength: 12 }), (text, places) => {
+        const { frames } = framesOf(cutAt(Buffer.from(text), places))
+        const heard = frames
+          .map((frame) => dataOf(Buffer.from(frame, "latin1")))
+          .filter((data) => data !== undefined)
+        // What a CR at the very end leaves open is known when the connection ends.
+        const expected = standardData(text)
+        assert.deepStrictEqual(heard, expected.slice(0, heard.length))
+        assert.isAtMost(expected.length - heard.length, text.endsWith("\r") ? 1 : 0)
+        assert.notInclude(frames.join("").replaceAll("\r\n", ""), "\r")
+      }),
+      { numRuns: 3_000 }
+    )
+  })
+
+  it("are told when they end, not when the next one begins, where lines end with CR alone", () => {
+    const { frames } = framesOf([Buffer.from("data: 1\r\r"), Buffer.from("data: 2\r\r")])
+    assert.deepStrictEqual(frames, ["data: 1\n\n", "data: 2\n\n"])
+  })
+
   it("may be as long as the limit while they are under way, and not a byte longer", () => {
     const event = Buffer.from(`data: ${"x".repeat(94)}`)
     assert.isTrue(framesOf([event], 100).isTaken)
@@ -64,6 +107,14 @@ describe("the events of a stream", () => {
     const ended = Buffer.from("data: 1\n\n")
     const many = framesOf(Array.from({ length: 50 }, () => ended, 10))
     assert.deepStrictEqual([many.isTaken, many.frames.length], [true, 50])
+  })
+})
+
+describe("the name of an event", () => {
+  it("is that of its last field of this kind", () => {
+    assert.strictEqual(eventNameOf(Buffer.from("event: error\ndata: x\n\n")), "error")
+    assert.strictEqual(eventNameOf(Buffer.from("data: x\r\nevent:error\r\n\r\n")), "error")
+    assert.isUndefined(eventNameOf(Buffer.from("data: event: error\n\n")))
   })
 })
 

@@ -27,6 +27,7 @@ export const modelEntry = (id: string, more: object = {}): object => ({
 /** For upstreams that say nothing: waits that a test can sit out. */
 export const waitsOf = (millis: number) => ({
   firstTokenMillis: millis,
+  lastFirstTokenMillis: millis,
   streamSilenceMillis: millis,
   plainAnswerMillis: millis
 })

@@ -1,0 +1,79 @@
+import { Context, Effect, Layer, Stream } from "effect"
+import { HttpBody, HttpServerResponse } from "effect/http"
+import { AppConfig } from "#src/Config.ts"
+import { Keys } from "./Keys.ts"
+
+/**
+ * Ends answers that take long with the key that they were asked with: it was revoked or has expired, or its owner was
+ * deleted. Source: decisions, Accounts (Keys: at once, everywhere within 1 s).
+ */
+export class KeyWatch extends Context.Service<
+  KeyWatch,
+  {
+    /** Calls `onEnd` once when the key ends, unless the function that it answers was called before. */
+    readonly watch: (keyId: string, onEnd: () => void) => () => void
+  }
+>()("signalbox/accounts/KeyWatch") {
+  static readonly layer = Layer.effect(
+    KeyWatch,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const keys = yield* Keys
+      const watched = new Watched((keyId) => keys.holder(keyId) !== undefined)
+      const timer = setInterval(() => watched.look(), limits.keyWatchMillis)
+      timer.unref()
+      yield* Effect.addFinalizer(() => Effect.sync(() => clearInterval(timer)))
+      return KeyWatch.of({ watch: (keyId, onEnd) => watched.add(keyId, onEnd) })
+    })
+  )
+}
+
+/** Who hears of the end of which key. Every answer that is watched is bounded where it is made. */
+class Watched {
+  readonly #isGood: (keyId: string) => boolean
+  readonly #listeners = new Map<string, Set<() => void>>()
+
+  constructor(isGood: (keyId: string) => boolean) {
+    this.#isGood = isGood
+  }
+
+  add(keyId: string, onEnd: () => void): () => void {
+    // Each time another function: one and the same may be given twice.
+    const listener = () => onEnd()
+    const listeners = this.#listeners.get(keyId) ?? new Set()
+    this.#listeners.set(keyId, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#listeners.get(keyId) === listeners) this.#listeners.delete(keyId)
+    }
+  }
+
+  look(): void {
+    for (const [keyId, listeners] of this.#listeners) {
+      if (this.#isGood(keyId)) continue
+      this.#listeners.delete(keyId)
+      for (const listener of listeners) listener()
+    }
+  }
+}
+
+type Response = HttpServerResponse.HttpServerResponse
+
+/**
+ * The same answer, cut off when the key ends while its body is on the way: as what was begun has a status already, its
+ * client learns from the connection that it is not whole.
+ */
+export const endingWithKey = (watch: KeyWatch["Service"], keyId: string, response: Response): Response => {
+  const { body } = response
+  if (body._tag !== "Stream") return response
+  const watched = Stream.unwrap(
+    // The fiber that writes the answer is stopped: it may be waiting for its client as well as for the next piece.
+    Effect.withFiber((fiber) =>
+      Effect.sync(() => {
+        const stop = watch.watch(keyId, () => fiber.interruptUnsafe())
+        return Stream.ensuring(body.stream, Effect.sync(stop))
+      })
+    )
+  )
+  return HttpServerResponse.setBody(response, HttpBody.stream(watched, body.contentType, body.contentLength))
+}
