@@ -19,6 +19,7 @@ import { withLock } from "./setup/lock.mjs"
 import { SetupFailed, say } from "./setup/progress.mjs"
 import { ensureRuntime, findRuntime } from "./setup/runtime.mjs"
 import { ensureTestPrograms } from "./setup/programs.mjs"
+import { ensurePythonClients } from "./setup/python.mjs"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -74,6 +75,7 @@ const main = async () => {
   if (command === "bench") return run(node, ["bench/harness/main.ts", ...args], true)
   if (command === "build:agent") return run(node, ["deploy/agent/buildAgent.mjs", ...args])
   await ensureTestPrograms()
+  await ensurePythonClients(root)
   await ensureOwnBun(root, node)
   return run(node, ["node_modules/vitest/vitest.mjs", "run", ...args])
 }

@@ -7,11 +7,11 @@ import { say } from "./progress.mjs"
 const has = (program) =>
   (process.env.PATH ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)))
 
-/** Programs that tests run beside the server, with Debian's package of each. */
+/** Programs that tests run beside the server, with Debian's packages of each. */
 const programs = [
   { program: "redis-server", debian: "redis-server" },
   { program: "chromium", debian: "chromium" },
-  { program: "python3", debian: "python3" },
+  { program: "python3", debian: "python3 python3-venv" },
   { program: "php", debian: "php-cli" },
   { program: "bwrap", debian: "bubblewrap" }
 ]
@@ -23,7 +23,7 @@ const programs = [
 export const ensureTestPrograms = async () => {
   const missing = programs.filter(({ program }) => !has(program))
   if (missing.length === 0) return
-  const names = missing.map(({ debian }) => debian)
+  const names = missing.flatMap(({ debian }) => debian.split(" "))
   if (process.getuid?.() !== 0 || !has("apt-get")) {
     say(`Not on this machine: ${names.join(", ")}; the tests that need them are skipped`)
     return

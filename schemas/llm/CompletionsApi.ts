@@ -44,9 +44,9 @@ export class CompletionsApi extends HttpApiGroup.make("completions")
       .annotate(
         OpenApi.Description,
         "With `stream: true` the answer is `text/event-stream`: the model's own chunks (`chat.completion.chunk`); with " +
-          "`stream_options.include_usage` one with the usage; then the summary, `event: router.summary`, a chunk of the " +
-          "same stream with an empty choice, the `usage` with what was charged as its `cost`, `type: router.summary` " +
-          "and `router`; then `[DONE]`. Comments keep the connection alive. A model that fails after its first word " +
+          "`stream_options.include_usage` one with the usage, what was charged as its `cost`; then the summary, `event: " +
+          "router.summary`, a chunk of the same stream with an empty choice, that usage where it was not told before, " +
+          "`type: router.summary` and `router`; then `[DONE]`. Comments keep the connection alive. A model that fails after its first word " +
           "ends the stream with a chunk that has `finish_reason: error` and `error`, whose `code` is the status and " +
           "whose `type` says what happened, and nothing is charged. A key that ends, ends its streams: with such a " +
           "chunk of code 401, charged for what was sent."

@@ -6,7 +6,6 @@ import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import type * as CallFault from "./CallFault.ts"
 import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
-import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
@@ -134,7 +133,7 @@ const finish = Effect.fnUntraced(function* (
   const head = headOf(call, streamed)
   stream.end(
     (isCut ? chunk(head, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
-      (call.request.includeUsage ? usageChunk(head, streamed, tally) : "") +
+      (call.request.includeUsage ? chunk(head, [], { usage: usageIn(call, streamed, settlement) }) : "") +
       summary(call, streamed, settlement, isTruncated)
   )
 })
@@ -162,8 +161,11 @@ const chunk = (
 ): string =>
   `data: ${JSON.stringify({ id, object: "chat.completion.chunk", created, model, choices, ...more })}\n\n`
 
-const usageChunk = (head: ChunkHead, streamed: Streamed, tally: CallTally): string =>
-  chunk(head, [], { usage: usageObject(tally, streamed.usage) })
+/** What the stream has used, with what was charged in place of what the upstream charges. */
+const usageIn = ({ tally }: Call, streamed: Streamed | undefined, { charge }: Settlement): JsonRecord => ({
+  ...usageObject(tally, streamed?.usage),
+  cost: usdOf(BigInt(charge))
+})
 
 /** Clients of this form read the code of an error as a number: the status. Source: decisions, LLM (Streams). */
 export const errorChunk = (
@@ -174,16 +176,19 @@ export const errorChunk = (
     error: { message, type: code ?? type, code: status, param }
   })
 
-/** A chunk of the stream for those who do not know it, with a choice that says nothing, because clients read the first. */
+/**
+ * A chunk of the stream for those who do not know it, with a choice that says nothing, because clients read the first. It
+ * tells the usage, unless a chunk before it has: some clients (LangChain) add up what they are told.
+ */
 const summary = (
   call: Call,
   streamed: Streamed | undefined,
   settlement: Settlement,
   isTruncated: boolean
 ): string => {
-  const cost = usdOf(BigInt(settlement.charge))
+  const isTold = call.request.includeUsage && streamed !== undefined && streamed.end !== "failed"
   const frame = chunk(headOf(call, streamed), [{ index: 0, delta: {}, finish_reason: null }], {
-    usage: { ...usageObject(call.tally, streamed?.usage), cost },
+    ...(isTold ? {} : { usage: usageIn(call, streamed, settlement) }),
     type: "router.summary",
     router: routerBlock(call, settlement, isTruncated)
   })

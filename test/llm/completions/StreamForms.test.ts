@@ -64,6 +64,21 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
       })
     )
 
+    it.effect("tells its usage once: in the chunk that was asked for, or in the summary", () =>
+      onStage(async ({ caller, play }) => {
+        play({ [model]: plays(says("hello", { usage: told }), finishes(), tells(told), done) })
+        const asker = await caller(1)
+        for (const include_usage of [true, false]) {
+          const answer = await asker.say(model, "hi", { ...streaming, stream_options: { include_usage } })
+          const telling = answer.frames.filter(({ usage }) => usage !== undefined)
+          assert.deepStrictEqual(
+            telling.map(({ choices, usage }) => [choices.length, usage]),
+            [[include_usage ? 0 : 1, { ...told, cost: answer.router?.charged_usd ?? 0 }]]
+          )
+        }
+      })
+    )
+
     it.effect("names itself where its upstream does not", () =>
       onStage(async ({ caller, play }) => {
         const anonymous = `data: {"choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n`
@@ -184,7 +199,7 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
           assert.deepStrictEqual(answer.frames[0]?.choices[0]?.delta.tool_calls as unknown, [
             { index: 0, ...call }
           ])
-          assert.deepStrictEqual(answer.usage, told)
+          assert.deepStrictEqual(answer.usage, { ...told, cost: answer.router?.charged_usd ?? 0 })
           assert.strictEqual(chargeIn(answer), priceOf(10, 5))
         }
       })

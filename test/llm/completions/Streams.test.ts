@@ -77,7 +77,7 @@ layer(ScriptedServer.layer(models, { limits }), {
   )
 
   it.effect(
-    "tells its usage in a chunk of its own before the summary, to whom asked for it, without the cost",
+    "tells its usage in a chunk of its own before the summary, to whom asked for it, with what was charged as its cost",
     () =>
       onStage(async ({ caller, play }) => {
         const withCost = says("hello", { usage: recordedUsage })
@@ -86,7 +86,7 @@ layer(ScriptedServer.layer(models, { limits }), {
         for (const include_usage of [true, false, undefined]) {
           const answer = await asker.say(model, "hi", { ...streaming, stream_options: { include_usage } })
           assert.notInclude(answer.raw, String(recordedUsage.cost))
-          const { cost: _, ...usage } = recordedUsage
+          const usage = { ...recordedUsage, cost: answer.router?.charged_usd ?? 0 }
           const told = answer.frames.slice(0, -1).filter((frame) => "usage" in frame)
           assert.deepStrictEqual(
             told.map((frame) => [frame.choices, frame.usage, frame.id]),
