@@ -153,6 +153,23 @@ const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
   return address === undefined || secret === undefined ? undefined : { ...address, secret, silentSeconds }
 }
 
+/** How long models may take, which differs from one upstream to the next. */
+const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
+  const millis = (variable: string, otherwise: number): number =>
+    read.integer(variable, { minimum: 1, maximum: 3_600, otherwise: otherwise / 1_000 }) * 1_000
+  const firstTokenMillis = millis("FIRST_TOKEN_SECONDS", limits.firstTokenMillis)
+  return {
+    upstreamConnectMillis: millis("UPSTREAM_CONNECT_SECONDS", limits.upstreamConnectMillis),
+    firstTokenMillis,
+    lastFirstTokenMillis: millis(
+      "LAST_FIRST_TOKEN_SECONDS",
+      Math.max(firstTokenMillis, limits.lastFirstTokenMillis)
+    ),
+    streamSilenceMillis: millis("STREAM_SILENCE_SECONDS", limits.streamSilenceMillis),
+    plainAnswerMillis: millis("PLAIN_ANSWER_SECONDS", limits.plainAnswerMillis)
+  }
+}
+
 /**
  * Decodes an environment, relative paths against `directory`. A variable that is empty counts as unset.
  * Fails with every fault at once.
@@ -192,7 +209,7 @@ export const decode = (
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
     otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
-    limits
+    limits: { ...limits, ...waitsOf(read) }
   }
   return read.faults.length === 0
     ? Effect.succeed(config)

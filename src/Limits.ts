@@ -107,15 +107,15 @@ export const limits = {
   completionBodyBytes: 20 * 1024 * 1024,
   /** connections to the upstream: calls under way at once; further ones wait for one */
   upstreamConnections: 4_000,
-  /** a connection to the upstream that takes longer has failed */
+  /** a connection to the upstream that takes longer has failed; `UPSTREAM_CONNECT_SECONDS` */
   upstreamConnectMillis: 5_000,
-  /** the first content of a stream has to come within this, else the next member is tried */
+  /** the first content of a stream has to come within this, else the next member is tried; `FIRST_TOKEN_SECONDS` */
   firstTokenMillis: 30_000,
-  /** … and within this where no other model is left to be tried */
+  /** … and within this where no other model is left to be tried; `LAST_FIRST_TOKEN_SECONDS` */
   lastFirstTokenMillis: 120_000,
-  /** silence of a stream after which the upstream has failed */
+  /** silence of a stream after which the upstream has failed; `STREAM_SILENCE_SECONDS` */
   streamSilenceMillis: 60_000,
-  /** a plain answer has to be whole within this */
+  /** a plain answer has to be whole within this; `PLAIN_ANSWER_SECONDS` */
   plainAnswerMillis: 300_000,
   /** the head of a streamed answer is held back for so long at most, so that a change of member does not show */
   streamHeadMillis: 15_000,

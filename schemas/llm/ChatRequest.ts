@@ -30,7 +30,7 @@ export const ModelName = Schema.String.check(
 const TextPart = openStruct({ type: Schema.Literal("text"), text: Schema.String })
 
 const imageAddress =
-  /^([Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/]|[Dd][Aa][Tt][Aa]:image\/(png|jpe?g|gif|webp);base64,[A-Za-z0-9+/])/u
+  /^([Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/]|[Dd][Aa][Tt][Aa]:image\/(png|jpe?g|gif|webp|avif|heic|heif);base64,[A-Za-z0-9+/])/u
 
 const ImagePart = openStruct({
   type: Schema.Literal("image_url"),
@@ -38,7 +38,8 @@ const ImagePart = openStruct({
     url: Schema.String.check(
       Schema.isPattern(imageAddress, { expected: "an http(s) address or an image as data" })
     ).annotate({
-      description: "An address of at most 8,192 characters, or data:image/(png|jpeg|gif|webp);base64,…",
+      description:
+        "An address of at most 8,192 characters, or data:image/(png|jpeg|gif|webp|avif|heic|heif);base64,…",
       examples: ["https://example.org/cat.png"]
     })
   })
@@ -51,10 +52,9 @@ const OtherPart = openStruct({
   )
 })
 
-const Content = Schema.Union([
-  Schema.String,
-  listOf(Schema.Union([TextPart, ImagePart, OtherPart]), 1, 1_000)
-])
+const partsOf = (minimum: number) => listOf(Schema.Union([TextPart, ImagePart, OtherPart]), minimum, 1_000)
+
+const Content = Schema.Union([Schema.String, partsOf(1)])
 
 const messageFields = { tool_calls: optional(anyList) }
 
@@ -64,7 +64,11 @@ const Message = Schema.Union([
     role: Schema.Literals(["system", "developer", "user", "tool", "function"]),
     content: Content
   }),
-  openStruct({ ...messageFields, role: Schema.Literal("assistant"), content: optional(Content) })
+  openStruct({
+    ...messageFields,
+    role: Schema.Literal("assistant"),
+    content: optional(Schema.Union([Schema.String, partsOf(0)]))
+  })
 ]).annotate({ identifier: "ChatMessage" })
 
 const Tool = Schema.Union([
@@ -95,7 +99,7 @@ export const ChatRequest = openStruct({
   tools: optional(listOf(Tool, 0, 1_000)),
   temperature: optional(between(0, 2)),
   top_p: optional(between(0, 1)),
-  top_k: optional(integer(0, 10_000_000)),
+  top_k: optional(integer(-1, 10_000_000)),
   min_p: optional(between(0, 1)),
   frequency_penalty: optional(between(-2, 2)),
   presence_penalty: optional(between(-2, 2)),

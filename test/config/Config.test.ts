@@ -29,7 +29,15 @@ describe("the environment", () => {
     assert.strictEqual(config.maxFileSizeBytes, 100 * 1024 * 1024)
     assert.strictEqual(config.rateLimitMode, "429")
     assert.strictEqual(config.trustProxy, 0)
-    assert.strictEqual(config.limits, limits)
+    assert.deepStrictEqual(config.limits, limits)
+  })
+
+  it("sets how long models may take; the last one asked has at least as long as the others", () => {
+    const { limits: set } = decoded({ FIRST_TOKEN_SECONDS: "200", PLAIN_ANSWER_SECONDS: "7" })
+    assert.deepStrictEqual(
+      [set.firstTokenMillis, set.lastFirstTokenMillis, set.plainAnswerMillis],
+      [200_000, 200_000, 7_000]
+    )
   })
 
   it("counts an empty variable as unset", () => {
@@ -70,6 +78,14 @@ describe("the environment", () => {
       assert.deepStrictEqual(faultsOf({ ...member, CLUSTER_ADDRESS: address }), ["CLUSTER_ADDRESS"], address)
     assert.notInclude(String(decoded(member).cluster?.secret), "0123")
   })
+  for (const wait of [
+    "UPSTREAM_CONNECT",
+    "FIRST_TOKEN",
+    "LAST_FIRST_TOKEN",
+    "STREAM_SILENCE",
+    "PLAIN_ANSWER"
+  ])
+    takes(`${wait}_SECONDS`, ["1", "3600"], ["0", "3601", "1.5"])
   takes("CLUSTER_SILENT_SECONDS", ["3", "300"], ["2", "301", "1.5"])
   takes("UPSTREAM_URL", ["https://openrouter.ai/api/v1"], ["openrouter.ai"])
   takes("ROOMS", ["analytics", "analytics, accounts"], ["analytic", "analytics,,accounts", "*"])

@@ -50,13 +50,26 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
         ["PUT", "/api/v1/files/fil_1", "GET, HEAD, DELETE"],
         ["GET", "/api/v1/admin/users", "POST"],
         ["DELETE", "/readyz", "GET, HEAD"],
-        ["POST", "/openapi.json", "GET, HEAD"],
-        ["OPTIONS", "/api/v1/keys", "GET, HEAD, POST"]
+        ["POST", "/openapi.json", "GET, HEAD"]
       ] as const) {
         const answer = yield* ask(method, path)
         assert.deepStrictEqual(
           [answer.status, answer.headers.get("allow"), answer.json],
           [405, allow, { error: "Method not allowed" }],
+          `${method} ${path}`
+        )
+      }
+      const type = "invalid_request_error"
+      for (const [method, path, allow] of [
+        ["OPTIONS", "/api/v1/keys", "GET, HEAD, POST"],
+        ["POST", "/api/v1/models", "GET, HEAD"],
+        ["DELETE", "/api/v1/usage", "GET, HEAD"],
+        ["PUT", "/api/v1/credits", "GET, HEAD"]
+      ] as const) {
+        const answer = yield* ask(method, path)
+        assert.deepStrictEqual(
+          [answer.status, answer.headers.get("allow"), answer.json],
+          [405, allow, { error: { message: "Method not allowed", type, code: null, param: null } }],
           `${method} ${path}`
         )
       }

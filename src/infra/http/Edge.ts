@@ -6,8 +6,8 @@ import type { KnownPaths } from "./KnownPaths.ts"
 import { RequestId, requestIdOf } from "./RequestId.ts"
 
 /**
- * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 and 405 in the
- * flat family, 500 with nothing of the cause, a log line and two metrics.
+ * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the flat
+ * family, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
  */
 export interface EdgeOptions {
   readonly known: KnownPaths
@@ -84,15 +84,23 @@ const isRouteNotFound = (error: unknown): boolean =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
 
 const notFound = (request: Request, known: KnownPaths): Response => {
-  const allow = known.allow(pathOf(request.url))
+  const there = known.at(pathOf(request.url))
   // The path may be known and the method right, and still no route took it: a parameter was too long or not UTF-8.
-  return allow === undefined || allow.split(", ").includes(request.method)
-    ? flatError(404, "Not found")
-    : HttpServerResponse.setHeader(flatError(405, "Method not allowed"), "allow", allow)
+  if (there === undefined || there.allow.split(", ").includes(request.method))
+    return flatError(404, "Not found")
+  const refused =
+    there.errors === "nested" ? nestedError(405, "Method not allowed") : flatError(405, "Method not allowed")
+  return HttpServerResponse.setHeader(refused, "allow", there.allow)
 }
 
 const flatError = (status: number, error: string): Response =>
   HttpServerResponse.jsonUnsafe({ error }, { status })
+
+const nestedError = (status: number, message: string): Response =>
+  HttpServerResponse.jsonUnsafe(
+    { error: { message, type: "invalid_request_error", code: null, param: null } },
+    { status }
+  )
 
 const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
 

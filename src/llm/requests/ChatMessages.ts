@@ -57,13 +57,16 @@ const readMessage = (message: unknown, at: string): MessageFigures | RequestFaul
     return new RequestFault(`${at}.tool_calls`, "expected a list")
   const besides = lengthOf(besideContent.map((name) => message[name]))
   if (typeof content === "string") return textFigures(content.length + besides)
+  // Some clients say so of a message that has calls of tools and nothing else.
+  const isEmpty =
+    content === undefined || content === null || (Array.isArray(content) && content.length === 0)
+  if (role === "assistant" && isEmpty) return textFigures(besides)
   if (Array.isArray(content)) {
     const figures = readParts(content, `${at}.content`)
     return figures instanceof RequestFault
       ? figures
       : { ...figures, textLength: figures.textLength + besides }
   }
-  if (role === "assistant" && (content === undefined || content === null)) return textFigures(besides)
   return new RequestFault(`${at}.content`, "expected a text or a list of parts")
 }
 

@@ -50,7 +50,8 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
     models,
     stream: json["stream"] === true,
     includeUsage: isJsonRecord(options) && options["include_usage"] === true,
-    hasTools: Array.isArray(tools) && tools.length > 0,
+    // The older name for tools counts as well: who cannot call them would answer in words.
+    hasTools: [tools, json["functions"]].some((list) => Array.isArray(list) && list.length > 0),
     imageCount: messages.imageCount,
     textLength: messages.textLength + lengthOf([tools, json["functions"], json["response_format"]]),
     attachedTokens: messages.attachedTokens,
@@ -119,7 +120,8 @@ const checks: ReadonlyArray<readonly [name: string, check: Check]> = [
   ["stream_options", object],
   ["temperature", between(0, 2)],
   ["top_p", between(0, 1)],
-  ["top_k", integer(0, tokensMax)],
+  // -1 in vLLM's words: no limit
+  ["top_k", integer(-1, tokensMax)],
   ["min_p", between(0, 1)],
   ["frequency_penalty", between(-2, 2)],
   ["presence_penalty", between(-2, 2)],

@@ -30,7 +30,7 @@ const edges: ReadonlyArray<
   ["stream_options", [null, {}, { include_usage: null }, { other: 1 }], [true, [], "x"]],
   ["temperature", [null, 0, 2, 0.7], [-0.01, 2.01, "1", true, [1]]],
   ["top_p", [0, 1], [-0.01, 1.01, "1"]],
-  ["top_k", [0, 10_000_000], [-1, 0.5, 10_000_001]],
+  ["top_k", [-1, 0, 10_000_000], [-2, 0.5, 10_000_001]],
   ["min_p", [0, 1], [-0.01, 1.01]],
   ["frequency_penalty", [-2, 2], [-2.01, 2.01, "0"]],
   ["presence_penalty", [-2, 2], [-2.01, 2.01, {}]],
@@ -73,6 +73,7 @@ const spoiledMessages: ReadonlyArray<readonly [message: unknown, param: string]>
 const soundMessages: ReadonlyArray<unknown> = [
   ...["system", "developer", "user", "assistant", "tool", "function"].map((role) => ({ role, content: "" })),
   { role: "assistant" },
+  { role: "assistant", content: [], tool_calls: [{ id: "a", type: "function", function: { name: "f" } }] },
   { role: "assistant", content: null, tool_calls: [{ id: "c", type: "function" }] },
   { role: "user", content: [{ type: "input_audio", input_audio: { data: "", format: "wav" } }] },
   { role: "user", content: [{ type: "text", text: "a", cache_control: { type: "ephemeral" } }], name: "Ada" }
@@ -141,6 +142,18 @@ describe("a completion that is asked for", () => {
     assert.deepInclude(read({ tools: [tool] }), { hasTools: true })
   })
 
+  it("has tools under either of their names", () => {
+    const asked = { model: "a/b", messages: [{ role: "user", content: "hi" }] }
+    const [one] = [{ name: "weather", parameters: {} }]
+    for (const [more, hasTools] of [
+      [{}, false],
+      [{ functions: [] }, false],
+      [{ functions: [one] }, true],
+      [{ tools: [{ type: "function", function: one }] }, true]
+    ] as const)
+      assert.deepInclude(readChatRequest({ ...asked, ...more }), { hasTools })
+  })
+
   it("counts the text of all messages, parts, calls and tools, and the images", () => {
     const calls = [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }]
     const image = { type: "image_url", image_url: { url: "https://a.example/b.png" } }
@@ -171,11 +184,14 @@ const heads: Readonly<Record<string, string>> = {
   png: "\x89PNG\r\n\x1a\n",
   jpeg: "\xff\xd8\xff\xe0",
   gif: "GIF89a",
-  webp: "RIFF\x00\x00\x00\x00WEBP"
+  webp: "RIFF\x00\x00\x00\x00WEBP",
+  avif: "\x00\x00\x00\x20ftypavif\x00\x00\x00\x00",
+  heic: "\x00\x00\x00\x20ftypheic\x00\x00\x00\x00",
+  heif: "\x00\x00\x00\x20ftypmif1\x00\x00\x00\x00"
 }
 
 describe("the address of an image", () => {
-  it("is one on the web, or data that begins as its format does", () => {
+  it("is one on the web, or data that begins as one of the formats does, whichever is named", () => {
     for (const url of [
       "https://a.example/b.png",
       "HTTP://127.0.0.1:8080/x",
@@ -185,8 +201,9 @@ describe("the address of an image", () => {
     for (const [format, head] of Object.entries(heads)) {
       assert.isUndefined(imageProblem(data(format, `${head} and more`)), format)
       for (const [other, head] of Object.entries(heads))
-        if (other !== format)
-          assert.isString(imageProblem(data(format, `${head} and more`)), `${other} as ${format}`)
+        assert.isUndefined(imageProblem(data(format, `${head} and more`)), `${other} as ${format}`)
+      assert.isString(imageProblem(data(format, "\x00\x00\x00\x20ftypisom\x00\x00")), `a film as ${format}`)
+      assert.isString(imageProblem(data(format, "<html><body>")), `a page as ${format}`)
     }
     assert.isUndefined(imageProblem(data("jpg", "\xff\xd8\xff\xe0")))
     assert.isUndefined(imageProblem(data("PNG", heads["png"] ?? "").replace("data:", "DATA:")))

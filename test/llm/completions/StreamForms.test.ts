@@ -9,7 +9,7 @@ const [model, second] = ["form/one", "form/two"]
 const models = [model, second].map((id) => modelEntry(id))
 const limits = {
   streamHeadMillis: 500,
-  firstTokenMillis: 5_000,
+  firstTokenMillis: 1_500,
   lastFirstTokenMillis: 5_000,
   streamSilenceMillis: 5_000
 }
@@ -202,6 +202,24 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
           assert.deepStrictEqual(answer.usage, { ...told, cost: answer.router?.charged_usd ?? 0 })
           assert.strictEqual(chargeIn(answer), priceOf(10, 5))
         }
+      })
+    )
+
+    it.effect("waits longer for the first word of a model when no other can be tried", () =>
+      onStage(async ({ caller, play }) => {
+        const slow: Script = () => [
+          { send: streamHead },
+          { send: chunk(event({ choices: [{ index: 0, delta: { content: "" } }] })) },
+          { pauseMillis: 2_200 },
+          ...[says("late"), finishes(), tells(told), done, ""].map((one) => ({ send: chunk(one) }))
+        ]
+        play({ [model]: slow, [second]: answersWith("hello", { usage: told }) })
+        const asker = await caller(1)
+        assert.strictEqual((await asker.say(model, "hi", streaming)).text, "late")
+        const first = await asker.say(await asker.collect([model, second]), "hi", streaming)
+        assert.deepStrictEqual([first.text, first.router?.attempts], ["hello", 2])
+        const last = await asker.say(await asker.collect([second, model]), "hi", streaming)
+        assert.deepStrictEqual([last.text, last.router?.attempts], ["hello", 1])
       })
     )
 
