@@ -283,6 +283,17 @@ describe("the openai client throws", () => {
     assertThrown(error, OpenAI.InternalServerError, [502, "server_error", "upstream_error"])
   })
 
+  it("an APIError of status 413 for a body over the limit, each time", async () => {
+    const api = clientOf(running.caller.key, { maxRetries: 0 })
+    const content = "x".repeat(24 * 1024 * 1024)
+    for (let times = 0; times < 5; times++) {
+      const error = await thrownBy(() =>
+        api.chat.completions.create({ model: "sandbox/free", messages: [{ role: "user", content }] })
+      )
+      assertThrown(error, OpenAI.APIError, [413, "invalid_request_error", "payload_too_large"])
+    }
+  })
+
   it("an APIError within a stream that breaks off", async () => {
     const stream = await client.chat.completions.create({
       model: "sandbox/breaks",

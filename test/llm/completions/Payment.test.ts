@@ -277,7 +277,8 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
           )
           const shown = countTokens(answer.text)
           assert.isAtLeast(answer.frames.length, 30)
-          assert.deepStrictEqual(answer.usage, tokens(countTokens("hi"), shown))
+          const cost = answer.router?.charged_usd ?? 0
+          assert.deepStrictEqual(answer.usage, { ...tokens(countTokens("hi"), shown), cost })
           await until("the model was stopped", async () =>
             asked()[0]?.closedEarly === true ? undefined : "it goes on"
           )

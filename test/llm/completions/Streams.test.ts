@@ -210,8 +210,12 @@ layer(ScriptedServer.layer(models, { limits }), {
         const shown = events
           .slice(0, 2)
           .filter((_, index) => at >= events.slice(0, index + 1).join("").length - 2)
-        if (shown.length === 0)
-          return assert.deepStrictEqual([answer.text, answer.error?.code], ["", "upstream_error"], answer.raw)
+        if (shown.length === 0) {
+          // On a busy machine the head is out by then, and the error comes as a chunk.
+          const { error, text } = answer
+          const name = answer.status === 200 ? error?.type : error?.code
+          return assert.deepStrictEqual([text, name], ["", "upstream_error"], answer.raw)
+        }
         const finished = at >= events.slice(0, 3).join("").length - 2
         assert.deepStrictEqual(
           [answer.text, answer.finishReason, answer.isDone],
