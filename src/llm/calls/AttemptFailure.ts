@@ -104,7 +104,9 @@ const moderated = (message: string, reasons: ReadonlyArray<string>): AttemptFail
   const untold = reasons.filter((reason) => !message.includes(reason))
   return {
     kind: "request",
-    message: `${message}${untold.length === 0 ? "" : ` (${untold.join(", ")})`}`.slice(0, messageLengthMax),
+    message: `${message}${untold.length === 0 ? "" : ` (${untold.join(", ")})`}`
+      .slice(0, messageLengthMax)
+      .toWellFormed(),
     code: "content_policy_violation",
     retryAfterSeconds: undefined,
     isModerated: true
