@@ -7,10 +7,14 @@ import type { CallTally } from "./CallTally.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
+import { mayThink } from "./Estimate.ts"
+import { settleLeft } from "./PlainAnswer.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
+import { addFailed, addLeft } from "./Spent.ts"
 import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
-import { type Streamed, streamAttempt } from "./StreamAttempt.ts"
+import { streamAttempt } from "./StreamAttempt.ts"
+import type { Streamed } from "./StreamOutcome.ts"
 
 /** The client's side of a streamed call. */
 export interface Outlet {
@@ -37,11 +41,11 @@ export const answerStream = Effect.fnUntraced(function* (
   const { tally, target } = call
   const { stream } = outlet
   const result = yield* tryInOrder(target.primary, call.route, (model) =>
-    askStream(parts, call, outlet, bodyOf(model))
+    askStream(parts, call, outlet, model, bodyOf(model), images)
   )
   if (result._tag === "ClientGone") {
     stream.dispose()
-    return void log.append(tally.clientGone())
+    return void (yield* settleLeft(parts, call))
   }
   if (result._tag === "AllFailed") {
     const fault = faultOf(result.failures)
@@ -60,25 +64,41 @@ export const answerStream = Effect.fnUntraced(function* (
   return undefined
 })
 
-const askStream = (
-  { limits, upstream }: CallParts,
-  { admission, client, request, tally }: Call,
+const askStream = Effect.fnUntraced(function* (
+  parts: CallParts,
+  call: Call,
   outlet: Outlet,
-  body: string
-): Effect.Effect<Tried<Streamed>> => {
+  model: CatalogueModel,
+  body: string,
+  images: number
+): Effect.fn.Return<Tried<Streamed>> {
+  const { counter, limits, upstream } = parts
+  const { admission, client, request, tally } = call
   tally.attempts++
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped
   const hold = new GrowingHold(admission, isOpenEnded, limits.streamHoldTokens * request.choices)
   const { stream } = outlet
-  const onCall = (call: { resume(): void }): void => {
-    outlet.resume = () => call.resume()
+  const onCall = (upstreamCall: { resume(): void }): void => {
+    outlet.resume = () => upstreamCall.resume()
   }
-  return Effect.map(streamAttempt({ upstream, body, client, stream, hold, limits, onCall }), (outcome) =>
-    outcome._tag === "Streamed"
-      ? { _tag: "Done", value: outcome.streamed, health: healths[outcome.streamed.end] }
-      : outcome
-  )
-}
+  const thinks = mayThink(request, model)
+  const outcome = yield* streamAttempt({
+    upstream,
+    body,
+    client,
+    stream,
+    hold,
+    limits,
+    onCall,
+    thinks,
+    count: (text) => Effect.runPromise(counter.count(text))
+  })
+  if (outcome._tag === "Streamed")
+    return { _tag: "Done", value: outcome.streamed, health: healths[outcome.streamed.end] }
+  if (outcome._tag === "ClientGone") yield* addLeft(parts, call, model, outcome.spent, images)
+  else addFailed(parts, call, model, outcome.spent, images)
+  return outcome
+})
 
 const healths = { finished: "succeeded", cut: "succeeded", gone: "moot", failed: "failed" } as const
 
@@ -98,15 +118,19 @@ const finish = Effect.fnUntraced(function* (
     // A try that failed costs the caller nothing, however much of it they have seen.
     const { message } = streamed.failure ?? upstreamFailure("The model's answer broke off")
     const fault = CallFault.upstreamError(message)
+    addFailed(parts, call, model, streamed.spent, images)
     parts.log.append(tally.brokeOff("upstream_error"))
     call.sink.brokeOff()
     stream.end(errorChunk(streamed.first, fault) + summary(call, nothingDrawn, false))
     return
   }
-  const usage = yield* usageOf(parts.counter, call.request, model, streamed.usage, () =>
-    streamed.produced.text()
-  )
-  tally.add(model, usage, images)
+  if (streamed.end === "gone") yield* addLeft(parts, call, model, streamed.spent, images)
+  else {
+    const { output, usage } = streamed.spent
+    const measured = yield* usageOf(parts, call.request, model, usage, output)
+    const isCutShort = streamed.end === "cut" && measured.doubt === "no_usage"
+    tally.add(model, isCutShort ? { ...measured, doubt: "cut" } : measured, images)
+  }
   if (call.client.isForsaken) {
     stream.dispose()
     return parts.log.append(tally.brokeOff("client_gone"))
@@ -119,7 +143,8 @@ const finish = Effect.fnUntraced(function* (
   parts.log.append(tally.answered(settlement))
   const { finishReason } = streamed.produced
   const isCut = streamed.end === "cut" && finishReason === undefined
-  const isTruncated = isCut || (admission.clamped && finishReason === "length")
+  const isOpenEnded = call.request.maxTokens === undefined || admission.clamped
+  const isTruncated = (isCut && isOpenEnded) || (admission.clamped && finishReason === "length")
   stream.end(
     (isCut ? chunk(streamed.first, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
       (call.request.includeUsage ? usageChunk(streamed, tally) : "") +
@@ -151,7 +176,7 @@ const chunk = (
   })
 
 const usageChunk = (streamed: Streamed, tally: CallTally): string =>
-  chunk(streamed.first, [], { usage: usageObject(tally, streamed.usage) })
+  chunk(streamed.first, [], { usage: usageObject(tally, streamed.spent.usage) })
 
 export const errorChunk = (head: ChunkHead, fault: CallFault.CallFault): string =>
   chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], CallFault.envelopeOf(fault))

@@ -339,11 +339,25 @@ layer(server, live)("GET /admin/ledger/verify", (it) => {
         toppedUp: "1000000",
         charged: "0",
         loss: "0",
+        losses: [],
+        estimates: [],
         leased: "0",
         entries: "1",
         differenceCount: 0,
         differences: []
       })
+      yield* sql`UPDATE limits SET settled = settled + 1 WHERE id = 'loss:failed_try'`
+      const forged = yield* ask("GET", "/api/v1/admin/ledger/verify")
+      assert.deepStrictEqual(partOf(forged.json, "differences"), [
+        {
+          limit: "loss:failed_try",
+          windowStart: null,
+          what: "settled",
+          expected: null,
+          found: "1"
+        }
+      ])
+      yield* sql`UPDATE limits SET settled = settled - 1 WHERE id = 'loss:failed_try'`
       yield* sql`UPDATE limits SET cap = cap + 1 WHERE id = ${`credits:${person.id}`}`
       const wrong = yield* ask("GET", "/api/v1/admin/ledger/verify")
       assert.deepInclude(wrong.json, { ok: false, differenceCount: 1 })
