@@ -137,6 +137,16 @@ export const limits = {
   visionTokens: 1_024,
   /** characters whose tokens are counted where the upstream does not say; longer texts are estimated */
   countedCharacters: 2_000_000,
+  /** a process says so often that it is at work on requests with an Idempotency-Key … */
+  idempotencyBeatMillis: 10_000,
+  /** … and one that has not for so long has died: with the pause between two of its words less than a minute */
+  idempotencyDeadMillis: 45_000,
+  /** answers of a user that are kept for repetitions … */
+  idempotencyUserAnswers: 10_000,
+  /** … and characters of them; beyond it the oldest cannot be repeated any more */
+  idempotencyUserCharacters: 16 * 1024 * 1024,
+  /** those of more than 24 hours ago are looked for this often */
+  idempotencySweepMillis: 600_000,
   /** counting that takes longer is given up for an estimate */
   countMillis: 10_000,
   /** of a stream, kept in case its tokens have to be counted; what is longer is estimated by its pieces */

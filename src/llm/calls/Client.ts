@@ -4,10 +4,12 @@ import type { HotReply } from "#src/infra/uws/HotRoute.ts"
 export class Client {
   #isGone = false
   #isForsaken = false
+  #stays = false
   readonly #listeners = new Set<() => void>()
 
   constructor(reply: Pick<HotReply, "onAbort">) {
     reply.onAbort(() => {
+      if (this.#stays) return
       this.#isGone = true
       for (const listener of this.#listeners) listener()
       this.#listeners.clear()
@@ -25,6 +27,11 @@ export class Client {
 
   forsake(): void {
     this.#isForsaken = true
+  }
+
+  /** The answer is wanted even if nobody waits for it: from here on nobody leaves. */
+  stay(): void {
+    this.#stays = true
   }
 
   /** Called once when the client goes away; the answer takes it back. */

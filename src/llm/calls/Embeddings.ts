@@ -70,7 +70,7 @@ export class Embeddings extends Context.Service<
           const hold = askOf(ask, model)
           const terms = {
             fees: Decimal.zero,
-            ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zeroUsd
+            ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
           }
           const tally = new CallTally(headOf(ask), terms)
           return underWay.admit(

@@ -1,5 +1,5 @@
 import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
-import { type KeptAnswer, keptLengthMax } from "./CallAnswers.ts"
+import { type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
@@ -44,7 +44,11 @@ export class RecordedReply implements HotReply {
         this.#add(piece)
         return stream.write(piece)
       },
-      onDrain: (listener) => stream.onDrain(listener),
+      onDrain: (listener) => {
+        stream.onDrain(listener)
+        // A client that left takes nothing any more, and nothing waits for it.
+        this.original.onAbort(listener)
+      },
       end: (piece = "") => {
         this.#add(piece)
         this.#isEnded = true

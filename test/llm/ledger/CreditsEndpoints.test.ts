@@ -175,7 +175,7 @@ layer(server, live)("credits over HTTP", (it) => {
         partOf(json, "balance_usd")
       )
       assert.strictEqual(yield* balance, 6)
-      yield* sql`UPDATE top_up_answers SET created_at = created_at - interval '25 hours' WHERE key = 'k-1'`
+      yield* sql`UPDATE idempotency SET created_at = created_at - interval '25 hours' WHERE key = 'k-1'`
       yield* topUp(person.id, 3, "k-1")
       assert.strictEqual(yield* balance, 9)
     })
