@@ -173,6 +173,11 @@ describe("the openai client, unmodified", () => {
 
   it("aborts a plain call, and with it the upstream's", async () => {
     const leaving = new AbortController()
+    // A call that was left is read on for a moment.
+    await until("no other call is under way", async () => {
+      const metrics = await (await fetch(`${running.server.url}/metrics`)).text()
+      return /^signalbox_model_requests_in_flight\S* 0$/m.test(metrics) ? undefined : "one is"
+    })
     const asking = thrownBy(() =>
       client.chat.completions.create(
         { model: "sandbox/stalls", messages: [...hello] },
