@@ -21,6 +21,8 @@ export interface HostileCall {
   readonly leavesAfter: number | undefined
   readonly steps: ReadonlyArray<Step>
   readonly expected: Expected
+  /** pico-USD of its usage, where that can be true: what is booked without an estimate, if anything arrived */
+  readonly told: bigint | undefined
   /** for the message of a failure */
   readonly what: string
 }
@@ -318,6 +320,7 @@ export const hostileCall = (seed: number, number: number): HostileCall => {
     leavesAfter,
     steps: made.steps,
     expected: made.expected,
+    told: typeof told.expected === "bigint" ? told.expected : undefined,
     what: `${model}, ${stream ? "streamed" : "plain"}, usage: ${told.what}, ${made.what}`
   }
 }

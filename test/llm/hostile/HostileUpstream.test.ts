@@ -35,7 +35,10 @@ const faultOf = (call: HostileCall, booked: Booked | undefined): string | undefi
   if (estimates.length > 1) return `more than one estimate for one try; ${seen}`
   const [estimate] = estimates
   if (estimate !== undefined && sum !== estimate.amount) return `not its estimate; ${seen}`
-  if (call.expected === "either") return undefined
+  if (call.expected === "either") {
+    const isOwn = estimate !== undefined || sum === 0n || call.told === undefined || sum === call.told
+    return isOwn ? undefined : `neither told nor listed; ${seen}`
+  }
   if (call.expected === "refused") return sum === 0n ? undefined : `nothing was done; ${seen}`
   if (call.expected === "estimate")
     return estimate === undefined ? `no estimate is listed; ${seen}` : undefined
