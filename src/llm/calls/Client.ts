@@ -9,11 +9,15 @@ export class Client {
 
   constructor(reply: Pick<HotReply, "onAbort">) {
     reply.onAbort(() => {
-      if (this.#stays) return
-      this.#isGone = true
-      for (const listener of this.#listeners) listener()
-      this.#listeners.clear()
+      if (!this.#stays) this.leave()
     })
+  }
+
+  /** Nobody waits any more, or will. */
+  leave(): void {
+    this.#isGone = true
+    for (const listener of this.#listeners) listener()
+    this.#listeners.clear()
   }
 
   get isGone(): boolean {

@@ -9,6 +9,7 @@ import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
+import type { Client } from "./Client.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
@@ -42,6 +43,9 @@ export const completionRoutes = Effect.gen(function* () {
   const enter = yield* entering
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const bodies = new HeldBytes(limits.callBodiesBytes)
+  const clients = new Set<Client>()
+  // Calls that go on for their answer's sake are settled all the same when the server ends.
+  yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
@@ -56,7 +60,11 @@ export const completionRoutes = Effect.gen(function* () {
       const exchange = new CallExchange(request, body, reply)
       const once = (key: Principal, json: unknown) =>
         onceOnly(answers, exchange, key, path, handle(exchange, key, json))
-      const leave = Effect.sync(() => bodies.release(bytes))
+      clients.add(exchange.client)
+      const leave = Effect.sync(() => {
+        bodies.release(bytes)
+        clients.delete(exchange.client)
+      })
       run(Effect.ensuring(answering(exchange, enter(exchange, once)), leave))
     }
   })

@@ -83,12 +83,16 @@ const recorded = (
       const { answer } = reply
       const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
       yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
-      reply.flush()
       return fault
     }).pipe(
       Effect.onError(() => told(answers.release(claim, call))),
       // What follows is sent at once: faults as well, this server's own among them.
-      Effect.ensuring(Effect.sync(() => void (exchange.reply = reply.original)))
+      Effect.ensuring(
+        Effect.sync(() => {
+          reply.flush()
+          exchange.reply = reply.original
+        })
+      )
     )
   })
 
