@@ -25,13 +25,14 @@ export const nothingSpent: Spent = {
 
 type Asked = Pick<Call, "request" | "tally">
 
-/** A client left: it pays what is known of the call, or can be reckoned. Source: decisions, LLM (Streams). */
+/** A client left, or the call was ended here: what is known of it is paid, or can be reckoned. Source: decisions, LLM (Streams). */
 export const addLeft = Effect.fnUntraced(function* (
   parts: CallParts,
   { request, tally }: Asked,
   model: CatalogueModel,
   spent: Spent,
-  images: number
+  images: number,
+  doubt: "abandoned" | "cut" = "abandoned"
 ) {
   if (!spent.isTaken) return
   const { limits } = parts
@@ -42,7 +43,7 @@ export const addLeft = Effect.fnUntraced(function* (
   const unseen = isHidden ? Math.ceil((spent.unseenMillis / 1_000) * limits.hiddenTokensPerSecond) : 0
   const most = request.maxTokens === undefined ? Infinity : request.maxTokens * request.choices
   const completion = Math.min(counted.completionTokens + unseen, Math.max(most, counted.completionTokens))
-  tally.add(model, { usage: tokensOnly(counted.promptTokens, completion), doubt: "abandoned" }, images)
+  tally.add(model, { usage: tokensOnly(counted.promptTokens, completion), doubt }, images)
 })
 
 /** A try failed: its cost is the platform's loss. What its upstream does not tell is taken roughly: nobody waits for a count. */

@@ -125,11 +125,10 @@ const finish = Effect.fnUntraced(function* (
     return
   }
   if (streamed.end === "gone") yield* addLeft(parts, call, model, streamed.spent, images)
+  else if (streamed.end === "cut") yield* addLeft(parts, call, model, streamed.spent, images, "cut")
   else {
     const { output, usage } = streamed.spent
-    const measured = yield* usageOf(parts, call.request, model, usage, output)
-    const isCutShort = streamed.end === "cut" && measured.doubt === "no_usage"
-    tally.add(model, isCutShort ? { ...measured, doubt: "cut" } : measured, images)
+    tally.add(model, yield* usageOf(parts, call.request, model, usage, output), images)
   }
   if (call.client.isForsaken) {
     stream.dispose()

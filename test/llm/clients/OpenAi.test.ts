@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import { makeCaller } from "../Caller.ts"
@@ -188,6 +189,8 @@ describe("the openai client, unmodified", () => {
       const metrics = await (await fetch(`${running.server.url}/metrics`)).text()
       return /^signalbox_model_requests_in_flight\S* 1$/m.test(metrics) ? undefined : "it is not"
     })
+    // Admitted it is; its way to the upstream takes a moment more.
+    await sleep(500)
     leaving.abort()
     assert.instanceOf(await asking, OpenAI.APIUserAbortError)
     await until("the upstream's call is aborted", async () =>

@@ -152,3 +152,29 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
     )
   }
 )
+
+const thinking = "lies/thinking"
+const quick = {
+  limits: { hiddenTokensPerSecond: 50_000 }
+}
+
+layer(ScriptedServer.layer([modelEntry(thinking, { supported_parameters: ["reasoning"] })], quick), {
+  excludeTestServices: true,
+  timeout: 60_000
+})("a model that thinks unseen", (it) => {
+  it.effect("is ended when its time has used up the credits, and what it may have thought is charged", () =>
+    onStage(async ({ caller, listen, play }) => {
+      play({ [thinking]: () => [{ send: streamHead }, { send: chunk(": thinking\n\n") }, { silence: true }] })
+      const asker = await caller(0.03)
+      const asked = listen()
+      const answer = await asker.say(thinking, "hi", { stream: true })
+      assert.deepStrictEqual([answer.finishReason, answer.text], ["length", ""], answer.raw)
+      assert.strictEqual(answer.router?.truncated, "credits")
+      assert.isAbove(answer.router?.charged_usd ?? 0, 0.016)
+      assert.isAtLeast((await asker.credits()).balance_usd, 0)
+      await until("the model was stopped", async () =>
+        asked()[0]?.closedEarly === true ? undefined : "it goes on"
+      )
+    })
+  )
+})
