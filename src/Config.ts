@@ -50,6 +50,8 @@ export interface Config {
   /** `UPSTREAM_URL`; unset: the built-in sandbox */
   readonly upstreamUrl: string | undefined
   readonly upstreamApiKey: Redacted.Redacted | undefined
+  /** `UPSTREAM_COST_MAX_USD`: the most that is believed of a call whose model has no price in the upstream's list */
+  readonly upstreamCostMaxUsd: number
   readonly rooms: ReadonlySet<RoomName>
   readonly maxFileSizeBytes: number
   readonly logLevel: LogLevel
@@ -104,6 +106,11 @@ const trustProxyOf = (text: string): number | ReadonlyArray<Network> | undefined
   const known = networks.filter((network) => network !== undefined)
   return known.length === networks.length ? known : undefined
 }
+
+const costMaxUsd = 10_000
+
+const costOf = (text: string): number | undefined =>
+  /^\d{1,5}(\.\d{1,12})?$/.test(text) && Number(text) <= costMaxUsd ? Number(text) : undefined
 
 /** An origin as browsers send it: scheme, host, port, and nothing else. */
 const originOf = (text: string): string | undefined => {
@@ -190,6 +197,9 @@ export const decode = (
     cluster: clusterOf(read),
     upstreamUrl: read.url("UPSTREAM_URL", ["http:", "https:"])?.replace(/\/+$/, ""),
     upstreamApiKey: read.secret("UPSTREAM_API_KEY"),
+    upstreamCostMaxUsd:
+      read.parsed("UPSTREAM_COST_MAX_USD", costOf, `takes USD from 0 to ${costMaxUsd}`) ??
+      limits.upstreamCostMaxUsd,
     rooms: read.list(
       "ROOMS",
       (name) => rooms.find((room) => room === name),

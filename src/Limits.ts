@@ -125,16 +125,36 @@ export const limits = {
   callsInFlight: 10_000,
   /** bodies of the calls under way together; each takes about five times its length while its call lasts. Above it 503 */
   callBodiesBytes: 256 * 1024 * 1024,
-  /** when the server ends, calls whose clients were sent away have so long to be settled */
-  callsEndMillis: 5_000,
+  /** when the server ends, calls whose clients were sent away have so long to be settled: longer than `usageWaitMillis` */
+  callsEndMillis: 8_000,
   /** output tokens that a stream without `max_tokens` holds at first, and that its hold is extended by */
   streamHoldTokens: 1_024,
   /** output tokens that a plain call without `max_tokens` holds at most */
   plainHoldTokens: 8_192,
+  /** USD held for each plugin, search or tool that the upstream runs itself … */
+  extraFeeUsd: 0.1,
+  /** … and tokens, for what the model reads of it */
+  extraTokens: 16_384,
+  /** USD, the most that is believed of a call without a price in the list, unless `UPSTREAM_COST_MAX_USD` says otherwise */
+  upstreamCostMaxUsd: 10,
+  /** a call whose client has left is read on for so long, for its usage */
+  usageWaitMillis: 5_000,
+  /** output tokens a second that a model is taken to think at while nothing is seen of it */
+  hiddenTokensPerSecond: 50,
   /** output tokens that the description of images may have */
   visionTokens: 1_024,
   /** characters whose tokens are counted where the upstream does not say; longer texts are estimated */
   countedCharacters: 2_000_000,
+  /** a process says so often that it is at work on requests with an Idempotency-Key … */
+  idempotencyBeatMillis: 10_000,
+  /** … and one that has not for so long has died: with the pause between two of its words less than a minute */
+  idempotencyDeadMillis: 45_000,
+  /** answers of a user that are kept for repetitions … */
+  idempotencyUserAnswers: 10_000,
+  /** … and characters of them; beyond it the oldest cannot be repeated any more */
+  idempotencyUserCharacters: 16 * 1024 * 1024,
+  /** those of more than 24 hours ago are looked for this often */
+  idempotencySweepMillis: 600_000,
   /** counting that takes longer is given up for an estimate */
   countMillis: 10_000,
   /** of a stream, kept in case its tokens have to be counted; what is longer is estimated by its pieces */

@@ -17,14 +17,26 @@ const LedgerDifference = Schema.Struct({
   found: Schema.NullOr(Schema.String)
 }).annotate({ identifier: "LedgerDifference" })
 
+const SumByReason = Schema.Struct({
+  reason: Schema.String,
+  calls: Schema.String.annotate({ description: "Number of calls" }),
+  amount: pico
+}).annotate({ identifier: "SumByReason" })
+
 export const LedgerVerdict = Schema.Struct({
   ok: Schema.Boolean.annotate({
     description: "Every balance, cap, allowance and lease is what the entries say"
   }),
   toppedUp: pico,
   charged: pico,
-  loss: pico.annotate({
-    description: "What calls cost above what could be taken: the platform's, in 10^-12 USD"
+  loss: pico.annotate({ description: "What nobody pays but the platform, in 10^-12 USD" }),
+  losses: Schema.Array(SumByReason).annotate({
+    description:
+      "The loss by its reason: beyond_hold, free_model, failed_try, not_charged; unknown of old entries"
+  }),
+  estimates: Schema.Array(SumByReason).annotate({
+    description:
+      "What of charges and losses was reckoned here, by why the upstream's own figure is missing: no_usage, usage_out_of_bounds, cost_out_of_bounds, no_price, abandoned, cut, failed_try"
   }),
   leased: pico.annotate({ description: "Of credits, by server processes, in 10^-12 USD" }),
   entries: Schema.String.annotate({ description: "Number of entries" }),

@@ -16,9 +16,16 @@ export class LedgerDiffers extends Schema.TaggedError<LedgerDiffers>()("LedgerDi
 
 const columns = ["limit", "windowStart", "what", "expected", "found"]
 
-const words = ({ charged, differences, entries, leased, loss, ok, toppedUp }: LedgerVerdict): string => {
+const byReason = (what: string, sums: LedgerVerdict["losses"]): string =>
+  sums.map(({ amount, calls, reason }) => `\n${what} ${reason}: ${amount} pico-USD, ${calls} calls`).join("")
+
+const words = (verdict: LedgerVerdict): string => {
+  const { charged, differences, entries, estimates, leased, loss, losses, ok, toppedUp } = verdict
   const sums = `${entries} entries; pico-USD topped up ${toppedUp}, charged ${charged}, lost ${loss}, leased ${leased}`
-  return ok ? `${sums}; every balance is right` : `${sums}\n${tableOf(columns, differences)}`
+  const reasons = byReason("Lost,", losses) + byReason("Estimated,", estimates)
+  return ok
+    ? `${sums}; every balance is right${reasons}`
+    : `${sums}${reasons}\n${tableOf(columns, differences)}`
 }
 
 const verify = Command.make(

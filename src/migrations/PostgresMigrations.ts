@@ -8,6 +8,8 @@ import { catalogue } from "./postgres/0006_Catalogue.ts"
 import { collections } from "./postgres/0007_Collections.ts"
 import { callAnswers } from "./postgres/0008_CallAnswers.ts"
 import { agents } from "./postgres/0009_Agents.ts"
+import { idempotency } from "./postgres/0011_Idempotency.ts"
+import { losses } from "./postgres/0010_Losses.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
 export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
@@ -19,5 +21,7 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   catalogue,
   collections,
   callAnswers,
-  agents
+  agents,
+  losses,
+  idempotency
 ]

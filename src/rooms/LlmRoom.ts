@@ -3,12 +3,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import { LlmRoomApi } from "#schemas/Api.ts"
 import { AppConfig } from "#src/Config.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Stores from "#src/infra/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 import { AgentOffer } from "#src/llm/AgentOffer.ts"
 import { InProcessCalls } from "#src/llm/InProcessCalls.ts"
-import { CallAnswers } from "#src/llm/calls/CallAnswers.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import * as CallMetrics from "#src/llm/usage/CallMetrics.ts"
@@ -84,7 +84,7 @@ export const services = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
-      CallAnswers.layer,
+      Idempotency.layer,
       CallDrain.layer.pipe(Layer.provide(CallSink.layer)),
       MarkupDirectory.layer,
       PlanDirectory.layer,

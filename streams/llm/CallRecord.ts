@@ -34,14 +34,62 @@ export interface CallRecord {
   /** to the first content of the answer; null where there was none */
   readonly firstTokenMillis: number | null
   readonly settlement: Settlement
+  /** what of its cost is not the upstream's own word; absent: nothing */
+  readonly estimates?: ReadonlyArray<CostEstimate>
+}
+
+/** Why the platform pays something itself. */
+export const lossReasons = [
+  /** it cost more than was held */
+  "beyond_hold",
+  /** the upstream charges for a model that costs callers nothing */
+  "free_model",
+  /** a try that came to nothing, or broke off */
+  "failed_try",
+  /** a call that this platform ended, or whose later stages failed */
+  "not_charged"
+] as const
+export type LossReason = (typeof lossReasons)[number]
+
+export interface Loss {
+  readonly reason: LossReason
+  /** pico-USD */
+  readonly amount: string
+}
+
+/** Why a cost is reckoned here and not the upstream's own. */
+export const estimateReasons = [
+  /** the upstream told no usage */
+  "no_usage",
+  /** it told one that the request and the model cannot have come to */
+  "usage_out_of_bounds",
+  /** … or such a cost: the tokens count, at the list's prices */
+  "cost_out_of_bounds",
+  /** the model has no price in the list, and the upstream told none */
+  "no_price",
+  /** its client left, and the usage did not come in time */
+  "abandoned",
+  /** it was ended here, before its usage */
+  "cut",
+  /** the try failed before its usage */
+  "failed_try"
+] as const
+export type EstimateReason = (typeof estimateReasons)[number]
+
+export interface CostEstimate {
+  readonly reason: EstimateReason
+  /** pico-USD that it was taken for, before it was known who pays */
+  readonly amount: string
 }
 
 /** What a call leaves in the ledger. Amounts are integers as decimal text. */
 export interface Settlement {
   /** pico-USD taken from the credits */
   readonly charge: string
-  /** pico-USD that the call cost above what was held: the platform's loss */
+  /** pico-USD that nobody pays: the platform's loss */
   readonly loss: string
+  /** of what it is made up; absent: all of it is beyond the hold */
+  readonly losses?: ReadonlyArray<Loss>
   /** drawn from the plan's allowances */
   readonly covered: boolean
   /** what is taken from each limit; [] for a call that cost nothing */

@@ -149,3 +149,6 @@ export const dataOf = (frame: Buffer): string | undefined => {
 
 /** The name of an event; undefined where it has none. */
 export const eventNameOf = (frame: Buffer): string | undefined => fieldOf(frame, "event").at(-1)?.trim()
+
+/** An event whose data is the JSON. */
+export const frameOf = (json: object): Buffer => Buffer.from(`data: ${JSON.stringify(json)}\n\n`)

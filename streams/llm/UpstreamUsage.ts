@@ -33,16 +33,24 @@ export const readUsage = (value: unknown): UpstreamUsage | undefined => {
     ? value["completion_tokens_details"]
     : {}
   const cached = Math.min(tokensOf(promptDetails["cached_tokens"]) ?? 0, promptTokens)
+  const thought = tokensOf(outputDetails["reasoning_tokens"]) ?? 0
+  const output = isBeside(thought, completionTokens, promptTokens, value["total_tokens"])
+    ? completionTokens + thought
+    : completionTokens
   return {
     promptTokens,
-    completionTokens,
+    completionTokens: output,
     cachedTokens: cached,
     cacheWriteTokens: Math.min(tokensOf(promptDetails["cache_write_tokens"]) ?? 0, promptTokens - cached),
-    reasoningTokens: Math.min(tokensOf(outputDetails["reasoning_tokens"]) ?? 0, completionTokens),
+    reasoningTokens: Math.min(thought, output),
     // With a key of the caller's own at the upstream, what it charges is a fee, and the tokens are paid elsewhere.
     cost: value["is_byok"] === true ? undefined : costOf(value["cost"])
   }
 }
+
+/** Some, like xAI, count thoughts beside the completion and not in it; the total, or that there are more of them, says so. */
+const isBeside = (thought: number, completion: number, prompt: number, total: unknown): boolean =>
+  thought > completion || (thought > 0 && total === prompt + completion + thought)
 
 const costOf = (value: unknown): Decimal.Decimal | undefined => {
   const cost = typeof value === "number" ? Decimal.fromNumber(value) : undefined

@@ -87,6 +87,7 @@ describe("the environment", () => {
   ])
     takes(`${wait}_SECONDS`, ["1", "3600"], ["0", "3601", "1.5"])
   takes("CLUSTER_SILENT_SECONDS", ["3", "300"], ["2", "301", "1.5"])
+  takes("UPSTREAM_COST_MAX_USD", ["10", "0.5", "0"], ["-1", "ten", "10001", "1e300"])
   takes("UPSTREAM_URL", ["https://openrouter.ai/api/v1"], ["openrouter.ai"])
   takes("ROOMS", ["analytics", "analytics, accounts"], ["analytic", "analytics,,accounts", "*"])
   takes("MAX_FILE_SIZE", ["1", "100MB", "1.5 gb", "1024GB"], ["0", "-1", "100XB", "MB", "1025GB", "1e9"])

@@ -25,6 +25,8 @@ export interface UpstreamListener {
 
 /** A request under way. */
 export interface UpstreamCall {
+  /** It has a connection, and the upstream may be at work on it. */
+  readonly isSent: boolean
   /** Closes the connection; the listener hears nothing more. */
   abort(): void
   pause(): void
@@ -114,6 +116,10 @@ class Call implements Dispatcher.DispatchHandler, UpstreamCall {
     if (this.#isOver) return
     this.#isOver = true
     this.#controller?.abort(aborted)
+  }
+
+  get isSent(): boolean {
+    return this.#controller !== undefined
   }
 
   pause(): void {

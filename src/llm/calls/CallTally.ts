@@ -1,9 +1,17 @@
 import type { PicoUsd } from "#schemas/llm/Money.ts"
-import { type CallRecord, nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
-import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
+import {
+  type CallRecord,
+  type CostEstimate,
+  type EstimateReason,
+  type Loss,
+  type LossReason,
+  nothingDrawn,
+  type Settlement
+} from "#streams/llm/CallRecord.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
-import { chargeOf, lostOn } from "./Charge.ts"
+import { costOfCall, type Terms } from "./Charge.ts"
+import type { Measured } from "./CountedUsage.ts"
 
 /** What is known of a call from its beginning. */
 export type CallHead = Pick<
@@ -17,6 +25,7 @@ const clientLeft = 499
 /** Adds up a call over its stages and tries, and makes its record at the end. */
 export class CallTally {
   readonly head: CallHead
+  readonly #terms: Terms
   attempts = 0
   readonly stages: Array<string> = []
   /** of the answers that count, before it is known who pays */
@@ -25,22 +34,36 @@ export class CallTally {
   completionTokens = 0
   resolved = ""
   #cachedTokens = 0
-  /** what the upstream charges for models that cost callers nothing */
-  #lost: PicoUsd = 0n
+  /** what the upstream takes for the answers that count */
+  #own: PicoUsd = 0n
+  /** what nobody pays, whatever becomes of the call */
+  readonly #lost = new Map<LossReason, PicoUsd>()
+  readonly #estimates: Array<CostEstimate> = []
   #firstTokenMillis: number | null = null
 
-  constructor(head: CallHead) {
+  constructor(head: CallHead, terms: Terms) {
     this.head = head
+    this.#terms = terms
   }
 
   /** A model's answer counts, with what it costs. */
-  add(model: CatalogueModel, usage: UpstreamUsage, images: number): void {
+  add(model: CatalogueModel, { doubt, usage }: Measured, images: number): void {
+    const cost = costOfCall(model, usage, images, this.#terms)
     this.resolved = model.id
-    this.cost += chargeOf(model, usage, images)
-    this.#lost += lostOn(model, usage)
+    this.#estimated(doubt ?? cost.doubt, cost.own)
     this.promptTokens += usage.promptTokens
     this.completionTokens += usage.completionTokens
     this.#cachedTokens += usage.cachedTokens
+    if (cost.charge === 0n) return this.#lose("free_model", cost.own)
+    this.cost += cost.charge
+    this.#own += cost.own
+  }
+
+  /** A try came to nothing: what it cost all the same is the platform's loss. */
+  failed(model: CatalogueModel, { doubt, usage }: Measured, images: number): void {
+    const cost = costOfCall(model, usage, images, this.#terms)
+    this.#estimated(doubt ?? cost.doubt, cost.own)
+    this.#lose("failed_try", cost.own)
   }
 
   firstTokenAt(epochMillis: number): void {
@@ -64,14 +87,30 @@ export class CallTally {
     return this.#record(status, code ?? type, false, undefined)
   }
 
-  clientGone(): CallRecord {
-    return this.#record(clientLeft, "client_gone", false, undefined)
+  /** `settlement` of what its client has to pay all the same. */
+  clientGone(settlement?: Settlement): CallRecord {
+    return this.#record(clientLeft, "client_gone", false, settlement)
+  }
+
+  #lose(reason: LossReason, amount: PicoUsd): void {
+    if (amount > 0n) this.#lost.set(reason, (this.#lost.get(reason) ?? 0n) + amount)
+  }
+
+  #estimated(reason: EstimateReason | undefined, amount: PicoUsd): void {
+    if (reason !== undefined) this.#estimates.push({ reason, amount: String(amount) })
   }
 
   /** Of a call that nobody pays, what earlier stages have cost is the platform's loss. */
   #settled(settlement: Settlement | undefined): Settlement {
-    const { loss, ...rest } = settlement ?? { ...nothingDrawn, loss: String(this.cost) }
-    return { ...rest, loss: String(BigInt(loss) + this.#lost) }
+    if (settlement === undefined) this.#lose("not_charged", this.#own)
+    else this.#lose("beyond_hold", BigInt(settlement.loss))
+    if (this.#lost.size === 0) return settlement ?? nothingDrawn
+    const losses: ReadonlyArray<Loss> = Array.from(this.#lost, ([reason, amount]) => ({
+      reason,
+      amount: String(amount)
+    }))
+    const loss = losses.reduce((sum, { amount }) => sum + BigInt(amount), 0n)
+    return { ...(settlement ?? nothingDrawn), loss: String(loss), losses }
   }
 
   #record(
@@ -92,7 +131,8 @@ export class CallTally {
       completionTokens: this.completionTokens,
       cachedTokens: this.#cachedTokens,
       firstTokenMillis: this.#firstTokenMillis,
-      settlement: this.#settled(settlement)
+      settlement: this.#settled(settlement),
+      ...(this.#estimates.length === 0 ? {} : { estimates: this.#estimates })
     }
   }
 }

@@ -1,5 +1,6 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { type PicoUsd, picoOf } from "#schemas/llm/Money.ts"
+import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel, ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
 import { pricesAt } from "#src/llm/catalogue/CataloguePrices.ts"
@@ -15,14 +16,15 @@ const sum = (amounts: ReadonlyArray<Decimal.Decimal>): Decimal.Decimal =>
  * dearest models of 2026. It is charged by what the upstream says of the call.
  */
 const unknownPrice = { units: 3n, scale: 5 }
+const unknownOutputPrice = { units: 12n, scale: 5 }
 const unknownPrices: ModelPrices = {
   prompt: unknownPrice,
-  completion: unknownPrice,
+  completion: unknownOutputPrice,
   request: Decimal.zero,
   image: Decimal.zero,
   cacheRead: unknownPrice,
   cacheWrite: unknownPrice,
-  reasoning: unknownPrice
+  reasoning: unknownOutputPrice
 }
 
 const pricesOf = (model: CatalogueModel, promptTokens: number): ModelPrices =>
@@ -64,27 +66,61 @@ const byTokens = (model: CatalogueModel, usage: UpstreamUsage, images: number): 
   ])
 }
 
-/** What the upstream charges for a model that is free here, as for a search in the web: nobody but the platform pays it. */
-export const lostOn = (model: CatalogueModel, { cost }: UpstreamUsage): PicoUsd =>
-  model.isFree && cost !== undefined ? picoOf(cost) : 0n
-
 /** An upstream may charge more than its list says, for a search or a long context, but hardly so many times more. */
 const plausibleFactor = { units: 20n, scale: 0 }
 /** … unless the amount is small anyway */
 const plausibleUsd = { units: 1n, scale: 2 }
 
+/** What a call may cost beside its tokens, and what is believed where no list says anything. */
+export interface Terms {
+  /** USD: fees of plugins, searches and the like that are held */
+  readonly fees: Decimal.Decimal
+  /** USD, the most that is believed of a call whose price no list has */
+  readonly ceiling: Decimal.Decimal
+}
+
+/** What a call has cost. */
+export interface Cost {
+  /** what its caller pays, if somebody does: with the markup */
+  readonly charge: PicoUsd
+  /** what the upstream takes */
+  readonly own: PicoUsd
+  /** why it is reckoned here; undefined: it is the upstream's own word, or its tokens at the list's prices */
+  readonly doubt: EstimateReason | undefined
+}
+
+/** A finite bound from the list where there is one: tokens are believed within what was sent and fits only. */
+const isPlausible = (
+  model: CatalogueModel,
+  cost: Decimal.Decimal,
+  listed: Decimal.Decimal,
+  terms: Terms
+): boolean => {
+  if (model.isFree || model.prices === undefined) return Decimal.compare(cost, terms.ceiling) <= 0
+  const charged = Decimal.multiply(cost, model.markupFactor)
+  const most = Decimal.multiply(Decimal.add(listed, terms.fees), plausibleFactor)
+  return Decimal.compare(charged, plausibleUsd) <= 0 || Decimal.compare(charged, most) <= 0
+}
+
 /**
- * What a call is charged: the upstream's own cost with the markup, else its tokens at the list's prices. Rounded once.
- * A cost that cannot be true, like a thousand dollars for three words, does not count. Source: decisions, LLM (Charging).
+ * What a call costs: the upstream's own cost with the markup, else its tokens at the list's prices. Rounded once. A cost
+ * that cannot be true, like a thousand dollars for three words, counts as unknown. Source: decisions, LLM (Charging).
  */
-export const chargeOf = (model: CatalogueModel, usage: UpstreamUsage, images: number): PicoUsd => {
-  if (model.isFree) return 0n
-  const listed = byTokens(model, usage, images)
-  if (usage.cost === undefined) return picoOf(listed)
-  const charged = Decimal.multiply(usage.cost, model.markupFactor)
-  const isPlausible =
-    model.prices === undefined ||
-    Decimal.compare(charged, plausibleUsd) <= 0 ||
-    Decimal.compare(charged, Decimal.multiply(listed, plausibleFactor)) <= 0
-  return picoOf(isPlausible ? charged : listed)
+export const costOfCall = (
+  model: CatalogueModel,
+  usage: UpstreamUsage,
+  images: number,
+  terms: Terms
+): Cost => {
+  const listed = model.isFree ? Decimal.zero : byTokens(model, usage, images)
+  const isBelieved = usage.cost !== undefined && isPlausible(model, usage.cost, listed, terms)
+  if (usage.cost === undefined || !isBelieved) {
+    const amount = picoOf(listed)
+    const noPrice = model.prices === undefined && !model.isFree ? "no_price" : undefined
+    return { charge: amount, own: amount, doubt: usage.cost === undefined ? noPrice : "cost_out_of_bounds" }
+  }
+  // What a free model costs all the same nobody pays, unless its caller asked for what has a price.
+  const isPaid = !model.isFree || terms.fees.units > 0n
+  const charge = isPaid ? picoOf(Decimal.multiply(usage.cost, model.markupFactor)) : 0n
+  return { charge, own: picoOf(usage.cost), doubt: undefined }
 }

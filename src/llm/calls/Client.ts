@@ -5,13 +5,17 @@ export class Client {
   #isGone = false
   #isForsaken = false
   #isExpelled = false
+  #stays = false
   readonly #listeners = new Set<() => void>()
 
   constructor(reply: Pick<HotReply, "onAbort">) {
-    reply.onAbort(() => this.#leave())
+    reply.onAbort(() => {
+      if (!this.#stays) this.leave()
+    })
   }
 
-  #leave(): void {
+  /** Nobody waits any more, or will. */
+  leave(): void {
     this.#isGone = true
     for (const listener of this.#listeners) listener()
     this.#listeners.clear()
@@ -33,12 +37,17 @@ export class Client {
   /** Its key has ended: it counts as gone from here on, having been told why. */
   expel(): void {
     this.#isExpelled = true
-    this.#leave()
+    this.leave()
   }
 
   /** Why there was nobody to answer any more, as it is written down. */
   get goneCode(): "client_gone" | "invalid_api_key" {
     return this.#isExpelled ? "invalid_api_key" : "client_gone"
+  }
+
+  /** The answer is wanted even if nobody waits for it: from here on nobody leaves. */
+  stay(): void {
+    this.#stays = true
   }
 
   /** Called once when the client goes away; the answer takes it back. */

@@ -7,9 +7,10 @@ import type { Limits } from "#src/Limits.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import { HeldBytes } from "#src/infra/uws/HeldBytes.ts"
 import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
-import { CallAnswers } from "./CallAnswers.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
+import type { Client } from "./Client.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
@@ -38,11 +39,14 @@ type Handle = (exchange: CallExchange, key: Principal, body: unknown) => Handled
 
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
-  const answers = yield* CallAnswers
+  const answers = yield* Idempotency
   const { limits } = yield* AppConfig
   const enter = yield* entering
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const bodies = new HeldBytes(limits.callBodiesBytes)
+  const clients = new Set<Client>()
+  // Calls that go on for their answer's sake are settled all the same when the server ends.
+  yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
@@ -56,8 +60,12 @@ export const completionRoutes = Effect.gen(function* () {
       if (!bodies.take(bytes)) return new CallExchange(request, noBody, reply).fail(tooMuch)
       const exchange = new CallExchange(request, body, reply)
       const once = (key: Principal, json: unknown) =>
-        onceOnly(answers, exchange, key.keyId, path, handle(exchange, key, json))
-      const leave = Effect.sync(() => bodies.release(bytes))
+        onceOnly(answers, exchange, key, path, handle(exchange, key, json))
+      clients.add(exchange.client)
+      const leave = Effect.sync(() => {
+        bodies.release(bytes)
+        clients.delete(exchange.client)
+      })
       run(Effect.ensuring(answering(exchange, enter(exchange, once)), leave))
     }
   })

@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
@@ -17,9 +18,9 @@ import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { Client } from "./Client.ts"
 import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
-import { holdOf, tooLong } from "./Estimate.ts"
+import { feesOf, holdOf, tooLong } from "./Estimate.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
-import { answerPlain } from "./PlainAnswer.ts"
+import { answerPlain, settleLeft } from "./PlainAnswer.ts"
 import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
 import { resolve, type Target } from "./Target.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -52,7 +53,7 @@ export class Completions extends Context.Service<
   static readonly layer = Layer.effect(
     Completions,
     Effect.gen(function* () {
-      const { limits } = yield* AppConfig
+      const { limits, upstreamCostMaxUsd } = yield* AppConfig
       const catalogue = yield* Catalogue
       const collections = yield* CollectionDirectory
       const routes = yield* CollectionRoutes
@@ -68,7 +69,10 @@ export class Completions extends Context.Service<
       const make = (ask: CompletionAsk, target: Target) => {
         const parts = partsFor(all, ask)
         const hold = askOf(ask, target, parts)
-        const tally = new CallTally(headOf(ask, target))
+        const tally = new CallTally(headOf(ask, target), {
+          fees: { units: feesOf(ask.request, limits), scale: 12 },
+          ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
+        })
         return admittedCall(ledger, parts.log, tally, hold, (admission) =>
           Effect.matchEffect(routeOf(routes, target), {
             onSuccess: (route) => answer(parts, { ...ask, target, admission, ask: hold, tally, route }),
@@ -150,7 +154,7 @@ const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outl
   let messages: ReadonlyArray<unknown> | undefined
   if (target.vision.length > 0) {
     const description = yield* describeImages(parts, call)
-    if (description === undefined) return void parts.log.append(tally.clientGone())
+    if (description === undefined) return void (yield* settleLeft(parts, call))
     messages = withDescription(request, description)
   }
   tally.stages.push("primary")

@@ -2,7 +2,11 @@ import { Effect } from "effect"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { readUsage, type UpstreamUsage, withoutCost } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import type { EstimateReason } from "#streams/llm/CallRecord.ts"
+import type { Limits } from "#src/Limits.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import type { CallParts } from "./CallParts.ts"
+import { contextOf, promptTokensOf } from "./Estimate.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
 /** The text of a request, as far as it is text: the calls and descriptions of tools are read by the model too. */
@@ -23,55 +27,98 @@ const textIn = (content: unknown): string => {
     .join("\n")
 }
 
+/** A usage, and why it is not the upstream's own word where it is not. */
+export interface Measured {
+  readonly usage: UpstreamUsage
+  readonly doubt: EstimateReason | undefined
+}
+
+/** What was said; `factor`: how many times as much as is in the text. */
+export interface Output {
+  readonly text: string
+  readonly factor: number
+}
+
+export const tokensOnly = (promptTokens: number, completionTokens: number): UpstreamUsage => ({
+  promptTokens,
+  completionTokens,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+  cost: undefined
+})
+
 /** The tokens of a call whose upstream does not say them, or says what cannot be. */
 export const countedUsage = (
   counter: TokenCounter["Service"],
   request: ChatRequest,
-  output: { readonly text: string; readonly factor: number }
+  output: Output
 ): Effect.Effect<UpstreamUsage> =>
   Effect.gen(function* () {
     const promptTokens = yield* counter.count(promptText(request))
     const completionTokens = Math.ceil((yield* counter.count(output.text)) * output.factor)
-    return {
-      promptTokens,
-      completionTokens,
-      cachedTokens: 0,
-      cacheWriteTokens: 0,
-      reasoningTokens: 0,
-      cost: undefined
-    }
+    return tokensOnly(promptTokens, completionTokens)
   })
 
-/** Tokens beyond what was asked for or fits: thoughts that are not counted in `max_tokens`, a context that has grown. */
+/** Tokens beyond what was asked for: thoughts that are not counted in `max_tokens`, a template around the conversation. */
 const toleranceFactor = 2
 const toleranceTokens = 4_096
 
-/** More than the model can take in or was let say is a lie or a mistake, and would be charged. */
+/**
+ * More than was sent, or than the model was let say, is a lie or a mistake, and would be charged; so is nothing where
+ * there is something.
+ */
 const isPlausible = (
   { completionTokens, promptTokens }: UpstreamUsage,
-  { choices, maxTokens = Infinity }: Pick<ChatRequest, "choices" | "maxTokens">,
-  { contextLength, maxCompletionTokens }: CatalogueModel
+  request: ChatRequest,
+  model: CatalogueModel,
+  limits: Limits,
+  output: () => Output
 ): boolean => {
-  const context = contextLength > 0 ? contextLength : Infinity
-  const most = Math.min(maxTokens, maxCompletionTokens ?? context)
+  const { choices, imageCount, maxTokens = Infinity, textBytes } = request
+  const sent = promptTokensOf(request, imageCount, model, limits) + limits.visionTokens
+  const most = Math.min(maxTokens, model.maxCompletionTokens ?? contextOf(model))
   return (
-    promptTokens <= context * toleranceFactor + toleranceTokens &&
-    completionTokens <= (most * toleranceFactor + toleranceTokens) * choices
+    promptTokens <= sent + toleranceTokens &&
+    completionTokens <= (most * toleranceFactor + toleranceTokens) * choices &&
+    (promptTokens > 0 || textBytes === 0) &&
+    (completionTokens > 0 || output().text === "")
   )
 }
 
 /** The upstream's usage where there is one that can be true, else what is counted here. */
 export const usageOf = (
-  counter: TokenCounter["Service"],
+  { counter, limits }: Pick<CallParts, "counter" | "limits">,
   request: ChatRequest,
   model: CatalogueModel,
   reported: unknown,
-  output: () => { readonly text: string; readonly factor: number }
-): Effect.Effect<UpstreamUsage> => {
+  output: () => Output
+): Effect.Effect<Measured> => {
+  const told = believed(limits, request, model, reported, output)
+  return "usage" in told
+    ? Effect.succeed(told)
+    : Effect.map(countedUsage(counter, request, output()), (usage) => ({ usage, doubt: told.doubt }))
+}
+
+/** The upstream's usage, or why it does not count. */
+export const believed = (
+  limits: Limits,
+  request: ChatRequest,
+  model: CatalogueModel,
+  reported: unknown,
+  output: () => Output
+): Measured | { readonly doubt: EstimateReason } => {
   const usage = readUsage(reported)
-  return usage === undefined || !isPlausible(usage, request, model)
-    ? countedUsage(counter, request, output())
-    : Effect.succeed(usage)
+  if (usage === undefined) return { doubt: isJsonRecord(reported) ? "usage_out_of_bounds" : "no_usage" }
+  return isPlausible(usage, request, model, limits, output)
+    ? { usage, doubt: doubtOfCost(reported, usage) }
+    : { doubt: "usage_out_of_bounds" }
+}
+
+/** A cost was told that is no number of dollars, or one that no call has ever come to. */
+const doubtOfCost = (reported: unknown, { cost }: UpstreamUsage): EstimateReason | undefined => {
+  if (!isJsonRecord(reported) || cost !== undefined || reported["is_byok"] === true) return undefined
+  return reported["cost"] === undefined || reported["cost"] === null ? undefined : "cost_out_of_bounds"
 }
 
 /** What the answer says of its usage: the last model's own words without its cost, unless they are not all of it. */

@@ -2,8 +2,10 @@ import { Context, Effect, Layer } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
-import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { readUsage, type UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
+import type { EstimateReason } from "#streams/llm/CallRecord.ts"
+import { readUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
@@ -15,15 +17,16 @@ import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { estimate } from "./Charge.ts"
 import type { Client } from "./Client.ts"
-import { usageObject } from "./CountedUsage.ts"
+import { type Measured, tokensOnly, usageObject } from "./CountedUsage.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
 import { faultOf } from "./Stage.ts"
+import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Target.ts"
-import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
+import { TokenCounter } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk {
   /** the call's id in the ledger, `req_…`: never used before */
@@ -50,7 +53,7 @@ export class Embeddings extends Context.Service<
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
       const underWay = yield* CallsUnderWay
-      const { limits } = yield* AppConfig
+      const { limits, upstreamCostMaxUsd } = yield* AppConfig
       const parts: CallParts = {
         upstream: yield* Upstream,
         log: yield* CallLog,
@@ -65,7 +68,11 @@ export class Embeddings extends Context.Service<
           const model = catalogue.get(request.model)
           if (model === undefined) return Effect.succeed(unknownModel(request.model, catalogue))
           const hold = askOf(ask, model)
-          const tally = new CallTally(headOf(ask))
+          const terms = {
+            fees: Decimal.zero,
+            ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
+          }
+          const tally = new CallTally(headOf(ask), terms)
           return underWay.admit(
             admittedCall(ledger, parts.log, tally, hold, (admission) =>
               answer(parts, { ...ask, model, hold, tally, admission })
@@ -78,7 +85,7 @@ export class Embeddings extends Context.Service<
 }
 
 const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): AdmissionAsk => {
-  const promptTokens = estimateTokens(request.textLength)
+  const promptTokens = promptMostOf(request, model)
   return {
     userId: key.userId,
     keyId: key.keyId,
@@ -87,10 +94,17 @@ const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): Admissio
     promptTokens,
     outputTokens: 0,
     outputTokensMin: 0,
-    // What is beyond the estimate is prompt as well: a hold that has to grow grows by its price.
-    costOf: (moreTokens) => (model.isFree ? 0n : estimate(model, promptTokens + moreTokens, 0, 0))
+    costOf: () => (model.isFree ? 0n : estimate(model, promptTokens, 0, 0))
   }
 }
+
+/** A token is a byte of the text at least, and every text has something around it. */
+const promptMostOf = ({ inputs, text }: EmbeddingsRequest, { contextLength }: CatalogueModel): number => {
+  const tokens = Buffer.byteLength(text) + inputs * framingTokens
+  return contextLength > 0 ? Math.min(tokens, inputs * contextLength) : tokens
+}
+
+const framingTokens = 16
 
 const headOf = ({ id, key, request, startedAt }: EmbeddingsAsk) => ({
   id,
@@ -114,18 +128,37 @@ interface Call extends EmbeddingsAsk {
 const problemOf = (json: JsonRecord): string | undefined =>
   Array.isArray(json["data"]) && json["data"].length > 0 ? undefined : "The model's answer was empty"
 
-const usageOf = (parts: CallParts, { request }: Call, reported: unknown): Effect.Effect<UpstreamUsage> => {
+/** The usage that is told, or why it does not count: more than was sent, or none where there was something. */
+const believed = ({ hold }: Call, reported: unknown): Measured | { readonly doubt: EstimateReason } => {
   const usage = readUsage(reported)
-  if (usage !== undefined) return Effect.succeed(usage)
-  return Effect.map(parts.counter.count(request.text), (promptTokens) => ({
-    promptTokens,
-    completionTokens: 0,
-    cachedTokens: 0,
-    cacheWriteTokens: 0,
-    reasoningTokens: 0,
-    cost: undefined
+  if (usage === undefined) return { doubt: isJsonRecord(reported) ? "usage_out_of_bounds" : "no_usage" }
+  const isPlausible = usage.promptTokens > 0 && usage.promptTokens <= hold.promptTokens
+  return isPlausible
+    ? { usage: { ...usage, completionTokens: 0 }, doubt: undefined }
+    : { doubt: "usage_out_of_bounds" }
+}
+
+const usageOf = (
+  parts: CallParts,
+  call: Call,
+  reported: unknown,
+  missing?: EstimateReason
+): Effect.Effect<Measured> => {
+  const told = believed(call, reported)
+  if ("usage" in told) return Effect.succeed(told)
+  return Effect.map(parts.counter.count(call.request.text), (promptTokens) => ({
+    usage: tokensOnly(promptTokens, 0),
+    doubt: missing ?? told.doubt
   }))
 }
+
+/** A client that left pays what is known of the call, or was read of it. */
+const leave = Effect.fnUntraced(function* (parts: CallParts, call: Call, spent: Spent) {
+  const { admission, hold, model, tally } = call
+  if (spent.isTaken) tally.add(model, yield* usageOf(parts, call, spent.usage, "abandoned"), 0)
+  const settlement = yield* settle(admission, hold, { cost: tally.cost, tokens: tally.tokens })
+  parts.log.append(tally.clientGone(settlement))
+})
 
 const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { admission, client, hold, model, request, tally } = call
@@ -134,31 +167,28 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   tally.attempts++
   const body = JSON.stringify(request.body)
   const outcome = yield* plainAttempt({ upstream, path: "/embeddings", body, client, limits, problemOf })
-  if (outcome._tag === "ClientGone") return void log.append(tally.clientGone())
+  if (outcome._tag === "ClientGone") return void (yield* leave(parts, call, outcome.spent))
   if (outcome._tag === "Failed") {
+    const told = believed(call, outcome.spent.usage)
+    if ("usage" in told) tally.failed(model, told, 0)
     const fault = faultOf([outcome.failure])
     log.append(tally.refused(fault))
     return fault
   }
   const { json } = outcome
-  const usage = yield* usageOf(parts, call, json["usage"])
-  tally.add(model, usage, 0)
+  const measured = yield* usageOf(parts, call, json["usage"])
+  tally.add(model, measured, 0)
   const settlement = yield* settle(admission, hold, { cost: tally.cost, tokens: tally.tokens })
   log.append(tally.answered(settlement))
+  const { completion_tokens: _, ...usage } = usageObject(measured.usage, json["usage"])
   call.send({
     ...json,
     object: "list",
     model: model.id,
-    usage: embeddingsUsage(usage, json["usage"]),
+    usage,
     router: routerBlock({ request, tally, target: noCollection }, settlement, false)
   })
   return undefined
 })
-
-/** There are no completion tokens in it. */
-const embeddingsUsage = (usage: UpstreamUsage, reported: unknown): JsonRecord => {
-  const { completion_tokens: _, ...rest } = usageObject(usage, reported)
-  return rest
-}
 
 const noCollection = { collection: undefined, autoRoute: false }

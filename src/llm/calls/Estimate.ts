@@ -1,4 +1,4 @@
-import type { PicoUsd } from "#schemas/llm/Money.ts"
+import { type PicoUsd, picoOfNumber } from "#schemas/llm/Money.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -6,25 +6,60 @@ import { estimate } from "./Charge.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 import type { Target } from "./Target.ts"
-import { estimateTokens } from "./TokenCounter.ts"
 
-/** Tokens of an image, roughly: providers count between 85 and 2,500. */
-const imageTokens = 1_500
+/** Tokens of an image: most providers count between 85 and 4,800. */
+const imageTokens = 5_000
 
-/** No model takes more, whatever the size of a file. */
-const attachedTokensMax = 1_000_000
+/** The longest context there is, for models that do not say theirs. */
+export const contextTokensMax = 2_000_000
 
-/** Tokens around a message or tool that are not in its text. */
+/** Tokens around a message that are not in its text. */
 const framingTokens = 16
+
+/** What providers write around every conversation: their own words to the model, and more where it has tools. */
+const preambleTokens = 128
+const toolPreambleTokens = 896
 
 /** No tokeniser makes fewer tokens of a text than one of so many characters, long runs of spaces aside. */
 const charactersPerTokenMax = 16
 
-export const promptTokensOf = (request: ChatRequest, images: number): number => {
+export const contextOf = ({ contextLength }: Pick<CatalogueModel, "contextLength">): number =>
+  contextLength > 0 ? contextLength : contextTokensMax
+
+/**
+ * The most tokens that a request can be for a model. A token is a byte of the text at least; what is in a file, only its
+ * reader knows, so that one holds the whole context. What a search finds is read as well.
+ */
+export const promptTokensOf = (
+  request: ChatRequest,
+  images: number,
+  model: Pick<CatalogueModel, "contextLength">,
+  limits: Pick<Limits, "extraTokens">
+): number => {
+  const context = contextOf(model)
+  if (request.attachments > 0) return context
   const messages = Array.isArray(request.body["messages"]) ? request.body["messages"].length : 0
-  const attached = Math.min(request.attachedTokens, attachedTokensMax)
-  return estimateTokens(request.textLength) + attached + images * imageTokens + messages * framingTokens
+  const tokens =
+    request.textBytes +
+    images * imageTokens +
+    messages * framingTokens +
+    preambleTokens +
+    (request.hasTools ? toolPreambleTokens : 0) +
+    request.extras * limits.extraTokens
+  return Math.min(tokens, context)
 }
+
+/** Pico-USD that the extras of a request hold. */
+export const feesOf = ({ extras }: Pick<ChatRequest, "extras">, { extraFeeUsd }: Limits): PicoUsd =>
+  BigInt(extras) * (picoOfNumber(extraFeeUsd) ?? 0n)
+
+/** It may think before it says anything, unseen until its usage tells. */
+export const mayThink = (
+  { asksForThoughts }: Pick<ChatRequest, "asksForThoughts">,
+  { supportedParameters }: Pick<CatalogueModel, "supportedParameters">
+): boolean => asksForThoughts || supportedParameters.some((name) => thoughtParameters.has(name))
+
+const thoughtParameters = new Set(["reasoning", "include_reasoning", "reasoning_effort"])
 
 /** A text that no model of these can hold is not sent to any. */
 export const tooLong = (request: ChatRequest, { primary }: Target): RequestFault | undefined => {
@@ -55,8 +90,10 @@ const outputTokensOf = (
 ): number => {
   if (request.maxTokens !== undefined)
     return Math.min(request.maxTokens, outputMaxOf(models, request.maxTokens))
-  if (request.stream) return limits.streamHoldTokens
-  return Math.min(limits.plainHoldTokens, outputMaxOf(models, limits.plainHoldTokens))
+  // What is thought shows too late for a hold that grows with what is seen.
+  const isSeen = request.stream && !models.some((model) => mayThink(request, model))
+  const first = isSeen ? limits.streamHoldTokens : limits.plainHoldTokens
+  return Math.min(first, outputMaxOf(models, first))
 }
 
 const dearest = (models: ReadonlyArray<CatalogueModel>, cost: (model: CatalogueModel) => PicoUsd): PicoUsd =>
@@ -66,28 +103,39 @@ const dearest = (models: ReadonlyArray<CatalogueModel>, cost: (model: CatalogueM
   }, 0n)
 
 /** What a call asks of the ledger: enough for the dearest model that may come to answer, in every stage. */
-export const holdOf = (
-  request: ChatRequest,
-  { primary, vision }: Target,
-  limits: Limits
-): Pick<AdmissionAsk, "models" | "promptTokens" | "outputTokens" | "outputTokensMin" | "costOf"> => {
+export const holdOf = (request: ChatRequest, { primary, vision }: Target, limits: Limits): Held => {
   const isStaged = vision.length > 0
   const images = isStaged ? 0 : request.imageCount
   const described = isStaged ? limits.visionTokens : 0
-  const promptTokens = promptTokensOf(request, images) + described
-  const visionPrompt = promptTokensOf(request, request.imageCount)
-  const visionCost = dearest(vision, (model) => estimate(model, visionPrompt, described, request.imageCount))
+  const promptOf = (model: CatalogueModel) => promptTokensOf(request, images, model, limits) + described
+  const visionPromptOf = (model: CatalogueModel) => promptTokensOf(request, request.imageCount, model, limits)
+  const visionCost = dearest(vision, (model) =>
+    estimate(model, visionPromptOf(model), described, request.imageCount)
+  )
+  const fees = feesOf(request, limits) * (isStaged ? 2n : 1n)
+  const promptTokens = Math.max(...primary.map(promptOf))
+  const outputTokens = outputTokensOf(request, primary, limits) * request.choices
   return {
     models: [...primary, ...vision].map(({ id }) => id),
-    promptTokens: promptTokens + (isStaged ? visionPrompt + described : 0),
-    outputTokens: outputTokensOf(request, primary, limits) * request.choices,
-    outputTokensMin: request.choices,
+    promptTokens: promptTokens + (isStaged ? Math.max(...vision.map(visionPromptOf)) + described : 0),
+    outputTokens,
+    outputTokensMin: Math.min(request.choices, outputTokens),
+    growsTo:
+      request.maxTokens === undefined
+        ? Math.max(outputTokens, outputMaxOf(primary, contextTokensMax) * request.choices)
+        : undefined,
+    hasFees: fees > 0n,
     costOf: remembered(
-      (outputTokens) =>
-        visionCost + dearest(primary, (model) => estimate(model, promptTokens, outputTokens, images))
+      (tokens) =>
+        visionCost + fees + dearest(primary, (model) => estimate(model, promptOf(model), tokens, images))
     )
   }
 }
+
+type Held = Pick<
+  AdmissionAsk,
+  "models" | "promptTokens" | "outputTokens" | "outputTokensMin" | "growsTo" | "hasFees" | "costOf"
+>
 
 /** The ledger and the settlement ask about the same number again and again. */
 const remembered = (costOf: AdmissionAsk["costOf"]): AdmissionAsk["costOf"] => {

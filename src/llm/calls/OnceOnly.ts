@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Principal } from "#schemas/core/Authorization.ts"
 import type { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
-import type { CallAnswers, KeyedCall } from "./CallAnswers.ts"
+import type { Idempotency, OnceRequest } from "#src/infra/postgres/Idempotency.ts"
 import type { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
 import { RecordedReply } from "./RecordedReply.ts"
@@ -17,12 +18,13 @@ const header = "Idempotency-Key"
 
 /**
  * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or is told that the first one is still
- * under way. A call that failed, or whose client left, counts for nothing, and its repetition is made.
+ * under way. It goes on to its end when its client leaves, because that is what the repetition asks for. A call that
+ * failed counts for nothing, and its repetition is made.
  */
 export const onceOnly = (
-  answers: CallAnswers["Service"],
+  answers: Idempotency["Service"],
   exchange: CallExchange,
-  keyId: string,
+  { keyId, userId }: Pick<Principal, "keyId" | "userId">,
   path: string,
   make: Handled
 ): Handled => {
@@ -32,7 +34,8 @@ export const onceOnly = (
     return Effect.succeed(
       CallFault.invalidRequest(new RequestFault(header, "at most 255 characters of ASCII"))
     )
-  const call: KeyedCall = { keyId, idempotencyKey, path, body }
+  const request = Buffer.concat([Buffer.from(`${path}\n`), body])
+  const call: OnceRequest = { scope: `call:${keyId}`, userId, key: idempotencyKey, request }
   return Effect.gen(function* () {
     const claim = yield* nestedStoreAway(answers.claim(call))
     switch (claim._tag) {
@@ -65,30 +68,35 @@ const replay = (
 }
 
 const recorded = (
-  answers: CallAnswers["Service"],
+  answers: Idempotency["Service"],
   exchange: CallExchange,
-  call: KeyedCall,
+  call: OnceRequest,
   claim: string,
   make: Handled
 ): Handled =>
   Effect.suspend(() => {
     const reply = new RecordedReply(exchange.reply)
     exchange.reply = reply
+    exchange.client.stay()
     return Effect.gen(function* () {
       const fault = yield* make
       const { answer } = reply
       const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
       yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
-      reply.flush()
       return fault
     }).pipe(
       Effect.onError(() => told(answers.release(claim, call))),
       // What follows is sent at once: faults as well, this server's own among them.
-      Effect.ensuring(Effect.sync(() => void (exchange.reply = reply.original)))
+      Effect.ensuring(
+        Effect.sync(() => {
+          reply.flush()
+          exchange.reply = reply.original
+        })
+      )
     )
   })
 
-/** The caller gets the answer all the same: at worst a repetition is told to wait for an hour. */
+/** The caller gets the answer all the same: at worst a repetition is told to wait for a minute. */
 const told = (write: Effect.Effect<void, SqlError>): Effect.Effect<void> =>
   Effect.catch(write, (error) =>
     Effect.logWarning("The answer of a call with an Idempotency-Key could not be kept", error)

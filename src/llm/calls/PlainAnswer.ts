@@ -9,39 +9,62 @@ import { usageObject, usageOf } from "./CountedUsage.ts"
 import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
+import { addFailed, addLeft } from "./Spent.ts"
 import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
 
 /** What is wrong with a completion that came whole. */
-const problemOf = (json: JsonRecord): string | undefined =>
-  chunkOf(json).hasContent ? undefined : "The model's answer was empty"
+const problemOf = (json: JsonRecord): string | undefined => {
+  const { finishReason, hasContent } = chunkOf(json)
+  // A reason for saying nothing makes of nothing an answer.
+  return hasContent || finishReason !== undefined ? undefined : "The model's answer was empty"
+}
 
 /** Asks one model for an answer in one piece. */
-export const askPlain = (
-  { limits, upstream }: CallParts,
-  { client, tally }: Pick<Call, "client" | "tally">,
-  body: string
-): Effect.Effect<Tried<JsonRecord>> => {
-  tally.attempts++
-  return Effect.map(
-    plainAttempt({ upstream, path: "/chat/completions", body, client, limits, problemOf }),
-    (outcome) =>
-      outcome._tag === "Answered" ? { _tag: "Done", value: outcome.json, health: "succeeded" } : outcome
-  )
-}
+export const askPlain = Effect.fnUntraced(function* (
+  parts: CallParts,
+  call: Pick<Call, "client" | "request" | "tally">,
+  model: CatalogueModel,
+  body: string,
+  images: number
+): Effect.fn.Return<Tried<JsonRecord>> {
+  const { limits, upstream } = parts
+  call.tally.attempts++
+  const { client } = call
+  const outcome = yield* plainAttempt({
+    upstream,
+    path: "/chat/completions",
+    body,
+    client,
+    limits,
+    problemOf
+  })
+  if (outcome._tag === "Answered") return { _tag: "Done", value: outcome.json, health: "succeeded" }
+  if (outcome._tag === "ClientGone") yield* addLeft(parts, call, model, outcome.spent, images)
+  else addFailed(parts, call, model, outcome.spent, images)
+  return outcome
+})
+
+/** What a client has to pay that left before there was an answer. */
+export const settleLeft = Effect.fnUntraced(function* ({ log }: CallParts, call: Call) {
+  const { admission, ask, client, tally } = call
+  // It went because this platform ended it: then the platform pays.
+  if (client.isForsaken) return log.append(tally.clientGone())
+  log.append(tally.clientGone(yield* settle(admission, ask, { cost: tally.cost, tokens: tally.tokens })))
+})
 
 /** Adds a model's whole answer to the call. */
 export const addAnswer = Effect.fnUntraced(function* (
-  { counter }: CallParts,
+  parts: CallParts,
   { request, tally }: Pick<Call, "request" | "tally">,
   model: CatalogueModel,
   json: JsonRecord,
   images: number
 ) {
-  const usage = yield* usageOf(counter, request, model, json["usage"], () => ({
+  const measured = yield* usageOf(parts, request, model, json["usage"], () => ({
     text: textOf(json),
     factor: 1
   }))
-  tally.add(model, usage, images)
+  tally.add(model, measured, images)
 })
 
 /** The last stage of a plain call: the first model that answers is what the client gets. */
@@ -53,9 +76,9 @@ export const answerPlain = Effect.fnUntraced(function* (
 ): Effect.fn.Return<CallFault | undefined> {
   const { admission, sink, tally, target } = call
   const result = yield* tryInOrder(target.primary, call.route, (model) =>
-    askPlain(parts, call, bodyOf(model))
+    askPlain(parts, call, model, bodyOf(model), images)
   )
-  if (result._tag === "ClientGone") return void parts.log.append(tally.clientGone())
+  if (result._tag === "ClientGone") return void (yield* settleLeft(parts, call))
   if (result._tag === "AllFailed") {
     const fault = faultOf(result.failures)
     parts.log.append(tally.refused(fault))

@@ -17,6 +17,7 @@ export class Produced {
   #keptFrames = 0
   #frames = 0
   #bytes = 0
+  #tooMany = 0
   /** bytes of an event besides what it says: those of the shortest */
   #envelopeBytes = Infinity
   /** why the last choice ended that has */
@@ -51,8 +52,17 @@ export class Produced {
     return open.length === 0 && this.#finished.size >= choices
   }
 
-  /** About so many output tokens: an event is one at least, and a long one more. */
+  /** About so many output tokens: an event is one at least, and a long one more, until they were counted. */
   get tokens(): number {
+    return this.#guess - this.#tooMany
+  }
+
+  /** The tokens so far were counted: what was guessed beyond them is forgotten. */
+  counted(tokens: number): void {
+    this.#tooMany = this.#guess - tokens
+  }
+
+  get #guess(): number {
     if (this.#frames === 0) return 0
     const said = this.#bytes - this.#frames * this.#envelopeBytes
     return Math.max(this.#frames, Math.ceil(said / charactersPerToken))

@@ -1,9 +1,12 @@
 import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
-import { type KeptAnswer, keptLengthMax } from "./CallAnswers.ts"
+import { type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
-/** A reply that is written down as it is sent, so that it can be sent again. */
+/**
+ * A reply that is written down as it is sent, so that it can be sent again. Its end waits for `flush`, by when it is kept:
+ * a repetition of what came whole finds it.
+ */
 export class RecordedReply implements HotReply {
   readonly original: HotReply
   #status = 0
@@ -12,6 +15,9 @@ export class RecordedReply implements HotReply {
   #length = 0
   #isStream = false
   #isEnded = false
+  #isFlushed = false
+  /** the end of a stream */
+  #last: () => void = () => undefined
   readonly #utf8 = new TextDecoder()
 
   constructor(reply: HotReply) {
@@ -26,7 +32,6 @@ export class RecordedReply implements HotReply {
     this.original.onAbort(listener)
   }
 
-  /** An answer in one piece waits for `flush`, by when it is kept: a repetition finds it or is told to wait. */
   send(status: number, headers: Headers, body: string | Uint8Array = ""): void {
     this.#status = status
     this.#headers = headers
@@ -44,11 +49,16 @@ export class RecordedReply implements HotReply {
         this.#add(piece)
         return stream.write(piece)
       },
-      onDrain: (listener) => stream.onDrain(listener),
+      onDrain: (listener) => {
+        stream.onDrain(listener)
+        // A client that left takes nothing any more, and nothing waits for it.
+        this.original.onAbort(listener)
+      },
       end: (piece = "") => {
         this.#add(piece)
         this.#isEnded = true
-        stream.end(piece)
+        if (this.#isFlushed) stream.end(piece)
+        else this.#last = () => stream.end(piece)
       },
       get bufferedBytes() {
         return stream.bufferedBytes
@@ -56,8 +66,11 @@ export class RecordedReply implements HotReply {
     }
   }
 
-  /** Sends what `send` was given. */
+  /** Sends what waits; what comes later goes at once. */
   flush(): void {
+    if (this.#isFlushed) return
+    this.#isFlushed = true
+    this.#last()
     if (!this.#isStream && this.#isEnded)
       this.original.send(this.#status, this.#headers, this.#pieces.join(""))
   }

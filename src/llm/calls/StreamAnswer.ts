@@ -9,10 +9,14 @@ import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
+import { mayThink } from "./Estimate.ts"
+import { settleLeft } from "./PlainAnswer.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
+import { addFailed, addLeft } from "./Spent.ts"
 import { faultOf, healthAfter, type Tried, tryInOrder } from "./Stage.ts"
-import { type Streamed, streamAttempt } from "./StreamAttempt.ts"
+import { streamAttempt } from "./StreamAttempt.ts"
+import type { Streamed } from "./StreamOutcome.ts"
 
 /** The client's side of a streamed call. */
 export interface Outlet {
@@ -39,11 +43,11 @@ export const answerStream = Effect.fnUntraced(function* (
   const { tally, target } = call
   const { stream } = outlet
   const result = yield* tryInOrder(target.primary, call.route, (model, isLast) =>
-    askStream(parts, call, outlet, bodyOf(model), isLast)
+    askStream(parts, call, { outlet, model, body: bodyOf(model), images, isLast })
   )
   if (result._tag === "ClientGone") {
     stream.dispose()
-    return void log.append(tally.clientGone())
+    return void (yield* settleLeft(parts, call))
   }
   if (result._tag === "AllFailed") {
     const fault = faultOf(result.failures)
@@ -60,32 +64,48 @@ export const answerStream = Effect.fnUntraced(function* (
   return undefined
 })
 
-const askStream = (
-  { limits, upstream }: CallParts,
+interface StreamTry {
+  readonly outlet: Outlet
+  readonly model: CatalogueModel
+  readonly body: string
+  readonly images: number
+  readonly isLast: boolean
+}
+
+const askStream = Effect.fnUntraced(function* (
+  parts: CallParts,
   call: Call,
-  outlet: Outlet,
-  body: string,
-  isLast: boolean
-): Effect.Effect<Tried<Streamed>> => {
+  { body, images, isLast, model, outlet }: StreamTry
+): Effect.fn.Return<Tried<Streamed>> {
+  const { counter, limits, upstream } = parts
   const { admission, client, request, sink, tally } = call
   tally.attempts++
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped
   const hold = new GrowingHold(admission, isOpenEnded, limits.streamHoldTokens * request.choices)
   const { stream } = outlet
-  const onCall = (asked: { resume(): void }): void => {
-    outlet.resume = () => asked.resume()
-  }
-  const onFirst = (first: JsonRecord): void => sink.began(headOf(call, { first }))
-  // A try that fails leaves nobody else to ask: a model that is slow to begin has its time.
-  const firstTokenMillis = isLast ? limits.lastFirstTokenMillis : limits.firstTokenMillis
-  const { choices } = request
-  const ask = { upstream, body, client, stream, hold, limits, choices, firstTokenMillis, onCall, onFirst }
-  return Effect.map(streamAttempt(ask), (outcome) =>
-    outcome._tag === "Streamed"
-      ? { _tag: "Done", value: outcome.streamed, health: healthOf(outcome.streamed) }
-      : outcome
-  )
-}
+  const outcome = yield* streamAttempt({
+    upstream,
+    body,
+    client,
+    stream,
+    hold,
+    limits,
+    choices: request.choices,
+    // A try that fails leaves nobody else to ask: a model that is slow to begin has its time.
+    firstTokenMillis: isLast ? limits.lastFirstTokenMillis : limits.firstTokenMillis,
+    thinks: mayThink(request, model),
+    count: (text) => Effect.runPromise(counter.count(text)),
+    onCall: (asked) => {
+      outlet.resume = () => asked.resume()
+    },
+    onFirst: (first) => sink.began(headOf(call, { first }))
+  })
+  if (outcome._tag === "Streamed")
+    return { _tag: "Done", value: outcome.streamed, health: healthOf(outcome.streamed) }
+  if (outcome._tag === "ClientGone") yield* addLeft(parts, call, model, outcome.spent, images)
+  else addFailed(parts, call, model, outcome.spent, images)
+  return outcome
+})
 
 const healthOf = ({ end, failure }: Streamed): Health => {
   if (end === "failed") return failure === undefined ? "failed" : healthAfter(failure)
@@ -107,15 +127,18 @@ const finish = Effect.fnUntraced(function* (
     tally.resolved = model.id
     // A try that failed costs the caller nothing, however much of it they have seen.
     const fault = faultOf([streamed.failure ?? upstreamFailure("The model's answer broke off")])
+    addFailed(parts, call, model, streamed.spent, images)
     parts.log.append(tally.brokeOff(fault.code ?? fault.type))
     call.sink.brokeOff()
     stream.end(errorChunk(headOf(call, streamed), fault) + summary(call, streamed, nothingDrawn, false))
     return
   }
-  const usage = yield* usageOf(parts.counter, call.request, model, streamed.usage, () =>
-    streamed.produced.text()
-  )
-  tally.add(model, usage, images)
+  if (streamed.end === "gone") yield* addLeft(parts, call, model, streamed.spent, images)
+  else if (streamed.end === "cut") yield* addLeft(parts, call, model, streamed.spent, images, "cut")
+  else {
+    const { output, usage } = streamed.spent
+    tally.add(model, yield* usageOf(parts, call.request, model, usage, output), images)
+  }
   const { client } = call
   if (client.isForsaken) {
     stream.dispose()
@@ -129,7 +152,8 @@ const finish = Effect.fnUntraced(function* (
   parts.log.append(tally.answered(settlement))
   const { finishReason } = streamed.produced
   const isCut = streamed.end === "cut" && finishReason === undefined
-  const isTruncated = isCut || (admission.clamped && finishReason === "length")
+  const isOpenEnded = call.request.maxTokens === undefined || admission.clamped
+  const isTruncated = (isCut && isOpenEnded) || (admission.clamped && finishReason === "length")
   const head = headOf(call, streamed)
   stream.end(
     (isCut ? chunk(head, [{ index: 0, delta: {}, finish_reason: "length" }]) : "") +
@@ -163,7 +187,7 @@ const chunk = (
 
 /** What the stream has used, with what was charged in place of what the upstream charges. */
 const usageIn = ({ tally }: Call, streamed: Streamed | undefined, { charge }: Settlement): JsonRecord => ({
-  ...usageObject(tally, streamed?.usage),
+  ...usageObject(tally, streamed?.spent.usage),
   cost: usdOf(BigInt(charge))
 })
 

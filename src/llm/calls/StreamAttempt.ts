@@ -1,63 +1,26 @@
 import { Effect } from "effect"
-import type { Limits } from "#src/Limits.ts"
-import type { Upstream, UpstreamCall, UpstreamListener } from "#src/infra/upstream/Upstream.ts"
+import type { UpstreamCall, UpstreamListener } from "#src/infra/upstream/Upstream.ts"
 import { kindOf } from "#streams/llm/ChunkScan.ts"
 import { type ChatChunk, errorInEvent, parseRecord, readChunk } from "#streams/llm/ChatChunk.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { dataOf, eventNameOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { dataOf, eventNameOf, frameOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
 import { chunksOf } from "#streams/llm/WholeAnswer.ts"
 import { type AttemptFailure, failureOf, failureOfError, upstreamFailure } from "./AttemptFailure.ts"
-import type { AnswerStream } from "./CallParts.ts"
-import type { Client } from "./Client.ts"
-import type { GrowingHold } from "./GrowingHold.ts"
 import { Produced } from "./Produced.ts"
-
-/** What came of one try of one model for a stream. */
-export type StreamOutcome =
-  | { readonly _tag: "Streamed"; readonly streamed: Streamed }
-  /** before anything was shown to the client: another model may be tried */
-  | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
-  | { readonly _tag: "ClientGone" }
-
-/** A stream that has shown content to the client. */
-export interface Streamed {
-  /** "cut": the credits were used up; "gone": the client left; "failed": the upstream did not come to the end */
-  readonly end: "finished" | "cut" | "gone" | "failed"
-  readonly failure: AttemptFailure | undefined
-  /** the first chunk with content: id, created and model of the stream */
-  readonly first: JsonRecord
-  /** the usage object as the upstream sent it */
-  readonly usage: JsonRecord | undefined
-  readonly produced: Produced
-  /** epoch milliseconds of the first content */
-  readonly firstTokenAt: number
-}
-
-export interface StreamAsk {
-  readonly upstream: Upstream["Service"]
-  readonly body: string
-  readonly client: Client
-  readonly stream: AnswerStream
-  readonly hold: GrowingHold
-  readonly limits: Limits
-  /** answers wanted to one question */
-  readonly choices: number
-  /** the first content has to come within this */
-  readonly firstTokenMillis: number
-  /** hears the first chunk with content, before it is shown */
-  readonly onFirst: (first: JsonRecord) => void
-  /** hears how to slow the upstream down and let it go on, for when the client does not keep up */
-  readonly onCall: (call: Pick<UpstreamCall, "resume">) => void
-}
+import { nothingSpent, type Spent } from "./Spent.ts"
+import type { StreamAsk, Streamed, StreamOutcome } from "./StreamOutcome.ts"
+import { UnreadAnswer } from "./UnreadAnswer.ts"
+import { UnseenTime } from "./UnseenTime.ts"
 
 /**
  * One try of one model for a stream. Events with content go to the client as they came, byte for byte, from the first
- * one on that says something; those with usage or an error are read. Source: decisions, LLM (Streams).
+ * one on that says something; those with usage or an error are read. When its client goes away it is read on for a
+ * little longer, because its usage comes last. Source: decisions, LLM (Streams).
  */
 export const streamAttempt = (ask: StreamAsk): Effect.Effect<StreamOutcome> =>
   Effect.callback((resume) => {
-    if (ask.client.isGone) return resume(Effect.succeed({ _tag: "ClientGone" }))
+    if (ask.client.isGone) return resume(Effect.succeed({ _tag: "ClientGone", spent: nothingSpent }))
     const attempt = new StreamAttempt(ask, (outcome) => resume(Effect.succeed(outcome)))
     return Effect.sync(() => attempt.dispose())
   })
@@ -68,15 +31,14 @@ const isWhole = (frame: Buffer): boolean =>
 /** Bytes of an error's body that are read. */
 const errorBytesMax = 64 * 1024
 
-const blank = /^[\s\uFEFF]*$/
+/** What is thought unseen is reckoned so often. */
+const thoughtsEveryMillis = 1_000
 
-/** An event that has come, and its JSON where it was read. */
+/** An event that has come, and its JSON. */
 interface Held {
   readonly frame: Buffer
   readonly chunk: ChatChunk
 }
-
-const frameOf = (chunk: JsonRecord): Buffer => Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`)
 
 class StreamAttempt implements UpstreamListener {
   readonly #ask: StreamAsk
@@ -88,17 +50,23 @@ class StreamAttempt implements UpstreamListener {
   #timer: NodeJS.Timeout
   #status = 0
   #retryAfter: string | undefined
-  /** "whole": no event stream, but an answer or an error in one piece */
-  #form: "unknown" | "events" | "whole" = "unknown"
-  #pieces: Array<Buffer> = []
-  #bytes = 0
+  /** otherwise an error, an answer in one piece, or nothing yet that tells */
+  #isEventStream = false
+  readonly #unread = new UnreadAnswer()
   /** events before the first content: shown together with it */
   #held: Array<Held> = []
   #first: JsonRecord | undefined
-  #firstTokenAt = 0
   #usage: JsonRecord | undefined
+  /** the last event that said why the answer ends, where nothing was said before it */
+  #ending: JsonRecord | undefined
   #isOver = false
   #isSlow = false
+  readonly #unseen = new UnseenTime()
+  readonly #thoughts: NodeJS.Timeout | undefined
+  /** events that came while it is counted whether the hold is used up */
+  #waiting: Array<Buffer> | undefined
+  /** what the connection did meanwhile */
+  #afterwards: () => void = () => undefined
 
   constructor(ask: StreamAsk, done: (outcome: StreamOutcome) => void) {
     const { client, firstTokenMillis, limits, upstream } = ask
@@ -106,7 +74,9 @@ class StreamAttempt implements UpstreamListener {
     this.#done = done
     this.#produced = new Produced(limits.producedBytes)
     this.#frames = new SseFrames(limits.upstreamAnswerBytes, (frame) => this.#take(frame))
-    this.#stopListening = client.onGone(() => this.#end("gone"))
+    this.#stopListening = client.onGone(() => this.#left())
+    if (ask.thinks && !ask.hold.isFixed)
+      this.#thoughts = setInterval(() => this.#reckonThoughts(), thoughtsEveryMillis)
     this.#timer = setTimeout(
       () => this.#fail(`The model said nothing within ${firstTokenMillis / 1_000} s`),
       firstTokenMillis
@@ -121,63 +91,53 @@ class StreamAttempt implements UpstreamListener {
   }
 
   data(bytes: Buffer): void {
-    if (this.#status !== 200) return this.#gather(bytes, errorBytesMax, () => this.ended())
-    if (this.#form === "unknown") this.#form = this.#formOf(bytes)
-    const tooLarge = (what: string) => () => this.#fail(`The model sent ${what} that is too large`)
-    if (this.#form !== "events")
-      return this.#gather(bytes, this.#ask.limits.upstreamAnswerBytes, tooLarge("an answer"))
-    if (this.#first !== undefined) this.#timer.refresh()
-    if (!this.#frames.push(bytes)) tooLarge("an event")()
-  }
-
-  /** A JSON object begins with a brace, which no line of an event stream does. */
-  #formOf(bytes: Buffer): "unknown" | "events" | "whole" {
-    const text = Buffer.concat([...this.#pieces, bytes]).toString("utf8")
-    if (blank.test(text)) return "unknown"
-    if (/^[\s\uFEFF]*\{/.test(text)) return "whole"
-    for (const piece of this.#pieces) this.#frames.push(piece)
-    this.#pieces = []
-    return "events"
-  }
-
-  #gather(bytes: Buffer, bytesMax: number, tooMany: () => void): void {
-    this.#bytes += bytes.length
-    if (this.#bytes <= bytesMax) this.#pieces.push(bytes)
-    else tooMany()
+    if (this.#status !== 200) {
+      if (!this.#unread.add(bytes, errorBytesMax)) this.ended()
+      return
+    }
+    let piece = bytes
+    if (!this.#isEventStream) {
+      if (!this.#unread.add(bytes, this.#ask.limits.upstreamAnswerBytes))
+        return this.#fail("The model sent an answer that is too large")
+      if (this.#unread.form() !== "events") return
+      this.#isEventStream = true
+      piece = this.#unread.bytes()
+    }
+    if (this.#first !== undefined && !this.#hasLeft) this.#timer.refresh()
+    if (!this.#frames.push(piece)) this.#fail("The model sent an event that is too large")
   }
 
   ended(): void {
     if (this.#isOver) return
-    if (this.#status !== 200) return this.#failWith(failureOf(this.#status, this.#text(), this.#retryAfter))
-    if (this.#form === "whole") return this.#takeWhole()
+    if (this.#waiting !== undefined) return this.#postpone(() => this.ended())
+    if (this.#status !== 200)
+      return this.#failWith(failureOf(this.#status, this.#unread.text(), this.#retryAfter))
+    if (!this.#isEventStream && this.#unread.form() === "whole") return this.#takeWhole()
     // The blank line behind the last event may be missing. One that was cut itself says nothing.
     const last = Buffer.from(`${this.#frames.rest.toString("utf8").trimEnd()}\n\n`)
     if (isWhole(last)) this.#take(last)
     if (this.#isOver) return
-    if (this.#first === undefined) return this.#fail("The model's answer was empty")
     // Some upstreams leave out [DONE]: a stream that said why it ended has ended well.
-    if (this.#produced.hasFinished()) this.#end("finished")
+    if (this.#first === undefined || this.#produced.hasFinished()) this.#conclude()
     else this.#fail("The model's answer broke off")
-  }
-
-  #text(): string {
-    return Buffer.concat(this.#pieces).toString("utf8")
   }
 
   /** What came in one piece is shown as a stream, unless it is an error. */
   #takeWhole(): void {
-    const json = parseRecord(this.#text().replace(/^\uFEFF/, ""))
+    const json = parseRecord(this.#unread.text().replace(/^\uFEFF/, ""))
     if (json === undefined) return this.#fail("The model's answer was cut or is no JSON")
     for (const chunk of chunksOf(json)) this.#take(frameOf(chunk))
     if (this.#isOver) return
-    if (this.#first === undefined) this.#fail("The model's answer was empty")
-    else this.#end("finished")
+    if (this.#waiting === undefined) this.#conclude()
+    else this.#postpone(() => this.#conclude())
   }
 
   failed(): void {
     if (this.#isOver) return
+    if (this.#waiting !== undefined) return this.#postpone(() => this.failed())
     // All was said: what is missing is the usage at most, and that can be counted.
-    if (this.#first !== undefined && this.#produced.hasFinished(this.#ask.choices)) this.#end("finished")
+    const hasSaidAll = this.#first !== undefined && this.#produced.hasFinished(this.#ask.choices)
+    if (this.#ending !== undefined || hasSaidAll) this.#conclude()
     else this.#fail("The connection to the model broke")
   }
 
@@ -186,34 +146,117 @@ class StreamAttempt implements UpstreamListener {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#timer)
+    clearInterval(this.#thoughts)
     this.#stopListening()
     this.#call.abort()
   }
 
+  /** What the call has cost comes with its end: nobody hears it any more, but it is waited for. */
+  #left(): void {
+    this.#unseen.leftAt = Date.now()
+    clearTimeout(this.#timer)
+    if (!this.#call.isSent || this.#isTold) return this.#end("gone")
+    this.#timer = setTimeout(() => this.#end("gone"), this.#ask.limits.usageWaitMillis)
+    if (this.#isSlow) this.#call.resume()
+  }
+
+  /** Usage may come with every event; only what comes at the end is all of it. */
+  get #isTold(): boolean {
+    return this.#usage !== undefined && (this.#ending ?? this.#produced.finishReason) !== undefined
+  }
+
+  /** All came; where that was nothing but a reason for it, that is the answer. */
+  #conclude(): void {
+    if (this.#first === undefined && this.#ending !== undefined) this.#begin(this.#ending)
+    if (this.#first === undefined) this.#fail("The model's answer was empty")
+    else this.#end("finished")
+  }
+
+  #postpone(event: () => void): void {
+    this.#afterwards = event
+  }
+
+  /** By a guess it has said more than is paid: nothing more is shown until it was counted. */
+  #countSaid(): void {
+    this.#waiting = []
+    this.#call.pause()
+    const { factor, text } = this.#produced.text()
+    void this.#ask.count(text).then((tokens) => this.#goOnFrom(Math.ceil(tokens * factor)))
+  }
+
+  #goOnFrom(tokens: number): void {
+    if (this.#isOver) return
+    this.#produced.counted(tokens)
+    if (this.#ask.hold.isUsedUp(tokens)) return this.#end("cut")
+    const frames = this.#waiting ?? []
+    this.#waiting = undefined
+    for (const frame of frames) this.#take(frame)
+    if (this.#isOver || this.#waiting !== undefined) return
+    if (!this.#isSlow) this.#call.resume()
+    this.#afterwards()
+  }
+
+  /** Tokens that it is taken to have thought before it said anything. */
+  get #thought(): number {
+    const { hold, limits, thinks } = this.#ask
+    if (!thinks || hold.isFixed) return 0
+    return Math.floor((this.#unseen.millis / 1_000) * limits.hiddenTokensPerSecond)
+  }
+
+  get #hasLeft(): boolean {
+    return this.#unseen.leftAt !== 0
+  }
+
+  #reckonThoughts(): void {
+    if (this.#hasLeft || !this.#ask.hold.isUsedUp(this.#produced.tokens + this.#thought)) return
+    this.#first ??= {}
+    this.#end("cut")
+  }
+
+  /** @param isTaken it is at work, or was, unless it refused */
+  #spent(isTaken = this.#call.isSent && (this.#status === 0 || this.#status === 200)): Spent {
+    return {
+      usage: this.#usage,
+      output: () => this.#produced.text(),
+      unseenMillis: this.#unseen.millis,
+      isTaken
+    }
+  }
+
   #take(frame: Buffer): void {
     if (this.#isOver) return
+    if (this.#waiting !== undefined) return void this.#waiting.push(Buffer.from(frame))
     const kind = kindOf(frame)
     if (kind === "comment") return
-    if (kind === "done") {
-      if (this.#first === undefined) this.#fail("The model's answer was empty")
-      else this.#end("finished")
-    } else if (kind === "content" && this.#first !== undefined && this.#ask.choices === 1) this.#show(frame)
+    if (kind === "done") this.#conclude()
+    else if (kind === "content" && this.#first !== undefined && this.#ask.choices === 1) this.#show(frame)
     else this.#read(frame)
   }
 
   /** An event whose JSON matters: before the first content all of them, afterwards those that are special. */
   #read(frame: Buffer): void {
     const data = dataOf(frame) ?? ""
-    if (eventNameOf(frame) === "error")
-      return this.#failWith(failureOfError(errorInEvent(data), this.#retryAfter))
-    const chunk = readChunk(data)
-    if (chunk === undefined) return this.#fail("The model's answer was cut or is no JSON")
-    if (chunk.error !== undefined) return this.#failWith(failureOfError(chunk.error, this.#retryAfter))
+    const isNamedError = eventNameOf(frame) === "error"
+    const chunk = isNamedError ? undefined : readChunk(data)
+    if (chunk === undefined && !isNamedError) return this.#fail("The model's answer was cut or is no JSON")
+    const error = chunk === undefined ? errorInEvent(data) : chunk.error
+    // An upstream that fails before it has said anything else has done no work.
+    if (error !== undefined)
+      return this.#failWith(failureOfError(error, this.#retryAfter), this.#first !== undefined)
+    if (chunk !== undefined) this.#takeChunk(frame, chunk)
+  }
+
+  #takeChunk(frame: Buffer, chunk: ChatChunk): void {
+    if (this.#first === undefined && chunk.finishReason !== undefined) this.#ending = chunk.json
     const cleaned = this.#withoutUsage(frame, chunk)
-    if (cleaned === undefined) return
-    if (this.#first !== undefined) return this.#show(cleaned, chunk)
-    this.#held.push({ frame: Buffer.from(cleaned), chunk })
-    if (chunk.hasContent) this.#begin(chunk.json)
+    if (cleaned !== undefined) {
+      if (this.#first !== undefined) this.#show(cleaned, chunk)
+      else {
+        this.#held.push({ frame: Buffer.from(cleaned), chunk })
+        if (chunk.hasContent) this.#begin(chunk.json)
+      }
+    }
+    if (this.#hasLeft && this.#isTold) this.#end("gone")
   }
 
   /** Usage is told at the end, and the upstream's own cost nowhere; an event that carries nothing else goes no further. */
@@ -228,11 +271,13 @@ class StreamAttempt implements UpstreamListener {
 
   #begin(first: JsonRecord): void {
     this.#first = first
-    this.#ask.onFirst(first)
-    this.#firstTokenAt = Date.now()
-    clearTimeout(this.#timer)
-    const { streamSilenceMillis } = this.#ask.limits
-    this.#timer = setTimeout(() => this.#silent(), streamSilenceMillis)
+    this.#unseen.firstTokenAt = Date.now()
+    if (!this.#hasLeft) {
+      this.#ask.onFirst(first)
+      clearTimeout(this.#timer)
+      const { streamSilenceMillis } = this.#ask.limits
+      this.#timer = setTimeout(() => this.#silent(), streamSilenceMillis)
+    }
     for (const { chunk, frame } of this.#held) this.#show(frame, chunk)
     this.#held = []
   }
@@ -242,12 +287,16 @@ class StreamAttempt implements UpstreamListener {
     const { hold, stream } = this.#ask
     this.#produced.add(frame)
     if (chunk !== undefined) this.#produced.read(chunk)
+    if (this.#hasLeft) return
     const isTaken = stream.write(frame)
+    if (!isTaken) {
+      this.#isSlow = true
+      this.#call.pause()
+    }
     // What fills the hold is shown still: it is paid.
-    if (hold.isUsedUp(this.#produced.tokens)) return this.#end("cut")
-    if (isTaken) return
-    this.#isSlow = true
-    this.#call.pause()
+    if (!hold.isUsedUp(this.#produced.tokens + this.#thought)) return
+    if (hold.isFixed) this.#countSaid()
+    else this.#end("cut")
   }
 
   /** The client has taken what there was. */
@@ -255,7 +304,7 @@ class StreamAttempt implements UpstreamListener {
     if (!this.#isSlow || this.#isOver) return
     this.#isSlow = false
     this.#timer.refresh()
-    this.#call.resume()
+    if (this.#waiting === undefined) this.#call.resume()
   }
 
   #silent(): void {
@@ -268,23 +317,25 @@ class StreamAttempt implements UpstreamListener {
     this.#failWith(upstreamFailure(message))
   }
 
-  #failWith(failure: AttemptFailure): void {
-    if (this.#first !== undefined) this.#end("failed", failure)
-    else this.#finish({ _tag: "Failed", failure })
+  #failWith(failure: AttemptFailure, isTaken?: boolean): void {
+    if (this.#hasLeft) return this.#end("gone")
+    if (this.#first !== undefined) return this.#end("failed", failure)
+    this.#finish({ _tag: "Failed", failure, spent: this.#spent(isTaken) })
   }
 
   #end(end: Streamed["end"], failure?: AttemptFailure): void {
     const first = this.#first
-    if (first === undefined) return this.#finish({ _tag: "ClientGone" })
+    const spent = this.#spent()
+    if (first === undefined) return this.#finish({ _tag: "ClientGone", spent })
     this.#finish({
       _tag: "Streamed",
       streamed: {
         end,
         failure,
         first,
-        usage: this.#usage,
+        spent,
         produced: this.#produced,
-        firstTokenAt: this.#firstTokenAt
+        firstTokenAt: this.#unseen.firstTokenAt
       }
     })
   }

@@ -13,7 +13,7 @@ export const describeImages = Effect.fnUntraced(function* (parts: CallParts, cal
   const { request, route, tally, target } = call
   tally.stages.push("vision")
   const result = yield* tryInOrder(target.vision, route, (model) =>
-    askPlain(parts, call, visionBody(request, model.id, parts.limits.visionTokens))
+    askPlain(parts, call, model, visionBody(request, model.id, parts.limits.visionTokens), request.imageCount)
   )
   if (result._tag === "ClientGone") return undefined
   if (result._tag === "AllFailed") {

@@ -15,6 +15,10 @@ export interface AdmissionAsk {
   readonly outputTokens: number
   /** fewer than these make no sense, and the call is refused */
   readonly outputTokensMin: number
+  /** output tokens that the hold may be extended to; absent: it is the most that the call may cost, and stays */
+  readonly growsTo?: number | undefined
+  /** there are fees in it that no allowance of tokens covers */
+  readonly hasFees?: boolean
   /** the most that a call with so many output tokens costs; 0 for a free model */
   readonly costOf: (outputTokens: number) => PicoUsd
 }

@@ -19,9 +19,20 @@ export interface LedgerSums {
   readonly toppedUp: string
   readonly charged: string
   readonly loss: string
+  /** of what the losses are made up, by reason */
+  readonly losses: ReadonlyArray<SumByReason>
+  /** what of charges and losses was reckoned here, because the upstream did not say what it took, by reason */
+  readonly estimates: ReadonlyArray<SumByReason>
   /** of credits, by processes */
   readonly leased: string
   readonly entries: string
+}
+
+export interface SumByReason {
+  readonly reason: string
+  readonly calls: string
+  /** pico-USD */
+  readonly amount: string
 }
 
 export interface LedgerVerdict extends LedgerSums {
@@ -57,6 +68,8 @@ const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
       if (sums === undefined) return yield* Effect.die(new Error("Postgres answers no sums"))
       return {
         ...sums,
+        losses: yield* lossesOf(sql),
+        estimates: yield* estimatesOf(sql),
         differenceCount: differences.length,
         differences: differences.slice(0, shown).map(({ windowMillis, ...difference }) => ({
           ...difference,
@@ -66,11 +79,20 @@ const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
     })
   )
 
+const lossesOf = (sql: SqlClient) =>
+  sql<SumByReason>`SELECT CASE kind WHEN 'loss' THEN 'unknown' ELSE substr(kind, 6) END AS reason,
+      count(*)::text AS calls, sum(amount)::text AS amount
+    FROM entries WHERE kind LIKE 'loss%' GROUP BY kind ORDER BY kind`
+
+const estimatesOf = (sql: SqlClient) =>
+  sql<SumByReason>`SELECT reason, count(DISTINCT request_id)::text AS calls, sum(amount)::text AS amount
+    FROM cost_estimates GROUP BY reason ORDER BY reason`
+
 const sumsOf = (sql: SqlClient) =>
-  sql<LedgerSums>`SELECT
+  sql<Omit<LedgerSums, "losses" | "estimates">>`SELECT
     coalesce(sum(amount) FILTER (WHERE kind = 'topup'), 0)::text AS "toppedUp",
     coalesce(sum(amount) FILTER (WHERE kind = 'charge'), 0)::text AS charged,
-    coalesce(sum(amount) FILTER (WHERE kind = 'loss'), 0)::text AS loss,
+    coalesce(sum(amount) FILTER (WHERE kind LIKE 'loss%'), 0)::text AS loss,
     (SELECT coalesce(sum(amount), 0)::text FROM leases WHERE limit_id LIKE 'credits:%') AS leased,
     count(*)::text AS entries FROM entries`
 
@@ -80,6 +102,8 @@ const differencesOf = (sql: SqlClient) => sql<Found>`
       WHERE kind = 'charge' GROUP BY debit
     UNION ALL
     SELECT 'key:' || key_id, 'epoch', sum(amount) FROM entries WHERE kind = 'charge' GROUP BY key_id
+    UNION ALL
+    SELECT debit, 'epoch', sum(amount) FROM entries WHERE kind LIKE 'loss%' GROUP BY debit
     UNION ALL
     SELECT debit, window_start, sum(amount) FROM entries WHERE kind LIKE 'allowance:%' GROUP BY debit, window_start),
   cap AS (

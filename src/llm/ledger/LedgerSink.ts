@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
-import { decode } from "#streams/llm/CallRecord.ts"
+import { type CallRecord, decode } from "#streams/llm/CallRecord.ts"
 import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
 import { type Booking, bookingOf, columnsOf, cutDown, type Missing } from "./Settlements.ts"
 
@@ -36,13 +36,16 @@ const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch
   if (batch.to <= applied && !isOutOfTurn) return
   // The log may hold a call twice, when it did not know whether the disk had taken it.
   const bookings = new Map<string, Booking>()
+  const estimated: Array<CallRecord> = []
   for (const { offset, payload } of batch.records) {
     if (offset < applied && !isOutOfTurn) continue
     const booking = bookingOf(decode(payload))
-    if (booking.charge > 0n || booking.loss > 0n || booking.draws.length > 0) {
+    if (booking.charge > 0n || booking.losses.size > 0 || booking.draws.length > 0) {
       bookings.set(booking.record.id, booking)
     }
+    if (booking.record.estimates !== undefined) estimated.push(booking.record)
   }
+  yield* list(sql, estimated)
   const all = Array.from(bookings.values())
   while (true) {
     const [missing] = yield* book(sql, owner, isOutOfTurn ? applied : batch.to, all)
@@ -52,6 +55,19 @@ const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch
     if (uncut > 0n) return yield* Effect.die(new Error(`${uncut} of ${missing.limit} is drawn by no call`))
   }
 })
+
+/** Writes down what of a call's cost is not the upstream's own word. */
+const list = (sql: SqlClient, records: ReadonlyArray<CallRecord>) => {
+  const rows = records.flatMap(({ estimates = [], id, userId }) =>
+    estimates.map(({ amount, reason }, place) => ({ id, place: String(place), userId, reason, amount }))
+  )
+  if (rows.length === 0) return Effect.void
+  const column = (name: "id" | "place" | "userId" | "reason" | "amount") => rows.map((row) => row[name])
+  return sql`INSERT INTO cost_estimates (request_id, place, user_id, reason, amount)
+    SELECT * FROM unnest(${column("id")}::text[], ${column("place")}::text[]::integer[], ${column("userId")}::text[],
+      ${column("reason")}::text[], ${column("amount")}::text[]::numeric[])
+    ON CONFLICT DO NOTHING`
+}
 
 /** Answers what nothing covers; then nothing was booked. */
 const book = (sql: SqlClient, owner: string, to: number, bookings: ReadonlyArray<Booking>) => {

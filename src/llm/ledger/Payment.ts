@@ -34,6 +34,7 @@ export const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   const covering = (ask: AdmissionAsk): Choice | undefined => {
+    if (ask.hasFees === true) return undefined
     const subscription = subscriptions.by("user", ask.userId)
     if (subscription === undefined) return undefined
     if (subscription.currentPeriodEnd.getTime() <= clock.currentTimeMillisUnsafe()) return undefined

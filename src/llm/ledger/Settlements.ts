@@ -1,10 +1,11 @@
-import type { CallRecord } from "#streams/llm/CallRecord.ts"
+import type { CallRecord, Loss } from "#streams/llm/CallRecord.ts"
 
 /** What a finished call books. Amounts may be cut down before it is booked. */
 export interface Booking {
   readonly record: CallRecord
   charge: bigint
-  loss: bigint
+  /** by reason */
+  readonly losses: Map<Loss["reason"], bigint>
   readonly draws: Array<{
     readonly limit: string
     readonly windowStart: number
@@ -16,7 +17,7 @@ export interface Booking {
 export const bookingOf = (record: CallRecord): Booking => ({
   record,
   charge: BigInt(record.settlement.charge),
-  loss: BigInt(record.settlement.loss),
+  losses: lossesOf(record.settlement),
   draws: record.settlement.draws.map(({ amount, leased, limit, windowStart }) => ({
     limit,
     windowStart,
@@ -24,6 +25,18 @@ export const bookingOf = (record: CallRecord): Booking => ({
     amount: BigInt(amount)
   }))
 })
+
+/** Records of before losses had reasons have only what was beyond the hold. */
+const lossesOf = ({ loss, losses }: CallRecord["settlement"]): Booking["losses"] => {
+  const booked: Booking["losses"] = new Map()
+  for (const { amount, reason } of losses ?? [{ reason: "beyond_hold" as const, amount: loss }])
+    add(booked, reason, BigInt(amount))
+  return booked
+}
+
+const add = (losses: Booking["losses"], reason: Loss["reason"], amount: bigint): void => {
+  if (amount > 0n) losses.set(reason, (losses.get(reason) ?? 0n) + amount)
+}
 
 /** An amount of one limit that nothing covers. */
 export interface Missing {
@@ -52,7 +65,7 @@ export const cutDown = (
     missing -= cut
     if (isMoney(limit)) {
       booking.charge -= cut
-      booking.loss += cut
+      add(booking.losses, "beyond_hold", cut)
       for (const each of booking.draws) if (isMoney(each.limit)) each.amount -= cut
     } else {
       draw.amount -= cut
@@ -118,7 +131,7 @@ const pushEntry = (into: SettlementColumns, { id, keyId, userId }: CallRecord, e
   into.starts.push(String(entry.start))
 }
 
-/** A charge, drawn from the credits and counted by the key; a loss; a draw of each allowance window. */
+/** A charge, drawn from the credits and counted by the key; each loss, counted by its reason; a draw of each allowance window. */
 export const columnsOf = (bookings: Iterable<Booking>): SettlementColumns => {
   const columns = noColumns()
   const pushDraw = ({ amount, leased, limit, windowStart }: Booking["draws"][number]): void => {
@@ -128,14 +141,18 @@ export const columnsOf = (bookings: Iterable<Booking>): SettlementColumns => {
     columns.drawAmounts.push(String(amount))
     columns.drawLeased.push(String(leased))
   }
-  for (const { charge, draws, loss, record } of bookings) {
+  for (const { charge, draws, losses, record } of bookings) {
     const money = { unit: "pico-usd", credit: "revenue", start: 0 } as const
     if (charge > 0n) {
       const debit = `credits:${record.userId}`
       pushEntry(columns, record, { ...money, kind: "charge", debit, amount: charge })
       for (const draw of draws) if (isMoney(draw.limit)) pushDraw(draw)
     }
-    if (loss > 0n) pushEntry(columns, record, { ...money, kind: "loss", debit: "loss", amount: loss })
+    for (const [reason, amount] of losses) {
+      const kind = `loss:${reason}`
+      pushEntry(columns, record, { ...money, kind, debit: kind, amount })
+      pushDraw({ limit: kind, windowStart: 0, leased: false, amount })
+    }
     for (const draw of draws) {
       if (isMoney(draw.limit) || draw.amount === 0n) continue
       const kind = `allowance:${draw.limit.split(":")[2]}`

@@ -5,6 +5,7 @@ import type { Page } from "#schemas/core/Page.ts"
 import { type NewTopUp, TopUp } from "#schemas/llm/Credits.ts"
 import { picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import { creditsOf } from "./Payment.ts"
 
 /** A request with the same Idempotency-Key is being served. */
@@ -31,7 +32,10 @@ export class TopUps extends Context.Service<
 >()("signalbox/llm/TopUps") {
   static readonly layer = Layer.effect(
     TopUps,
-    Effect.map(SqlClient, (sql) => ({ add: add(sql), list: list(sql) }))
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      return { add: add(sql, yield* Idempotency), list: list(sql) }
+    })
   )
 }
 
@@ -65,37 +69,33 @@ const book = Effect.fnUntraced(function* (sql: SqlClient, { amount_usd, note, us
   return yield* Effect.fromNullishOr(rows[0]).pipe(Effect.map(resourceOf), Effect.orDie)
 })
 
-const hoursRemembered = 24
-
-/** The lock is the transaction's: a request that dies with its process leaves nothing in flight. */
+/** One that dies with its process leaves nothing in flight. */
 const once = Effect.fnUntraced(function* (
   sql: SqlClient,
+  idempotency: Idempotency["Service"],
   callerId: string,
   topUp: NewTopUp,
   key: string
 ): Effect.fn.Return<TopUp, TopUpInFlight | TopUpDiffers | SqlError> {
-  const [lock] = yield* sql<{ taken: boolean }>`
-    SELECT pg_try_advisory_xact_lock(hashtextextended(${`top-up ${callerId} ${key}`}, 0)) AS taken`
-  if (lock?.taken !== true) return yield* new TopUpInFlight({})
-  yield* sql`DELETE FROM top_up_answers
-    WHERE created_at < clock_timestamp() - ${hoursRemembered} * interval '1 hour'`
-  const body = JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])
-  const [known] = yield* sql<{ body: string; answer: string }>`
-    SELECT body, answer::text FROM top_up_answers WHERE user_id = ${callerId} AND key = ${key}`
-  if (known !== undefined) {
-    if (known.body !== body) return yield* new TopUpDiffers({})
-    return yield* Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(TopUp))(known.answer))
-  }
-  const answer = yield* book(sql, topUp)
-  yield* sql`INSERT INTO top_up_answers (user_id, key, body, answer)
-    VALUES (${callerId}, ${key}, ${body}, ${JSON.stringify(answer)}::text::jsonb)`
-  return answer
+  const request = JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])
+  const known = yield* idempotency.inTransaction(
+    { scope: `top-up:${callerId}`, userId: callerId, key, request },
+    Effect.map(book(sql, topUp), (answer) => ({
+      status: 200,
+      contentType: "application/json",
+      body: JSON.stringify(answer)
+    }))
+  )
+  if (known._tag === "InFlight") return yield* new TopUpInFlight({})
+  // An answer whose body was given up says as much as another request: the key is used.
+  if (known._tag === "OtherRequest" || known.answer.body === null) return yield* new TopUpDiffers({})
+  return yield* Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(TopUp))(known.answer.body))
 })
 
 const add =
-  (sql: SqlClient): TopUps["Service"]["add"] =>
+  (sql: SqlClient, idempotency: Idempotency["Service"]): TopUps["Service"]["add"] =>
   (callerId, topUp, key) =>
-    sql.withTransaction(key === undefined ? book(sql, topUp) : once(sql, callerId, topUp, key))
+    key === undefined ? sql.withTransaction(book(sql, topUp)) : once(sql, idempotency, callerId, topUp, key)
 
 const list =
   (sql: SqlClient): TopUps["Service"]["list"] =>

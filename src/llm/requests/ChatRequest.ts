@@ -1,5 +1,6 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { lengthOf, readMessages } from "./ChatMessages.ts"
+import { figuresOf, readMessages } from "./ChatMessages.ts"
+import { extrasOf } from "./Extras.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** A completion as it was asked, once it is clear that it makes sense. Source: spec 1, POST /chat/completions body. */
@@ -17,8 +18,14 @@ export interface ChatRequest {
   readonly imageCount: number
   /** characters of all text in the messages, and of the tools and forms that the model is told */
   readonly textLength: number
-  /** tokens of files, sounds and films, at a guess */
-  readonly attachedTokens: number
+  /** of the same text in UTF-8 */
+  readonly textBytes: number
+  /** files, sounds and films */
+  readonly attachments: number
+  /** what the upstream does and charges beside tokens, such as searches, in units of one fee */
+  readonly extras: number
+  /** it asks the model to think, which may show nowhere until the end */
+  readonly asksForThoughts: boolean
   /** undefined: as much as the model likes */
   readonly maxTokens: number | undefined
   /** answers wanted to one question */
@@ -44,6 +51,7 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
   if (fault !== undefined) return fault
   const tools = json["tools"]
   const options = json["stream_options"]
+  const told = figuresOf([tools, json["functions"], json["response_format"], json["prediction"]])
   return {
     body: json,
     model,
@@ -53,12 +61,17 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
     // The older name for tools counts as well: who cannot call them would answer in words.
     hasTools: [tools, json["functions"]].some((list) => Array.isArray(list) && list.length > 0),
     imageCount: messages.imageCount,
-    textLength: messages.textLength + lengthOf([tools, json["functions"], json["response_format"]]),
-    attachedTokens: messages.attachedTokens,
+    textLength: messages.textLength + told.textLength,
+    textBytes: messages.textBytes + told.textBytes,
+    attachments: messages.attachments,
+    extras: extrasOf(json),
+    asksForThoughts: thoughtFields.some((name) => json[name] !== undefined && json[name] !== null),
     maxTokens: maxTokensOf(json),
     choices: numberOf(json["n"]) ?? 1
   }
 }
+
+const thoughtFields = ["reasoning", "reasoning_effort", "include_reasoning", "thinking"]
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
 

@@ -7,8 +7,8 @@ export interface EmbeddingsRequest {
   /** for the upstream: what is not looked at here is passed through, but a list of further models, which no key was asked for */
   readonly body: JsonRecord
   readonly model: string
-  /** characters of the texts, or token ids */
-  readonly textLength: number
+  /** texts, or lists of token ids */
+  readonly inputs: number
   /** for counting tokens where the upstream does not */
   readonly text: string
 }
@@ -29,7 +29,7 @@ export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | Reques
     return new RequestFault("encoding_format", "expected float or base64")
   const text = texts.join("\n")
   const { models: _, ...body } = json
-  return { body, model, textLength: text.length, text }
+  return { body, model, inputs: texts.length, text }
 }
 
 const textsOf = (input: unknown): ReadonlyArray<string> | undefined => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { HotReply } from "#src/infra/uws/HotRoute.ts"
-import { type CallAnswers, type KeptAnswer, keptLengthMax } from "#src/llm/calls/CallAnswers.ts"
+import { type Idempotency, type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.ts"
 import { CallExchange } from "#src/llm/calls/CallExchange.ts"
 import { internalError } from "#src/llm/calls/CallFault.ts"
 import { onceOnly } from "#src/llm/calls/OnceOnly.ts"
@@ -24,16 +24,17 @@ const exchanged = () => {
 const noAnswers = () => {
   const kept: Array<KeptAnswer> = []
   let released = 0
-  const answers: CallAnswers["Service"] = {
+  const answers: Idempotency["Service"] = {
     claim: () => Effect.succeed({ _tag: "Claimed", claim: "clm_1" }),
     keep: (_claim, _call, answer) => Effect.sync(() => void kept.push(answer)),
-    release: () => Effect.sync(() => void released++)
+    release: () => Effect.sync(() => void released++),
+    inTransaction: () => assert.fail("a call outlasts a transaction")
   }
   return { answers, kept, released: () => released }
 }
 
-const once = (answers: CallAnswers["Service"], exchange: CallExchange, make: Effect.Effect<undefined>) =>
-  onceOnly(answers, exchange, "key_1", "/", make)
+const once = (answers: Idempotency["Service"], exchange: CallExchange, make: Effect.Effect<undefined>) =>
+  onceOnly(answers, exchange, { keyId: "key_1", userId: "usr_1" }, "/", make)
 
 describe("a call with an Idempotency-Key", () => {
   it.effect("is sent whole and not kept where the answer is too long", () =>

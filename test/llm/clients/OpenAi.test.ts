@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import { makeCaller } from "../Caller.ts"
@@ -173,6 +174,11 @@ describe("the openai client, unmodified", () => {
 
   it("aborts a plain call, and with it the upstream's", async () => {
     const leaving = new AbortController()
+    // A call that was left is read on for a moment.
+    await until("no other call is under way", async () => {
+      const metrics = await (await fetch(`${running.server.url}/metrics`)).text()
+      return /^signalbox_model_requests_in_flight\S* 0$/m.test(metrics) ? undefined : "one is"
+    })
     const asking = thrownBy(() =>
       client.chat.completions.create(
         { model: "sandbox/stalls", messages: [...hello] },
@@ -183,6 +189,8 @@ describe("the openai client, unmodified", () => {
       const metrics = await (await fetch(`${running.server.url}/metrics`)).text()
       return /^signalbox_model_requests_in_flight\S* 1$/m.test(metrics) ? undefined : "it is not"
     })
+    // Admitted it is; its way to the upstream takes a moment more.
+    await sleep(500)
     leaving.abort()
     assert.instanceOf(await asking, OpenAI.APIUserAbortError)
     await until("the upstream's call is aborted", async () =>

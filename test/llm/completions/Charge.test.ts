@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Decimal } from "#schemas/llm/Decimal.ts"
-import type { ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
-import { chargeOf, estimate } from "#src/llm/calls/Charge.ts"
+import type { CatalogueModel, ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
+import { costOfCall, estimate } from "#src/llm/calls/Charge.ts"
 import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import { catalogueModel } from "./Models.ts"
 
@@ -60,6 +60,10 @@ const usages: fc.Arbitrary<UpstreamUsage> = fc
 const markups = fc.record({ units: fc.bigInt({ min: 1_000n, max: 9_999n }), scale: fc.constant(3) })
 
 const decimal = (units: bigint, scale: number): Decimal => ({ units, scale })
+/** What its caller is charged for a call without anything beside tokens. */
+const chargeOf = (model: CatalogueModel, used: UpstreamUsage, images: number): bigint =>
+  costOfCall(model, used, images, terms).charge
+const terms = { fees: decimal(0n, 0), ceiling: decimal(10n, 0) }
 const nothing: ModelPrices = catalogueModel().prices ?? assert.fail("no prices")
 const usage = (fields: Partial<UpstreamUsage>): UpstreamUsage => ({
   promptTokens: 0,
@@ -123,6 +127,31 @@ describe("what a call is charged", () => {
       chargeOf(routes, usage({ completionTokens: 3, cost: decimal(5n, 0) }), 0),
       51n * 10n ** 11n
     )
+  })
+
+  it("believes of a model without a price what a call may cost at most, and no more", () => {
+    const routes = catalogueModel({ prices: undefined })
+    const cost = (usd: bigint, model = routes) =>
+      costOfCall(model, usage({ promptTokens: 10, completionTokens: 5, cost: decimal(usd, 0) }), 0, terms)
+    assert.deepStrictEqual(cost(10n), { charge: 10n ** 13n, own: 10n ** 13n, doubt: undefined })
+    const reckoned = 10n * 30_000_000n + 5n * 120_000_000n
+    for (const usd of [11n, 10n ** 27n])
+      assert.deepStrictEqual(cost(usd), { charge: reckoned, own: reckoned, doubt: "cost_out_of_bounds" })
+    const free = catalogueModel({ isFree: true })
+    assert.deepStrictEqual(cost(10n, free), { charge: 0n, own: 10n ** 13n, doubt: undefined })
+    for (const usd of [11n, 10n ** 27n])
+      assert.deepStrictEqual(cost(usd, free), { charge: 0n, own: 0n, doubt: "cost_out_of_bounds" })
+  })
+
+  it("is for a free model what was asked for beside tokens, which is not free", () => {
+    const free = catalogueModel({ isFree: true, markupFactor: decimal(2n, 0) })
+    const used = usage({ completionTokens: 5, cost: decimal(4n, 2) })
+    const withFees = { ...terms, fees: decimal(1n, 1) }
+    assert.deepStrictEqual(costOfCall(free, used, 0, withFees), {
+      charge: 8n * 10n ** 10n,
+      own: 4n * 10n ** 10n,
+      doubt: undefined
+    })
   })
 
   it("is nothing for a free model, whatever the upstream says", () => {

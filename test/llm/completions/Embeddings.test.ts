@@ -76,7 +76,10 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
       const charge = async (input: unknown) =>
         picoOfNumber((await embed(stage, asker.key, { model, input })).body.router.charged_usd)
       stage.play({ [model]: embeds({ prompt_tokens: 9, total_tokens: 9, cost: 0.00005 }) })
-      assert.strictEqual(await charge("hello"), 51_000_000n)
+      assert.strictEqual(await charge("hello ".repeat(20)), 51_000_000n)
+      assert.strictEqual(await charge("hello"), priceOf(5 + 16), "nobody pays more than was held")
+      stage.play({ [model]: embeds({ prompt_tokens: 200_000, total_tokens: 200_000 }) })
+      assert.strictEqual(await charge("hello"), priceOf(countTokens("hello")))
       stage.play({ [model]: embeds() })
       assert.strictEqual(await charge(["Grüße,", "世界"]), priceOf(countTokens("Grüße,\n世界")))
       stage.play({ [free]: embeds({ prompt_tokens: 9, total_tokens: 9, cost: 1 }) })
@@ -126,7 +129,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
     })
   )
 
-  it.effect("that nobody waits for any more stop the model, and cost nothing", () =>
+  it.effect("that nobody waits for any more stop the model, and cost what it may have read", () =>
     onStage(async (stage) => {
       const { caller, listen, play, server } = stage
       play({ [model]: () => [{ silence: true }] })
@@ -145,7 +148,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
       await until("the model was stopped", async () =>
         asked()[0]?.closedEarly === true ? undefined : "it goes on"
       )
-      await spends(asker, 0)
+      await spends(asker, Number(priceOf(countTokens("hello"))) / 1e12)
     })
   )
 })

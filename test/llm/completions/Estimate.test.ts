@@ -43,8 +43,8 @@ const target = (
 const hold = (fields: object, models: Target = target([priced(1n, 1_000n)])) =>
   holdOf(read(fields), models, limits)
 
-/** Six characters, and what is around one message. */
-const prompt = 2 + 16
+/** Six bytes, what is around one message, and around every conversation. */
+const prompt = 6 + 16 + 128
 
 describe("what a call asks to be held", () => {
   it("is for the tokens wanted, times the answers wanted, and no more than a model gives", () => {
@@ -71,7 +71,7 @@ describe("what a call asks to be held", () => {
   it("counts images where they are seen, and both stages where they are described", () => {
     const image = { type: "image_url", image_url: { url: "https://a.example/b.png" } }
     const messages = [{ role: "user", content: [{ type: "text", text: "123456" }, image, image] }]
-    const seen = prompt + 3_000
+    const seen = prompt + 10_000
     const direct = hold({ messages }, target([priced(1n, 0n, 10_000n)]))
     assert.deepStrictEqual([direct.promptTokens, direct.costOf(0)], [seen, BigInt(seen) + 20_000n])
     const staged = hold({ messages }, target([priced(1n, 1_000n)], [priced(2n, 3n, 10_000n)]))
@@ -112,7 +112,9 @@ describe("the settlement of a call", () => {
             settle: () => nothingDrawn,
             release: () => undefined
           }
-          await Effect.runPromise(settle(admission, { costOf, promptTokens: 5 }, { cost, tokens: 10 }))
+          await Effect.runPromise(
+            settle(admission, { costOf, promptTokens: 5, growsTo: Infinity }, { cost, tokens: 10 })
+          )
           assert.isTrue(costOf(covers) >= cost)
           assert.isTrue(covers === held || costOf(covers - 1) <= cost)
         }
@@ -130,7 +132,7 @@ describe("the settlement of a call", () => {
       settle: () => nothingDrawn,
       release: () => undefined
     }
-    const ask = { costOf: () => 0n, promptTokens: 5 }
+    const ask = { costOf: () => 0n, promptTokens: 5, growsTo: Infinity }
     await Effect.runPromise(settle(admission, ask, { cost: 10n ** 12n, tokens: 15 }))
     assert.deepStrictEqual(extended, [])
     await Effect.runPromise(settle(admission, ask, { cost: 0n, tokens: 40 }))

@@ -147,7 +147,7 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
         play({ [model]: answersWith("hello", used) })
         const asker = await caller(1)
         // Enough for one such call.
-        const key = await asker.makeKey({ kind: "router", spend_limit_usd: 0.0000215 })
+        const key = await asker.makeKey({ kind: "router", spend_limit_usd: 0.00016 })
         const capped = () => chat(server, key, { model, ...said, max_tokens: 1 })
         const first = await capped()
         assert.deepStrictEqual([first.status, chargeIn(first)], [200, price], first.raw)
@@ -201,7 +201,7 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
     )
 
     /** Pays the prompt's estimate and 40.5 output tokens. */
-    const little = 0.0001
+    const little = 0.0002316
 
     it.effect(
       "a hold cuts max_tokens to what the credits cover, and says so where the answer ends there",

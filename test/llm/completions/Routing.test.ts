@@ -5,7 +5,7 @@ import { chat, type ChatAnswer } from "../ChatClient.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 import type { AskedOf } from "../upstream/ScriptedUpstream.ts"
 import { assertFault, chargeIn, onStage, spends } from "./RoutedServer.ts"
-import { answersWith, breaksOff, priceOf, refuses, tokens } from "./Scripts.ts"
+import { answersWith, breaksOff, priceOf, refuses, tokens, saysNothing } from "./Scripts.ts"
 
 const [one, two, three] = ["route/one", "route/two", "route/three"]
 const small = "route/small"
@@ -103,7 +103,7 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
 
     it.effect("asks the caller's own list of fallbacks in order, each once, and tells who answered", () =>
       onStage(async ({ caller, listen, play }) => {
-        play({ [one]: refuses(500, "no"), [two]: answersWith("", { usage: tokens(1, 1) }), [three]: good })
+        play({ [one]: refuses(500, "no"), [two]: saysNothing, [three]: good })
         const asker = await caller(1)
         for (const fields of both) {
           const asked = listen()

@@ -41,6 +41,12 @@ export const answersWith =
   (asked) =>
     isStreamed(asked) ? [{ send: streamOf(streamEvents(text, said)) }] : plainSteps(text, said)
 
+/** Neither content nor a reason for there being none. */
+export const saysNothing: Script = (asked) =>
+  isStreamed(asked)
+    ? [{ send: streamOf([done]) }]
+    : [{ send: answer(200, JSON.stringify({ object: "chat.completion", choices: [] })) }]
+
 /** An error status, as OpenRouter words it. */
 export const refuses =
   (status: number, message: string, headers: Readonly<Record<string, string>> = {}): Script =>

@@ -10,7 +10,11 @@ import { answersWith, plainSteps, priceOf, tokens } from "./Scripts.ts"
 
 const [model, second, sees] = ["stream/one", "stream/two", "stream/sees"]
 const architecture = { input_modalities: ["text", "image"], output_modalities: ["text"] }
-const models = [...[model, second].map((id) => modelEntry(id)), modelEntry(sees, { architecture })]
+const large = "stream/large"
+const models = [
+  ...[model, second].map((id) => modelEntry(id)).concat(modelEntry(large, { context_length: 10_000_000 })),
+  modelEntry(sees, { architecture })
+]
 const limits = {
   streamHeadMillis: 500,
   keepAliveMillis: 100,
@@ -274,17 +278,22 @@ layer(ScriptedServer.layer(models, { limits }), {
       const pieces = 400
       let sent = 0
       play({
-        [model]: function* () {
+        [large]: function* () {
           yield { send: streamHead }
           for (; sent < pieces; sent++) yield { send: chunk(piece) }
           for (const last of [finishes(), tells(tokens(10, 5)), done, ""]) yield { send: chunk(last) }
         }
       })
-      const asker = await caller(1)
+      const asker = await caller(100)
       const response = await fetch(`${server.url}/api/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${asker.key}` },
-        body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }], ...streaming })
+        body: JSON.stringify({
+          model: large,
+          messages: [{ role: "user", content: "hi" }],
+          stream: true,
+          max_tokens: 10_000_000
+        })
       })
       let before = -1
       await until("the model waits", async () => {
@@ -304,28 +313,38 @@ layer(ScriptedServer.layer(models, { limits }), {
     })
   )
 
-  it.effect("that is left before its first word, or a plain one, stops the model and costs nothing", () =>
-    onStage(async ({ caller, listen, play }) => {
-      play({ [model]: () => [{ silence: true }] })
-      const asker = await caller(1)
-      const asked = listen()
-      for (const [index, fields] of [streaming, { max_tokens: 100 }].entries()) {
-        const leave = new AbortController()
-        const left = asker.say(model, "hi", fields, { signal: leave.signal }).then(
-          () => "answered",
-          (error: Error) => error.name
-        )
-        await until("it is under way", async () => (asked().length > index ? undefined : "not asked"))
-        leave.abort()
-        assert.strictEqual(await left, "AbortError")
-        await until("the model was stopped", async () =>
-          asked()[index]?.closedEarly === true ? undefined : "it goes on"
-        )
-      }
-      play({ [model]: answersWith("hello", { usage: tokens(10, 5) }) })
-      const after = await asker.say(model, "hi", streaming)
-      await spends(asker, after.router?.charged_usd ?? 0)
-      assert.strictEqual(chargeIn(after), priceOf(10, 5))
-    })
+  it.effect(
+    "that is left before its first word, or a plain one, stops the model, and costs what it may have read and said",
+    () =>
+      onStage(async ({ caller, listen, play }) => {
+        play({ [model]: () => [{ silence: true }] })
+        const asker = await caller(1)
+        const asked = listen()
+        for (const [index, fields] of [streaming, { max_tokens: 100 }].entries()) {
+          const leave = new AbortController()
+          const left = asker.say(model, "hi", fields, { signal: leave.signal }).then(
+            () => "answered",
+            (error: Error) => error.name
+          )
+          await until("it is under way", async () => (asked().length > index ? undefined : "not asked"))
+          leave.abort()
+          assert.strictEqual(await left, "AbortError")
+          await until("the model was stopped", async () =>
+            asked()[index]?.closedEarly === true ? undefined : "it goes on"
+          )
+        }
+        play({ [model]: answersWith("hello", { usage: tokens(10, 5) }) })
+        const after = await asker.say(model, "hi", streaming)
+        assert.strictEqual(chargeIn(after), priceOf(10, 5))
+        // Nothing of a stream is unseen but what is thought; a plain answer is, for as long as it was waited for.
+        let spent = 0
+        await until("everything is booked", async () => {
+          spent = (await asker.credits()).lifetime_spent_usd
+          return spent >= Number(priceOf(12, 5)) / 1e12 ? undefined : `${spent} USD`
+        })
+        const left = Math.round(spent * 1e12) - Number(priceOf(10, 5)) - Number(priceOf(1, 0))
+        assert.isAtLeast(left, Number(priceOf(1, 0)))
+        assert.isAtMost(left, Number(priceOf(1, 100)))
+      })
   )
 })

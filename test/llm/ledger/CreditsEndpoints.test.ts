@@ -175,7 +175,7 @@ layer(server, live)("credits over HTTP", (it) => {
         partOf(json, "balance_usd")
       )
       assert.strictEqual(yield* balance, 6)
-      yield* sql`UPDATE top_up_answers SET created_at = created_at - interval '25 hours' WHERE key = 'k-1'`
+      yield* sql`UPDATE idempotency SET created_at = created_at - interval '25 hours' WHERE key = 'k-1'`
       yield* topUp(person.id, 3, "k-1")
       assert.strictEqual(yield* balance, 9)
     })
@@ -339,11 +339,25 @@ layer(server, live)("GET /admin/ledger/verify", (it) => {
         toppedUp: "1000000",
         charged: "0",
         loss: "0",
+        losses: [],
+        estimates: [],
         leased: "0",
         entries: "1",
         differenceCount: 0,
         differences: []
       })
+      yield* sql`UPDATE limits SET settled = settled + 1 WHERE id = 'loss:failed_try'`
+      const forged = yield* ask("GET", "/api/v1/admin/ledger/verify")
+      assert.deepStrictEqual(partOf(forged.json, "differences"), [
+        {
+          limit: "loss:failed_try",
+          windowStart: null,
+          what: "settled",
+          expected: null,
+          found: "1"
+        }
+      ])
+      yield* sql`UPDATE limits SET settled = settled - 1 WHERE id = 'loss:failed_try'`
       yield* sql`UPDATE limits SET cap = cap + 1 WHERE id = ${`credits:${person.id}`}`
       const wrong = yield* ask("GET", "/api/v1/admin/ledger/verify")
       assert.deepInclude(wrong.json, { ok: false, differenceCount: 1 })

@@ -121,8 +121,12 @@ layer(stores, live)("credits", (it) => {
       assert.deepInclude(yield* limitOf(`credits:${user}`), { settled: String(dollars(0.1)), leased: "0" })
       const sql = yield* SqlClient
       const [lost] = yield* sql`SELECT debit, credit, amount::text FROM entries
-        WHERE user_id = ${user} AND kind = 'loss'`
-      assert.deepStrictEqual(lost, { debit: "loss", credit: "revenue", amount: String(dollars(0.15)) })
+        WHERE user_id = ${user} AND kind = 'loss:beyond_hold'`
+      assert.deepStrictEqual(lost, {
+        debit: "loss:beyond_hold",
+        credit: "revenue",
+        amount: String(dollars(0.15))
+      })
     })
   )
 

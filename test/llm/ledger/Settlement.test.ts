@@ -223,7 +223,7 @@ layer(stores, live)("leases", (it) => {
           yield* sql`SELECT kind, amount::text FROM entries WHERE request_id = ${record.id} ORDER BY kind`
         assert.deepStrictEqual(entries, [
           { kind: "charge", amount: String(dollars(0.03)) },
-          { kind: "loss", amount: String(dollars(0.07)) }
+          { kind: "loss:beyond_hold", amount: String(dollars(0.07)) }
         ])
         assert.deepInclude(yield* credits(user), { settled: String(dollars(0.13)) })
         assert.deepInclude(yield* limitOf(`key:${key}`), { settled: String(dollars(0.13)) })

@@ -196,7 +196,7 @@ const bodies: ReadonlyArray<Fault> = [
       steps: whole(recordedJson({ choices: [{ index: 0, message: { role: "assistant", content: "" } }] })),
       sees: upstreamFails
     },
-    stream: { steps: stream(finishes(), tells(), done), sees: upstreamFails }
+    stream: { steps: stream(tells(), done), sees: upstreamFails }
   },
   {
     name: "no-choices",

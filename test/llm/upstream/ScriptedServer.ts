@@ -64,8 +64,8 @@ export class ScriptedServer extends Context.Service<
     )
 }
 
-/** No breaker opens, since faults are asked for again and again; leases come back soon. */
-const patient = { breakerFailures: 1_000_000, ledgerIdleMillis: 200 }
+/** No breaker opens, since faults are asked for again and again; leases come back soon, and so do calls that were left. */
+const patient = { breakerFailures: 1_000_000, ledgerIdleMillis: 200, usageWaitMillis: 500 }
 
 const make = (upstream: ScriptedUpstream) =>
   Effect.gen(function* () {
