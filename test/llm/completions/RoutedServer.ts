@@ -62,3 +62,7 @@ export const assertFault = (
   assert.match(answer.headers.get("content-type") ?? "", /^application\/json/)
   return message
 }
+
+/** The usage that an answer tells: a stream adds what was charged. */
+export const toldUsage = (answer: ChatAnswer, used: object, isStream: boolean): object =>
+  isStream ? { ...used, cost: answer.router?.charged_usd } : used
