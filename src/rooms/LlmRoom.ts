@@ -44,6 +44,7 @@ import { TopUps } from "#src/llm/ledger/TopUps.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
+import { Workers } from "#src/infra/workers/Workers.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
 
 /** The upstream of `UPSTREAM_URL`, else a sandbox of this process's own. */
@@ -119,4 +120,7 @@ export const routes = Layer.mergeAll(
   CallMetrics.layer
 ).pipe(Layer.provide(services))
 
-export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(Layer.provide(services))
+export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(
+  Layer.provide(services),
+  Layer.provide(Workers.layer)
+)

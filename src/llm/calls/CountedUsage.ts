@@ -3,24 +3,14 @@ import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { readUsage, type UpstreamUsage, withoutCost } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import type { TokenCounter } from "./TokenCounter.ts"
+import { estimateTokens, type TokenCounter } from "./TokenCounter.ts"
 
-/** The text of a request, as far as it is text: the calls and descriptions of tools are read by the model too. */
-const promptText = ({ body }: ChatRequest): string => {
-  const messages = Array.isArray(body["messages"]) ? body["messages"].filter(isJsonRecord) : []
-  const texts = messages.flatMap(({ content, tool_calls: calls }) => [textIn(content), listIn(calls)])
-  return [...texts, listIn(body["tools"])].filter((text) => text !== "").join("\n")
-}
-
-const listIn = (value: unknown): string =>
-  Array.isArray(value) && value.length > 0 ? JSON.stringify(value) : ""
-
-const textIn = (content: unknown): string => {
-  if (typeof content === "string") return content
-  if (!Array.isArray(content)) return ""
-  return content
-    .map((part) => (isJsonRecord(part) && typeof part["text"] === "string" ? part["text"] : ""))
-    .join("\n")
+const promptTokensOf = (
+  counter: TokenCounter["Service"],
+  { source, textLength }: ChatRequest
+): Effect.Effect<number> => {
+  const text = source.text()
+  return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
 /** The tokens of a call whose upstream does not say them, or says what cannot be. */
@@ -30,7 +20,7 @@ export const countedUsage = (
   output: { readonly text: string; readonly factor: number }
 ): Effect.Effect<UpstreamUsage> =>
   Effect.gen(function* () {
-    const promptTokens = yield* counter.count(promptText(request))
+    const promptTokens = yield* promptTokensOf(counter, request)
     const completionTokens = Math.ceil((yield* counter.count(output.text)) * output.factor)
     return {
       promptTokens,

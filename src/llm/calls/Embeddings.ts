@@ -67,6 +67,7 @@ export class Embeddings extends Context.Service<
           const hold = askOf(ask, model)
           const tally = new CallTally(headOf(ask))
           return underWay.admit(
+            key,
             admittedCall(ledger, parts.log, tally, hold, (admission) =>
               answer(parts, { ...ask, model, hold, tally, admission })
             )
@@ -117,7 +118,11 @@ const problemOf = (json: JsonRecord): string | undefined =>
 const usageOf = (parts: CallParts, { request }: Call, reported: unknown): Effect.Effect<UpstreamUsage> => {
   const usage = readUsage(reported)
   if (usage !== undefined) return Effect.succeed(usage)
-  return Effect.map(parts.counter.count(request.text), (promptTokens) => ({
+  const counted =
+    request.text === undefined
+      ? Effect.succeed(estimateTokens(request.textLength))
+      : parts.counter.count(request.text)
+  return Effect.map(counted, (promptTokens) => ({
     promptTokens,
     completionTokens: 0,
     cachedTokens: 0,
@@ -132,7 +137,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { limits, log, upstream } = parts
   tally.stages.push("primary")
   tally.attempts++
-  const body = JSON.stringify(request.body)
+  const body = request.outgoing()
   const outcome = yield* plainAttempt({ upstream, path: "/embeddings", body, client, limits, problemOf })
   if (outcome._tag === "ClientGone") return void log.append(tally.clientGone())
   if (outcome._tag === "Failed") {

@@ -21,9 +21,13 @@ const framingTokens = 16
 const charactersPerTokenMax = 16
 
 export const promptTokensOf = (request: ChatRequest, images: number): number => {
-  const messages = Array.isArray(request.body["messages"]) ? request.body["messages"].length : 0
   const attached = Math.min(request.attachedTokens, attachedTokensMax)
-  return estimateTokens(request.textLength) + attached + images * imageTokens + messages * framingTokens
+  return (
+    estimateTokens(request.textLength) +
+    attached +
+    images * imageTokens +
+    request.messageCount * framingTokens
+  )
 }
 
 /** A text that no model of these can hold is not sent to any. */

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -21,7 +22,7 @@ const problemOf = (json: JsonRecord): string | undefined => {
 export const askPlain = (
   { limits, upstream }: CallParts,
   { client, tally }: Pick<Call, "client" | "tally">,
-  body: string
+  body: OutgoingBody
 ): Effect.Effect<Tried<JsonRecord>> => {
   tally.attempts++
   return Effect.map(
@@ -50,7 +51,7 @@ export const addAnswer = Effect.fnUntraced(function* (
 export const answerPlain = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
-  bodyOf: (model: CatalogueModel) => string,
+  bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
 ): Effect.fn.Return<CallFault | undefined> {
   const { admission, sink, tally, target } = call

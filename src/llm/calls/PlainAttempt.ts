@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { UpstreamCall, Upstream } from "#src/infra/upstream/Upstream.ts"
 import { parseRecord, statusIn } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
@@ -14,7 +15,7 @@ export type PlainOutcome =
 export interface PlainAsk {
   readonly upstream: Upstream["Service"]
   readonly path: string
-  readonly body: string
+  readonly body: OutgoingBody
   readonly client: Client
   readonly limits: Limits
   /** what is wrong with an answer that is JSON; undefined for a good one */

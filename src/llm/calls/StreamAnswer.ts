@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import * as CallFault from "./CallFault.ts"
 import type { AnswerStream, Call, CallParts } from "./CallParts.ts"
@@ -30,7 +31,7 @@ export const answerStream = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
   outlet: Outlet,
-  bodyOf: (model: CatalogueModel) => string,
+  bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
 ): Effect.fn.Return<CallFault.CallFault | undefined> {
   const { log } = parts
@@ -64,7 +65,7 @@ const askStream = (
   { limits, upstream }: CallParts,
   { admission, client, request, tally }: Call,
   outlet: Outlet,
-  body: string
+  body: OutgoingBody
 ): Effect.Effect<Tried<Streamed>> => {
   tally.attempts++
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { Upstream, UpstreamCall, UpstreamListener } from "#src/infra/upstream/Upstream.ts"
 import { kindOf } from "#streams/llm/ChunkScan.ts"
 import { type ChatChunk, readChunk } from "#streams/llm/ChatChunk.ts"
@@ -34,7 +35,7 @@ export interface Streamed {
 
 export interface StreamAsk {
   readonly upstream: Upstream["Service"]
-  readonly body: string
+  readonly body: OutgoingBody
   readonly client: Client
   readonly stream: AnswerStream
   readonly hold: GrowingHold
