@@ -1,3 +1,4 @@
+import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What is asked of a chunk of a stream, or of a whole answer, whose further fields are not looked at. */
@@ -33,9 +34,13 @@ export const chunkOf = (json: JsonRecord): ChatChunk => {
   }
 }
 
+/**
+ * The JSON object of an upstream's words, mended where they hold what cannot be kept or passed on. Undefined for what is
+ * none, or nests deeper than it could be written again.
+ */
 export const parseRecord = (text: string): JsonRecord | undefined => {
   try {
-    const json: unknown = JSON.parse(text)
+    const json = mendedJson(JSON.parse(text))
     return isJsonRecord(json) ? json : undefined
   } catch {
     return undefined

@@ -1,4 +1,5 @@
 import { Predicate, Result } from "effect"
+import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 
 /** A model as the upstream's list has it: its own prices, without anybody's markup. */
@@ -52,7 +53,7 @@ export interface UpstreamList {
  * use: no JSON, no `data`, nothing in it, or more that makes no sense than that does.
  */
 export const readUpstreamList = (text: string): Result.Result<UpstreamList, string> => {
-  const parsed = Result.try((): unknown => JSON.parse(text))
+  const parsed = Result.try(() => mendedJson(JSON.parse(text)))
   if (Result.isFailure(parsed)) return Result.fail("the list is not JSON")
   const body = parsed.success
   if (!Predicate.hasProperty(body, "data") || !Array.isArray(body.data)) {
@@ -97,9 +98,9 @@ const readModel = (entry: unknown): Result.Result<ListedModel, string> => {
   const { context_length: context, created, description, name, supported_parameters } = entry as Fields
   return Result.succeed({
     id,
-    name: textOf(name) || id,
-    description: textOf(description),
-    created: countOf(created) ?? 0,
+    name: textOf(name, nameLengthMax) || id,
+    description: textOf(description, descriptionLengthMax),
+    created: countOf(created, epochSecondsMax) ?? 0,
     contextLength: countOf(context) ?? countOf(providerContext) ?? 0,
     maxCompletionTokens: countOf(completion) || null,
     inputModalities: wordsOf(input) ?? ["text"],
@@ -113,13 +114,33 @@ type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields => (Predicate.isObject(value) ? (value as Fields) : {})
 
-const textOf = (value: unknown): string => (Predicate.isString(value) ? value : "")
+/** Characters of a name, of a description and of one word of a list, and words: real lists have a tenth of each. */
+const nameLengthMax = 300
+const descriptionLengthMax = 20_000
+const wordLengthMax = 100
+const wordsMax = 200
 
-const countOf = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : undefined
+/** Control characters, NUL above all, are nothing that a list of models is to show; line breaks of a text may stay. */
+const textOf = (value: unknown, lengthMax: number): string =>
+  Predicate.isString(value)
+    ? value
+        // oxlint-disable-next-line no-control-regex
+        .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g, "")
+        .slice(0, lengthMax)
+        .toWellFormed()
+    : ""
+
+/** Tokens beyond any context, and seconds beyond the year 9999, are mistakes: no more is known then. */
+const tokensMax = 1_000_000_000
+const epochSecondsMax = 253_402_300_799
+
+const countOf = (value: unknown, max = tokensMax): number | undefined =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max ? Number(value) : undefined
 
 const wordsOf = (value: unknown): ReadonlyArray<string> | undefined =>
-  Array.isArray(value) ? value.filter(Predicate.isString) : undefined
+  Array.isArray(value)
+    ? value.filter((word) => Predicate.isString(word) && word.length <= wordLengthMax).slice(0, wordsMax)
+    : undefined
 
 /** USD per token, per request or per image above which a price is a mistake: the dearest token today costs 0.0006. */
 const priceMax: Decimal.Decimal = { units: 1_000n, scale: 0 }

@@ -13,8 +13,9 @@ import {
   ToolStream
 } from "#schemas/agents/ClientFrame.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { type JsonFault, jsonFaultOf, mayBeUnfit, mendedJson } from "#schemas/core/JsonFitness.ts"
 import { fieldFault } from "#src/infra/http/FieldFault.ts"
-import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** What is wrong with a frame, in words that name the field. */
 export interface FrameFault {
@@ -38,6 +39,15 @@ const decoders = {
   bye: Schema.decodeUnknownResult(ClientBye)
 } as const
 
+/**
+ * What a frame says that cannot be passed on to a model. Output of commands and content of files is mended in place: it is
+ * cut where it is too long, through surrogate pairs as well, and neither the person nor the model can help it.
+ */
+const fitted = (type: string, json: JsonRecord): JsonFault | undefined => {
+  if (type === "tool.result" || type === "tool.stream") mendedJson(json)
+  return jsonFaultOf(json, { isNulRefused: false })
+}
+
 const isKnown = (type: string): type is keyof typeof decoders => Object.hasOwn(decoders, type)
 
 const hopeless = (message: string): FrameFault => ({ message, isHopeless: true })
@@ -53,6 +63,8 @@ export const decodeFrame = (text: string): ClientFrame | FrameFault => {
   const meant = meantBy(json)
   if (!isKnown(type))
     return { ...meant, message: `type: there is no frame ${type.slice(0, 50)}`, isHopeless: false }
+  const unfit = mayBeUnfit(text) ? fitted(type, json) : undefined
+  if (unfit !== undefined) return { ...meant, message: `${unfit.field}: ${unfit.text}`, isHopeless: false }
   const frame: Result.Result<ClientFrame, Schema.SchemaError> = decoders[type](json)
   if (Result.isFailure(frame)) {
     const { field, text: problem } = fieldFault({ cause: frame.failure })

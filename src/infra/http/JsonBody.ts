@@ -1,14 +1,16 @@
+import { isUtf8 } from "node:buffer"
 import { ByteSize, Cause, Effect, Layer, Result } from "effect"
 import type { Types } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { JsonBody, NestedJsonBody } from "#schemas/core/JsonBody.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { type JsonFault, jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import { AppConfig } from "#src/Config.ts"
 import { flat, nested } from "./Family.ts"
 
 /** Why a body was refused before its schema saw it. Thrown through the decoder, which knows no failures of ours. */
 class BodyRefused {
-  readonly reason: "tooLarge" | "notUtf8" | "tooDeep"
+  readonly reason: "tooLarge" | JsonFault
   constructor(reason: BodyRefused["reason"]) {
     this.reason = reason
   }
@@ -43,8 +45,7 @@ const guardBody =
 
 const answerOf = <B, L, U>({ reason }: BodyRefused, maxBytes: number, family: Answers<B, L, U>): B | L => {
   if (reason === "tooLarge") return family.tooLarge(`body: at most ${maxBytes} bytes`)
-  if (reason === "notUtf8") return family.badRequest("body", "expected UTF-8")
-  return family.badRequest("body", `nested deeper than ${jsonDepthMax}`)
+  return family.badRequest(reason.field === "" ? "body" : reason.field, reason.text)
 }
 
 /** No Content-Type at all is taken for JSON, as most command-line calls mean it. */
@@ -75,13 +76,20 @@ const bytesOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number)
 const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
-/** The body's text, if it is UTF-8 and not too deep. */
+/** The body's text, if it is UTF-8, not too deep, and nothing in it is beyond what Postgres can keep. */
 const checkedText = (bytes: Uint8Array): Result.Result<string, BodyRefused> => {
-  if (depthOf(bytes) > jsonDepthMax) return Result.fail(new BodyRefused("tooDeep"))
-  return Result.try({
-    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
-    catch: () => new BodyRefused("notUtf8")
-  })
+  const refuse = (field: string, text: string) => Result.fail(new BodyRefused({ field, text }))
+  if (depthOf(bytes) > jsonDepthMax) return refuse("", `nested deeper than ${jsonDepthMax}`)
+  if (!isUtf8(bytes)) return refuse("", "expected UTF-8")
+  const text = new TextDecoder().decode(bytes)
+  const fault = mayBeUnfit(text) ? faultIn(text) : undefined
+  return fault === undefined ? Result.succeed(text) : Result.fail(new BodyRefused(fault))
+}
+
+const faultIn = (text: string): JsonFault | undefined => {
+  // What is no JSON is the decoder's to refuse.
+  const json = Result.try((): unknown => JSON.parse(text))
+  return Result.isFailure(json) ? undefined : jsonFaultOf(json.success, { isNulRefused: true })
 }
 
 const maxBytesOf = Effect.map(AppConfig, ({ limits }) => limits.jsonBodyBytes)

@@ -40,7 +40,8 @@ export const failureOfStatus = (
   code: unknown,
   retryAfter: string | undefined
 ): AttemptFailure => {
-  const message = told.slice(0, messageLengthMax)
+  // The cut may go through a surrogate pair.
+  const message = told.slice(0, messageLengthMax).toWellFormed()
   if (status === 429) {
     const retryAfterSeconds = retryAfter === undefined ? undefined : secondsOf(retryAfter)
     return { kind: "rate_limited", message, code: null, retryAfterSeconds }

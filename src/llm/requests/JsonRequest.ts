@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import { type JsonBounds, jsonExcess } from "#schemas/core/JsonBounds.ts"
+import { jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** A body of more members, values or depth than it may have. */
@@ -14,7 +15,10 @@ export const readJson = (bytes: Buffer, bounds: JsonBounds = requestBounds): unk
   if (excess !== undefined) return new TooMuchJson("", excess, null)
   if (!isUtf8(bytes)) return new RequestFault("", "the body is not UTF-8", null)
   try {
-    return JSON.parse(bytes.toString("utf8"))
+    const text = bytes.toString("utf8")
+    const json: unknown = JSON.parse(text)
+    const fault = mayBeUnfit(text) ? jsonFaultOf(json, { isNulRefused: false }) : undefined
+    return fault === undefined ? json : new RequestFault(fault.field, fault.text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     return new RequestFault("", `the body is no JSON: ${error.message}`, null)

@@ -1,0 +1,154 @@
+import { assert } from "@effect/vitest"
+import { OpenApi } from "effect/http-api"
+import { PublishedApi } from "#schemas/Api.ts"
+import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
+import { threeVisits } from "#test/analytics/SiteVisits.ts"
+import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"
+import type { ServerProcess } from "#test/integration/ServerProcess.ts"
+import type { Definitions, JsonSchema } from "./Generated.ts"
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly schema: JsonSchema
+}
+
+export interface Operation {
+  readonly method: string
+  readonly path: string
+  readonly parameters: ReadonlyArray<Parameter>
+  readonly bodies: ReadonlyArray<readonly [contentType: string, schema: JsonSchema]>
+  readonly secured: boolean
+}
+
+interface OperationObject {
+  readonly parameters?: ReadonlyArray<Parameter>
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> }
+  readonly security?: ReadonlyArray<unknown>
+}
+
+const document = JSON.parse(JSON.stringify(OpenApi.fromApi(PublishedApi)))
+export const definitions: Definitions = document.components?.schemas ?? {}
+
+/** Everything that the published document has. */
+export const operations: ReadonlyArray<Operation> = Object.entries<Record<string, OperationObject>>(
+  document.paths
+).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    method: method.toUpperCase(),
+    path,
+    parameters: operation.parameters ?? [],
+    bodies: Object.entries(operation.requestBody?.content ?? {}).map(
+      ([contentType, content]) => [contentType, content.schema] as const
+    ),
+    secured: (operation.security ?? []).length > 0
+  }))
+)
+
+/** Who asks: a key of its own with a high rate, so that the requests meet the endpoints and not the bucket. */
+export interface Asker {
+  readonly server: ServerProcess
+  readonly key: string
+  readonly site: TestSite
+}
+
+export const makeAsker = async (server: ServerProcess): Promise<Asker> => {
+  const json = { name: "generated", kind: "account", rate_limit_per_minute: 1_000_000 }
+  const key = textAt(await ask(server, "POST", "/api/v1/keys", { json }), "key")
+  const { body } = await ask(server, "GET", "/api/v1/users", { key })
+  const [me] = (body as { readonly users: ReadonlyArray<{ readonly id: string }> }).users
+  await ask(server, "POST", "/api/v1/credits/topups", { json: { user_id: me?.id, amount_usd: 100 } })
+  const site = await createSite(server)
+  const collected = await ask(server, "POST", "/api/v1/collect", { key: site.secret, json: threeVisits })
+  assert.strictEqual(collected.status, 202)
+  return { server, key, site }
+}
+
+let collections = 0
+let collection: Promise<string> | undefined
+let session: Promise<AgentSocket> | undefined
+
+export const form = (bytes: Uint8Array<ArrayBuffer>, filename: string): FormData => {
+  const data = new FormData()
+  data.set("file", new Blob([bytes]), filename)
+  return data
+}
+
+const newEmail = (): string => `${process.pid}-${performance.now()}-${Math.random()}@example.org`
+
+const makePlan = async ({ key, server }: Asker): Promise<string> => {
+  const allowances = { hour: 1_000, day: 1_000, week: 1_000 }
+  const json = { name: "Plan", price_usd: 1, scope: "all", covers_direct_api: false, models: "*", allowances }
+  return textAt(await ask(server, "POST", "/api/v1/plans", { key, json }), "id")
+}
+
+/** Makes a resource for a path with `{id}`, so that changing and deleting find something to work on. */
+export const makeResource = async (asker: Asker, { method, path }: Operation): Promise<string> => {
+  const { key, server, site } = asker
+  const make = (target: string, body: object) => ask(server, "POST", target, { key, ...body })
+  if (path.startsWith("/api/v1/files/")) {
+    return textAt(await make("/api/v1/files", { form: form(new Uint8Array([1, 2, 3]), "a.txt") }), "id")
+  }
+  if (path.startsWith("/api/v1/keys/")) {
+    return textAt(await make("/api/v1/keys", { json: { name: "generated", kind: "router" } }), "id")
+  }
+  if (path.startsWith("/api/v1/admin/users/")) {
+    return textAt(await make("/api/v1/admin/users", { json: { email: newEmail(), name: "Generated" } }), "id")
+  }
+  if (path.startsWith("/api/v1/models/")) return "sandbox/echo"
+  if (path.startsWith("/api/v1/collections/")) {
+    // A user has a limited number of them, each with a name of its own.
+    const json = { name: "Generated", slug: `g${++collections}`, models: ["sandbox/echo"] }
+    if (method === "DELETE") return textAt(await make("/api/v1/collections", { json }), "id")
+    collection ??= make("/api/v1/collections", { json }).then((answer) => textAt(answer, "id"))
+    return collection
+  }
+  if (path.startsWith("/api/v1/plans/")) return makePlan(asker)
+  if (path.startsWith("/api/v1/subscriptions/")) {
+    const user = await make("/api/v1/admin/users", { json: { email: newEmail(), name: "Generated" } })
+    const json = {
+      user_id: textAt(user, "id"),
+      plan_id: await makePlan(asker),
+      current_period_end: "2099-01-01T00:00:00Z"
+    }
+    return textAt(await make("/api/v1/subscriptions", { json }), "id")
+  }
+  if (path.startsWith("/api/v1/agent/sessions/")) {
+    // One that has ended is read, and ended, as well.
+    session ??= AgentSocket.open(server.url, key)
+    return (await session).sessionId
+  }
+  assert.match(path, /\/sites\/\{id\}/)
+  // Readers share one that has events; a public one has a rate of its own.
+  if (method === "GET" && !path.includes("/public/")) return site.id
+  if (!path.includes("/public/")) return (await createSite(server, "example.net", key)).id
+  const json = { name: "Generated", domain: "example.net", public: true }
+  return textAt(await make("/api/v1/sites", { json }), "site", "id")
+}
+
+export const isCall = ({ path }: Operation): boolean => /\/(completions|embeddings)$/.test(path)
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A browser event for a site, or a call of a model, that nobody has is not worth most of the tries. */
+export const worthTrying = ({ site }: Asker, value: unknown): unknown => {
+  if (!isObject(value)) return value
+  const { messages, model, s } = value
+  return {
+    ...value,
+    ...(typeof s === "string" ? { s: site.id } : {}),
+    ...(typeof model === "string" ? { model: messages === undefined ? "sandbox/embed" : "sandbox/free" } : {})
+  }
+}
+
+/** @param id of the resource, where the path has one */
+export const pathOf = ({ path }: Operation, id: string): string =>
+  path.replace("{id}", encodeURIComponent(id)).replace("{provider}", "sandbox").replace("{name}", "echo")
+
+/** With the key that the operation asks for. */
+export const headersOf = ({ key, site }: Asker, { path, secured }: Operation): Record<string, string> => {
+  if (path.endsWith("/collect")) return { authorization: `Bearer ${site.secret}` }
+  return secured ? { authorization: `Bearer ${key}` } : {}
+}
