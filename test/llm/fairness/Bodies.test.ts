@@ -58,9 +58,9 @@ layer(serve, { excludeTestServices: true, timeout: 120_000 })("bodies that are l
       const [greedy, honest] = [await caller(10), await caller(10)]
       const asked = listen()
       const leaving = new AbortController()
-      // Twelve megabytes where four are for all.
-      const calls = Array.from({ length: 12 }, () =>
-        greedy.say(stalled, "x", { user: "u".repeat(mib) }, { signal: leaving.signal })
+      // More than the four megabytes that are for all.
+      const calls = Array.from({ length: 16 }, () =>
+        greedy.say(stalled, "x", { user: "u".repeat(330_000) }, { signal: leaving.signal })
       )
       const settled = Promise.allSettled(calls)
       await until("the upstream has some of them", async () =>
