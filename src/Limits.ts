@@ -118,7 +118,7 @@ export const limits = {
   /** body of a completion, images in it included; above it 413 */
   completionBodyBytes: 20 * 1024 * 1024,
   /** connections to the upstream: calls under way at once; a further one is refused with 503 */
-  upstreamConnections: 4_000,
+  upstreamConnections: 5_000,
   /** a connection to the upstream that takes longer has failed */
   upstreamConnectMillis: 5_000,
   /** the first content of a stream has to come within this, else the next member is tried */
@@ -134,8 +134,8 @@ export const limits = {
   /** completions and embeddings under way at once, in fair shares per user; above it, or `upstreamConnections`, 503 */
   callsInFlight: 10_000,
   /** of these, of one user and of one key; a user alone gets half of `upstreamConnections` in any case */
-  callsPerUser: 2_000,
-  callsPerKey: 2_000,
+  callsPerUser: 2_500,
+  callsPerKey: 2_500,
   /**
    * bodies of the calls under way together, in fair shares per user, until they are sent to the last model that may be
    * asked; one that is parsed in place takes about five times its length. Above it 503
