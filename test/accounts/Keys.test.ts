@@ -83,7 +83,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
         [{ name: "" }, "name", /^name: expected text of 1 to 100 characters/],
         [{ name: "n".repeat(101) }, "name", /^name: expected text of 1 to 100 characters/],
         [{ name: "a\nb" }, "name", /on one line$/],
-        [{ name: "\u0000" }, "name", /on one line$/],
+        [{ name: "\u0000" }, "name", /without NUL characters$/],
         [{ name: 7 }, "name", /^name: expected text$/],
         [{ name: null }, "name", /^name: expected text$/],
         [{ kind: "site" }, "kind", /^kind: expected "account" \| "router"$/],
