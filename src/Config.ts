@@ -62,6 +62,8 @@ export interface Config {
   readonly corsOrigins: ReadonlySet<string>
   /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
   readonly rateLimitMode: "429" | "block"
+  /** `RATE_PER_MINUTE_MAX`: requests a minute that a person may allow a key of their own; an administrator may allow more */
+  readonly ratePerMinuteMax: number
   readonly otelEndpoint: string | undefined
   readonly limits: Limits
 }
@@ -218,6 +220,11 @@ export const decode = (
     corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
+    ratePerMinuteMax: read.integer("RATE_PER_MINUTE_MAX", {
+      minimum: 1,
+      maximum: 1_000_000,
+      otherwise: limits.ratePerMinuteMax
+    }),
     otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
     limits: { ...limits, ...waitsOf(read) }
   }

@@ -1,3 +1,5 @@
+import { agentLimits } from "./AgentLimits.ts"
+
 /**
  * Every number that bounds the system, with its unit in its name. A number that a person may want to change per
  * installation is an environment variable (see Config.ts); these are the defaults that tests shrink.
@@ -29,6 +31,12 @@ export const limits = {
   ratePerMinute: 600,
   /** requests a key may make at once before the rate counts */
   rateBurst: 120,
+  /** the highest rate that a person may give a key of their own, unless `RATE_PER_MINUTE_MAX` says otherwise */
+  ratePerMinuteMax: 6_000,
+  /** keys of one user that are not revoked */
+  keysPerUser: 100,
+  /** sites of one user */
+  sitesPerUser: 1_000,
   /** browser events a minute for one site and visitor */
   visitorEventsPerMinute: 300,
   /** collected events a second for one site */
@@ -91,6 +99,18 @@ export const limits = {
   /** a read makes its site's pending rows visible first, at most this often */
   readFlushMillis: 250,
 
+  // --- threads for what would hold up the event loop
+  /** threads of one process, for all rooms */
+  workerThreads: 2,
+  /** jobs that wait for one; above it 503 */
+  workerWaiting: 1_000,
+  /** a job that takes longer has failed */
+  workerMillis: 10_000,
+  /** heap of one thread; a job that needs more has failed */
+  workerHeapMegabytes: 512,
+  /** a thread without a job for so long is ended */
+  workerIdleMillis: 300_000,
+
   // --- models
   /** the log of finished calls grows to this size when the ledger or ClickHouse is away; then calls are refused with 503 */
   callLogBytes: 1024 * 1024 * 1024,
@@ -105,8 +125,8 @@ export const limits = {
   callLogRetryMillis: 100,
   /** body of a completion, images in it included; above it 413 */
   completionBodyBytes: 20 * 1024 * 1024,
-  /** connections to the upstream: calls under way at once; further ones wait for one */
-  upstreamConnections: 4_000,
+  /** connections to the upstream: calls under way at once; a further one is refused with 503 */
+  upstreamConnections: 5_000,
   /** a connection to the upstream that takes longer has failed; `UPSTREAM_CONNECT_SECONDS` */
   upstreamConnectMillis: 5_000,
   /** the first content of a stream has to come within this, else the next member is tried; `FIRST_TOKEN_SECONDS` */
@@ -121,10 +141,18 @@ export const limits = {
   streamHeadMillis: 15_000,
   /** a comment is sent after so much silence */
   keepAliveMillis: 15_000,
-  /** completions and embeddings under way at once; above it 503 */
+  /** completions and embeddings under way at once, in fair shares per user; above it, or `upstreamConnections`, 503 */
   callsInFlight: 10_000,
-  /** bodies of the calls under way together; each takes about five times its length while its call lasts. Above it 503 */
+  /** of these, of one user and of one key; a user alone gets half of `upstreamConnections` in any case */
+  callsPerUser: 2_500,
+  callsPerKey: 2_500,
+  /**
+   * bodies of the calls under way together, in fair shares per user, until they are sent to the last model that may be
+   * asked; one that is parsed in place takes about five times its length. Above it 503
+   */
   callBodiesBytes: 256 * 1024 * 1024,
+  /** as `callBodiesBytes`, while Postgres is asked for a key that memory does not know, in fair shares per address */
+  callStrangersBytes: 32 * 1024 * 1024,
   /** when the server ends, calls whose clients were sent away have so long to be settled: longer than `usageWaitMillis` */
   callsEndMillis: 8_000,
   /** output tokens that a stream without `max_tokens` holds at first, and that its hold is extended by */
@@ -216,79 +244,7 @@ export const limits = {
   /** … or when the oldest has waited this long */
   settlementAgeMillis: 100,
 
-  // --- agents
-  /** frames kept of one session for a resume */
-  agentRingBytes: 4 * 1024 * 1024,
-  /** with so much waiting for a slow client, deltas are gathered until it has gone … */
-  agentCoalesceBytes: 256 * 1024,
-  /** … and with so much its socket is closed, resumable */
-  agentSlowBytes: 4 * 1024 * 1024,
-  /** frames of one client in a second; above it, or … */
-  agentFramesPerSecond: 2_000,
-  /** … above so many bytes of them, the socket is closed */
-  agentBytesPerSecond: 16 * 1024 * 1024,
-  /** how long a client has to tell of a call that it was told to end */
-  agentCancelMillis: 5_000,
-  /** what a client is given beyond a call's own time, before it is told to end it */
-  agentCallGraceMillis: 5_000,
-  /** model calls of one prompt */
-  agentTurns: 200,
-  /** pause before a model call is tried again, doubled each time */
-  agentRetryMillis: 1_000,
-  /** an image of a prompt */
-  agentImageBytes: 5 * 1024 * 1024,
-  /** that attached sessions live is written down this often … */
-  agentTouchMillis: 60_000,
-  /** … and what a dead process worked on, or what nobody came back to, is looked for this often */
-  agentAdoptMillis: 5_000,
-  /** sessions in memory */
-  agentSessions: 50_000,
-  /** live sessions of one key; a further one is refused at its hello */
-  agentSessionsPerKey: 8,
-  /** a session without a sign of life for so long is not live any more … */
-  agentLiveMillis: 15 * 60_000,
-  /** … and for so long cannot be resumed any more */
-  agentResumeMillis: 30 * 24 * 3_600_000,
-  /** such sessions are looked for this often */
-  agentSweepEveryMillis: 60_000,
-  /** numbers of frames that are reserved at a time */
-  agentSeqReserve: 10_000,
-  /** sessions that go to Postgres in one statement … */
-  agentBatchSessions: 500,
-  /** … with so many bytes of steps */
-  agentBatchBytes: 4 * 1024 * 1024,
-  /** statements of one kind begin at least so far apart: what a step may wait for others */
-  agentBatchEveryMillis: 8,
-  /** a hello that has to wait for Postgres longer fails */
-  agentStoreMillis: 2_000,
-  /** a write that takes longer has failed, and is made again */
-  agentWriteMillis: 10_000,
-  /** steps that a page of a transcript is looked for in … */
-  transcriptSteps: 5_000,
-  /** … and what is read of them, where it is more than one entry */
-  transcriptBytes: 1024 * 1024,
-  /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
-  agentHeartbeatMillis: 5_000,
-  agentOwnerDeadMillis: 20_000,
-  /**
-   * several machines: one that was silent for so long has died, unless `CLUSTER_SILENT_SECONDS` says otherwise; each gives
-   * a sign of life four times as often
-   */
-  clusterSilentSeconds: 12,
-  /** all look this often who lives, and for locks that they did not get */
-  clusterLookMillis: 1_000,
-  /** sessions are given up when the lock of their home has been away for so long: one that was lost may come back */
-  clusterGraceMillis: 2_500,
-  /** how long a start waits for homes of its own */
-  clusterStartMillis: 15_000,
-  /** who connects to a process of the cluster has to prove the secret within this */
-  clusterHandshakeMillis: 5_000,
-  /** a session's home that was not found by then is away, and its client comes again */
-  clusterFindMillis: 3_000,
-  /** what goes to another machine at a time */
-  clusterBatchBytes: 256 * 1024,
-  /** frames that wait for one other machine, in either direction; above it the next client's socket is closed, resumable */
-  clusterWaitingBytes: 64 * 1024 * 1024,
+  ...agentLimits,
 
   // --- Postgres
   /** connections of this process */

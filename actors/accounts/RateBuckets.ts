@@ -22,8 +22,8 @@ export class RateBuckets extends Context.Service<
   RateBuckets,
   {
     /**
-     * The hot path: no fiber, no wait, some 100 ns. Undefined: `take` has to ask elsewhere. `burst` defaults to the
-     * smaller of `ratePerMinute` and 120, `cost` to 1.
+     * The hot path: no fiber, no wait, some 100 ns. Undefined: `take` has to ask elsewhere. `burst` defaults to a
+     * fifth of `ratePerMinute`, at least 120 where the rate is, `cost` to 1.
      */
     takeNow(keyId: string, ratePerMinute: number, burst?: number, cost?: number): RateDecision | undefined
     /** Fails only when the limiter itself is given up or stopped. */
@@ -52,7 +52,7 @@ export class RateBuckets extends Context.Service<
 }
 
 export interface RateOptions {
-  /** the burst of a key whose rate is higher */
+  /** the least burst of a key whose rate is higher */
   readonly rateBurst: number
   /** keys with a bucket that is not full, in memory; beyond it the oldest is forgotten */
   readonly maxBuckets: number
@@ -108,7 +108,7 @@ const make = (
     const askOf = (keyId: string, ratePerMinute: number, burst?: number, cost = 1): RateAsk => ({
       keyId,
       ratePerMinute,
-      burst: burst ?? Math.min(ratePerMinute, options.rateBurst),
+      burst: burst ?? Math.min(ratePerMinute, Math.max(options.rateBurst, Math.ceil(ratePerMinute / 5))),
       cost
     })
     const take = (ask: RateAsk): Effect.Effect<RateDecision, ActorUnavailable> =>

@@ -11,6 +11,7 @@ export class RealtimeRing {
   readonly #sites = new Map<string, SiteRing>()
   readonly #budget: PresenceBudget
   readonly #sitesMax: number
+  #sweptMillis = 0
 
   constructor(limits: RealtimeLimits) {
     this.#budget = { used: 0, max: limits.presencesMax }
@@ -22,6 +23,13 @@ export class RealtimeRing {
     if (event.kind === "engage" || event.ts <= nowMillis - historyMillis || event.ts > nowMillis + 1000)
       return
     this.#ringOf(event.site).add(event, nowMillis)
+    if (nowMillis - this.#sweptMillis >= sweepEveryMillis) this.#sweep(nowMillis)
+  }
+
+  /** A site that has fallen silent keeps nobody's place: its visitors left without an event that could say so. */
+  #sweep(nowMillis: number): void {
+    this.#sweptMillis = nowMillis
+    for (const ring of this.#sites.values()) ring.expire(Math.floor(nowMillis / 1000))
   }
 
   snapshot(site: string, nowMillis: number): RealtimeSnapshot {
@@ -62,7 +70,7 @@ export type RealtimeEvent = Pick<StoredEvent, "site" | "kind" | "ts" | "visitor"
 export interface RealtimeLimits {
   /** sites with a ring of their own, 8 KB each */
   readonly sitesMax: number
-  /** visitors, and pages of a visitor, in the last five minutes; about 100 bytes each */
+  /** visitors, and pages of a visitor, in the last five minutes; about 190 bytes each */
   readonly presencesMax: number
 }
 
@@ -81,6 +89,10 @@ const minutes = 30
 const historySeconds = minutes * 60
 const historyMillis = historySeconds * 1000
 const activeSeconds = 300
+
+/** Presences of silent sites are let go of this often, while events come at all. */
+const sweepEveryMillis = 60_000
+
 const topPages = 5
 
 /** A visitor who stays moves to the end of its map no more often. */
@@ -156,8 +168,13 @@ class SiteRing {
     const from = Math.max(this.newestSecond + 1, second - historySeconds + 1)
     for (let passed = from; passed <= second; passed++) this.#pageviews[passed % historySeconds] = 0
     this.newestSecond = second
+    this.expire(second)
+  }
+
+  /** Forgets who was not seen in the five minutes before. */
+  expire(second: number): void {
     for (const [visitor, presence] of this.#presences) {
-      if (this.#isActive(presence.second)) break
+      if (presence.second > second - activeSeconds) break
       this.#forget(visitor)
     }
   }

@@ -3,7 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { NestedAuthorization } from "../core/Authorization.ts"
 import { NestedFaults } from "../core/Faults.ts"
 import { KeyId, PathId } from "../core/Ids.ts"
-import { NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
 import { NestedJsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
 import { NestedRateLimit } from "../core/RateLimit.ts"
@@ -36,11 +36,15 @@ export class KeysApi extends HttpApiGroup.make("keys")
     HttpApiEndpoint.post("createKey", "/keys", {
       payload: NewApiKey,
       success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
-      error: [NestedForbidden, NestedNotFound]
+      error: [NestedForbidden, NestedNotFound, NestedConflict]
     })
       .middleware(NestedJsonBody)
       .annotate(OpenApi.Summary, "Make a key")
-      .annotate(OpenApi.Description, "`models`, `collections` and `spend_limit_usd` are for router keys."),
+      .annotate(
+        OpenApi.Description,
+        "`models`, `collections` and `spend_limit_usd` are for router keys. A rate above 6,000 requests a minute " +
+          "(`RATE_PER_MINUTE_MAX`) is an administrator's to give. A user has at most 100 keys (409)."
+      ),
     HttpApiEndpoint.patch("updateKey", "/keys/:id", {
       params: { id: PathId },
       payload: ApiKeyChange,

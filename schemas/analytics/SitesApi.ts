@@ -4,7 +4,7 @@ import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
-import { NotFound } from "../core/Problem.ts"
+import { Conflict, NotFound } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { CreatedSite, NewSite, RotatedSecret, Site, SiteChange, SiteList } from "./Site.ts"
 
@@ -19,10 +19,12 @@ export class SitesApi extends HttpApiGroup.make("sites")
     ),
     HttpApiEndpoint.post("createSite", "/sites", {
       payload: NewSite,
-      success: CreatedSite.pipe(HttpApiSchema.status(201))
+      success: CreatedSite.pipe(HttpApiSchema.status(201)),
+      error: Conflict
     })
       .middleware(JsonBody)
-      .annotate(OpenApi.Summary, "Make a site"),
+      .annotate(OpenApi.Summary, "Make a site")
+      .annotate(OpenApi.Description, "A user has at most 1,000 sites (409)."),
     HttpApiEndpoint.patch("updateSite", "/sites/:id", {
       params,
       payload: SiteChange,

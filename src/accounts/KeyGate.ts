@@ -28,6 +28,8 @@ export class KeyGate extends Context.Service<
   {
     /** @param authorization the header as it came; "" for none */
     readonly enter: (authorization: string) => Effect.Effect<Entry, SqlError>
+    /** Whose key it is, as far as memory knows, before a request's body is read; undefined: no key that could be good */
+    readonly recall: (authorization: string) => Principal | "unknown" | undefined
     /** The request was answered, which its key's owner sees in their figures. */
     readonly record: (key: Principal, status: number) => void
   }
@@ -42,7 +44,7 @@ export class KeyGate extends Context.Service<
       const { limits } = yield* AppConfig
       return KeyGate.of({
         enter: Effect.fnUntraced(function* (authorization) {
-          const key = yield* keys.authenticate(bearer.exec(authorization)?.[1] ?? "")
+          const key = yield* keys.authenticate(secretIn(authorization))
           if (key === undefined) return { _tag: "Unknown" }
           const perMinute = key.rateLimitPerMinute ?? limits.ratePerMinute
           // The limiter is given up only when the process is: that is a fault, not the caller's.
@@ -50,10 +52,13 @@ export class KeyGate extends Context.Service<
             buckets.takeNow(key.keyId, perMinute) ?? (yield* Effect.orDie(buckets.take(key.keyId, perMinute)))
           return { _tag: "Known", key, rate, headers: Object.entries(rateHeaders(rate)) }
         }),
+        recall: (authorization) => keys.recall(secretIn(authorization)),
         record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
       })
     })
   )
 }
+
+const secretIn = (authorization: string): string => bearer.exec(authorization)?.[1] ?? ""
 
 const bearer = /^bearer +([^ ]+) *$/i

@@ -4,6 +4,7 @@ import type { ApiKeyChange, NewApiKey } from "#schemas/accounts/ApiKey.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { Page } from "#schemas/core/Page.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
+import { AppConfig, type Config } from "#src/Config.ts"
 import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import { KeyDirectory, type KeyRow } from "./KeyDirectory.ts"
 import { KeysRepository, type KeyRowChange } from "./KeysRepository.ts"
@@ -17,12 +18,17 @@ export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyF
   problem: Schema.String
 }) {}
 
+/** The user has as many keys as one may have. */
+export class TooManyKeys extends Schema.TaggedError<TooManyKeys>()("TooManyKeys", { limit: Schema.Int }) {}
+
 /** Keys: what a secret stands for, and how keys come and go. */
 export class Keys extends Context.Service<
   Keys,
   {
     /** who a secret stands for; undefined: nobody (unknown, expired, revoked, its owner deleted) */
     readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
+    /** As `authenticate`, from memory alone: "unknown" is a secret that only Postgres could know. */
+    readonly recall: (secret: string) => Principal | "unknown" | undefined
     /** Who a key stands for, by its id and from memory; undefined once it is revoked or has expired. */
     readonly holder: (keyId: string) => Principal | undefined
     readonly list: (
@@ -31,13 +37,17 @@ export class Keys extends Context.Service<
     ) => Effect.Effect<{ readonly keys: ReadonlyArray<KeyRow>; readonly total: number }, SqlError>
     readonly create: (
       userId: string,
-      key: NewApiKey
-    ) => Effect.Effect<{ readonly row: KeyRow; readonly secret: string }, KeyFieldInvalid | SqlError>
-    /** `owner` undefined: an administrator, who may change anybody's */
+      key: NewApiKey,
+      by: Principal
+    ) => Effect.Effect<
+      { readonly row: KeyRow; readonly secret: string },
+      KeyFieldInvalid | TooManyKeys | SqlError
+    >
+    /** `by` an administrator, who may change anybody's, or the owner */
     readonly update: (
       id: string,
-      owner: string | undefined,
-      change: ApiKeyChange
+      change: ApiKeyChange,
+      by: Principal
     ) => Effect.Effect<KeyRow, KeyNotFound | KeyFieldInvalid | SqlError>
     readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<void, KeyNotFound | SqlError>
     /** keys of a user that are not revoked */
@@ -51,8 +61,9 @@ export class Keys extends Context.Service<
       const users = yield* UserDirectory
       const repository = yield* KeysRepository
       return Keys.of({
-        ...management(directory, repository),
+        ...management(directory, repository, yield* AppConfig),
         authenticate: yield* authentication(directory, users, repository),
+        recall: recalling(directory, users, yield* Clock.Clock),
         holder: holding(directory, users, yield* Clock.Clock),
         countOf: (userId) => [...directory.all()].filter((key) => key.userId === userId).length
       })
@@ -100,6 +111,16 @@ const authentication = Effect.fnUntraced(function* (
     })
 })
 
+const recalling =
+  (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
+  (secret: string): Principal | "unknown" | undefined => {
+    if (!form.test(secret)) return undefined
+    const key = directory.by("hash", hashOf(secret).toString("hex"))
+    const user = key === undefined ? undefined : users.get(key.userId)
+    if (key === undefined || user === undefined) return "unknown"
+    return hasExpired(key, clock.currentTimeMillisUnsafe()) ? undefined : principalOf(key, user.role)
+  }
+
 const holding =
   (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
   (keyId: string): Principal | undefined => {
@@ -144,7 +165,29 @@ const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<v
     : Effect.void
 }
 
-const management = (directory: KeyDirectory["Service"], repository: KeysRepository["Service"]) => {
+/** Administrators reach everybody's keys. */
+const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
+
+/** A person may not give keys of their own a rate at which they alone could fill the server. */
+const rateFits = (
+  { rate_limit_per_minute: rate }: ApiKeyChange,
+  { role }: Principal,
+  rateMax: number
+): Effect.Effect<void, KeyFieldInvalid> =>
+  role === "admin" || typeof rate !== "number" || rate <= rateMax
+    ? Effect.void
+    : Effect.fail(
+        new KeyFieldInvalid({
+          field: "rate_limit_per_minute",
+          problem: `at most ${rateMax}; an administrator may allow more`
+        })
+      )
+
+const management = (
+  directory: KeyDirectory["Service"],
+  repository: KeysRepository["Service"],
+  { limits, ratePerMinuteMax }: Config
+) => {
   const written = <E>(id: string, write: Effect.Effect<KeyRow | undefined, E>) =>
     Effect.flatMap(write, (row) => {
       if (row === undefined) return Effect.fail(new KeyNotFound({ id }))
@@ -162,11 +205,12 @@ const management = (directory: KeyDirectory["Service"], repository: KeysReposito
     return yield* new KeyFieldInvalid({ field: `collections[${index}]`, problem })
   })
 
-  const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey) {
+  const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey, by: Principal) {
     yield* routerOnly(key.kind, key)
+    yield* rateFits(key, by, ratePerMinuteMax)
     yield* known(userId, key.collections)
     const secret = newSecret(key.kind === "router" ? "sk_mr_" : "sk_")
-    const row = yield* repository.insert({
+    const columns = {
       id: newId("key"),
       user_id: userId,
       name: key.name,
@@ -178,16 +222,16 @@ const management = (directory: KeyDirectory["Service"], repository: KeysReposito
       expires_at: yield* expiryOf(key.expires_at),
       spend_limit_usd: key.spend_limit_usd ?? null,
       rate_limit_per_minute: key.rate_limit_per_minute ?? null
-    })
+    }
+    const row = yield* repository.insert(columns, limits.keysPerUser)
+    if (row === undefined) return yield* new TooManyKeys({ limit: limits.keysPerUser })
     directory.applyLocal(row)
     return { row, secret }
   })
 
-  const update = Effect.fn("Keys.update")(function* (
-    id: string,
-    owner: string | undefined,
-    change: ApiKeyChange
-  ) {
+  const update = Effect.fn("Keys.update")(function* (id: string, change: ApiKeyChange, by: Principal) {
+    yield* rateFits(change, by, ratePerMinuteMax)
+    const owner = reachOf(by)
     // Another process may have made it a moment ago: memory does not say what kind it is.
     const before = directory.get(id) ?? (yield* repository.update(id, owner, {}))
     if (before !== undefined && (owner === undefined || before.userId === owner)) {

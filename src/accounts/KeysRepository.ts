@@ -32,7 +32,8 @@ type Row = Record<string, unknown>
 export class KeysRepository extends Context.Service<
   KeysRepository,
   {
-    readonly insert: (row: NewKeyRow) => Effect.Effect<KeyRow, SqlError>
+    /** undefined: the user has as many keys as they may */
+    readonly insert: (row: NewKeyRow, limit: number) => Effect.Effect<KeyRow | undefined, SqlError>
     readonly findByHash: (hash: Uint8Array) => Effect.Effect<KeyRow | undefined, SqlError>
     readonly list: (
       userId: string,
@@ -66,9 +67,16 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
       ? sql`id = ${id} AND revoked_at IS NULL`
       : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
   return {
-    insert: (row) =>
-      Effect.map(sql<Row>`INSERT INTO keys ${sql.insert({ ...row })} RETURNING *`, (rows) =>
-        keyOfRow(rows[0] ?? {})
+    insert: (row, limit) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          // Another one that is made for the same user waits here, and counts this one.
+          yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
+          const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM keys
+            WHERE user_id = ${row.user_id} AND revoked_at IS NULL`
+          if ((there?.total ?? 0) >= limit) return undefined
+          return first(yield* sql<Row>`INSERT INTO keys ${sql.insert({ ...row })} RETURNING *`)
+        })
       ),
     findByHash: (hash) =>
       Effect.map(sql<Row>`SELECT * FROM keys WHERE hash = ${hash} AND revoked_at IS NULL`, first),

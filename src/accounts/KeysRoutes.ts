@@ -4,11 +4,16 @@ import type { ApiKey } from "#schemas/accounts/ApiKey.ts"
 import { keysLimitDefault } from "#schemas/accounts/KeysApi.ts"
 import { Api } from "#schemas/Api.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import { NestedBadRequest, NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import {
+  NestedBadRequest,
+  NestedConflict,
+  NestedForbidden,
+  NestedNotFound
+} from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
-import { type KeyFieldInvalid, Keys } from "./Keys.ts"
+import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"
 import { Users } from "./Users.ts"
 
 const keyResource = (row: KeyRow): ApiKey => ({
@@ -30,6 +35,9 @@ const problems = {
   KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
     Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field))
 }
+
+const tooMany = ({ limit }: TooManyKeys) =>
+  Effect.fail(NestedConflict.of(`A user has at most ${limit} keys`, "too_many_keys"))
 
 /** Administrators reach everybody's keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
@@ -67,15 +75,15 @@ export const layer = HttpApiBuilder.group(
           }
         }),
       createKey: ({ payload }) =>
-        userOf(payload.user_id).pipe(
-          Effect.flatMap((userId) => keys.create(userId, payload)),
+        Effect.all([userOf(payload.user_id), CurrentKey]).pipe(
+          Effect.flatMap(([userId, caller]) => keys.create(userId, payload, caller)),
           nestedStoreAway,
           Effect.map(({ row, secret }) => ({ ...keyResource(row), key: secret })),
-          Effect.catchTag("KeyFieldInvalid", problems.KeyFieldInvalid)
+          Effect.catchTags({ KeyFieldInvalid: problems.KeyFieldInvalid, TooManyKeys: tooMany })
         ),
       updateKey: ({ params, payload }) =>
         CurrentKey.pipe(
-          Effect.flatMap((caller) => keys.update(params.id, reachOf(caller), payload)),
+          Effect.flatMap((caller) => keys.update(params.id, payload, caller)),
           nestedStoreAway,
           Effect.map(keyResource),
           Effect.catchTags(problems)

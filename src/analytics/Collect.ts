@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
 import { CollectReason, type CollectResult } from "#schemas/analytics/CollectEvent.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
@@ -13,6 +14,7 @@ import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import type { PendingId } from "./EventIds.ts"
 import { hashOfId } from "./IdIndex.ts"
 import type { IngestParts } from "./Ingest.ts"
+import type { SiteRow } from "./SiteDirectory.ts"
 import * as Answer from "./IngestAnswer.ts"
 import type { IngestAnswer } from "./IngestAnswer.ts"
 
@@ -41,21 +43,24 @@ export class Collect {
     this.#eventsMax = eventsMax
   }
 
-  take(body: Uint8Array, authorization: string, answer: (answer: IngestAnswer) => void): void {
+  /** The site whose secret it is. */
+  siteOf(authorization: string): SiteRow | undefined {
     const secret = /^bearer +(ssk_\S+) *$/i.exec(authorization)?.[1]
-    const site = secret === undefined ? undefined : this.#parts.sites.findBySecret(secret)
+    return secret === undefined ? undefined : this.#parts.sites.findBySecret(secret)
+  }
+
+  take(body: Uint8Array, authorization: string, answer: (answer: IngestAnswer) => void): void {
+    const site = this.siteOf(authorization)
     if (site === undefined) return answer(Answer.badSecret)
-    const json = parseJson(body)
+    const nowMillis = this.#parts.nowMillis()
+    const prepaid = body.length > paidLaterBytes ? Math.ceil(body.length / eventBytes) : 0
+    if (!this.#pay(site, prepaid, nowMillis, answer)) return
+    const json = parseJson(body, batchBounds)
     if (json instanceof FieldFault) return answer(Answer.invalid(json))
     const inputs: ReadonlyArray<unknown> = Array.isArray(json) ? json : [json]
     if (inputs.length > this.#eventsMax) return answer(Answer.tooManyEvents(this.#eventsMax))
     if (inputs.length === 0) return answer(Answer.invalid(expected("body", `1 to ${this.#eventsMax} events`)))
-    const nowMillis = this.#parts.nowMillis()
-    const rate = this.#parts.rates.takeCollect(site.id, inputs.length)
-    if (!rate.allowed) {
-      for (let lost = 0; lost < inputs.length; lost++) this.#parts.drops.count(site.id, Drop.rate, nowMillis)
-      return answer(Answer.rateLimited(rate.retryAfterSeconds))
-    }
+    if (!this.#pay(site, inputs.length - prepaid, nowMillis, answer)) return
     const batch: Batch = {
       site,
       nowMillis,
@@ -68,6 +73,17 @@ export class Collect {
     }
     inputs.forEach((input, index) => batch.results.push(this.#look(batch, input, index)))
     this.#append(batch, answer)
+  }
+
+  /** Takes some events of the site's rate; false where they are too many, and the caller was told so. */
+  #pay(site: Site, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
+    if (events <= 0) return true
+    const rate = this.#parts.rates.takeCollect(site.id, events)
+    if (rate.allowed) return true
+    const lost = Math.min(events, this.#eventsMax)
+    for (let index = 0; index < lost; index++) this.#parts.drops.count(site.id, Drop.rate, nowMillis)
+    answer(Answer.rateLimited(rate.retryAfterSeconds))
+    return false
   }
 
   /** What becomes of one event if the log takes the batch. */
@@ -138,6 +154,13 @@ export class Collect {
     settle()
   }
 }
+
+/** A longer body costs something to read whatever is in it, and is paid for before: an event for so many bytes. */
+const paidLaterBytes = 64 * 1024
+const eventBytes = 4 * 1024
+
+/** A hundred events with all that they may carry have some 4,000 members. */
+const batchBounds: JsonBounds = { members: 10_000, values: 20_000 }
 
 const isTold = Schema.is(CollectReason)
 

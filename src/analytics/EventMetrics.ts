@@ -34,6 +34,11 @@ export const layer = Layer.effectDiscard(
         "Visitors and pages in the realtime ring",
         () => realtime.stats().presences
       ),
+      gauge(
+        "resident_visitor_days",
+        "Visitors of a day whose visits are kept in memory, some 1.5 KB each",
+        () => drain.stats().sink.resident
+      ),
       counter("logged", "Events made durable since the start", () => log.stats().appended),
       counter("log_commits", "Group commits, and so fdatasyncs", () => log.stats().fsyncs),
       counter("drained", "Events written into ClickHouse", () => drain.stats().batcher.records),

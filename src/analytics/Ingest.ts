@@ -57,6 +57,8 @@ export class Ingest extends Context.Service<
       authorization: string,
       answer: (answer: IngestAnswer) => void
     ) => void
+    /** whose site a `collect` is for, before its body is read; undefined: the secret is nobody's */
+    readonly ownerOf: (authorization: string) => string | undefined
     /** for imports, which go through the same steps with another salt and without the limit of age */
     readonly lookups: Lookups
   }
@@ -92,6 +94,7 @@ export class Ingest extends Context.Service<
       return Ingest.of({
         event: (body, request, answer) => takeEvent(parts, body, request, answer),
         collect: (body, authorization, answer) => collect.take(body, authorization, answer),
+        ownerOf: (authorization) => collect.siteOf(authorization)?.userId,
         lookups
       })
     })

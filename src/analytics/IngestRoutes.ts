@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import type { HotReply, HotRequest, HotRoute } from "#src/infra/uws/HotRoute.ts"
 import { Ingest } from "./Ingest.ts"
-import type { IngestAnswer } from "./IngestAnswer.ts"
+import { badSecret, type IngestAnswer } from "./IngestAnswer.ts"
 
 /** In the order in which they are believed. Source: decisions, Analytics. */
 const countryHeaders = [
@@ -40,6 +40,12 @@ export const ingestRoutes: Effect.Effect<ReadonlyArray<HotRoute>, never, Ingest 
       maxBodyBytes: limits.collectBodyBytes,
       headers: ["authorization"],
       cors: "configured",
+      admit: (request) => {
+        const userId = ingest.ownerOf(request.header("authorization"))
+        return userId === undefined
+          ? { _tag: "Refused", answer: (reply) => send(reply, badSecret) }
+          : { _tag: "Known", userId }
+      },
       handle: (request, body, reply) =>
         ingest.collect(body, request.header("authorization"), (answer) => send(reply, answer))
     }

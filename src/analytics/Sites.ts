@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { NewSite, SiteChange } from "#schemas/analytics/Site.ts"
 import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
+import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
 import { normaliseDomain } from "./SiteDomain.ts"
 import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
@@ -21,6 +22,10 @@ export class SiteFieldInvalid extends Schema.TaggedError<SiteFieldInvalid>()("Si
   }
 }
 
+export class TooManySites extends Schema.TaggedError<TooManySites>()("TooManySites", {
+  limit: Schema.Int
+}) {}
+
 /** Sites of a user. What is changed here holds in this process at once, elsewhere within a second. */
 export class Sites extends Context.Service<
   Sites,
@@ -31,7 +36,10 @@ export class Sites extends Context.Service<
     readonly create: (
       userId: string,
       site: NewSite
-    ) => Effect.Effect<{ readonly site: SiteRow; readonly secret: string }, SiteFieldInvalid | SqlError>
+    ) => Effect.Effect<
+      { readonly site: SiteRow; readonly secret: string },
+      SiteFieldInvalid | TooManySites | SqlError
+    >
     readonly update: (
       id: string,
       userId: string,
@@ -47,7 +55,8 @@ export class Sites extends Context.Service<
     Effect.gen(function* () {
       const directory = yield* SiteDirectory
       const repository = yield* SitesRepository
-      return make(directory, repository)
+      const { limits } = yield* AppConfig
+      return make(directory, repository, limits.sitesPerUser)
     })
   )
 
@@ -74,7 +83,8 @@ const visitorSecretBytes = 32
 
 const make = (
   directory: SiteDirectory["Service"],
-  repository: SitesRepository["Service"]
+  repository: SitesRepository["Service"],
+  sitesMax: number
 ): Sites["Service"] => {
   /** Tells the directory what was written; a row that is not there is not the caller's to see. */
   const written = <E>(id: string, write: Effect.Effect<SiteRow | undefined, E>) =>
@@ -95,7 +105,7 @@ const make = (
     },
     create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {
       const secret = newSecret("ssk_")
-      const site = yield* repository.insert({
+      const row = {
         id: newId("st"),
         user_id: userId,
         name,
@@ -104,7 +114,9 @@ const make = (
         public: isPublic ?? false,
         ...secretColumns(secret),
         visitor_secret: randomBytes(visitorSecretBytes)
-      })
+      }
+      const site = yield* repository.insert(row, sitesMax)
+      if (site === undefined) return yield* new TooManySites({ limit: sitesMax })
       directory.applyLocal(site)
       return { site, secret }
     }),

@@ -24,7 +24,8 @@ export type SiteRowChange = Partial<
 export class SitesRepository extends Context.Service<
   SitesRepository,
   {
-    readonly insert: (row: NewSiteRow) => Effect.Effect<SiteRow, SqlError>
+    /** undefined: the user has as many sites as they may */
+    readonly insert: (row: NewSiteRow, limit: number) => Effect.Effect<SiteRow | undefined, SqlError>
     readonly update: (
       id: string,
       userId: string,
@@ -39,10 +40,18 @@ export class SitesRepository extends Context.Service<
       const first = (rows: ReadonlyArray<Record<string, unknown>>): SiteRow | undefined =>
         rows[0] === undefined ? undefined : siteOfRow(rows[0])
       return {
-        insert: (row) =>
-          Effect.map(
-            sql<Record<string, unknown>>`INSERT INTO sites ${sql.insert({ ...row })} RETURNING *`,
-            (rows) => siteOfRow(rows[0] ?? {})
+        insert: (row, limit) =>
+          sql.withTransaction(
+            Effect.gen(function* () {
+              // Another one that is made for the same user waits here, and counts this one.
+              yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
+              const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM sites
+                WHERE user_id = ${row.user_id} AND deleted_at IS NULL`
+              if ((there?.total ?? 0) >= limit) return undefined
+              return first(
+                yield* sql<Record<string, unknown>>`INSERT INTO sites ${sql.insert({ ...row })} RETURNING *`
+              )
+            })
           ),
         update: (id, userId, change) =>
           Effect.map(

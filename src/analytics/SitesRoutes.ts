@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { BadRequest, NotFound } from "#schemas/core/Problem.ts"
+import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
-import { type SiteFieldInvalid, Sites } from "./Sites.ts"
+import { type SiteFieldInvalid, Sites, type TooManySites } from "./Sites.ts"
 import { siteResource } from "./SiteResource.ts"
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
@@ -14,6 +14,9 @@ export const siteProblems = {
   SiteNotFound: () => Effect.fail(new NotFound({ error: "Site not found" })),
   SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(new BadRequest({ error: invalid.message }))
 }
+
+const tooMany = ({ limit }: TooManySites) =>
+  Effect.fail(new Conflict({ error: `A user has at most ${limit} sites` }))
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -27,7 +30,7 @@ export const layer = HttpApiBuilder.group(
           Effect.flatMap((userId) => sites.create(userId, payload)),
           storeAway,
           Effect.map(({ secret, site }) => ({ site: siteResource(site), secret })),
-          Effect.catchTag("SiteFieldInvalid", siteProblems.SiteFieldInvalid)
+          Effect.catchTags({ SiteFieldInvalid: siteProblems.SiteFieldInvalid, TooManySites: tooMany })
         ),
       updateSite: ({ params, payload }) =>
         caller.pipe(

@@ -46,6 +46,7 @@ import { Usage } from "#src/llm/usage/Usage.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
 import { Quarantines } from "#src/system/Quarantines.ts"
+import { Workers } from "#src/infra/workers/Workers.ts"
 import { HotRouteTable } from "./HotRouteTable.ts"
 
 /** The upstream of `UPSTREAM_URL`, else a sandbox of this process's own. */
@@ -129,4 +130,7 @@ export const routes = Layer.mergeAll(
   )
 ).pipe(Layer.provide(services))
 
-export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(Layer.provide(services))
+export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(
+  Layer.provide(services),
+  Layer.provide(Workers.layer)
+)

@@ -1,20 +1,24 @@
 import { isUtf8 } from "node:buffer"
-import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { type JsonBounds, jsonExcess } from "#schemas/core/JsonBounds.ts"
+import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { mayBeUnfit, mendedJson } from "#schemas/core/JsonFitness.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
 
-/** A shorter body cannot be nested deep enough to matter and is not looked through: most events are this short. */
+/** A shorter body cannot hold enough to matter and is not looked through: most events are this short. */
 const harmlessBytes = 1024
+
+/** One event has some 40 members at most. */
+const eventBounds: JsonBounds = { members: 1_000, values: 2_000 }
 
 /**
  * The value of a JSON body, or the fault of `body`. Halves of surrogate pairs, which come from titles and names that a
  * page has cut, become U+FFFD: the visitor cannot help them, and the event counts. Keys such as `__proto__` become own properties of plain objects:
  * nothing here or behind copies them onto another one.
  */
-export const parseJson = (bytes: Uint8Array): unknown => {
+export const parseJson = (bytes: Uint8Array, bounds: JsonBounds = eventBounds): unknown => {
   if (!isUtf8(bytes)) return expected("body", "UTF-8")
-  if (bytes.length > harmlessBytes && depthOf(bytes) > jsonDepthMax)
-    return new FieldFault("body", `nested deeper than ${jsonDepthMax}`)
+  const excess = bytes.length > harmlessBytes ? jsonExcess(bytes, bounds) : undefined
+  if (excess !== undefined) return new FieldFault("body", excess)
   try {
     const text = textDecoder.decode(bytes)
     const json: unknown = JSON.parse(text)

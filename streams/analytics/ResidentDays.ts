@@ -24,7 +24,7 @@ type Generation = Map<string, Map<bigint, Resident>>
 
 /**
  * The visitor-days in memory, which are those with a visit that may still be open. Two generations: what is touched
- * moves to the young one; when that is full or half an hour old it becomes the old one, and the old one is dropped
+ * moves to the young one; when that is full or has lasted its time it becomes the old one, and the old one is dropped
  * whole. What was dropped can always be folded again from `events`.
  */
 export class ResidentDays {

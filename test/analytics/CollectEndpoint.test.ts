@@ -204,6 +204,29 @@ describe("POST /api/v1/collect", () => {
       })
   )
 
+  it.effect(
+    "asks the rate for a large body before it is read, and reads none of more members than events have",
+    () =>
+      Effect.gen(function* () {
+        const probe = yield* startIngest
+        const padded = [{ url: "/", name: "n".repeat(100_000) }, { url: "/" }]
+        yield* probe.collect(padded)
+        assert.deepStrictEqual(probe.rateAsked, [site.id, 25])
+        probe.waitSeconds = 2
+        assert.strictEqual((yield* probe.collect("[".repeat(100_000))).status, 429)
+        assert.deepStrictEqual(probe.dropped, { invalid: 1, rate: 25 })
+        probe.waitSeconds = 0
+        const members = Array.from({ length: 10_001 }, (_, index) => `"k${index}":1`).join()
+        const refused = yield* probe.collect(`{"url":"/",${members}}`)
+        assert.deepStrictEqual(
+          [refused.status, refused.json],
+          [400, { error: "body: more than 10000 members" }]
+        )
+        const values = yield* probe.collect(`[${"1,".repeat(20_001)}1]`)
+        assert.deepStrictEqual(values.json, { error: "body: more than 20000 values" })
+      })
+  )
+
   it.effect("counts events over 7 days old as late, other faults as invalid", () =>
     Effect.gen(function* () {
       const probe = yield* startIngest

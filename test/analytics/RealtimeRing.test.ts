@@ -134,6 +134,18 @@ describe("realtime figures", () => {
     assert.strictEqual(ring.stats().presences, 0)
   })
 
+  it("keep nobody of a site that has fallen silent, as long as others have visitors", () => {
+    const ring = new RealtimeRing({ sitesMax: 100, presencesMax: 1_000 })
+    for (let visitor = 0; visitor < 500; visitor++) ring.add(view({ visitor: BigInt(visitor) }), noon)
+    assert.deepStrictEqual(ring.stats(), { sites: 1, presences: 1_000 })
+    const later = noon + 6 * minute
+    ring.add(view({ site: "st_2", ts: later }), later)
+    ring.add(view({ site: "st_2", ts: later + 1 }), later + 1)
+    assert.deepStrictEqual(ring.stats(), { sites: 2, presences: 2 })
+    assert.strictEqual(ring.snapshot("st_2", later).visitors, 1)
+    assert.strictEqual(ring.snapshot("st_1", later).perMinute[23]?.pageviews, 500)
+  })
+
   it("hold no more sites than their limit: the quietest goes, its presences with it", () => {
     const ring = new RealtimeRing({ sitesMax: 2, presencesMax: 100 })
     for (let site = 1; site <= 5; site++) {

@@ -1,7 +1,9 @@
+import { Readable } from "node:stream"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { type Dispatcher, Pool } from "undici"
 import { AppConfig } from "#src/Config.ts"
 import { SecretFilter } from "./SecretFilter.ts"
+import { isInPieces, lengthOf, type OutgoingBody, type OutgoingPieces, slicesOf } from "./OutgoingBody.ts"
 import { UpstreamAddress } from "./UpstreamAddress.ts"
 
 /** There was no answer, or only a part of one. `wasReached` is false where not even a connection came about. */
@@ -47,7 +49,7 @@ export class Upstream extends Context.Service<
       options: { readonly maxBytes: number; readonly timeoutMillis: number }
     ) => Effect.Effect<{ readonly status: number; readonly text: string }, UpstreamUnreachable>
     /** A JSON body. The listener is called later, never from within. */
-    readonly post: (path: string, body: string | Uint8Array, listener: UpstreamListener) => UpstreamCall
+    readonly post: (path: string, body: OutgoingBody, listener: UpstreamListener) => UpstreamCall
   }
 >()("signalbox/infra/Upstream") {
   static readonly layer: Layer.Layer<Upstream, never, UpstreamAddress | AppConfig> = Layer.effect(
@@ -60,7 +62,7 @@ export class Upstream extends Context.Service<
         Effect.sync(
           () =>
             new Pool(root.origin, {
-              connections: limits.upstreamConnections,
+              connections: limits.upstreamConnections + spareConnections,
               connect: { timeout: limits.upstreamConnectMillis },
               headersTimeout: 0,
               bodyTimeout: 0
@@ -75,8 +77,10 @@ export class Upstream extends Context.Service<
         ...(apiKey === undefined ? {} : { authorization: `Bearer ${Redacted.value(apiKey)}` })
       }
       const prefix = root.pathname.replace(/\/$/, "")
-      const start = (method: "GET" | "POST", path: string, body: string | Uint8Array | null) =>
-        ({ method, path: prefix + path, headers, body }) satisfies Dispatcher.DispatchOptions
+      const start = (method: "GET" | "POST", path: string, body: OutgoingBody | null) =>
+        body !== null && isInPieces(body)
+          ? piecesOf({ method, path: prefix + path, headers }, body)
+          : ({ method, path: prefix + path, headers, body } satisfies Dispatcher.DispatchOptions)
       const secret = apiKey === undefined ? undefined : Redacted.value(apiKey)
       const asker: Asker = (options, listener) => new Call(pool, options, listener, new SecretFilter(secret))
       return Upstream.of({
@@ -90,6 +94,17 @@ export class Upstream extends Context.Service<
 
 /** Makes a request. The listener is called later, never from within. */
 type Asker = (options: Dispatcher.DispatchOptions, listener: UpstreamListener) => UpstreamCall
+const piecesOf = (
+  options: Dispatcher.DispatchOptions & { readonly headers: Readonly<Record<string, string>> },
+  body: OutgoingPieces
+): Dispatcher.DispatchOptions => ({
+  ...options,
+  headers: { ...options.headers, "content-length": String(lengthOf(body)) },
+  body: Readable.from(slicesOf(body), { objectMode: false, highWaterMark: 1 })
+})
+
+/** For the list of models, which is fetched beside the calls. */
+const spareConnections = 4
 
 /** One request in the shape that undici drives: handler of the answer and handle of the caller in one object. */
 class Call implements Dispatcher.DispatchHandler, UpstreamCall {

@@ -26,6 +26,14 @@ export const addressFromBytes = (bytes: Uint8Array): string => {
   return NetAddress.formatIp(unmapped(NetAddress.ipv6FromBytesUnsafe(bytes)))
 }
 
+/** What one customer of a provider has at least: an IPv4 address, or the /64 of an IPv6 address in canonical text. */
+export const addressBlock = (address: string): string => {
+  const parsed = address.includes(":") ? parse(address) : undefined
+  return parsed === undefined || !NetAddress.isIpv6Address(parsed)
+    ? address
+    : Buffer.from(NetAddress.ipv6ToOctets(parsed).slice(0, 8)).toString("hex")
+}
+
 /** `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options. */
 export const make = (trust: number | ReadonlyArray<string> | undefined): ClientAddress => {
   if (trust === undefined || trust === 0) return (peer) => peer()

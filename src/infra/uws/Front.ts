@@ -33,7 +33,7 @@ export const layer = (
         sockets,
         open: new OpenSockets(),
         cors: HotCors.make(options.corsOrigins ?? []),
-        held: new HeldBytes(limitsOf(options).hotBodiesBytes),
+        held: new HeldBytes(limitsOf(options)),
         report: (defect) =>
           void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect))
       }

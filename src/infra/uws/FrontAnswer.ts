@@ -9,6 +9,7 @@ const answer = (status: number, error: string): FrontAnswer => ({ status, body: 
 export const badRequest = answer(400, "Bad request")
 export const notFound = answer(404, "Not found")
 export const methodNotAllowed = answer(405, "Method not allowed")
+export const bodyTooSlow = answer(408, "The request body arrives too slowly")
 export const bodyTooLarge = answer(413, "Request body too large")
 export const upgradeRequired = answer(426, "Upgrade required: this is a WebSocket endpoint")
 export const failed = answer(500, "Internal server error")
@@ -19,12 +20,20 @@ export const starting = answer(503, "Starting")
 export interface HotFailures {
   readonly badRequest: FrontAnswer
   readonly methodNotAllowed: FrontAnswer
+  readonly bodyTooSlow: FrontAnswer
   readonly bodyTooLarge: FrontAnswer
   readonly failed: FrontAnswer
   readonly overloaded: FrontAnswer
 }
 
-const flat: HotFailures = { badRequest, methodNotAllowed, bodyTooLarge, failed, overloaded }
+const flat: HotFailures = {
+  badRequest,
+  methodNotAllowed,
+  bodyTooSlow,
+  bodyTooLarge,
+  failed,
+  overloaded
+}
 
 const nestedAs = (like: FrontAnswer, type: string, code: string | null): FrontAnswer => {
   const { error: message }: { readonly error: string } = JSON.parse(like.body)
@@ -35,6 +44,7 @@ const nestedAs = (like: FrontAnswer, type: string, code: string | null): FrontAn
 const nested: HotFailures = {
   badRequest: nestedAs(badRequest, "invalid_request_error", null),
   methodNotAllowed: nestedAs(methodNotAllowed, "invalid_request_error", null),
+  bodyTooSlow: nestedAs(bodyTooSlow, "invalid_request_error", null),
   bodyTooLarge: nestedAs(bodyTooLarge, "invalid_request_error", "payload_too_large"),
   failed: nestedAs(failed, "server_error", "internal_error"),
   overloaded: nestedAs(overloaded, "server_error", "overloaded")

@@ -12,6 +12,8 @@ export interface FrontLimits {
   readonly keepAliveMillis: number
   /** a body that arrives slower than this is dropped with its connection... */
   readonly minUploadBytesPerSecond: number
+  /** ...on a hot route, where it is held in memory, slower than this, and answered 408... */
+  readonly minHotUploadBytesPerSecond: number
   /** ...as measured over windows of this length */
   readonly slowUploadWindowMillis: number
   /** a client that takes nothing of its answer for this long is dropped */
@@ -20,8 +22,10 @@ export interface FrontLimits {
   readonly stalledStreamMillis: number
   /** bytes of a body held in memory before the client is made to wait */
   readonly bodyHighWaterBytes: number
-  /** bytes of all unfinished bodies of hot routes together; above it 503 */
+  /** bytes of all unfinished bodies of hot routes whose senders are known, in fair shares per user; above it 503 */
   readonly hotBodiesBytes: number
+  /** as `hotBodiesBytes`, for senders who are not known, in fair shares per address (IPv6: per /64) */
+  readonly strangersBodiesBytes: number
   /** an answer that comes before the body has ended waits while at most this much of the body is thrown away... */
   readonly lingerBytes: number
   /** ...and at most this long; then the connection is closed after the answer */
@@ -50,12 +54,15 @@ export const defaultLimits: FrontLimits = {
   headerTimeoutMillis: 10_000,
   keepAliveMillis: 10_000,
   minUploadBytesPerSecond: 1024,
+  minHotUploadBytesPerSecond: 4096,
   slowUploadWindowMillis: 10_000,
   stalledReaderMillis: 10_000,
   // A model's answer is dear and its readers are slow on purpose: people scroll, laptops sleep a moment.
   stalledStreamMillis: 60_000,
   bodyHighWaterBytes: 256 * 1024,
   hotBodiesBytes: 128 * 1024 * 1024,
+  strangersBodiesBytes: 32 * 1024 * 1024,
+  // More than the longest body of a hot route: a client that is refused reads why.
   lingerBytes: 64 * 1024 * 1024,
   lingerMillis: 15_000,
   drainDeadlineMillis: 10_000,

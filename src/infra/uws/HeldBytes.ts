@@ -1,20 +1,42 @@
-/** A budget of bytes over all connections: of hot bodies that have not arrived whole, or of calls under way. */
+import { FairShares } from "#src/infra/shares/FairShares.ts"
+import { addressBlock } from "./ClientAddress.ts"
+import type { FrontLimits } from "./FrontOptions.ts"
+import type { BodyAdmission, HotRequest, HotRoute } from "./HotRoute.ts"
+
+/** Who the bytes of one body count for. */
+export interface BodyOwner {
+  readonly shares: FairShares
+  readonly name: string
+}
+
+/**
+ * The bytes of hot bodies that have not arrived whole, over all connections. Known senders and strangers have budgets of
+ * their own, so that no number of strangers takes anything from a known one.
+ */
 export class HeldBytes {
-  private readonly maximum: number
-  private held = 0
+  readonly #known: FairShares
+  readonly #strangers: FairShares
 
-  constructor(maximum: number) {
-    this.maximum = maximum
+  constructor({ hotBodiesBytes, strangersBodiesBytes }: FrontLimits) {
+    this.#known = new FairShares(hotBodiesBytes)
+    this.#strangers = new FairShares(strangersBodiesBytes)
   }
 
-  /** false: there is no room, and nothing was taken */
-  take(bytes: number): boolean {
-    if (this.held + bytes > this.maximum) return false
-    this.held += bytes
-    return true
-  }
-
-  release(bytes: number): void {
-    this.held -= bytes
+  /** Whose body it is going to be; undefined where the route has answered already. */
+  ownerOf(
+    route: HotRoute,
+    request: HotRequest,
+    refuse: (answer: Extract<BodyAdmission, { _tag: "Refused" }>["answer"]) => void
+  ): BodyOwner | undefined {
+    const admission = route.admit?.(request) ?? { _tag: "Unknown" }
+    switch (admission._tag) {
+      case "Known":
+        return { shares: this.#known, name: admission.userId }
+      case "Unknown":
+        return { shares: this.#strangers, name: addressBlock(request.remoteAddress) }
+      case "Refused":
+        refuse(admission.answer)
+        return undefined
+    }
   }
 }

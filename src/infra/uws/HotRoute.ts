@@ -48,6 +48,15 @@ export interface HotStream {
 }
 
 /**
+ * Who a body that is still arriving counts for: a user's share of `hotBodiesBytes`, or the share of the client's address
+ * where its sender is not known; or the answer that it gets unread.
+ */
+export type BodyAdmission =
+  | { readonly _tag: "Known"; readonly userId: string }
+  | { readonly _tag: "Unknown" }
+  | { readonly _tag: "Refused"; readonly answer: (reply: HotReply) => void }
+
+/**
  * An endpoint that is served beside the Effect pipeline: a plain function called once the body is complete. Routes are
  * written against this interface only, so uWebSockets.js and Node's server both serve them.
  */
@@ -63,6 +72,11 @@ export interface HotRoute {
   readonly cors: "open" | "configured"
   /** the shape of the answers that the front gives in the route's place (400, 405, 413, 500, 503); "flat" when absent */
   readonly errors?: "flat" | "nested"
+  /**
+   * Asked once for a body that does not come in one piece, before any of it is kept. Without it every such body counts
+   * for its address.
+   */
+  readonly admit?: (request: HotRequest) => BodyAdmission
   /** `body` is only valid until the handler returns: copy what must outlive it. A throw is answered 500 */
   handle(request: HotRequest, body: Uint8Array, reply: HotReply): void
 }

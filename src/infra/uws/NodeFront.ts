@@ -25,7 +25,13 @@ export const make = (
   Effect.gen(function* () {
     const limits = limitsOf(options)
     const clientAddress = ClientAddress.make(options.trustProxy)
-    const hot: NodeHotContext = { ...context, limits, clientAddress, streaming: new WeakSet() }
+    const hot: NodeHotContext = {
+      ...context,
+      limits,
+      clientAddress,
+      streaming: new WeakSet(),
+      arriving: new WeakMap()
+    }
     const nodeServer = new NodeFrontServer(hot)
     // Added first, so that it runs last.
     yield* Effect.addFinalizer(() => Effect.sync(() => nodeServer.closeAllConnections()))

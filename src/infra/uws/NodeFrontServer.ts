@@ -148,7 +148,13 @@ export class NodeFrontServer extends Server {
       const elapsed = now - flight.windowStart
       if (request.complete || (!isHeldBack && elapsed < this.limits.slowUploadWindowMillis)) continue
       const bytes = socket.bytesRead - flight.windowBytes
-      if (!isHeldBack && bytes < (this.limits.minUploadBytesPerSecond * elapsed) / 1000) socket.destroy()
+      const end = this.hot.arriving.get(flight.response)
+      const { minHotUploadBytesPerSecond, minUploadBytesPerSecond } = this.limits
+      const least = end === undefined ? minUploadBytesPerSecond : minHotUploadBytesPerSecond
+      if (!isHeldBack && bytes < (least * elapsed) / 1000) {
+        if (end === undefined || flight.response.headersSent) socket.destroy()
+        else end()
+      }
       flight.windowStart = now
       flight.windowBytes = socket.bytesRead
     }

@@ -3,6 +3,7 @@ import { canonicalAddress, type ClientAddress } from "./ClientAddress.ts"
 import { failuresOf, type HotFailures, jsonType, retrySoon } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
 import { attempt, type HotContext, isWritable } from "./HotAnswer.ts"
+import type { BodyOwner } from "./HeldBytes.ts"
 import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
 import { NodeStream } from "./NodeStream.ts"
 import { deadStream } from "./PieceStream.ts"
@@ -16,6 +17,8 @@ export interface NodeHotContext extends HotContext {
   readonly clientAddress: ClientAddress
   /** answers that come in pieces and have not ended */
   readonly streaming: WeakSet<ServerResponse>
+  /** requests whose bodies are arriving, and how each is ended where that takes too long */
+  readonly arriving: WeakMap<ServerResponse, () => void>
 }
 
 /** The path and what follows its `?`, of a request target in origin or absolute form. */
@@ -38,9 +41,13 @@ export class NodeHotExchange implements HotRequest, HotReply {
   private readonly context: NodeHotContext
   private chunks: Array<Buffer> = []
   private receivedBytes = 0
-  /** of `context.held` */
+  private owner: BodyOwner | undefined
+  /** of the owner's share */
   private takenBytes = 0
-  private isRefused = false
+  /** answers in place of the handler, once the rest of the body is out of the way */
+  private refusal: ((closes: boolean) => void) | undefined
+  /** the route is refusing the body before it is whole */
+  private isRefusing = false
   private isAnswered = false
   private streamed: NodeStream | undefined
   private abortListeners: Array<() => void> = []
@@ -66,8 +73,9 @@ export class NodeHotExchange implements HotRequest, HotReply {
     request.on("data", (chunk: Buffer) => this.receive(chunk))
     request.on("end", () => this.complete())
     response.on("close", () => this.closed())
+    this.context.arriving.set(response, () => this.tooSlow())
     const declared = Number(this.valueOf("content-length"))
-    if (declared > route.maxBodyBytes) this.refuse(declared)
+    if (declared > route.maxBodyBytes) this.refuse(declared, this.tooLarge)
   }
 
   /** As `begin`, for a handshake, which has no body. */
@@ -89,7 +97,8 @@ export class NodeHotExchange implements HotRequest, HotReply {
   }
 
   send(status: number, headers: Headers, body?: string | Uint8Array): void {
-    this.write(status, headers, body ?? "", false)
+    if (this.isRefusing) this.refuse(0, (closes) => this.write(status, headers, body ?? "", closes))
+    else this.write(status, headers, body ?? "", false)
   }
 
   stream(status: number, headers: Headers): HotStream {
@@ -122,22 +131,38 @@ export class NodeHotExchange implements HotRequest, HotReply {
 
   private receive(chunk: Buffer): void {
     this.receivedBytes += chunk.length
-    if (this.isRefused) {
-      if (this.receivedBytes > this.context.limits.lingerBytes) this.answerTooLarge(true)
-    } else if (this.receivedBytes > this.route.maxBodyBytes) this.refuse(0)
-    else if (this.isAnswered) return
-    else if (this.context.held.take(chunk.length)) {
+    if (this.refusal !== undefined) {
+      if (this.receivedBytes > this.context.limits.lingerBytes) this.refusal(true)
+    } else if (this.receivedBytes > this.route.maxBodyBytes) this.refuse(0, this.tooLarge)
+    else if (!this.isAnswered) this.hold(chunk)
+  }
+
+  private hold(chunk: Buffer): void {
+    this.owner ??= this.context.held.ownerOf(this.route, this, (answer) => this.refuseUnread(answer))
+    if (this.owner === undefined) return
+    if (this.owner.shares.take(this.owner.name, chunk.length)) {
       this.takenBytes += chunk.length
       this.chunks.push(chunk)
     } else {
-      this.drop()
       const { overloaded } = this.failures
-      this.write(overloaded.status, [jsonType, retrySoon], overloaded.body, true)
+      this.refuse(0, (closes) =>
+        this.write(overloaded.status, [jsonType, retrySoon], overloaded.body, closes)
+      )
     }
   }
 
+  private refuseUnread(answer: (reply: HotReply) => void): void {
+    this.isRefusing = true
+    attempt(() => answer(this), this.context)
+    const { failed } = this.failures
+    // It threw, or said nothing.
+    if (this.refusal === undefined)
+      this.refuse(0, (closes) => this.write(failed.status, [jsonType], failed.body, closes))
+  }
+
   private complete(): void {
-    if (this.isRefused) return this.answerTooLarge(false)
+    this.context.arriving.delete(this.response)
+    if (this.refusal !== undefined) return this.refusal(false)
     if (this.isAnswered) return
     try {
       const body = Buffer.concat(this.chunks)
@@ -152,20 +177,20 @@ export class NodeHotExchange implements HotRequest, HotReply {
     }
   }
 
-  /** Answers 413 once the rest of the body is out of the way; a reset could cost the client the answer. */
-  private refuse(declaredBytes: number): void {
-    this.isRefused = true
+  /** Answers once the rest of the body is out of the way; a reset could cost the client the answer. */
+  private refuse(declaredBytes: number, answer: (closes: boolean) => void): void {
+    this.refusal = answer
     this.drop()
     const { lingerBytes, lingerMillis } = this.context.limits
-    if (declaredBytes > lingerBytes) return this.answerTooLarge(true)
-    const timer = setTimeout(() => this.answerTooLarge(true), lingerMillis)
+    if (declaredBytes > lingerBytes) return answer(true)
+    const timer = setTimeout(() => answer(true), lingerMillis)
     this.response.once("close", () => clearTimeout(timer))
   }
 
   /** What was held of the body is no longer. */
   private drop(): void {
     this.chunks = []
-    this.context.held.release(this.takenBytes)
+    this.owner?.shares.release(this.owner.name, this.takenBytes)
     this.takenBytes = 0
   }
 
@@ -173,9 +198,15 @@ export class NodeHotExchange implements HotRequest, HotReply {
     return failuresOf(this.route.errors)
   }
 
-  private answerTooLarge(closes: boolean): void {
+  private readonly tooLarge = (closes: boolean): void => {
     const { bodyTooLarge } = this.failures
     this.write(bodyTooLarge.status, [jsonType], bodyTooLarge.body, closes)
+  }
+
+  private tooSlow(): void {
+    const { bodyTooSlow } = this.failures
+    this.drop()
+    this.write(bodyTooSlow.status, [jsonType], bodyTooSlow.body, true)
   }
 
   private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {

@@ -74,7 +74,10 @@ export class RequestBody {
       this.isComplete = true
       this.stopWatching()
     } else {
-      this.rate ??= new UploadRate(this.response, this.state)
+      const { minUploadBytesPerSecond } = this.state.limits
+      this.rate ??= new UploadRate(this.response, this.state, minUploadBytesPerSecond, () =>
+        this.response.close()
+      )
       this.rate.count(chunk.byteLength)
     }
     if (!isLast && this.discarding === undefined && this.heldBytes > this.highWaterBytes) this.pause()

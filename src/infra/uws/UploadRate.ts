@@ -3,19 +3,24 @@ import type { FrontState, Watched } from "./FrontState.ts"
 import { setTimerBack } from "./NativeTimer.ts"
 
 /**
- * Drops a connection whose body comes too slowly, by the front's limits. uWebSockets.js would drop anything below
+ * Ends a request whose body comes too slowly, by the front's limits. uWebSockets.js would drop anything below
  * 16 KB/s, which a phone can be; its timer is set back as long as ours is content.
  */
 export class UploadRate implements Watched {
   private readonly response: UwsResponse
   private readonly state: FrontState
+  private readonly minBytesPerSecond: number
+  private readonly onSlow: () => void
   private windowStart = performance.now()
   private windowBytes = 0
   private isHeldBack = false
 
-  constructor(response: UwsResponse, state: FrontState) {
+  /** `onSlow` ends the request; it is called once at most */
+  constructor(response: UwsResponse, state: FrontState, minBytesPerSecond: number, onSlow: () => void) {
     this.response = response
     this.state = state
+    this.minBytesPerSecond = minBytesPerSecond
+    this.onSlow = onSlow
     state.watch(this)
   }
 
@@ -33,12 +38,12 @@ export class UploadRate implements Watched {
   }
 
   check(nowMillis: number): void {
-    const { minUploadBytesPerSecond, slowUploadWindowMillis } = this.state.limits
+    const { slowUploadWindowMillis } = this.state.limits
     const elapsed = nowMillis - this.windowStart
     if (this.isHeldBack || elapsed >= slowUploadWindowMillis) {
-      if (!this.isHeldBack && this.windowBytes < (minUploadBytesPerSecond * elapsed) / 1000) {
-        this.response.close()
-        return
+      if (!this.isHeldBack && this.windowBytes < (this.minBytesPerSecond * elapsed) / 1000) {
+        this.stop()
+        return this.onSlow()
       }
       this.windowStart = nowMillis
       this.windowBytes = 0

@@ -4,6 +4,7 @@ import { failuresOf, type FrontAnswer, type HotFailures, jsonType, retrySoon } f
 import type { FrontState } from "./FrontState.ts"
 import { headerBytes } from "./HeaderText.ts"
 import { attempt, type HotContext, isWritable } from "./HotAnswer.ts"
+import type { BodyOwner } from "./HeldBytes.ts"
 import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
 import { deadStream } from "./PieceStream.ts"
 import { RequestBody } from "./RequestBody.ts"
@@ -46,10 +47,14 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
-  /** of `context.held` */
+  /** once some of the body has to be kept */
+  private owner: BodyOwner | undefined
+  /** of the owner's share */
   private takenBytes = 0
   private rate: UploadRate | undefined
   private refused: RequestBody | undefined
+  /** the route has refused the body before it was whole */
+  private isRefusing = false
   private isAnswered = false
   private isCorked = false
   private streamed: UwsStream | undefined
@@ -79,7 +84,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.state.inFlight++
     this.response.onAborted(() => this.abort())
     this.response.onData((chunk, isLast) => this.receive(chunk, isLast))
-    if (this.declaredBytes > this.route.maxBodyBytes) this.refuse(this.declaredBytes)
+    if (this.declaredBytes > this.route.maxBodyBytes)
+      this.refuse((closes) => this.fail(this.failures.bodyTooLarge, closes))
   }
 
   /** As `begin`, for a handshake: it has no body, and may be made a WebSocket of before this returns. */
@@ -121,7 +127,9 @@ export class UwsHotExchange implements HotRequest, HotReply {
   }
 
   send(status: number, headers: Headers, body?: string | Uint8Array): void {
-    this.write(status, headers, body ?? "", false)
+    // The client is still sending where the body is refused unread: closing on it could cost it the answer.
+    if (this.isRefusing) this.refuse((closes) => this.write(status, headers, body ?? "", closes))
+    else this.write(status, headers, body ?? "", false)
   }
 
   stream(status: number, headers: Headers): HotStream {
@@ -159,19 +167,26 @@ export class UwsHotExchange implements HotRequest, HotReply {
     if (this.heldBytes > this.route.maxBodyBytes) {
       this.drop()
       if (isLast) this.fail(this.failures.bodyTooLarge, false)
-      else this.refuse(undefined)
+      else this.refuse((closes) => this.fail(this.failures.bodyTooLarge, closes))
       return
     }
-    if (!this.context.held.take(chunk.byteLength)) {
+    this.owner ??= this.context.held.ownerOf(this.route, this, (answer) => this.refuseUnread(answer))
+    if (this.owner === undefined) return
+    if (!this.owner.shares.take(this.owner.name, chunk.byteLength)) {
       this.drop()
       const { overloaded } = this.failures
-      return this.write(overloaded.status, overloadedHeaders, overloaded.body, true)
+      const busy = (closes: boolean): void =>
+        this.write(overloaded.status, overloadedHeaders, overloaded.body, closes)
+      return isLast ? busy(false) : this.refuse(busy)
     }
     this.takenBytes += chunk.byteLength
     this.held ??= []
     if (isLast) this.rate?.stop()
     else {
-      this.rate ??= new UploadRate(this.response, this.state)
+      const { minHotUploadBytesPerSecond } = this.state.limits
+      this.rate ??= new UploadRate(this.response, this.state, minHotUploadBytesPerSecond, () =>
+        this.tooSlow()
+      )
       this.rate.count(chunk.byteLength)
     }
     // The chunk is detached when this returns.
@@ -186,7 +201,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private drop(): void {
     this.held = []
     this.rate?.stop()
-    this.context.held.release(this.takenBytes)
+    this.owner?.shares.release(this.owner.name, this.takenBytes)
     this.takenBytes = 0
   }
 
@@ -201,10 +216,23 @@ export class UwsHotExchange implements HotRequest, HotReply {
     }
   }
 
-  /** Answers 413 once the rest of the body is out of the way. */
-  private refuse(declaredBytes: number | undefined): void {
-    this.refused = new RequestBody(this.response, declaredBytes, this.state)
-    this.refused.discard((outcome) => this.fail(this.failures.bodyTooLarge, outcome !== "Complete"))
+  /** Answers once the rest of the body is out of the way. */
+  private refuse(answer: (closes: boolean) => void): void {
+    const declared = this.declaredBytes > 0 ? this.declaredBytes - this.heldBytes : undefined
+    this.refused = new RequestBody(this.response, declared, this.state)
+    this.refused.discard((outcome) => answer(outcome !== "Complete"))
+  }
+
+  private refuseUnread(answer: (reply: HotReply) => void): void {
+    this.isRefusing = true
+    attempt(() => answer(this), this.context)
+    // It threw, or said nothing.
+    if (this.refused === undefined) this.refuse((closes) => this.fail(this.failures.failed, closes))
+  }
+
+  private tooSlow(): void {
+    this.drop()
+    this.fail(this.failures.bodyTooSlow, true)
   }
 
   private get failures(): HotFailures {

@@ -19,6 +19,7 @@ export class CallExchange {
   readonly requestId: string
   /** `req_…`, the call's id in the ledger: the answer's X-Request-Id too, unless the caller sent one of their own */
   readonly callId: string
+  /** emptied once it was read in a thread */
   readonly body: Buffer
   readonly client: Client
   /** where the answer goes; recorded where it is to be kept */

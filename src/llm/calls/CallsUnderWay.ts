@@ -1,10 +1,16 @@
 import { Context, Deferred, Effect, Layer } from "effect"
+import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
+import { FairShares } from "#src/infra/shares/FairShares.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 
+/** Whose a call is. */
+type Caller = Pick<Principal, "keyId" | "userId">
+
 /**
- * Counts the calls under way and bounds them. When the server ends, those whose clients were sent away are still settled
+ * Counts the calls under way and bounds them: by the connections there are to the upstream, so that none ever waits for
+ * one, and for each user by a fair share of these. When the server ends, those whose clients were sent away are still settled
  * before the log of calls is closed.
  */
 export class CallsUnderWay extends Context.Service<
@@ -12,6 +18,7 @@ export class CallsUnderWay extends Context.Service<
   {
     /** Makes the call if there is room for it, and it can be booked. */
     readonly admit: (
+      caller: Caller,
       call: Effect.Effect<CallFault.CallFault | undefined>
     ) => Effect.Effect<CallFault.CallFault | undefined>
     readonly count: () => number
@@ -25,10 +32,27 @@ export class CallsUnderWay extends Context.Service<
       const allOver = yield* Deferred.make<void>()
       let count = 0
       let isEnding = false
-      const leave = Effect.suspend(() => {
-        count--
-        return isEnding && count === 0 ? Deferred.succeed(allOver, undefined) : Effect.void
-      })
+      const capacity = Math.min(limits.callsInFlight, limits.upstreamConnections)
+      const users = new FairShares(capacity, limits.callsPerUser)
+      const keys = new FairShares(capacity, limits.callsPerKey)
+      const refusalOf = ({ keyId, userId }: Caller): CallFault.CallFault | undefined => {
+        if (count >= capacity) return CallFault.overloaded("Too many calls are under way; try again")
+        if (log.isFailing()) return CallFault.overloaded("Calls cannot be booked at the moment; try again")
+        if (!users.take(userId, 1))
+          return CallFault.overloaded(
+            "Too many calls of this user are under way; try again when some are done"
+          )
+        if (keys.take(keyId, 1)) return undefined
+        users.release(userId, 1)
+        return CallFault.overloaded("Too many calls of this key are under way; try again when some are done")
+      }
+      const leave = ({ keyId, userId }: Caller) =>
+        Effect.suspend(() => {
+          count--
+          users.release(userId, 1)
+          keys.release(keyId, 1)
+          return isEnding && count === 0 ? Deferred.succeed(allOver, undefined) : Effect.void
+        })
       yield* Effect.addFinalizer(() =>
         Effect.suspend(() => {
           isEnding = true
@@ -42,14 +66,12 @@ export class CallsUnderWay extends Context.Service<
       )
       return CallsUnderWay.of({
         count: () => count,
-        admit: (call) =>
+        admit: (caller, call) =>
           Effect.suspend(() => {
-            if (count >= limits.callsInFlight)
-              return Effect.succeed(CallFault.overloaded("Too many calls are under way; try again"))
-            if (log.isFailing())
-              return Effect.succeed(CallFault.overloaded("Calls cannot be booked at the moment; try again"))
+            const refusal = refusalOf(caller)
+            if (refusal !== undefined) return Effect.succeed(refusal)
             count++
-            return Effect.ensuring(call, leave)
+            return Effect.ensuring(call, leave(caller))
           })
       })
     })

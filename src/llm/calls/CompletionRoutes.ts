@@ -5,20 +5,21 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
-import { HeldBytes } from "#src/infra/uws/HeldBytes.ts"
-import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import type { HotReply, HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { JobNotDone } from "#src/infra/workers/Workers.ts"
+import { CallBodies, type HeldBody } from "./CallBodies.ts"
 import { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
 import type { Client } from "./Client.ts"
 import type { AnswerSink } from "./CallParts.ts"
-import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
 import { Embeddings } from "./Embeddings.ts"
-import { readEmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
-import { readJson } from "#src/llm/requests/JsonRequest.ts"
+import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
+import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
@@ -34,19 +35,27 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
 const noBody = new Uint8Array(0)
 const tooMuch = CallFault.overloaded("The calls under way are too large together; try again")
 
-/** What an endpoint does with a body that is JSON. */
-type Handle = (exchange: CallExchange, key: Principal, body: unknown) => Handled
+/** A shorter body is not worth asking whose it is before its key was looked up. */
+const shortBytes = 4 * 1024
+
+/** What an endpoint does once the caller is let in. */
+type Handle = (exchange: CallExchange, key: Principal, body: HeldBody) => Handled
 
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
-  const answers = yield* Idempotency
   const { limits } = yield* AppConfig
-  const enter = yield* entering
+  const gate = yield* KeyGate
+  const bodies = new CallBodies(limits)
+  const enter = yield* entering(bodies)
+  const handles = yield* handling
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const bodies = new HeldBytes(limits.callBodiesBytes)
   const clients = new Set<Client>()
   // Calls that go on for their answer's sake are settled all the same when the server ends.
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
+
+  /** Memory does not know the key, and asking Postgres may take a while. */
+  const isStranger = (authorization: string, bytes: number): boolean =>
+    bytes > shortBytes && gate.recall(authorization) === "unknown"
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
@@ -55,32 +64,77 @@ export const completionRoutes = Effect.gen(function* () {
     headers: ["authorization", "x-request-id", "idempotency-key"],
     cors: "configured",
     errors: "nested",
+    admit: (request) => {
+      const key = gate.recall(request.header("authorization"))
+      if (key === "unknown") return { _tag: "Unknown" }
+      if (key !== undefined) return { _tag: "Known", userId: key.userId }
+      const answer = (reply: HotReply) => new CallExchange(request, noBody, reply).fail(CallFault.invalidKey)
+      return { _tag: "Refused", answer }
+    },
     handle: (request, body, reply) => {
-      const bytes = body.length
-      if (!bodies.take(bytes)) return new CallExchange(request, noBody, reply).fail(tooMuch)
       const exchange = new CallExchange(request, body, reply)
-      const once = (key: Principal, json: unknown) =>
-        onceOnly(answers, exchange, key, path, handle(exchange, key, json))
+      const isOfStranger = isStranger(exchange.authorization, body.length)
+      const held = isOfStranger ? bodies.ofStranger(request.remoteAddress, body.length) : undefined
+      if (isOfStranger && held === undefined) return exchange.fail(tooMuch)
       clients.add(exchange.client)
       const leave = Effect.sync(() => {
-        bodies.release(bytes)
+        held?.keep(0)
         clients.delete(exchange.client)
       })
-      run(Effect.ensuring(answering(exchange, enter(exchange, once)), leave))
+      run(Effect.ensuring(answering(exchange, enter(exchange, handle)), leave))
     }
   })
 
   return [
-    routeOf("/api/v1/chat/completions", completing(yield* Completions, limits)),
-    routeOf("/api/v1/embeddings", embedding(yield* Embeddings))
+    routeOf("/api/v1/chat/completions", handles.completion),
+    routeOf("/api/v1/embeddings", handles.embeddings)
   ]
 })
 
+/** What is done with a request once its body was read. */
+const handling = Effect.gen(function* () {
+  const answers = yield* Idempotency
+  const { limits } = yield* AppConfig
+  const reader = yield* makeRequestReader
+  const complete = completing(yield* Completions, limits)
+  const embed = embedding(yield* Embeddings)
+  const once = (exchange: CallExchange, key: Principal, path: string, make: Handled) =>
+    onceOnly(answers, exchange, key, path, make)
+  const completion: Handle = (exchange, key, body) =>
+    reading(reader.chat(toRead(exchange, key, body)), (request) =>
+      once(exchange, key, "/api/v1/chat/completions", complete(exchange, key, request))
+    )
+  const embeddings: Handle = (exchange, key, body) =>
+    reading(reader.embeddings(toRead(exchange, key, body)), (request) =>
+      once(exchange, key, "/api/v1/embeddings", embed(exchange, key, request))
+    )
+  return { completion, embeddings }
+})
+
+/** A call with an Idempotency-Key is told by its body from others until it is over. */
+const toRead = (exchange: CallExchange, { userId }: Principal, held: HeldBody): BodyToRead => {
+  const isKept = exchange.idempotencyKey !== ""
+  return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
+}
+
+const reading = <A extends object>(read: Read<A>, handle: (request: A) => Handled): Handled => {
+  const taken = (request: A | RequestFault): Handled =>
+    request instanceof RequestFault ? Effect.succeed(CallFault.invalidRequest(request)) : handle(request)
+  if (!Effect.isEffect(read)) return taken(read)
+  return Effect.matchEffect(read, { onSuccess: taken, onFailure: unread })
+}
+
+const unread = (failure: JobNotDone): Handled =>
+  Effect.as(
+    failure.reason === "failed"
+      ? Effect.logWarning("A large request could not be read", failure)
+      : Effect.void,
+    CallFault.overloaded("Too many large requests are being read; try again")
+  )
+
 const completing =
-  (completions: Completions["Service"], limits: Limits): Handle =>
-  (exchange, key, body) => {
-    const request = readChatRequest(body)
-    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
+  (completions: Completions["Service"], limits: Limits) =>
+  (exchange: CallExchange, key: Principal, request: ChatRequest): Handled => {
     const { callId: id, client, startedAt } = exchange
     const sink: AnswerSink = {
       json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
@@ -101,24 +155,19 @@ const completing =
   }
 
 const embedding =
-  (embeddings: Embeddings["Service"]): Handle =>
-  (exchange, key, body) => {
-    const request = readEmbeddingsRequest(body)
-    if (request instanceof RequestFault) return Effect.succeed(CallFault.invalidRequest(request))
+  (embeddings: Embeddings["Service"]) =>
+  (exchange: CallExchange, key: Principal, request: EmbeddingsRequest): Handled => {
     const { callId: id, client, startedAt } = exchange
     const send = (answer: unknown) => exchange.sendJson(200, JSON.stringify(answer))
     return embeddings.embed({ id, key, request, client, send, startedAt })
   }
 
-/** Lets in who may call, and reads the body. */
-const entering = Effect.gen(function* () {
+/** Lets in who may call and has room for the body, and calls `handle`. */
+const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
   const gate = yield* KeyGate
   const { watch } = yield* KeyWatch
   const { rateLimitMode } = yield* AppConfig
-  return Effect.fnUntraced(function* (
-    exchange: CallExchange,
-    handle: (key: Principal, body: unknown) => Handled
-  ) {
+  return Effect.fnUntraced(function* (exchange: CallExchange, handle: Handle) {
     const entry = yield* Effect.catchTag(
       nestedStoreAway(gate.enter(exchange.authorization)),
       "NestedServiceUnavailable",
@@ -126,8 +175,9 @@ const entering = Effect.gen(function* () {
     )
     if ("status" in entry) return entry
     if (entry._tag === "Unknown") return CallFault.invalidKey
+    const { key } = entry
     exchange.headers.push(...entry.headers)
-    exchange.onStatus = (status) => gate.record(entry.key, status)
+    exchange.onStatus = (status) => gate.record(key, status)
     const { allowed, limit, retryAfterSeconds } = entry.rate
     if (!allowed) {
       const text = `Rate limit of ${limit} requests a minute reached; try again in ${retryAfterSeconds} s`
@@ -135,10 +185,17 @@ const entering = Effect.gen(function* () {
         ? CallFault.blocked(text, retryAfterSeconds)
         : CallFault.rateLimited(text, retryAfterSeconds)
     }
-    const body = readJson(exchange.body)
-    if (body instanceof RequestFault) return CallFault.invalidRequest(body)
-    const unwatch = watch(entry.key.keyId, () => exchange.expel())
-    return yield* Effect.ensuring(handle(entry.key, body), Effect.sync(unwatch))
+    const held = bodies.ofUser(key.userId, exchange.body.length)
+    if (held === undefined) return tooMuch
+    const unwatch = watch(key.keyId, () => exchange.expel())
+    const leave = Effect.sync(() => {
+      unwatch()
+      held.keep(0)
+    })
+    return yield* Effect.ensuring(
+      Effect.suspend(() => handle(exchange, key, held)),
+      leave
+    )
   })
 })
 

@@ -24,7 +24,6 @@ import { answerPlain, settleLeft } from "./PlainAnswer.ts"
 import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
 import { resolve, type Target } from "./Target.ts"
 import { TokenCounter } from "./TokenCounter.ts"
-import { bodyFor, withDescription } from "#src/llm/requests/UpstreamBody.ts"
 import { describeImages } from "./VisionStage.ts"
 
 /** A completion that is asked for, after its body was read. */
@@ -88,7 +87,7 @@ export class Completions extends Context.Service<
           if ("status" in target) return Effect.succeed(target)
           const tooMuch = tooLong(ask.request, target)
           if (tooMuch !== undefined) return Effect.succeed(CallFault.invalidRequest(tooMuch))
-          return underWay.admit(make(ask, target))
+          return underWay.admit(ask.key, make(ask, target))
         })
       return Completions.of({ complete })
     })
@@ -151,18 +150,19 @@ const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault
 /** The stages of a call. Source: spec 1, POST /chat/completions, rule 2. */
 const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outlet: Outlet | undefined) {
   const { admission, request, tally, target } = call
-  let messages: ReadonlyArray<unknown> | undefined
+  let description: string | undefined
   if (target.vision.length > 0) {
-    const description = yield* describeImages(parts, call)
+    description = yield* describeImages(parts, call)
     if (description === undefined) return void (yield* settleLeft(parts, call))
-    messages = withDescription(request, description)
   }
   tally.stages.push("primary")
   const maxTokens = admission.clamped
     ? Math.max(1, Math.floor(admission.outputTokens / request.choices))
     : undefined
-  const bodyOf = (model: CatalogueModel) => bodyFor(request, { model: model.id, messages, maxTokens })
-  const images = messages === undefined ? request.imageCount : 0
+  let triesLeft = target.primary.length
+  const bodyOf = (model: CatalogueModel) =>
+    request.source.forModel({ model: model.id, description, maxTokens, isLast: --triesLeft <= 0 })
+  const images = description === undefined ? request.imageCount : 0
   return yield* outlet === undefined
     ? answerPlain(parts, call, bodyOf, images)
     : answerStream(parts, call, outlet, bodyOf, images)

@@ -7,24 +7,15 @@ import type { Limits } from "#src/Limits.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CallParts } from "./CallParts.ts"
 import { contextOf, promptTokensOf } from "./Estimate.ts"
-import type { TokenCounter } from "./TokenCounter.ts"
+import { estimateTokens, type TokenCounter } from "./TokenCounter.ts"
 
-/** The text of a request, as far as it is text: the calls and descriptions of tools are read by the model too. */
-const promptText = ({ body }: ChatRequest): string => {
-  const messages = Array.isArray(body["messages"]) ? body["messages"].filter(isJsonRecord) : []
-  const texts = messages.flatMap(({ content, tool_calls: calls }) => [textIn(content), listIn(calls)])
-  return [...texts, listIn(body["tools"])].filter((text) => text !== "").join("\n")
-}
-
-const listIn = (value: unknown): string =>
-  Array.isArray(value) && value.length > 0 ? JSON.stringify(value) : ""
-
-const textIn = (content: unknown): string => {
-  if (typeof content === "string") return content
-  if (!Array.isArray(content)) return ""
-  return content
-    .map((part) => (isJsonRecord(part) && typeof part["text"] === "string" ? part["text"] : ""))
-    .join("\n")
+/** Of the request's text; one that is too long to be counted is estimated. */
+const countedPrompt = (
+  counter: TokenCounter["Service"],
+  { source, textLength }: ChatRequest
+): Effect.Effect<number> => {
+  const text = source.text()
+  return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
 /** A usage, and why it is not the upstream's own word where it is not. */
@@ -55,7 +46,7 @@ export const countedUsage = (
   output: Output
 ): Effect.Effect<UpstreamUsage> =>
   Effect.gen(function* () {
-    const promptTokens = yield* counter.count(promptText(request))
+    const promptTokens = yield* countedPrompt(counter, request)
     const completionTokens = Math.ceil((yield* counter.count(output.text)) * output.factor)
     return tokensOnly(promptTokens, completionTokens)
   })

@@ -26,7 +26,7 @@ import { settle } from "./Settling.ts"
 import { faultOf } from "./Stage.ts"
 import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Target.ts"
-import { TokenCounter } from "./TokenCounter.ts"
+import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk {
   /** the call's id in the ledger, `req_…`: never used before */
@@ -74,6 +74,7 @@ export class Embeddings extends Context.Service<
           }
           const tally = new CallTally(headOf(ask), terms)
           return underWay.admit(
+            key,
             admittedCall(ledger, parts.log, tally, hold, (admission) =>
               answer(parts, { ...ask, model, hold, tally, admission })
             )
@@ -99,8 +100,11 @@ const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): Admissio
 }
 
 /** A token is a byte of the text at least, and every text has something around it. */
-const promptMostOf = ({ inputs, text }: EmbeddingsRequest, { contextLength }: CatalogueModel): number => {
-  const tokens = Buffer.byteLength(text) + inputs * framingTokens
+const promptMostOf = (
+  { inputs, textBytes }: EmbeddingsRequest,
+  { contextLength }: CatalogueModel
+): number => {
+  const tokens = textBytes + inputs * framingTokens
   return contextLength > 0 ? Math.min(tokens, inputs * contextLength) : tokens
 }
 
@@ -146,7 +150,9 @@ const usageOf = (
 ): Effect.Effect<Measured> => {
   const told = believed(call, reported)
   if ("usage" in told) return Effect.succeed(told)
-  return Effect.map(parts.counter.count(call.request.text), (promptTokens) => ({
+  const { text, textLength } = call.request
+  const counted = text === undefined ? Effect.succeed(estimateTokens(textLength)) : parts.counter.count(text)
+  return Effect.map(counted, (promptTokens) => ({
     usage: tokensOnly(promptTokens, 0),
     doubt: missing ?? told.doubt
   }))
@@ -165,7 +171,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { limits, log, upstream } = parts
   tally.stages.push("primary")
   tally.attempts++
-  const body = JSON.stringify(request.body)
+  const body = request.outgoing()
   const outcome = yield* plainAttempt({ upstream, path: "/embeddings", body, client, limits, problemOf })
   if (outcome._tag === "ClientGone") return void (yield* leave(parts, call, outcome.spent))
   if (outcome._tag === "Failed") {

@@ -38,11 +38,10 @@ export const promptTokensOf = (
 ): number => {
   const context = contextOf(model)
   if (request.attachments > 0) return context
-  const messages = Array.isArray(request.body["messages"]) ? request.body["messages"].length : 0
   const tokens =
     request.textBytes +
     images * imageTokens +
-    messages * framingTokens +
+    request.messageCount * framingTokens +
     preambleTokens +
     (request.hasTools ? toolPreambleTokens : 0) +
     request.extras * limits.extraTokens

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -24,7 +25,7 @@ export const askPlain = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Pick<Call, "client" | "request" | "tally">,
   model: CatalogueModel,
-  body: string,
+  body: OutgoingBody,
   images: number
 ): Effect.fn.Return<Tried<JsonRecord>> {
   const { limits, upstream } = parts
@@ -71,7 +72,7 @@ export const addAnswer = Effect.fnUntraced(function* (
 export const answerPlain = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
-  bodyOf: (model: CatalogueModel) => string,
+  bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
 ): Effect.fn.Return<CallFault | undefined> {
   const { admission, sink, tally, target } = call

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { Upstream, UpstreamCall, UpstreamListener } from "#src/infra/upstream/Upstream.ts"
 import { chunkOf, parseRecord, textOf as saidIn } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
@@ -15,7 +16,7 @@ export type PlainOutcome =
 export interface PlainAsk {
   readonly upstream: Upstream["Service"]
   readonly path: string
-  readonly body: string
+  readonly body: OutgoingBody
   readonly client: Client
   readonly limits: Limits
   /** what is wrong with an answer that is JSON; undefined for a good one */

@@ -3,6 +3,7 @@ import type { Health } from "#actors/llm/CollectionRoutes.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import type * as CallFault from "./CallFault.ts"
 import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
@@ -36,7 +37,7 @@ export const answerStream = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
   outlet: Outlet,
-  bodyOf: (model: CatalogueModel) => string,
+  bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
 ): Effect.fn.Return<CallFault.CallFault | undefined> {
   const { log } = parts
@@ -67,7 +68,7 @@ export const answerStream = Effect.fnUntraced(function* (
 interface StreamTry {
   readonly outlet: Outlet
   readonly model: CatalogueModel
-  readonly body: string
+  readonly body: OutgoingBody
   readonly images: number
   readonly isLast: boolean
 }

@@ -1,5 +1,6 @@
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { Limits } from "#src/Limits.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { Upstream, UpstreamCall } from "#src/infra/upstream/Upstream.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { AnswerStream } from "./CallParts.ts"
@@ -30,7 +31,7 @@ export interface Streamed {
 
 export interface StreamAsk {
   readonly upstream: Upstream["Service"]
-  readonly body: string
+  readonly body: OutgoingBody
   readonly client: Client
   readonly stream: AnswerStream
   readonly hold: GrowingHold

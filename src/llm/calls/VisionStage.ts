@@ -3,7 +3,6 @@ import { textOf } from "#streams/llm/ChatChunk.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import { addAnswer, askPlain } from "./PlainAnswer.ts"
 import { tryInOrder } from "./Stage.ts"
-import { visionBody } from "#src/llm/requests/UpstreamBody.ts"
 
 /**
  * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
@@ -13,7 +12,13 @@ export const describeImages = Effect.fnUntraced(function* (parts: CallParts, cal
   const { request, route, tally, target } = call
   tally.stages.push("vision")
   const result = yield* tryInOrder(target.vision, route, (model) =>
-    askPlain(parts, call, model, visionBody(request, model.id, parts.limits.visionTokens), request.imageCount)
+    askPlain(
+      parts,
+      call,
+      model,
+      request.source.forVision(model.id, parts.limits.visionTokens),
+      request.imageCount
+    )
   )
   if (result._tag === "ClientGone") return undefined
   if (result._tag === "AllFailed") {

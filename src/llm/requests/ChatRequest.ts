@@ -1,12 +1,14 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { figuresOf, readMessages } from "./ChatMessages.ts"
 import { extrasOf } from "./Extras.ts"
+import { type CallBody, ParsedBody } from "./CallBody.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** A completion as it was asked, once it is clear that it makes sense. Source: spec 1, POST /chat/completions body. */
 export interface ChatRequest {
-  /** the body; what is not looked at here is passed through */
-  readonly body: JsonRecord
+  /** the body, as models are asked; what is not looked at here is passed through */
+  readonly source: CallBody
+  readonly messageCount: number
   /** as sent: a model's id or `collection/{slug}` */
   readonly model: string
   /** further models to try, in order */
@@ -32,6 +34,11 @@ export interface ChatRequest {
   readonly choices: number
 }
 
+/** One whose body is at hand as JSON. */
+export interface ParsedChatRequest extends ChatRequest {
+  readonly body: JsonRecord
+}
+
 const modelLengthMax = 200
 const modelsMax = 20
 const tokensMax = 10_000_000
@@ -39,7 +46,7 @@ const choicesMax = 16
 const toolsMax = 1_000
 
 /** Reads a body that is JSON. Other fields than those of the contract are the upstream's business. */
-export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
+export const readChatRequest = (json: unknown): ParsedChatRequest | RequestFault => {
   if (!isJsonRecord(json)) return new RequestFault("", "the body has to be a JSON object")
   const model = readModel(json["model"], "model")
   if (model instanceof RequestFault) return model
@@ -52,11 +59,14 @@ export const readChatRequest = (json: unknown): ChatRequest | RequestFault => {
   const tools = json["tools"]
   const options = json["stream_options"]
   const told = figuresOf([tools, json["functions"], json["response_format"], json["prediction"]])
+  const stream = json["stream"] === true
   return {
     body: json,
+    source: new ParsedBody(json, stream),
+    messageCount: Array.isArray(json["messages"]) ? json["messages"].length : 0,
     model,
     models,
-    stream: json["stream"] === true,
+    stream,
     includeUsage: isJsonRecord(options) && options["include_usage"] === true,
     // The older name for tools counts as well: who cannot call them would answer in words.
     hasTools: [tools, json["functions"]].some((list) => Array.isArray(list) && list.length > 0),

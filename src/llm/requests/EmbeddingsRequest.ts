@@ -1,22 +1,36 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { readModel } from "./ChatRequest.ts"
 import { RequestFault } from "./RequestFault.ts"
 
 /** Embeddings as they were asked. Source: OpenAI, Embeddings; decisions, LLM. */
 export interface EmbeddingsRequest {
-  /** for the upstream: what is not looked at here is passed through, but a list of further models, which no key was asked for */
-  readonly body: JsonRecord
+  /**
+   * for the upstream, once: what is not looked at here is passed through, but a list of further models, which no key was
+   * asked for
+   */
+  readonly outgoing: () => OutgoingBody
   readonly model: string
   /** texts, or lists of token ids */
   readonly inputs: number
-  /** for counting tokens where the upstream does not */
+  /** characters of the texts, or token ids */
+  readonly textLength: number
+  /** of the same in UTF-8 */
+  readonly textBytes: number
+  /** for counting tokens where the upstream does not; undefined where it is too long to be counted */
+  readonly text: string | undefined
+}
+
+/** One whose body is at hand as JSON. */
+export interface ParsedEmbeddingsRequest extends EmbeddingsRequest {
+  readonly body: JsonRecord
   readonly text: string
 }
 
 const inputsMax = 2_048
 const expected = `expected a text, between 1 and ${inputsMax} texts, or lists of token ids`
 
-export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | RequestFault => {
+export const readEmbeddingsRequest = (json: unknown): ParsedEmbeddingsRequest | RequestFault => {
   if (!isJsonRecord(json)) return new RequestFault("", "the body has to be a JSON object")
   const model = readModel(json["model"], "model")
   if (model instanceof RequestFault) return model
@@ -29,7 +43,15 @@ export const readEmbeddingsRequest = (json: unknown): EmbeddingsRequest | Reques
     return new RequestFault("encoding_format", "expected float or base64")
   const text = texts.join("\n")
   const { models: _, ...body } = json
-  return { body, model, inputs: texts.length, text }
+  return {
+    body,
+    outgoing: () => JSON.stringify(body),
+    model,
+    inputs: texts.length,
+    textLength: text.length,
+    textBytes: Buffer.byteLength(text),
+    text
+  }
 }
 
 const textsOf = (input: unknown): ReadonlyArray<string> | undefined => {

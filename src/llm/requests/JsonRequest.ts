@@ -1,11 +1,18 @@
 import { isUtf8 } from "node:buffer"
-import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import { type JsonBounds, jsonExcess } from "#schemas/core/JsonBounds.ts"
 import { jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import { RequestFault } from "./RequestFault.ts"
 
+/** A body of more members, values or depth than it may have. */
+export class TooMuchJson extends RequestFault {}
+
+/** A long conversation with a thousand tools has some 50,000 members, a list of token ids 300,000 values. */
+export const requestBounds: JsonBounds = { members: 100_000, values: 1_000_000 }
+
 /** A body as JSON, within the limits that hold for every JSON body here. */
-export const readJson = (bytes: Buffer): unknown => {
-  if (depthOf(bytes) > jsonDepthMax) return new RequestFault("", `nested deeper than ${jsonDepthMax}`, null)
+export const readJson = (bytes: Buffer, bounds: JsonBounds = requestBounds): unknown => {
+  const excess = jsonExcess(bytes, bounds)
+  if (excess !== undefined) return new TooMuchJson("", excess, null)
   if (!isUtf8(bytes)) return new RequestFault("", "the body is not UTF-8", null)
   try {
     const text = bytes.toString("utf8")

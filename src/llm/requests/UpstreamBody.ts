@@ -1,6 +1,11 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { isImagePart } from "./ChatMessages.ts"
-import type { ChatRequest } from "./ChatRequest.ts"
+
+/** A completion whose body is at hand as JSON. */
+interface Parsed {
+  readonly body: JsonRecord
+  readonly stream: boolean
+}
 
 /** What the caller's body becomes for one model. `messages` where the images were described before. */
 export interface BodyOptions {
@@ -14,21 +19,24 @@ export interface BodyOptions {
  * Everything else is passed through. The list of fallbacks is this server's own business, and a `preset` would be one of
  * the platform's account at the upstream.
  */
-export const bodyFor = (request: ChatRequest, { maxTokens, messages, model }: BodyOptions): string => {
+export const bodyFor = (request: Parsed, { maxTokens, messages, model }: BodyOptions): string => {
   const { models: _models, preset: _preset, stream_options: options, ...rest } = request.body
   return JSON.stringify({
     ...rest,
     model,
     ...(messages === undefined ? {} : { messages }),
     ...(maxTokens === undefined ? {} : limitedTo(request.body, maxTokens)),
-    ...(request.stream
-      ? { stream_options: { ...(isJsonRecord(options) ? options : {}), include_usage: true } }
-      : {})
+    ...(request.stream ? { stream_options: streamOptions(options) } : {})
   })
 }
 
+export const streamOptions = (options: unknown): JsonRecord => ({
+  ...(isJsonRecord(options) ? options : {}),
+  include_usage: true
+})
+
 /** Under the names that the caller used, where what they say is more. */
-const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord => {
+export const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord => {
   const used = ["max_completion_tokens", "max_tokens"].filter((name) => typeof body[name] === "number")
   const names = used.length === 0 ? ["max_tokens"] : used
   return Object.fromEntries(names.map((name) => [name, Math.min(Number(body[name] ?? maxTokens), maxTokens)]))
@@ -39,18 +47,24 @@ const describe =
   "everything that matters to what the user wants, with all text in them word for word. Do not answer the user."
 
 /** The same conversation, for a model that sees: it describes the images in the light of it. */
-export const visionBody = (request: ChatRequest, model: string, maxTokens: number): string =>
+export const visionBody = (request: Pick<Parsed, "body">, model: string, maxTokens: number): string =>
   JSON.stringify({
     model,
-    messages: [...messagesOf(request), { role: "user", content: describe }],
+    messages: [...messagesOf(request), describing],
     max_tokens: maxTokens
   })
 
-const messagesOf = (request: ChatRequest): ReadonlyArray<unknown> =>
+/** The last message that a model which sees is sent. */
+export const describing = { role: "user", content: describe }
+
+const messagesOf = (request: Pick<Parsed, "body">): ReadonlyArray<unknown> =>
   Array.isArray(request.body["messages"]) ? request.body["messages"] : []
 
 /** The conversation with the images replaced by text: the last message that has any gets the description. */
-export const withDescription = (request: ChatRequest, description: string): ReadonlyArray<unknown> => {
+export const withDescription = (
+  request: Pick<Parsed, "body">,
+  description: string
+): ReadonlyArray<unknown> => {
   const messages = messagesOf(request)
   const last = messages.findLastIndex((message) => partsOf(message).some(isImagePart))
   return messages.map((message, index) => {

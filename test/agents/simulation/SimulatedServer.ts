@@ -44,7 +44,7 @@ const offerOf = (looksUp: () => Effect.Effect<void>) =>
   })
 
 /** Of the accounts only this is asked. */
-const keys = Layer.mock(Keys)({ holder: () => key, countOf: () => 1 })
+const keys = Layer.mock(Keys)({ recall: () => undefined, holder: () => key, countOf: () => 1 })
 
 /** A server with the real gateway and sessions over the simulated database, with a model that keeps to a script. */
 export class SimulatedServer {

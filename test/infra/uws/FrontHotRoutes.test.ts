@@ -220,7 +220,8 @@ describe.each(engines)("hot routes on %s", (engine) => {
 
   it("hold so many bytes of unfinished bodies together, refuse what is above, and have room again", async () => {
     const head = "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n"
-    await withFront({ engine, hot: [collect], limits: { hotBodiesBytes: 4500 } }, async ({ port }) => {
+    const limits = { strangersBodiesBytes: 8_000, lingerMillis: 5 }
+    await withFront({ engine, hot: [collect], limits }, async ({ port }) => {
       const first = await RawClient.open(port)
       await first.send(head + "x".repeat(3000))
       // Sent again and again, because the server may not have read the first one yet.

@@ -427,10 +427,10 @@ describe.each(engines)("failures of the front in the nested family on %s", (engi
       500,
       error("Internal server error", "server_error", "internal_error")
     ])
-    assert.deepStrictEqual(await failing(post(100, "x".repeat(50)), { hotBodiesBytes: 10 }), [
-      503,
-      error("Too much is arriving at once; try again", "server_error", "overloaded")
-    ])
+    assert.deepStrictEqual(
+      await failing(post(100, "x".repeat(50)), { strangersBodiesBytes: 10, lingerMillis: 50 }),
+      [503, error("Too much is arriving at once; try again", "server_error", "overloaded")]
+    )
     assert.deepStrictEqual(await failing("PUT /nested HTTP/1.1\r\nHost: x\r\n\r\n"), [
       405,
       error("Method not allowed", "invalid_request_error", null)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import { type ParsedChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { imageProblem } from "#src/llm/requests/ImageUrl.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
@@ -8,7 +8,7 @@ const sound = { model: "acme/model", messages }
 const many = (length: number, value: unknown = "x") => Array.from({ length }, () => value)
 const tool = { type: "function", function: { name: "f", parameters: {} } }
 
-const read = (fields: object): ChatRequest => {
+const read = (fields: object): ParsedChatRequest => {
   const request = readChatRequest({ ...sound, ...fields })
   if (request instanceof RequestFault) return assert.fail(`${request.param}: ${request.problem}`)
   return request

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { ParsedBody } from "#src/llm/requests/CallBody.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { resolve } from "#src/llm/calls/Target.ts"
@@ -52,7 +53,8 @@ const account: Principal = {
 const scoped = (fields: Partial<Principal>): Principal => ({ ...account, kind: "router", ...fields })
 
 const request = (model: string, fields: Partial<ChatRequest> = {}): ChatRequest => ({
-  body: {},
+  source: new ParsedBody({}, false),
+  messageCount: 0,
   model,
   models: [],
   stream: false,

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
+import { type ParsedChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 import { type BodyOptions, bodyFor, visionBody, withDescription } from "#src/llm/requests/UpstreamBody.ts"
 
 const sound = { model: "collection/mine", messages: [{ role: "user", content: "hello" }] }
 
-const read = (fields: object): ChatRequest => {
+const read = (fields: object): ParsedChatRequest => {
   const request = readChatRequest({ ...sound, ...fields })
   return request instanceof RequestFault ? assert.fail(request.problem) : request
 }
