@@ -94,7 +94,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
         [{ email: "" }, "email: expected an e-mail address"],
         [{ email: "a b@example.org" }, "email: expected an e-mail address"],
         [{ email: "a@b@c" }, "email: expected an e-mail address"],
-        [{ email: "a\u0000@b" }, "email: expected an e-mail address"],
+        [{ email: "a\u0000@b" }, "email: expected text without NUL characters"],
         [{ email: `${local}l@example.org` }, "email: expected an e-mail address"],
         [
           { email: `${local}@${"d".repeat(190)}` },
