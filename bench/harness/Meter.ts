@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url"
 import { residentMiB, threadMillis } from "./ProcessUse.ts"
 import type { CaseContext } from "./Suite.ts"
 
-/** What a process under test used while something was measured. */
+/** Use of a process under test while something was measured. */
 export interface Use {
   /** of all its threads */
   readonly cpuMillis: number

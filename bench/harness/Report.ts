@@ -124,7 +124,7 @@ const ofDifferences = (
   ]
 }
 
-/** What a run that ended early lacks. */
+/** The measurements that a run which ended early lacks. */
 const missing = ({ begun, ended, ran }: StoredRun): ReadonlyArray<string> => {
   if (ended !== undefined && ended.early === undefined) return []
   const lacking = begun.cases.filter(({ name }) => !ran.some((one) => one.case === name))

@@ -23,7 +23,7 @@ export interface Tree {
 
 const root = join(import.meta.dirname, "../..")
 
-/** What is measured must not depend on who measures: these folders come from here on both sides. */
+/** These folders come from here on both sides: a difference in how two commits measure is none in what they do. */
 const measuring = ["bench", "test/integration", "test/stores"]
 
 const git = (directory: string, ...args: ReadonlyArray<string>): string =>

@@ -1,6 +1,6 @@
 import { sized, type CaseContext } from "./Suite.ts"
 
-/** What a short window of a load found. */
+/** Figures of a short window of a load. */
 export interface Window {
   readonly work: number
   readonly cpuMillis: number

@@ -48,7 +48,7 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
 const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
   windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_200)
 
-/** What is measured, here and there; the run's directory holds the copies. */
+/** The trees that are measured; the run's directory holds their copies. */
 const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
   if (asked.against === undefined)
     return [

@@ -1,6 +1,6 @@
 import { jsonDepthMax } from "./JsonDepth.ts"
 
-/** What a JSON body may come to. Objects of many members and lists of many values cost far more than their bytes. */
+/** Bounds of a JSON body. Objects of many members and lists of many values cost far more than their bytes. */
 export interface JsonBounds {
   /** names of all objects together */
   readonly members: number
