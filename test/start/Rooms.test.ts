@@ -19,7 +19,11 @@ describe("ROOMS=accounts", () => {
     const { body } = await ask(server, "GET", "/readyz")
     assert.deepStrictEqual(body, {
       status: "ready",
-      components: { postgres: { status: "up" }, "rate-limits": { status: "up" } }
+      components: {
+        postgres: { status: "up" },
+        quarantine: { status: "up" },
+        "rate-limits": { status: "up" }
+      }
     })
   })
 })

@@ -127,7 +127,9 @@ layer(AccountsServer.layer({}, { before: planted }), live)(
           const refused = yield* command("retry", "ledger", "1")
           assert.deepStrictEqual([refused.code, refused.out], [1, ""])
           assert.include(refused.err, "stays set aside")
+          // The entry, and the total of losses for its reason.
           yield* sql`ALTER TABLE entries ALTER COLUMN amount TYPE numeric(60, 0)`
+          yield* sql`ALTER TABLE limits ALTER COLUMN settled TYPE numeric(60, 0)`
           const taken = yield* command("retry", "ledger", "1")
           assert.deepStrictEqual([taken.code, taken.err], [0, ""])
           assert.deepInclude((yield* ask("GET", "/api/v1/admin/ledger/verify")).json, {
