@@ -4,8 +4,10 @@ export interface Shape {
   /** pieces of content; a plain answer has them all at once */
   readonly chunks: number
   readonly everyMillis: number
-  /** of one piece */
+  /** of the text of one piece */
   readonly chunkBytes: number
+  /** of a further field of each event, which is no text: nobody pays for it */
+  readonly paddingBytes: number
   /** after the first piece, which says the usage, nothing comes until the client leaves */
   readonly falls?: "silent"
 }
@@ -14,6 +16,7 @@ const shape = (chunks: number, everyMillis: number, more: Partial<Shape> = {}): 
   chunks,
   everyMillis,
   chunkBytes: 24,
+  paddingBytes: 0,
   ...more
 })
 
@@ -29,8 +32,8 @@ export const shapes = {
   /** one piece, then silence */
   "bench/idle": shape(1, 0, { falls: "silent" }),
   /** as much as the connection takes */
-  "bench/flood": shape(1536, 0, { chunkBytes: 16 * 1024 }),
-  "bench/flood-tiny": shape(64, 0, { chunkBytes: 16 * 1024 })
+  "bench/flood": shape(1536, 0, { paddingBytes: 16 * 1024 }),
+  "bench/flood-tiny": shape(64, 0, { paddingBytes: 16 * 1024 })
 } as const
 
 export type ModelName = keyof typeof shapes
@@ -72,7 +75,8 @@ export const requestBody = (model: ModelName, isStream: boolean): string =>
       { role: "system", content: text },
       { role: "user", content: "What does the driver do at a double yellow?" }
     ],
-    max_tokens: 2048,
+    // As many as the pieces come to by a tokenizer, which counts a dozen in each: above it a stream is cut.
+    max_tokens: 16_384,
     temperature: 0.2,
     ...(isStream ? { stream: true, stream_options: { include_usage: true } } : {})
   })

@@ -60,8 +60,12 @@ const answerWhole = (response: UwsResponse, model: ModelName): void => {
   response.cork(() => response.writeHeader("Content-Type", "application/json").end(body))
 }
 
-const event = (model: string, fields: object): string =>
-  `data: ${JSON.stringify({ id: "gen-bench", object: "chat.completion.chunk", created: 1_767_225_600, model, ...fields })}\n\n`
+const event = (model: ModelName, fields: object): string => {
+  const { paddingBytes } = shapes[model]
+  const padding = paddingBytes === 0 ? {} : { padding: "x".repeat(paddingBytes) }
+  const head = { id: "gen-bench", object: "chat.completion.chunk", created: 1_767_225_600, model }
+  return `data: ${JSON.stringify({ ...head, ...fields, ...padding })}\n\n`
+}
 
 const choice = (content: string, reason: string | null): object => ({
   choices: [{ index: 0, delta: content === "" ? {} : { role: "assistant", content }, finish_reason: reason }]

@@ -59,7 +59,7 @@ const plainMillis = async (target: Target): Promise<number> => {
 /**
  * Many streams that have begun and say nothing: what each takes of memory, once as many have used up what the heap had
  * left over. Then all their clients leave at once: how long until the upstream is rid of the last one (10 s at most:
- * Portkey goes on asking), and what that costs.
+ * Portkey goes on asking, and ours listens for up to 5 s for the usage of a call), and what that costs.
  */
 export const idleStreams = (name: TargetName) =>
   fresh(name, async (target, context) => {
@@ -82,7 +82,7 @@ export const idleStreams = (name: TargetName) =>
     const second = await open()
     const plain = await plainMillis(target)
     const start = performance.now()
-    const patienceMillis = sized(context, { tiny: 1_000, quick: 3_000, full: 10_000 })
+    const patienceMillis = sized(context, { tiny: 1_000, quick: 7_000, full: 10_000 })
     const {
       result: { open: asked },
       use
