@@ -88,16 +88,27 @@ export const unpaired = (
 /** The chance of a false claim among all differences that are tested together. */
 export const falseClaimChance = 0.01
 
+/** A difference that is tested together with others. */
+export interface Claim {
+  readonly p: number
+  /** its share of the chance of a false claim, against the other ones' */
+  readonly weight: number
+}
+
 /**
- * Which of several differences are outside the noise when they are tested together (Holm's method): the chance that
- * any of them is claimed falsely stays below `falseClaimChance`.
+ * Which of several differences are outside the noise when they are tested together (Holm's method, weighted): the chance
+ * that any of them is claimed falsely stays below `falseClaimChance`.
  */
-export const claimed = (ps: ReadonlyArray<number>): ReadonlyArray<boolean> => {
-  const order = ps.map((p, index) => ({ p, index })).toSorted((a, b) => a.p - b.p)
+export const claimed = (claims: ReadonlyArray<Claim>): ReadonlyArray<boolean> => {
+  const order = claims
+    .map((claim, index) => ({ ...claim, index }))
+    .toSorted((a, b) => a.p / a.weight - b.p / b.weight)
   const holds = new Set<number>()
-  for (const [rank, { index, p }] of order.entries()) {
-    if (p > falseClaimChance / (ps.length - rank)) break
+  let weightLeft = claims.reduce((sum, { weight }) => sum + weight, 0)
+  for (const { index, p, weight } of order) {
+    if (p > (falseClaimChance * weight) / weightLeft) break
     holds.add(index)
+    weightLeft -= weight
   }
-  return ps.map((_, index) => holds.has(index))
+  return claims.map((_, index) => holds.has(index))
 }

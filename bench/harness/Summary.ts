@@ -158,6 +158,9 @@ type Test = (figures: Figures) => Difference | undefined
 const inPairs: Test = ([ones, others]) =>
   paired(ones.slice(0, others.length).map((one, round) => [one, others[round] ?? Number.NaN]))
 
+/** CPU per unit is the steadier figure, and is trusted with most of the chance of a false claim. */
+const cpuWeight = 4
+
 const differences = (
   names: ReadonlyArray<string>,
   runs: (name: string) => readonly [ReadonlyArray<MeasuredRun>, ReadonlyArray<MeasuredRun>],
@@ -171,8 +174,12 @@ const differences = (
     const throughput = test([ones.map(perSecond), others.map(perSecond)])
     return [{ case: name, cpuMicros: cpuMicrosOf, cpu: test(cpus), throughput }]
   })
-  const ps = found.flatMap(({ cpu, throughput }) => [cpu?.p ?? 1, throughput?.p ?? 1])
-  const holds = claimed(ps)
+  const holds = claimed(
+    found.flatMap(({ cpu, throughput }) => [
+      { p: cpu?.p ?? 1, weight: cpuWeight },
+      { p: throughput?.p ?? 1, weight: 1 }
+    ])
+  )
   return found.map((one, index) => ({
     ...one,
     cpuDiffers: holds[2 * index] ?? false,

@@ -40,7 +40,7 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
   const isComparison = asked.against !== undefined
   if (asked.size === "full") return { count: isComparison ? 10 : (suite.rounds ?? 5) }
   return isComparison
-    ? { withinMillis: quickComparisonMillis, least: 5, most: 12 }
+    ? { withinMillis: quickComparisonMillis, least: 6, most: 12 }
     : { withinMillis: quickMillis, least: 1, most: 3 }
 }
 

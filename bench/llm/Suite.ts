@@ -24,8 +24,7 @@ const group = (
     group: title,
     baseline: target === "raw pipe",
     unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
-    // Those of a quick comparison measure in turns.
-    ...(target === "ours" ? { compared: isQuick ? "always" : "full", inTurns: isQuick } : {}),
+    ...(target === "ours" ? { compared: isQuick ? "always" : "full" } : {}),
     run: run(target)
   }))
 

@@ -63,18 +63,24 @@ export const measure = async <Answer>(
     return millis
   }
   try {
-    const warm = await warmUp({ ...context, windowsMax: 6 }, async (millis) => {
+    const warm = await warmUp({ ...context, windowsMax: 8 }, async (millis) => {
       const before = cpu()
       const { length } = await window(millis / 2, 1)
       return { work: length, cpuMillis: cpu() - before }
     })
     let storeMillis = 0
-    const { results, use } = await meteredInTurns(context, target.pid, async (forMillis) => {
-      const before = cpuMillis(target.storePid)
-      const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
-      storeMillis += cpuMillis(target.storePid) - before
-      return asked
-    })
+    // A comparison needs as many answers as a longer window has.
+    const windowMillis = context.windowMillis * (context.parts > 1 ? 2 : 1)
+    const { results, use } = await meteredInTurns(
+      { ...context, windowMillis },
+      target.pid,
+      async (forMillis) => {
+        const before = cpuMillis(target.storePid)
+        const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
+        storeMillis += cpuMillis(target.storePid) - before
+        return asked
+      }
+    )
     const millis = results.flat()
     const sorted = Float64Array.from(millis)
     const latency = latencyOf(sorted)
@@ -97,6 +103,10 @@ export const measure = async <Answer>(
     await clickhouse.close()
   }
 }
+
+/** A comparison needs as many answers as a longer window has. */
+const longer = (context: StatsContext): StatsContext =>
+  context.parts > 1 ? { ...context, windowMillis: 2 * context.windowMillis } : context
 
 export const clientOf = ({ clickhouseUrl }: Target): ClickHouseClient =>
   createClient({ url: clickhouseUrl, request_timeout: 120_000, log: { level: 127 } })

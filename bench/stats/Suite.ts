@@ -63,9 +63,10 @@ const asked = (
 const askedOfBoth = (
   name: string,
   path: string,
-  resultOf: (answer: unknown) => string
+  resultOf: (answer: unknown) => string,
+  compared: StatsCase["compared"] = "full"
 ): ReadonlyArray<StatsCase> => [
-  asked(name, path, "merged", resultOf, { compared: "always" }),
+  asked(name, path, "merged", resultOf, { compared: compared ?? "full" }),
   asked(name, path, "apart", resultOf)
 ]
 
@@ -133,11 +134,11 @@ export const suite: BenchSuite<Targets> = {
   prepare,
   stage,
   cases: [
-    ...askedOfBoth(summary, "stats?period=30d", ofSummary),
+    ...askedOfBoth(summary, "stats?period=30d", ofSummary, "always"),
     asked(summary, "stats?period=30d", "empty"),
     obvious(summary, "obvious schema", Obvious.summary, ofFirst),
     obvious(summary, "sessions by window", Obvious.summaryBySessionsOfNow, ofFirst, false),
-    ...askedOfBoth(pages, "breakdown?dimension=page&period=30d&limit=10", ofRows),
+    ...askedOfBoth(pages, "breakdown?dimension=page&period=30d&limit=10", ofRows, "always"),
     obvious(pages, "obvious schema", (question) => Obvious.pages(question), ofAll),
     asked(pages, "breakdown?dimension=page&period=30d&limit=10", "empty"),
     ...askedOfBoth(pagesOfGoal, `breakdown?dimension=page&period=30d&limit=10&event=${goal}`, ofRows),

@@ -5,6 +5,8 @@ import { random, type Random } from "#bench/traffic/Random.ts"
 /** A standard normal number (Box and Muller). */
 const normal = (next: Random): number => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())
 
+const alike = (ps: ReadonlyArray<number>) => ps.map((p) => ({ p, weight: 1 }))
+
 /** Figures of two sides in so many rounds: the noise that both share, each one's own, and a true ratio. */
 const rounds = (next: Random, count: number, noise: number, ratio: number) =>
   Array.from({ length: count }, () => {
@@ -64,7 +66,7 @@ describe("the paired test", () => {
     let false_ = 0
     for (let suite = 0; suite < suites; suite++) {
       const ps = Array.from({ length: 8 }, () => paired(rounds(next, 7, 0.03, 1))?.p ?? 1)
-      if (claimed(ps).includes(true)) false_++
+      if (claimed(alike(ps)).includes(true)) false_++
     }
     assert.isAtMost(false_ / suites, falseClaimChance)
   })
@@ -75,7 +77,7 @@ describe("the paired test", () => {
     let found = 0
     for (let one = 0; one < tries; one++) {
       const ps = [1.08, 1, 1, 1].map((ratio) => paired(rounds(next, 7, 0.015, ratio))?.p ?? 1)
-      if (claimed(ps)[0] === true) found++
+      if (claimed(alike(ps))[0] === true) found++
     }
     assert.isAtLeast(found / tries, 0.9)
   })
@@ -92,8 +94,18 @@ describe("the unpaired test", () => {
 
 describe("claims that are tested together", () => {
   it("hold by Holm's method: each next one may be less sure, the first that fails ends it", () => {
-    assert.deepStrictEqual(claimed([0.004, 0.9, 0.001]), [true, false, true])
-    assert.deepStrictEqual(claimed([0.004, 0.004, 0.9]), [false, false, false])
+    assert.deepStrictEqual(claimed(alike([0.004, 0.9, 0.001])), [true, false, true])
+    assert.deepStrictEqual(claimed(alike([0.004, 0.004, 0.9])), [false, false, false])
     assert.deepStrictEqual(claimed([]), [])
+  })
+
+  it("may have weights: a heavier one has more of the chance", () => {
+    const [cpu, throughput] = [4, 1]
+    const claims = (p: number) => [
+      { p, weight: cpu },
+      { p: 0.5, weight: throughput }
+    ]
+    assert.deepStrictEqual(claimed(claims(0.0079)), [true, false])
+    assert.deepStrictEqual(claimed(claims(0.0081)), [false, false])
   })
 })
