@@ -69,18 +69,12 @@ export const measure = async <Answer>(
       return { work: length, cpuMillis: cpu() - before }
     })
     let storeMillis = 0
-    // A comparison needs as many answers as a longer window has.
-    const windowMillis = context.windowMillis * (context.parts > 1 ? 2 : 1)
-    const { results, use } = await meteredInTurns(
-      { ...context, windowMillis },
-      target.pid,
-      async (forMillis) => {
-        const before = cpuMillis(target.storePid)
-        const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
-        storeMillis += cpuMillis(target.storePid) - before
-        return asked
-      }
-    )
+    const { results, use } = await meteredInTurns(longer(context), target.pid, async (forMillis) => {
+      const before = cpuMillis(target.storePid)
+      const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
+      storeMillis += cpuMillis(target.storePid) - before
+      return asked
+    })
     const millis = results.flat()
     const sorted = Float64Array.from(millis)
     const latency = latencyOf(sorted)
