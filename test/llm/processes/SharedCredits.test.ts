@@ -163,7 +163,7 @@ describe("two server processes on one Postgres", () => {
       // What is left at the end is less than a call holds, in each process: five times what it uses.
       const allowed = (await tokensOfOne()) * ((calls * 3) / 4)
       const caller = await subscriber("hour", allowed)
-      const resetsIn = 700
+      const resetsIn = 2_500
       await routers.setClock(new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000 - resetsIn))
       // Some before, some at the instant itself, some after: however fast the machine is.
       const before = makeCalls(caller.key)
