@@ -28,7 +28,7 @@ export class KeyWatch extends Context.Service<
   )
 }
 
-/** Who hears of the end of which key. Every answer that is watched is bounded where it is made. */
+/** The answers that end with each key. Every answer that is watched is bounded where it is made. */
 class Watched {
   readonly #isGood: (keyId: string) => boolean
   readonly #listeners = new Map<string, Set<() => void>>()

@@ -40,7 +40,7 @@ const decoders = {
 } as const
 
 /**
- * What a frame says that cannot be passed on to a model. Output of commands and content of files is mended in place: it is
+ * The part of a frame that cannot be passed on to a model. Output of commands and content of files is mended in place: it is
  * cut where it is too long, through surrogate pairs as well, and neither the person nor the model can help it.
  */
 const fitted = (type: string, json: JsonRecord): JsonFault | undefined => {

@@ -14,7 +14,7 @@ const ofARecord = new Set([
 const ofItsSize = new Set([159, 160, 173, 241])
 
 /**
- * What a failure of ClickHouse means to the consumer of a log. ClickHouseUnavailable is an outage (no connection, no
+ * The meaning of a ClickHouse failure for the consumer of a log. ClickHouseUnavailable is an outage (no connection, no
  * answer, shutting down, no disk space, too many parts), unless it speaks of memory or time. ClickHouseFailed is a
  * refusal, and blames the records only where its code does: a missing table (60) or permission does not.
  */

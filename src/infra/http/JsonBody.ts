@@ -87,7 +87,7 @@ const checkedText = (bytes: Uint8Array): Result.Result<string, BodyRefused> => {
 }
 
 const faultIn = (text: string): JsonFault | undefined => {
-  // What is no JSON is the decoder's to refuse.
+  // The decoder refuses text that is no JSON.
   const json = Result.try((): unknown => JSON.parse(text))
   return Result.isFailure(json) ? undefined : jsonFaultOf(json.success, { isNulRefused: true })
 }

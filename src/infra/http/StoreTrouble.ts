@@ -1,7 +1,7 @@
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 
-/** What a message ends with in brackets: ClickHouse's code and name, an SQLSTATE, `disk_full`. The rest may quote records. */
+/** The code at the end of a message, in brackets: ClickHouse's code and name, an SQLSTATE, `disk_full`. The rest may quote records. */
 const codeOf = (problem: string): string => {
   const [, code] = /\((\w{2,20}(?: [A-Z_]{1,60})?)\)$/.exec(problem) ?? []
   return code === undefined ? "" : ` (${code})`
@@ -13,7 +13,7 @@ export const troubleWords = ({ problem, reason }: SinkUnavailable): string => {
   return reason === "behind" ? "the store is behind" : `the store is away or takes nothing${codeOf(problem)}`
 }
 
-/** What a reader hears who cannot be answered now. `store` begins the sentence. */
+/** The text for a reader who cannot be answered now. `store` begins the sentence. */
 export const troubleText = (store: string, error: SinkUnavailable | ClickHouseUnavailable): string => {
   if (error._tag === "ClickHouseUnavailable") {
     return error.code === undefined

@@ -25,7 +25,7 @@ export interface KeptAnswer {
   readonly body: string | null
 }
 
-/** What is known of a request that came before. */
+/** The record of a request that came before. */
 export type Known =
   | { readonly _tag: "InFlight" }
   | { readonly _tag: "OtherRequest" }
@@ -180,7 +180,7 @@ class Store {
     () => this.sql`DELETE FROM idempotency WHERE created_at < clock_timestamp() - interval '24 hours'`
   )
 
-  /** What was answered to the same key before; undefined: nothing is known of it. */
+  /** The earlier answer to the same key; undefined where there is none. */
   private known(request: OnceRequest): Effect.Effect<Known | undefined, SqlError> {
     const rows = this.sql<Row>`SELECT request_hash, status, content_type, body FROM idempotency
       WHERE scope = ${request.scope} AND key = ${request.key}`

@@ -12,7 +12,7 @@ import {
 } from "../process/ProcessIdentity.ts"
 import { DataDirectoryInUse, PostgresFailed } from "./PostgresFailed.ts"
 
-/** Who has a data directory, as far as it is known. */
+/** The process that has a data directory, as far as it is known. */
 export interface Holder {
   /** PostgreSQL's data directory */
   readonly directory: string

@@ -13,7 +13,7 @@ const ofAnOutage = /^(08|40|53|55|57|58)/
 const ofARecord = /^(22|23)/
 
 /**
- * What a failure of Postgres means to a consumer. One without a connection, that starts, stops, is full or waits for a
+ * The meaning of a Postgres failure for a consumer. One without a connection, that starts, stops, is full or waits for a
  * lock is an outage. Anything else that it says is a refusal, and blames the records only where its SQLSTATE does: a
  * missing function or permission does not.
  */

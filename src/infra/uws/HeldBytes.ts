@@ -3,7 +3,7 @@ import { addressBlock } from "./ClientAddress.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
 import type { BodyAdmission, HotRequest, HotRoute } from "./HotRoute.ts"
 
-/** Who the bytes of one body count for. */
+/** The owner that the bytes of one body count for. */
 export interface BodyOwner {
   readonly shares: FairShares
   readonly name: string

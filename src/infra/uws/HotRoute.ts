@@ -48,7 +48,7 @@ export interface HotStream {
 }
 
 /**
- * Who a body that is still arriving counts for: a user's share of `hotBodiesBytes`, or the share of the client's address
+ * The owner that an arriving body counts for: a user's share of `hotBodiesBytes`, or the share of the client's address
  * where its sender is not known; or the answer that it gets unread.
  */
 export type BodyAdmission =

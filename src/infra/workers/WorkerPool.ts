@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { FairQueue } from "./FairQueue.ts"
 
-/** What a module of jobs exports as `job`: the answer to one ask, and which of its buffers may be moved, not copied. */
+/** The export `job` of a module of jobs: the answer to one ask, and which of its buffers may be moved, not copied. */
 export type JobModule = (ask: unknown) => {
   readonly answer: unknown
   readonly transfer?: ReadonlyArray<ArrayBuffer>

@@ -12,7 +12,7 @@ export class JobNotDone extends Schema.TaggedError<JobNotDone>()("JobNotDone", {
   }
 }
 
-/** What a job is asked, and for whom. */
+/** A job's question and its owner. */
 export interface JobOptions {
   /** the module whose `job` is run in a thread (see `JobModule`) */
   readonly module: URL

@@ -71,7 +71,7 @@ const plausibleFactor = { units: 20n, scale: 0 }
 /** … unless the amount is small anyway */
 const plausibleUsd = { units: 1n, scale: 2 }
 
-/** What a call may cost beside its tokens, and what is believed where no list says anything. */
+/** The cost of a call beside its tokens, and the ceiling of belief where no list has a price. */
 export interface Terms {
   /** USD: fees of plugins, searches and the like that are held */
   readonly fees: Decimal.Decimal
@@ -79,7 +79,7 @@ export interface Terms {
   readonly ceiling: Decimal.Decimal
 }
 
-/** What a call has cost. */
+/** The cost of a call. */
 export interface Cost {
   /** what its caller pays, if somebody does: with the markup */
   readonly charge: PicoUsd
@@ -103,7 +103,7 @@ const isPlausible = (
 }
 
 /**
- * What a call costs: the upstream's own cost with the markup, else its tokens at the list's prices. Rounded once. A cost
+ * The cost of a call: the upstream's own cost with the markup, else its tokens at the list's prices. Rounded once. A cost
  * that cannot be true, like a thousand dollars for three words, counts as unknown. Source: decisions, LLM (Charging).
  */
 export const costOfCall = (
@@ -119,7 +119,7 @@ export const costOfCall = (
     const noPrice = model.prices === undefined && !model.isFree ? "no_price" : undefined
     return { charge: amount, own: amount, doubt: usage.cost === undefined ? noPrice : "cost_out_of_bounds" }
   }
-  // What a free model costs all the same nobody pays, unless its caller asked for what has a price.
+  // The platform pays the cost of a free model, unless its caller asked for what has a price.
   const isPaid = !model.isFree || terms.fees.units > 0n
   const charge = isPaid ? picoOf(Decimal.multiply(usage.cost, model.markupFactor)) : 0n
   return { charge, own: picoOf(usage.cost), doubt: undefined }

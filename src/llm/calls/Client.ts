@@ -14,7 +14,7 @@ export class Client {
     })
   }
 
-  /** Nobody waits any more, or will. */
+  /** The client is gone for good. */
   leave(): void {
     this.#isGone = true
     for (const listener of this.#listeners) listener()

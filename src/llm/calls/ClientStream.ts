@@ -42,7 +42,7 @@ export class ClientStream implements AnswerStream {
     return stream.write(piece)
   }
 
-  /** What is written afterwards goes nowhere. */
+  /** Later writes go nowhere. */
   end(piece: string): void {
     if (this.#isOver) return
     const stream = this.#stream ?? this.#open()

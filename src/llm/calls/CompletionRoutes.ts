@@ -38,7 +38,7 @@ const tooMuch = CallFault.overloaded("The calls under way are too large together
 /** A shorter body is not worth asking whose it is before its key was looked up. */
 const shortBytes = 4 * 1024
 
-/** What an endpoint does once the caller is let in. */
+/** The work of an endpoint once the caller is let in. */
 type Handle = (exchange: CallExchange, key: Principal, body: HeldBody) => Handled
 
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
@@ -91,7 +91,7 @@ export const completionRoutes = Effect.gen(function* () {
   ]
 })
 
-/** What is done with a request once its body was read. */
+/** The handling of a request once its body was read. */
 const handling = Effect.gen(function* () {
   const answers = yield* Idempotency
   const { limits } = yield* AppConfig

@@ -24,7 +24,7 @@ export interface Measured {
   readonly doubt: EstimateReason | undefined
 }
 
-/** What was said; `factor`: how many times as much as is in the text. */
+/** The output as text; `factor`: how many times as much as is in the text. */
 export interface Output {
   readonly text: string
   readonly factor: number

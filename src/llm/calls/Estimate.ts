@@ -89,7 +89,7 @@ const outputTokensOf = (
 ): number => {
   if (request.maxTokens !== undefined)
     return Math.min(request.maxTokens, outputMaxOf(models, request.maxTokens))
-  // What is thought shows too late for a hold that grows with what is seen.
+  // Reasoning shows too late for a hold that grows with what is seen.
   const isSeen = request.stream && !models.some((model) => mayThink(request, model))
   const first = isSeen ? limits.streamHoldTokens : limits.plainHoldTokens
   return Math.min(first, outputMaxOf(models, first))

@@ -45,7 +45,7 @@ export const askPlain = Effect.fnUntraced(function* (
   return outcome
 })
 
-/** What a client has to pay that left before there was an answer. */
+/** Settles a call whose client left before there was an answer. */
 export const settleLeft = Effect.fnUntraced(function* ({ log }: CallParts, call: Call) {
   const { admission, ask, client, tally } = call
   // It went because this platform ended it: then the platform pays.

@@ -121,7 +121,7 @@ class PlainAttempt implements UpstreamListener {
   }
 }
 
-/** Nobody hears the answer, but what it says of its cost. */
+/** Only the cost that the answer reports still matters. */
 const leftOutcome = (outcome: PlainOutcome): PlainOutcome =>
   outcome._tag === "Answered"
     ? { _tag: "ClientGone", spent: spentOn(outcome.json) }

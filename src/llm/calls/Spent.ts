@@ -5,7 +5,7 @@ import { believed, countedUsage, type Output, tokensOnly } from "./CountedUsage.
 import { mayThink, promptTokensOf } from "./Estimate.ts"
 import { estimateTokens } from "./TokenCounter.ts"
 
-/** What a try has used of a model that did not come to an answer for anybody. */
+/** A model's use by a try that led to no answer. */
 export interface Spent {
   /** the usage object as the upstream sent it, if it did */
   readonly usage: unknown

@@ -44,7 +44,7 @@ const healthOf = <A>(tried: Tried<A>): Health => {
   return tried._tag === "ClientGone" ? "moot" : healthAfter(tried.failure)
 }
 
-/** What a failure says about the member that was asked. */
+/** The health of a member after a failure. */
 export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health => {
   if (kind === "request") return "moot"
   return kind === "upstream"

@@ -31,7 +31,7 @@ const isWhole = (frame: Buffer): boolean =>
 /** Bytes of an error's body that are read. */
 const errorBytesMax = 64 * 1024
 
-/** What is thought unseen is reckoned so often. */
+/** Unseen reasoning is estimated so often. */
 const thoughtsEveryMillis = 1_000
 
 /** An event that has come, and its JSON. */
@@ -151,7 +151,7 @@ class StreamAttempt implements UpstreamListener {
     this.#call.abort()
   }
 
-  /** What the call has cost comes with its end: nobody hears it any more, but it is waited for. */
+  /** The cost of the call comes with its end, so the end is waited for although the client is gone. */
   #left(): void {
     this.#unseen.leftAt = Date.now()
     clearTimeout(this.#timer)

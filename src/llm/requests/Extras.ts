@@ -10,7 +10,7 @@ const feesMax = 1_000
 const amounts = ["max_results", "max_uses", "max_total_results", "n"]
 
 /**
- * What a request has the upstream do beside reading and writing tokens, for which it charges by its own tariff: plugins,
+ * The work that a request asks of the upstream beside reading and writing tokens, for which it charges by its own tariff: plugins,
  * tools that it runs itself, searches, pictures and sound in the answer. In units of one fee. Source: decisions, LLM
  * (Charging).
  */

@@ -22,7 +22,7 @@ const signatures: ReadonlyArray<(bytes: Buffer) => boolean> = [
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * What is wrong with the address of an image; undefined for one that can be an image. Which of the formats the data has
+ * The fault in the address of an image; undefined for one that can be an image. Which of the formats the data has
  * does not have to be the one that is named: models look at the data, and browsers and phones often name another.
  */
 export const imageProblem = (url: string): string | undefined => {

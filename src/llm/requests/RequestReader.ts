@@ -29,7 +29,7 @@ export interface RequestReader {
 /** At once, or in a while. */
 export type Read<A> = A | RequestFault | Effect.Effect<A | RequestFault, JobNotDone>
 
-/** What is read in place takes some milliseconds at worst. */
+/** Reading in place takes some milliseconds at worst. */
 const inPlaceBytes = 128 * 1024
 const inPlaceBounds: JsonBounds = { members: 4_000, values: 40_000 }
 
