@@ -109,11 +109,13 @@ const makeAttempt = Effect.fnUntraced(function* (known: Known) {
   const oneAtATime = yield* Semaphore.make(1)
   const log = sayOnce()
 
-  const take = (copy: CatalogueCopy) =>
+  /** The list and its problem change together: a reader of one finds the other. */
+  const take = (copy: CatalogueCopy, problem: string | undefined) =>
     Effect.gen(function* () {
       const list = readUpstreamList(copy.body)
       if (Result.isFailure(list)) return yield* new CatalogueUnavailable({ problem: list.failure })
       known.list = { ...list.success, fetchedAt: copy.fetchedAt }
+      known.problem = problem
       yield* log.leftOut(list.success)
     })
 
@@ -127,7 +129,7 @@ const makeAttempt = Effect.fnUntraced(function* (known: Known) {
   const takeKept = Effect.matchEffect(
     Effect.flatMap(
       Effect.suspend(() => copies.newerThan(known.list?.fetchedAt)),
-      (copy) => (copy === undefined ? Effect.void : take(copy))
+      (copy) => (copy === undefined ? Effect.void : take(copy, known.problem))
     ),
     { onSuccess: () => Effect.void, onFailure: ({ problem }) => log.keeping(problem) }
   )
@@ -135,7 +137,7 @@ const makeAttempt = Effect.fnUntraced(function* (known: Known) {
   const fetchAndKeep = Effect.gen(function* () {
     const body = yield* source.fetch
     const copy = { body, fetchedAt: new Date(yield* Clock.currentTimeMillis) }
-    yield* take(copy)
+    yield* take(copy, undefined)
     return yield* keep(copy)
   })
 
