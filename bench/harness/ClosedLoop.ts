@@ -10,18 +10,26 @@ export interface LoadedServer {
   readonly load: RunningLoad
   /** that every answer has to have */
   readonly status: string
+  /** least windows of its warm-up: the more code a request runs, the longer it is compiled */
+  readonly windowsMin?: number
 }
 
-/** Warms a server under load, then measures one window of it; for cases that are `inTurns`. */
+/**
+ * Warms a server under load, then measures one window of it; for cases that are `inTurns`. Both sides of a comparison warm
+ * up in turns, too: one that stood still while the other one warmed up was slower afterwards.
+ */
 export const closedLoop = async (
   context: CaseContext,
-  { load, pid, status }: LoadedServer
+  { load, pid, status, windowsMin }: LoadedServer
 ): Promise<Measurement> => {
-  const warm = await warmUp(context, async (millis) => {
-    const before = cpuMillis(pid)
-    const { requests } = answered(await load.window(millis), status)
-    return { work: requests, cpuMillis: cpuMillis(pid) - before }
-  })
+  const warmUpOptions = { size: context.size, ...(windowsMin === undefined ? {} : { windowsMin }) }
+  const warm = await warmUp(warmUpOptions, (millis) =>
+    context.turn(async () => {
+      const before = cpuMillis(pid)
+      const { requests } = answered(await load.window(millis), status)
+      return { work: requests, cpuMillis: cpuMillis(pid) - before }
+    })
+  )
   const { results, use } = await meteredInTurns(context, pid, load.window)
   const { elapsedMillis, latency, requests } = answered(together(results), status)
   const { maxMillis, p50Millis, p99Millis } = latency

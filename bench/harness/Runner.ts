@@ -118,7 +118,7 @@ const runInTurns = async (
   round: number,
   one: PlannedCase
 ): Promise<void> => {
-  const turns = makeTurns()
+  const turns = makeTurns(round % 2)
   const run = async (host: SuiteHost, side: number): Promise<MeasuredRun> => {
     try {
       return await host.run(one.name, round, turns.turnOf(side))

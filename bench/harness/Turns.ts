@@ -16,13 +16,14 @@ export interface Turns {
   readonly ended: (side: number) => void
 }
 
-export const makeTurns = (): Turns => {
+/** The first turn is that of side `first`. */
+export const makeTurns = (first = 0): Turns => {
   let given = 0
   let isTaken = false
   const hasEnded = [false, false]
   const waiting: Array<{ readonly side: number; readonly begin: () => void }> = []
   /** A B B A A B B A … */
-  const nextSide = (): number => ((given + 1) >> 1) % 2
+  const nextSide = (): number => (first + ((given + 1) >> 1)) % 2
   const give = (): void => {
     if (isTaken) return
     const index = waiting.findIndex(({ side }) => side === nextSide() || hasEnded[1 - side] === true)

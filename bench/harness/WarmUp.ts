@@ -7,35 +7,47 @@ export interface Window {
 }
 
 export interface WarmUp {
-  /** two windows in a row agreed; otherwise figures that follow are of code that is still changing */
+  /** the last windows agreed; otherwise figures that follow are of code that is still changing */
   readonly isSteady: boolean
   readonly millis: number
 }
 
-/** Two windows agree when their CPU per unit differs by no more. */
+/** So many windows are taken together: a collection of all garbage falls into one of them, and not into each. */
+const together = 3
+
+/** They agree with as many before them when their CPU per unit differs by no more. */
 const agreement = 0.05
 
-/** Code that has hardly run is slow evenly: early windows agree, too. */
-const windowsMin = 4
+export interface WarmUpOptions extends Pick<CaseContext, "size"> {
+  /** code that has hardly run is slow evenly, so that early windows agree, too; 6 where it is left out */
+  readonly windowsMin?: number
+  /** 12 (quick) or 16 (full) where it is left out; twice `windowsMin` where that is more */
+  readonly windowsMax?: number
+}
 
 /**
- * Runs short windows of the load until two in a row agree in CPU per unit of work: code is compiled and buffers are grown
- * by then. Gives up after `windowsMax`, 12 (quick) or 16 (full) where it is left out.
+ * Runs short windows of the load until three in a row agree in CPU per unit of work with the three before: code is compiled
+ * and buffers are grown by then.
  */
 export const warmUp = async (
-  context: Pick<CaseContext, "size"> & { readonly windowsMax?: number },
+  options: WarmUpOptions,
   window: (millis: number) => Promise<Window>
 ): Promise<WarmUp> => {
-  const millis = sized(context, { tiny: 50, quick: 400, full: 800 })
-  const windowsMax = context.windowsMax ?? sized(context, { tiny: 1, quick: 12, full: 16 })
+  const millis = sized(options, { tiny: 50, quick: 400, full: 800 })
+  const windowsMin = options.windowsMin ?? 2 * together
+  const windowsMax =
+    options.windowsMax ?? Math.max(2 * windowsMin, sized(options, { tiny: 1, quick: 12, full: 16 }))
   const startedAt = performance.now()
-  let before = Number.NaN
-  for (let count = 0; count < windowsMax; count++) {
+  const perUnit: Array<number> = []
+  const meanOf = (windows: ReadonlyArray<number>): number =>
+    windows.reduce((sum, one) => sum + one, 0) / windows.length
+  while (perUnit.length < (options.size === "tiny" ? 1 : windowsMax)) {
     const { cpuMillis, work } = await window(millis)
-    const perUnit = cpuMillis / work
-    if (count + 1 >= windowsMin && Math.abs(perUnit - before) <= agreement * before)
+    perUnit.push(cpuMillis / work)
+    if (perUnit.length < Math.min(windowsMin, windowsMax)) continue
+    const before = meanOf(perUnit.slice(-2 * together, -together))
+    if (Math.abs(meanOf(perUnit.slice(-together)) - before) <= agreement * before)
       return { isSteady: true, millis: performance.now() - startedAt }
-    before = perUnit
   }
-  return { isSteady: context.size === "tiny", millis: performance.now() - startedAt }
+  return { isSteady: options.size === "tiny", millis: performance.now() - startedAt }
 }

@@ -17,14 +17,16 @@ const group = (
   short: string,
   run: Run,
   targets: ReadonlyArray<TargetName>,
-  isQuick = false
+  quick: "compared in turns" | undefined = undefined
 ): ReadonlyArray<BenchCase<Given>> =>
   targets.map((target) => ({
     name: `${target} (${short})`,
     group: title,
     baseline: target === "raw pipe",
     unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
-    ...(target === "ours" ? { compared: isQuick ? "always" : "full" } : {}),
+    ...(target === "ours"
+      ? { compared: quick === undefined ? "full" : "always", inTurns: quick !== undefined }
+      : {}),
     run: run(target)
   }))
 
@@ -40,8 +42,8 @@ export const suite: BenchSuite<Given> = {
   cases: [
     ...group("plain calls, 50/s", "plain", plainCalls, all),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
-    ...group("plain calls, the most", "most", mostCalls, all, true),
-    ...group("pieces of 50 running streams", "pieces", flowingPieces, all, true),
+    ...group("plain calls, the most", "most", mostCalls, all, "compared in turns"),
+    ...group("pieces of 50 running streams", "pieces", flowingPieces, all),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
     ...group("20 slow readers", "slow", slowReaders, through)
   ]

@@ -25,6 +25,17 @@ describe("turns of two sides", () => {
     assert.deepStrictEqual(order, [0, 1, 1, 0, 0, 1, 1, 0])
   })
 
+  it("begin with the other side where they are told to", async () => {
+    const turns = makeTurns(1)
+    const order: Array<number> = []
+    const side = async (number: number): Promise<void> => {
+      for (let count = 0; count < 2; count++) await turns.turnOf(number)(async () => void order.push(number))
+      turns.ended(number)
+    }
+    await Promise.all([side(0), side(1)])
+    assert.deepStrictEqual(order, [1, 0, 0, 1])
+  })
+
   it("are not waited for once the other side has ended, also where it failed in its turn", async () => {
     const turns = makeTurns()
     const failing = turns
