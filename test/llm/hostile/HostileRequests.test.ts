@@ -82,8 +82,11 @@ const readable = [
   "/agent/sessions"
 ]
 
-layer(serve, { excludeTestServices: true, timeout: 120_000 + count * 60 })("hostile requests", (it) => {
-  it.effect(`harm nobody but their sender (seed ${seed}, ${count} of them)`, () =>
+const timeout = 120_000 + count * 60
+
+layer(serve, { excludeTestServices: true, timeout })("hostile requests", (it) => {
+  const named = `harm nobody but their sender (seed ${seed}, ${count} of them)`
+  const body = () =>
     onStage(async (stage) => {
       process.stderr.write(`hostile requests: HOSTILE_SEED=${seed} HOSTILE_REQUESTS=${count}\n`)
       const { caller, play, server, settled } = stage
@@ -110,5 +113,5 @@ layer(serve, { excludeTestServices: true, timeout: 120_000 + count * 60 })("host
       assert.deepInclude(verdict.body, { ok: true, differenceCount: 0 }, `seed ${seed}`)
       await settled([honest], BigInt(Math.round((heard.router?.charged_usd ?? 0) * 1e12)))
     })
-  )
+  it.effect(named, body, timeout)
 })
