@@ -1,6 +1,6 @@
 import { answered, type RunningLoad, together } from "./HttpLoad.ts"
 import { meteredInTurns } from "./Meter.ts"
-import { cpuMillis } from "./ProcessUse.ts"
+import { threadMillis } from "./ProcessUse.ts"
 import type { CaseContext, Measurement } from "./Suite.ts"
 import { warmUp } from "./WarmUp.ts"
 
@@ -14,6 +14,10 @@ export interface LoadedServer {
   readonly windowsMin?: number
 }
 
+/** Windows of a warm-up are too short for the 10 ms steps of `cpuMillis`. */
+const exactMillis = (pid: number): number =>
+  Object.values(threadMillis(pid)).reduce((sum, millis) => sum + millis, 0)
+
 /**
  * Warms a server under load, then measures one window of it; for cases that are `inTurns`. Both sides of a comparison warm
  * up in turns, too: one that stood still while the other one warmed up was slower afterwards.
@@ -25,9 +29,9 @@ export const closedLoop = async (
   const warmUpOptions = { size: context.size, ...(windowsMin === undefined ? {} : { windowsMin }) }
   const warm = await warmUp(warmUpOptions, (millis) =>
     context.turn(async () => {
-      const before = cpuMillis(pid)
+      const before = exactMillis(pid)
       const { requests } = answered(await load.window(millis), status)
-      return { work: requests, cpuMillis: cpuMillis(pid) - before }
+      return { work: requests, cpuMillis: exactMillis(pid) - before }
     })
   )
   const { results, use } = await meteredInTurns(context, pid, load.window)

@@ -21,7 +21,7 @@ const agreement = 0.05
 export interface WarmUpOptions extends Pick<CaseContext, "size"> {
   /** code that has hardly run is slow evenly, so that early windows agree, too; 6 where it is left out */
   readonly windowsMin?: number
-  /** 12 (quick) or 16 (full) where it is left out; twice `windowsMin` where that is more */
+  /** 24 where it is left out; twice `windowsMin` where that is more */
   readonly windowsMax?: number
 }
 
@@ -33,10 +33,9 @@ export const warmUp = async (
   options: WarmUpOptions,
   window: (millis: number) => Promise<Window>
 ): Promise<WarmUp> => {
-  const millis = sized(options, { tiny: 50, quick: 400, full: 800 })
+  const millis = sized(options, { tiny: 50, quick: 200, full: 800 })
   const windowsMin = options.windowsMin ?? 2 * together
-  const windowsMax =
-    options.windowsMax ?? Math.max(2 * windowsMin, sized(options, { tiny: 1, quick: 12, full: 16 }))
+  const windowsMax = options.windowsMax ?? Math.max(2 * windowsMin, 24)
   const startedAt = performance.now()
   const perUnit: Array<number> = []
   const meanOf = (windows: ReadonlyArray<number>): number =>

@@ -20,13 +20,9 @@ export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): 
   let depth = 0
   let membersLeft = members
   let valuesLeft = values
-  let inString = false
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index]
-    if (inString) {
-      if (byte === backslash) index++
-      else if (byte === quote) inString = false
-    } else if (byte === quote) inString = true
+    if (byte === quote) index = endOfString(bytes, index + 1)
     else if (byte === openBrace || byte === openBracket) {
       if (++depth > jsonDepthMax) return `nested deeper than ${jsonDepthMax}`
       if (--valuesLeft < 0) return `more than ${values} values`
@@ -36,4 +32,25 @@ export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): 
     } else if (byte === colon && --membersLeft < 0) return `more than ${members} members`
   }
   return undefined
+}
+
+/** Names and most values are shorter: to call for the next quote would take longer than to look for it here. */
+const shortBytes = 32
+
+/** Where the closing quote of a string is that begins at `from`; the end of the bytes where it has none. */
+const endOfString = (bytes: Uint8Array, from: number): number => {
+  let index = from
+  for (const shortEnd = Math.min(from + shortBytes, bytes.length); index < shortEnd; index++) {
+    if (bytes[index] === backslash) index++
+    else if (bytes[index] === quote) return index
+  }
+  while (index < bytes.length) {
+    const found = bytes.indexOf(quote, index)
+    if (found < 0) return bytes.length
+    let escape = found
+    while (escape > index && bytes[escape - 1] === backslash) escape--
+    if ((found - escape) % 2 === 0) return found
+    index = found + 1
+  }
+  return bytes.length
 }

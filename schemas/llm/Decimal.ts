@@ -65,12 +65,21 @@ export const compare = (a: Decimal, b: Decimal): number => {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-const scaled = ({ units, scale }: Decimal, to: number): bigint => units * 10n ** BigInt(to - scale)
+/** Powers of ten that prices need: to raise one anew takes longer than all else here. */
+const powersOfTen: ReadonlyArray<bigint> = Array.from(
+  { length: 64 },
+  (_, exponent) => 10n ** BigInt(exponent)
+)
+
+const powerOfTen = (exponent: number): bigint => powersOfTen[exponent] ?? 10n ** BigInt(exponent)
+
+const scaled = ({ units, scale }: Decimal, to: number): bigint =>
+  to === scale ? units : units * powerOfTen(to - scale)
 
 /** The integer number of `10^-digits`, halves rounded away from zero: USD to pico-USD with 12 digits. */
 export const rounded = ({ units, scale }: Decimal, digits: number): bigint => {
-  if (scale <= digits) return units * 10n ** BigInt(digits - scale)
-  const divisor = 10n ** BigInt(scale - digits)
+  if (scale <= digits) return units * powerOfTen(digits - scale)
+  const divisor = powerOfTen(scale - digits)
   const half = units < 0n ? -divisor / 2n : divisor / 2n
   return (units + half) / divisor
 }

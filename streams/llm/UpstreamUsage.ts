@@ -74,7 +74,8 @@ const levels = 6
 /** @param isUsage its own fields may be costs */
 const strip = (json: JsonRecord, isUsage: boolean, depth: number): JsonRecord => {
   let own: Record<string, unknown> | undefined
-  for (const [name, value] of Object.entries(json)) {
+  for (const name of Object.keys(json)) {
+    const value = json[name]
     if (isUsage && costFields.has(name)) delete (own ??= { ...json })[name]
     else if (depth > 1 && typeof value === "object" && value !== null) {
       const kept = stripAny(value, name === "usage", depth - 1)
@@ -86,6 +87,10 @@ const strip = (json: JsonRecord, isUsage: boolean, depth: number): JsonRecord =>
 
 const stripAny = (value: object, isUsage: boolean, depth: number): unknown => {
   if (!Array.isArray(value)) return isJsonRecord(value) ? strip(value, isUsage, depth) : value
-  const kept = value.map((one) => (isJsonRecord(one) ? strip(one, isUsage, depth) : one))
-  return kept.every((one, index) => one === value[index]) ? value : kept
+  let kept: Array<unknown> | undefined
+  for (const [index, one] of value.entries()) {
+    const stripped = isJsonRecord(one) ? strip(one, isUsage, depth) : one
+    if (stripped !== one) (kept ??= [...value])[index] = stripped
+  }
+  return kept ?? value
 }
