@@ -58,6 +58,16 @@ export type PageNew = 0 | 1 | 2
 
 type Growing<T> = { -readonly [K in keyof T]: T[K] extends ReadonlyArray<infer Item> ? Array<Item> : T[K] }
 
+/** Shared by all that have none: `grown` puts another list in its place. */
+const nothing: Array<never> = []
+
+/** The list with one more item. Most visits have one page: a first push would make room for seventeen. */
+const grown = <A>(list: Array<A>, item: A): Array<A> => {
+  if (list.length === 0) return [item]
+  list.push(item)
+  return list
+}
+
 interface PageView {
   /** the first row of its visit */
   readonly visit: Growing<Visit>
@@ -79,7 +89,8 @@ export class VisitorDay {
   #aliveTs = 0
   readonly #views = new Map<string, PageView>()
   readonly #paths = new Set<string>()
-  readonly #changed = new Set<Growing<Visit>>()
+  /** each once */
+  #changed: Array<Growing<Visit>> = []
 
   /** An event before one that was folded already: the day has to be folded anew. */
   isLate(event: VisitEvent): boolean {
@@ -105,8 +116,8 @@ export class VisitorDay {
 
   /** What changed since the last call, as absolute rows. */
   take(): ReadonlyArray<Visit> {
-    const changed = [...this.#changed]
-    this.#changed.clear()
+    const changed = this.#changed
+    this.#changed = []
     return changed
   }
 
@@ -115,17 +126,22 @@ export class VisitorDay {
     const second = seconds(event.ts) - visit.start
     visit.lengthSeconds = second
     if (event.kind === "pageview") {
-      visit.pages.push(event.path)
-      visit.pageSeconds.push(second)
-      visit.pageNew.push(this.#markOf(event.path))
+      visit.pages = grown(visit.pages, event.path)
+      visit.pageSeconds = grown(visit.pageSeconds, second)
+      visit.pageNew = grown(visit.pageNew, this.#markOf(event.path))
       if (event.pv !== packedEmpty) this.#remember(event, this.#first ?? visit)
     } else {
-      visit.goals.push(event.name)
-      visit.goalSeconds.push(second)
-      visit.goalPages.push(event.path)
+      visit.goals = grown(visit.goals, event.name)
+      visit.goalSeconds = grown(visit.goalSeconds, second)
+      visit.goalPages = grown(visit.goalPages, event.path)
     }
     this.#aliveTs = event.ts
-    this.#changed.add(visit)
+    this.#change(visit)
+  }
+
+  #change(visit: Growing<Visit>): void {
+    if (this.#changed.at(-1) === visit || this.#changed.includes(visit)) return
+    this.#changed.push(visit)
   }
 
   #markOf(path: string): PageNew {
@@ -151,7 +167,8 @@ export class VisitorDay {
   #goOn(event: VisitEvent, current: Growing<Visit>, first: Growing<Visit>): Growing<Visit> {
     current.more = true
     first.visit = first.start
-    this.#changed.add(current).add(first)
+    this.#change(current)
+    this.#change(first)
     return this.#open(event, current.part + 1, first.start, first)
   }
 
@@ -172,12 +189,12 @@ export class VisitorDay {
       attributes: first.attributes,
       lengthSeconds: 0,
       engagedMillis: 0,
-      pages: [],
-      pageSeconds: [],
-      pageNew: [],
-      goals: [],
-      goalSeconds: [],
-      goalPages: []
+      pages: nothing,
+      pageSeconds: nothing,
+      pageNew: nothing,
+      goals: nothing,
+      goalSeconds: nothing,
+      goalPages: nothing
     }
     this.#current = visit
     return visit
@@ -201,7 +218,7 @@ export class VisitorDay {
     const creditMillis = Math.max(0, Math.min(event.engagedMillis, elapsedMillis - view.creditedMillis))
     view.creditedMillis += creditMillis
     view.visit.engagedMillis += creditMillis
-    if (creditMillis > 0) this.#changed.add(view.visit)
+    if (creditMillis > 0) this.#change(view.visit)
     // The visitor is still there: that keeps an open visit open, but does not reopen one that has ended.
     if (event.ts - this.#aliveTs <= visitGapMillis) this.#aliveTs = event.ts
   }
