@@ -4,6 +4,7 @@ import { ClientAbort } from "effect/http/HttpServerError"
 import type { UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "./ClientAddress.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
+import { afterDispatch, shortBytes } from "./LastAnswer.ts"
 import { setTimerBack } from "./NativeTimer.ts"
 import type { Discarded, RequestBody } from "./RequestBody.ts"
 import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
@@ -47,11 +48,14 @@ export class Exchange implements Watched {
   private wake: (() => void) | undefined
   private retry: ReturnType<typeof setInterval> | undefined
   private blockedSince = 0
+  /** nothing behind this request may be served: see `LastAnswer.ts` */
+  private readonly isLast: boolean
 
-  constructor(response: UwsResponse, state: FrontState, body: RequestBody | undefined) {
+  constructor(response: UwsResponse, state: FrontState, body: RequestBody | undefined, isLast: boolean) {
     this.response = response
     this.state = state
     this.body = body
+    this.isLast = isLast
     state.inFlight++
   }
 
@@ -109,7 +113,8 @@ export class Exchange implements Watched {
   /** A whole answer; `body` undefined for those that have none (HEAD, 204, 304). */
   answer(head: ResponseHead, body: string | Uint8Array | undefined): Effect.Effect<void> {
     if (this.isGone) return Effect.void
-    const closes = head.closes || this.state.isDraining
+    if (this.isLast && body !== undefined && body.length > shortBytes) return this.answerInPieces(head, body)
+    const closes = head.closes || this.isLast || this.state.isDraining
     if (this.body === undefined || this.body.isComplete) {
       this.send(head, body, closes ? "close" : "keep")
       return Effect.void
@@ -133,12 +138,7 @@ export class Exchange implements Watched {
 
   /** The next piece; done when the client can take more. */
   push(chunk: Uint8Array): Effect.Effect<void> {
-    if (this.isGone || chunk.length === 0) return Effect.void
-    this.pendingStart += this.pendingOffset
-    this.pendingOffset = 0
-    this.pending = this.withoutLastByte(chunk)
-    this.cork(() => this.advance(false))
-    return this.pending === undefined ? Effect.void : this.awaitReader()
+    return this.isGone ? Effect.void : this.hand(this.withoutLastByte(chunk))
   }
 
   /** The end of an answer in pieces. */
@@ -159,11 +159,39 @@ export class Exchange implements Watched {
     else if (this.body?.isDeaf !== true) setTimerBack(this.response)
   }
 
+  private answerInPieces(head: ResponseHead, body: string | Uint8Array): Effect.Effect<void> {
+    const bytes = Buffer.from(body)
+    this.start(head, bytes.length)
+    return Effect.andThen(
+      this.push(bytes),
+      Effect.suspend(() => this.end())
+    )
+  }
+
+  private hand(chunk: Uint8Array): Effect.Effect<void> {
+    if (chunk.length === 0) return Effect.void
+    this.pendingStart += this.pendingOffset
+    this.pendingOffset = 0
+    this.pending = chunk
+    this.cork(() => this.advance(false))
+    return this.pending === undefined ? Effect.void : this.awaitReader()
+  }
+
   private send(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
     this.isStarted = true
-    if (this.isCorked) this.writeWhole(head, body, ending)
-    else this.response.cork(() => this.writeWhole(head, body, ending))
+    const write = () => this.writeWhole(head, body, ending)
+    if (this.isLast) return this.endLater(write)
+    if (this.isCorked) write()
+    else this.response.cork(write)
     this.finish()
+  }
+
+  private endLater(write: () => void): void {
+    afterDispatch(() => {
+      if (this.isGone) return
+      this.response.cork(write)
+      this.finish()
+    })
   }
 
   private writeWhole(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
@@ -172,6 +200,7 @@ export class Exchange implements Watched {
     if (body !== undefined && ending !== "announce") response.end(body, ending === "close")
     else {
       if (ending !== "keep") response.writeHeader("Connection", "close")
+      if (this.isLast) response.pause()
       if (body !== undefined) response.end(body)
       else endWithoutBody(response, head.contentLength)
     }
@@ -182,22 +211,44 @@ export class Exchange implements Watched {
     if (this.lastByte !== undefined) {
       const last = this.lastByte
       this.lastByte = undefined
-      return this.push(last)
+      return this.isLast ? this.endWith(last) : this.hand(last)
     }
     if (this.head !== undefined && !this.isStarted) return this.answer(this.head, "")
     if (this.totalBytes !== undefined) {
       this.reset()
       return Effect.die(new Error(`Response body is shorter than its content-length of ${this.totalBytes}`))
     }
+    if (this.isLast) {
+      this.endLater(() => {
+        this.response.pause()
+        this.response.end()
+      })
+      return Effect.void
+    }
     this.cork(() => this.response.end())
     this.finish()
     return Effect.void
   }
 
-  /** While the client still sends, the answer must not be over: what it sends next would switch the idle timer off. */
+  private endWith(last: Uint8Array): Effect.Effect<void> {
+    return Effect.callback((resume) =>
+      afterDispatch(() => {
+        if (!this.isGone) this.response.pause()
+        resume(this.isGone ? Effect.void : this.hand(last))
+      })
+    )
+  }
+
+  /**
+   * While the client still sends, the answer must not be over: what it sends next would switch the idle timer off. The
+   * last answer of a connection is over only when nothing behind its request can be served.
+   */
   private withoutLastByte(chunk: Uint8Array): Uint8Array {
-    const isLast = this.totalBytes !== undefined && this.pendingStart + chunk.length >= this.totalBytes
-    if (!isLast || chunk.length < 2 || this.body === undefined || this.body.isComplete) return chunk
+    const isEnd =
+      this.totalBytes !== undefined &&
+      this.pendingStart + this.pendingOffset + chunk.length >= this.totalBytes
+    const isHeldBack = this.isLast || (chunk.length > 1 && this.body?.isComplete === false)
+    if (!isEnd || !isHeldBack || chunk.length === 0) return chunk
     this.lastByte = chunk.subarray(chunk.length - 1)
     return chunk.subarray(0, chunk.length - 1)
   }
@@ -233,7 +284,8 @@ export class Exchange implements Watched {
     this.isStarted = true
     if (this.head !== undefined) {
       writeHead(response, this.head)
-      if (this.head.closes || this.state.isDraining) response.writeHeader("Connection", "close")
+      if (this.head.closes || this.isLast || this.state.isDraining)
+        response.writeHeader("Connection", "close")
     }
     response.onWritable((offset) => this.writable(offset))
   }

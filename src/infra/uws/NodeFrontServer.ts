@@ -1,10 +1,11 @@
 import { type IncomingMessage, Server, ServerResponse } from "node:http"
 import { Socket } from "node:net"
-import { type FrontAnswer, jsonType, notFound } from "./FrontAnswer.ts"
+import { badRequest, type FrontAnswer, jsonType, notFound } from "./FrontAnswer.ts"
 import type { FrontLimits } from "./FrontOptions.ts"
 import { refusalOf } from "./HotAnswer.ts"
 import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
 import { homeOf, NodeHandshake, type NodeHome } from "./NodeHotSocket.ts"
+import { isChunkedAlone } from "./RequestHead.ts"
 import { statusLine } from "./StatusLine.ts"
 import { isHandshake } from "./WebSocketHandshake.ts"
 
@@ -25,6 +26,8 @@ export class NodeFrontServer extends Server {
   private readonly limits: FrontLimits
   private readonly homes: ReadonlyMap<string, NodeHome>
   private readonly inFlight = new Map<Socket, InFlight>()
+  /** a request on them was refused as ambiguous: nothing behind it is served */
+  private readonly refused = new WeakSet<Socket>()
   private isDraining = false
   private drained: (() => void) | undefined
   private readonly timer: ReturnType<typeof setInterval>
@@ -33,6 +36,8 @@ export class NodeFrontServer extends Server {
     const { limits } = context
     super({
       maxHeaderSize: limits.maxHeaderBytes,
+      // Node's own refusal would have the next request served.
+      requireHostHeader: false,
       headersTimeout: limits.headerTimeoutMillis,
       // Slow bodies are judged by their rate, not by one deadline for every size.
       requestTimeout: 0,
@@ -60,6 +65,7 @@ export class NodeFrontServer extends Server {
 
   override emit(event: string, ...args: ReadonlyArray<unknown>): boolean {
     const [request, response] = args
+    if (isRequest(request) && this.refuses(request, response)) return true
     if ((event === "request" || event === "checkContinue") && isRequest(request) && isResponse(response)) {
       this.track(request, response)
       if (this.takeHot(request, response, event === "checkContinue")) return true
@@ -69,6 +75,16 @@ export class NodeFrontServer extends Server {
       if (this.takeUpgrade(request, socket, head)) return true
     }
     return super.emit(event, ...args)
+  }
+
+  private refuses(request: IncomingMessage, response: unknown): boolean {
+    const { socket } = request
+    if (this.refused.has(socket)) return true
+    if (!isAmbiguous(request)) return false
+    this.refused.add(socket)
+    if (isResponse(response)) answer(response, badRequest, [["Connection", "close"]])
+    else socket.destroy()
+    return true
   }
 
   private track(request: IncomingMessage, response: ServerResponse): void {
@@ -159,6 +175,22 @@ export class NodeFrontServer extends Server {
       flight.windowBytes = socket.bytesRead
     }
   }
+}
+
+/** What Node's parser lets pass of what `RequestHead` calls ambiguous. */
+const isAmbiguous = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
+  let hosts = 0
+  let codings = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ""
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++
+    else if (name.length === 17 && name.toLowerCase() === "transfer-encoding") {
+      codings++
+      if (!isChunkedAlone(rawHeaders[index + 1] ?? "")) return true
+    }
+  }
+  if (httpVersion === "1.0") return hosts > 1 || codings > 0
+  return hosts !== 1 || codings > 1
 }
 
 const isRequest = (value: unknown): value is IncomingMessage =>

@@ -7,9 +7,23 @@ export interface RequestHead {
   /** undefined where there is none */
   readonly contentLength: number | undefined
   readonly isChunked: boolean
-  /** the end of the body is a matter of opinion (RFC 9112 6.3): two lengths, or a coding other than chunked */
+  /** the client has said that it wants no other answer on this connection (RFC 9112 9.6) */
+  readonly isLast: boolean
+  /**
+   * Two parsers could read it differently (RFC 9112 3.2, 6.1, 6.3): two lengths, even equal ones; a length or a coding
+   * that is empty; a coding other than one `chunked`; two hosts.
+   */
   readonly isAmbiguous: boolean
 }
+
+/** uWebSockets.js takes whatever stands there for chunked. */
+export const isChunkedAlone = (coding: string): boolean =>
+  coding === "chunked" || coding.toLowerCase() === "chunked"
+
+export const saysClose = (connection: string): boolean =>
+  connection !== "keep-alive" && closeOption.test(connection)
+
+const closeOption = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 
 const prototype: object = Object.getPrototypeOf(Headers.empty)
 
@@ -21,7 +35,6 @@ const single = new Set([
   "etag",
   "expires",
   "from",
-  "host",
   "if-modified-since",
   "if-unmodified-since",
   "last-modified",
@@ -34,6 +47,9 @@ const single = new Set([
   "user-agent"
 ])
 
+/** Which of two counts is a matter of opinion. */
+const unrepeatable = new Set(["content-length", "transfer-encoding", "host"])
+
 // One visitor for all requests: reading is synchronous, so that there is only ever one target.
 let target: Record<string, string> = {}
 let isAmbiguous = false
@@ -41,7 +57,7 @@ let isAmbiguous = false
 const visit = (name: string, value: string): void => {
   const present = target[name]
   if (present === undefined) target[name] = value
-  else if (name === "content-length") isAmbiguous ||= present !== value
+  else if (unrepeatable.has(name)) isAmbiguous = true
   else if (name === "cookie") target[name] = `${present}; ${value}`
   else if (!single.has(name)) target[name] = `${present}, ${value}`
 }
@@ -53,10 +69,12 @@ export const read = (request: UwsRequest): RequestHead => {
   request.forEach(visit)
   const length = headers["content-length"]
   const coding = headers["transfer-encoding"]
+  const connection = headers["connection"]
   return {
     headers: headers as Headers.Headers,
     contentLength: length === undefined ? undefined : Number(length),
     isChunked: coding !== undefined,
-    isAmbiguous: isAmbiguous || (coding !== undefined && coding.toLowerCase() !== "chunked")
+    isLast: connection !== undefined && saysClose(connection),
+    isAmbiguous: isAmbiguous || length === "" || (coding !== undefined && !isChunkedAlone(coding))
   }
 }

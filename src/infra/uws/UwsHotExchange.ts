@@ -4,6 +4,8 @@ import { failuresOf, type FrontAnswer, type HotFailures, jsonType, retrySoon } f
 import type { FrontState } from "./FrontState.ts"
 import { headerBytes } from "./HeaderText.ts"
 import { attempt, type HotContext, isWritable } from "./HotAnswer.ts"
+import type { HotHead } from "./HotHead.ts"
+import { afterDispatch } from "./LastAnswer.ts"
 import type { BodyOwner } from "./HeldBytes.ts"
 import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
 import { deadStream } from "./PieceStream.ts"
@@ -18,18 +20,6 @@ type Headers = ReadonlyArray<readonly [string, string]>
 const errorHeaders: Headers = [jsonType]
 const overloadedHeaders: Headers = [jsonType, retrySoon]
 const noBytes = new Uint8Array(0)
-
-/**
- * All lines of the header as one list. A proxy may add a line of its own below the client's, and `getHeader` answers
- * the first: what the client made up.
- */
-const forwardedForOf = (request: UwsRequest): string => {
-  const lines: Array<string> = []
-  request.forEach((name, value) => {
-    if (name === "x-forwarded-for") lines.push(value)
-  })
-  return lines.join(",")
-}
 
 /** One request of a hot route, from its first byte to its answer: request and reply of the handler in one object. */
 export class UwsHotExchange implements HotRequest, HotReply {
@@ -56,6 +46,9 @@ export class UwsHotExchange implements HotRequest, HotReply {
   /** the route has refused the body before it was whole */
   private isRefusing = false
   private isAnswered = false
+  /** answered, and the answer waits until the native callback is over: see `LastAnswer.ts` */
+  private isWaiting = false
+  private readonly isLast: boolean
   private isCorked = false
   private streamed: UwsStream | undefined
   private abortListeners: Array<() => void> | undefined
@@ -64,6 +57,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
     route: HotRoute,
     response: UwsResponse,
     request: UwsRequest,
+    head: Readonly<HotHead>,
     context: HotContext,
     state: FrontState
   ) {
@@ -73,10 +67,11 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.state = state
     this.method = request.getCaseSensitiveMethod()
     this.query = request.getQuery() ?? ""
-    this.values = route.headers.map((name) => request.getHeader(name))
-    this.origin = route.cors === "configured" ? request.getHeader("origin") : ""
-    this.forwardedFor = state.clientAddress === undefined ? "" : forwardedForOf(request)
-    this.declaredBytes = Number(request.getHeader("content-length"))
+    this.values = head.values
+    this.origin = head.origin
+    this.forwardedFor = head.forwardedFor
+    this.declaredBytes = Number(head.contentLength)
+    this.isLast = head.isChunked || head.isLast
   }
 
   /** Takes the body, then calls the handler. */
@@ -136,10 +131,10 @@ export class UwsHotExchange implements HotRequest, HotReply {
     if (this.method === "HEAD") this.send(status, headers)
     if (this.aborted || this.isAnswered) return deadStream
     this.isAnswered = true
-    this.streamed = new UwsStream(this.response, this.state, {
+    this.streamed = new UwsStream(this.response, this.state, this.isLast, {
       writeHead: () => {
         this.writeHead(status, headers)
-        if (this.state.isDraining) this.response.writeHeader("Connection", "close")
+        if (this.isLast || this.state.isDraining) this.response.writeHeader("Connection", "close")
       },
       ended: () => this.state.finished()
     })
@@ -246,19 +241,33 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
-    if (this.isCorked) this.writeWhole(status, headers, body, closes)
-    else this.response.cork(() => this.writeWhole(status, headers, body, closes))
+    const write = () => this.writeWhole(status, headers, body, closes)
+    if (this.isLast) return this.writeLast(write)
+    if (this.isCorked) write()
+    else this.response.cork(write)
     this.refused?.detach()
     this.state.finished()
+  }
+
+  private writeLast(write: () => void): void {
+    this.isWaiting = true
+    afterDispatch(() => {
+      if (this.aborted) return
+      this.isWaiting = false
+      this.response.cork(write)
+      this.refused?.detach()
+      this.state.finished()
+    })
   }
 
   private writeWhole(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
     const { response } = this
     this.writeHead(status, headers)
-    const isClosing = closes || this.state.isDraining
+    const isClosing = closes || this.isLast || this.state.isDraining
     if (this.method !== "HEAD" && status !== 204 && status !== 304) response.end(body, isClosing)
     else {
       if (isClosing) response.writeHeader("Connection", "close")
+      if (this.isLast) response.pause()
       endWithoutBody(response, this.method === "HEAD" ? String(Buffer.byteLength(body)) : undefined)
     }
   }
@@ -274,7 +283,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
   }
 
   private abort(): void {
-    const isComplete = this.streamed === undefined ? this.isAnswered : this.streamed.pieces.isOver
+    const isComplete =
+      this.streamed === undefined ? this.isAnswered && !this.isWaiting : this.streamed.isComplete
     if (isComplete || this.aborted) return
     this.aborted = true
     this.drop()

@@ -5,6 +5,8 @@ import type { FrontState, Watched } from "./FrontState.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import type { HotRoute } from "./HotRoute.ts"
 import type { HotHandshake, HotSocket, HotSocketListener } from "./HotSocket.ts"
+import { type HotHead, readHotHead, wantedHeaders } from "./HotHead.ts"
+import { answerAndClose } from "./LastAnswer.ts"
 import { UwsHotExchange } from "./UwsHotExchange.ts"
 import { answer, hasBody } from "./UwsRoutes.ts"
 import { isHandshake, upgradeHeaders } from "./WebSocketHandshake.ts"
@@ -18,6 +20,7 @@ export const registerSockets = (
 ): void => {
   for (const route of context.sockets) {
     const home: UwsHome = { route, context, limits: state.limits, state }
+    const wanted = wantedHeaders(route.headers)
     app.ws(route.path, {
       // A message too long for the route is refused in words; what the addon finds too long it just drops.
       maxPayloadLength: 2 * route.maxFrameBytes,
@@ -29,10 +32,11 @@ export const registerSockets = (
       sendPingsAutomatically: true,
       compression: addon.DISABLED,
       upgrade: (response, request, socket) => {
-        if (hasBody(request)) answer(response, request, badRequest, [], state)
+        const head = readHotHead(request, wanted)
+        if (head.isAmbiguous || hasBody(request)) answerAndClose(response, request, badRequest)
         else if (!isHandshake((name) => request.getHeader(name)))
           answer(response, request, upgradeRequired, upgradeHeaders, state)
-        else handshake(home, response, request, socket)
+        else handshake(home, response, request, head, socket)
       },
       open: (socket) => hotSocketOf(socket)?.opened(socket),
       message: (socket, message, isBinary) => hotSocketOf(socket)?.message(message, isBinary),
@@ -54,6 +58,7 @@ const handshake = (
   home: UwsHome,
   response: UwsResponse,
   request: UwsRequest,
+  head: Readonly<HotHead>,
   context: UwsSocketContext
 ): void => {
   const { path, headers } = home.route
@@ -66,7 +71,14 @@ const handshake = (
     cors: "configured",
     handle: () => home.route.upgrade(exchange, new UwsHandshake(exchange, home, key, context))
   }
-  const exchange: UwsHotExchange = new UwsHotExchange(route, response, request, home.context, home.state)
+  const exchange: UwsHotExchange = new UwsHotExchange(
+    route,
+    response,
+    request,
+    head,
+    home.context,
+    home.state
+  )
   exchange.beginHandshake()
 }
 

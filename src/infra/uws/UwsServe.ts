@@ -16,7 +16,7 @@ import type { FrontState } from "./FrontState.ts"
 import { RequestBody } from "./RequestBody.ts"
 import { read, type RequestHead } from "./RequestHead.ts"
 import { respond } from "./UwsResponder.ts"
-import { answer } from "./UwsRoutes.ts"
+import { answerAndClose } from "./LastAnswer.ts"
 import { UwsServerRequest } from "./UwsServerRequest.ts"
 import { Upgrade } from "./UwsSocket.ts"
 
@@ -35,9 +35,9 @@ export const makeServe = (
     const limited = withBodyLimit(services, state.limits.maxBodyBytes)
     return Effect.succeed((response, request, socket) => {
       const head = read(request)
-      if (head.isAmbiguous) return answer(response, request, badRequest, [], state)
+      if (head.isAmbiguous) return answerAndClose(response, request, badRequest)
       const body = bodyOf(response, head, state)
-      const exchange = new Exchange(response, state, body)
+      const exchange = new Exchange(response, state, body, head.isChunked || head.isLast)
       const serverRequest = requestOf(exchange, request, head, socket, state)
       const fiber = Effect.runForkWith(Context.add(limited, HttpServerRequest, serverRequest))(handled)
       exchange.leave()

@@ -1,6 +1,7 @@
 import type { UwsResponse } from "./Addon.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import { setTimerBack } from "./NativeTimer.ts"
+import { afterDispatch } from "./LastAnswer.ts"
 import { pieceBytes, type PieceSink, PieceStream } from "./PieceStream.ts"
 
 /** What uWebSockets.js gathers in a cork before it writes: a failed write may have left as much besides its own bytes. */
@@ -26,11 +27,17 @@ export class UwsStream implements PieceSink, Watched {
   private readonly response: UwsResponse
   private readonly state: FrontState
   private readonly ends: StreamEnds
+  /** everything is with the native code, which must not be asked for anything more */
+  isComplete = false
+  private readonly isLast: boolean
   private isBegun = false
+  private isAborted = false
   private blockedSince = 0
   private checkedMillis = 0
 
-  constructor(response: UwsResponse, state: FrontState, ends: StreamEnds) {
+  /** `isLast`: nothing behind its request may be served, see `LastAnswer.ts` */
+  constructor(response: UwsResponse, state: FrontState, isLast: boolean, ends: StreamEnds) {
+    this.isLast = isLast
     this.response = response
     this.state = state
     this.ends = ends
@@ -45,7 +52,7 @@ export class UwsStream implements PieceSink, Watched {
       })
     }
     // Not within the cork: whoever waits for this answer may close the server, and with it what is still corked.
-    if (this.pieces.isOver) this.ends.ended()
+    if (this.isComplete) this.ends.ended()
   }
 
   write(piece: Uint8Array): boolean {
@@ -57,12 +64,12 @@ export class UwsStream implements PieceSink, Watched {
   }
 
   end(): void {
-    this.state.unwatch(this)
-    // Not with its second argument: here it would write a header into the body.
-    this.response.end()
+    if (this.isLast) return afterDispatch(() => this.endPaused())
+    this.complete()
   }
 
   abort(): void {
+    this.isAborted = true
     this.state.unwatch(this)
     this.pieces.abort()
   }
@@ -77,6 +84,22 @@ export class UwsStream implements PieceSink, Watched {
       this.checkedMillis = nowMillis
       setTimerBack(response)
     }
+  }
+
+  private endPaused(): void {
+    if (this.isAborted) return
+    this.response.cork(() => {
+      this.response.pause()
+      this.complete()
+    })
+    this.ends.ended()
+  }
+
+  private complete(): void {
+    this.isComplete = true
+    this.state.unwatch(this)
+    // Not with its second argument: here it would write a header into the body.
+    this.response.end()
   }
 
   private begin(): void {
