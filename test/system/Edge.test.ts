@@ -10,6 +10,17 @@ const create = { email: "ada@example.org", name: "Ada" }
 const users = "/api/v1/users"
 const json = { "content-type": "application/json" }
 
+/** For a target that `fetch` would mend. */
+const rawStatus = (port: number, path: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    rawRequest({ port, path, host: "127.0.0.1", agent: false }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode ?? 0)
+    })
+      .on("error", reject)
+      .end()
+  })
+
 /** The text of a flat error, and nothing else beside it. */
 const flatError = (answer: { readonly json: unknown }): string => {
   const body = answer.json as Record<string, unknown>
@@ -38,6 +49,31 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
           assert.deepStrictEqual([answer.status, answer.json], [404, { error: "Not found" }], path)
         }
       }
+    })
+  )
+
+  it.effect("takes a path for what it says: nothing ends or spells it otherwise", () =>
+    Effect.gen(function* () {
+      const { adminKey, ask, url } = yield* AccountsServer
+      for (const path of [
+        "/metrics;x",
+        "/metrics;",
+        "/metric%73",
+        "/api/v1/%68ealth",
+        "/api/v1/health;v=1?x=1",
+        "/api/v1/admin/%75sers/usr_1",
+        "/api/v1/files/fil_1;x",
+        "/api/v1/%zz"
+      ]) {
+        const answer = yield* ask("GET", path, { key: adminKey })
+        assert.deepStrictEqual([answer.status, answer.json], [404, { error: "Not found" }], path)
+      }
+      const port = Number(new URL(url).port)
+      const marked = yield* Effect.promise(() => rawStatus(port, "/metrics#x"))
+      assert.strictEqual(marked, 404)
+      // What an id is spelt with is the id's.
+      const spelt = yield* ask("GET", "/api/v1/files/fil%5F1", { key: adminKey })
+      assert.deepStrictEqual([spelt.status, spelt.json], [404, { error: "File not found" }])
     })
   )
 

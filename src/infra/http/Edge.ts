@@ -46,7 +46,11 @@ export const layer = (options: EdgeOptions) => {
         const id = requestIdOf(request.headers["x-request-id"])
         const preflight = cors.preflight(request)
         const answered =
-          preflight !== undefined ? Effect.succeed(preflight) : answer(httpEffect, request, options.known)
+          preflight !== undefined
+            ? Effect.succeed(preflight)
+            : options.known.isMistakable(pathOf(request.url))
+              ? Effect.succeed(flatError(404, "Not found"))
+              : answer(httpEffect, request, options.known)
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
           Effect.tap(({ status }) => logAnswer(status, millis())),

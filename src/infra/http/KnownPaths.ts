@@ -5,6 +5,11 @@ import { NestedFaults } from "#schemas/core/Faults.ts"
 export interface KnownPaths {
   /** undefined where nothing has that path */
   at(path: string): KnownPath | undefined
+  /**
+   * The router would take it for another path: to it `;` and `#` end a path, and `%68` is an `h`. What stands for a
+   * parameter may be encoded.
+   */
+  isMistakable(path: string): boolean
 }
 
 export interface KnownPath {
@@ -46,7 +51,24 @@ export const make = (endpoints: ReadonlyArray<Endpoint>): KnownPaths => {
     pattern: patternOf(path),
     known: { allow: [...there].join(", "), errors: families.get(path) ?? "flat" }
   }))
-  return { at: (path) => patterns.find(({ pattern }) => pattern.test(path))?.known }
+  const at = (path: string) => patterns.find(({ pattern }) => pattern.test(path))?.known
+  return {
+    at,
+    isMistakable: (path) => unusual.test(path) && (ending.test(path) || at(path) !== at(decoded(path)))
+  }
+}
+
+const unusual = /[%;#]/
+const ending = /[;#]/
+
+/** As the router decodes a path. */
+const decoded = (path: string): string => {
+  try {
+    return decodeURI(path)
+  } catch {
+    // Not UTF-8: the router takes it for no path at all.
+    return path
+  }
 }
 
 /** Parameters (`:id`) take one segment that is not empty; everything else stands for itself. */
