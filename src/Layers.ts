@@ -11,6 +11,7 @@ import * as JsonBody from "./infra/http/JsonBody.ts"
 import * as KnownPaths from "./infra/http/KnownPaths.ts"
 import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./infra/Stores.ts"
+import * as DiskSpace from "./infra/telemetry/DiskSpace.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
 import * as Front from "./infra/uws/Front.ts"
 import * as AccountsRoom from "./rooms/AccountsRoom.ts"
@@ -104,6 +105,7 @@ const serverOf = (config: Config, maxConnections: number) =>
     Layer.provide(AccountsRoom.checks),
     Layer.provideMerge(AccountsRoom.services),
     Layer.provideMerge(Quarantines.layer),
+    Layer.provideMerge(DiskSpace.layer),
     Layer.provideMerge(Readiness.layer),
     Layer.provideMerge(Layer.tap(storesOf(config), () => sayStoresReady))
   )

@@ -68,6 +68,12 @@ export const limits = {
   /** counts of dropped events are written to Postgres this often; a crash loses as much of them */
   dropFlushMillis: 1_000,
 
+  // --- disk
+  /** with less room than this under DATA_DIR the disk counts as full on `/readyz` and in the log … */
+  diskFreeBytesMin: 32 * 1024 * 1024,
+  /** … which is looked at this often */
+  diskCheckMillis: 5_000,
+
   // --- durable log
   /** a log that its consumers leave behind grows to this size, then refuses with 429 */
   logBytes: 4 * 1024 * 1024 * 1024,
@@ -131,6 +137,8 @@ export const limits = {
   upstreamConnectMillis: 5_000,
   /** the first content of a stream has to come within this, else the next member is tried; `FIRST_TOKEN_SECONDS` */
   firstTokenMillis: 30_000,
+  /** a call whose answer began later than this, or a plain one that took longer, has a line in the log */
+  slowCallMillis: 30_000,
   /** … and within this where no other model is left to be tried; `LAST_FIRST_TOKEN_SECONDS` */
   lastFirstTokenMillis: 120_000,
   /** silence of a stream after which the upstream has failed; `STREAM_SILENCE_SECONDS` */

@@ -1,6 +1,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer } from "effect"
 import { AppConfig } from "./Config.ts"
+import { checkHost } from "./infra/process/ListenAddress.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
 import * as Layers from "./Layers.ts"
@@ -16,9 +17,9 @@ const telemetry = Layer.unwrap(
   )
 )
 
-const server = Effect.andThen(sayStarting, Layer.launch(Layer.provide(announce, Layers.layer))).pipe(
-  Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)),
-  explainFailure
-)
+const server = Effect.andThen(
+  Effect.andThen(checkHost, sayStarting),
+  Layer.launch(Layer.provide(announce, Layers.layer))
+).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
 
 NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })

@@ -58,8 +58,9 @@ export const UsageBucket = Schema.Struct({
 export type UsageBucket = typeof UsageBucket.Type
 
 export const UsedModel = Schema.Struct({
-  model: Schema.String.annotate({ description: "That answered last" }),
+  model: Schema.String.annotate({ description: "That answered last, or where none did was tried last" }),
   requests: count,
+  errors: count,
   totalTokens: count,
   costUsd: usd
 }).annotate({ identifier: "UsedModel" })

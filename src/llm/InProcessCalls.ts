@@ -69,8 +69,10 @@ export class InProcessCalls extends Context.Service<
         if (request instanceof RequestFault) return outcomeOf(client, faultOf(request))
         const answer = new ChunkReader(onChunk)
         let record: CallRecord | undefined
+        const id = newId("req")
         const fault = yield* completions.complete({
-          id: newId("req"),
+          id,
+          requestId: id,
           key,
           source,
           request,

@@ -54,6 +54,10 @@ const upstreamAddress = Layer.effect(
   UpstreamAddress,
   Effect.gen(function* () {
     const { upstreamApiKey: apiKey, upstreamUrl } = yield* AppConfig
+    if (upstreamUrl !== undefined && apiKey === undefined)
+      yield* Effect.logWarning(
+        "UPSTREAM_URL is set without UPSTREAM_API_KEY: an upstream that wants a key refuses every call"
+      )
     if (upstreamUrl !== undefined) return { url: upstreamUrl, apiKey, isSandbox: false }
     const { url } = yield* Sandbox.start()
     return { url, apiKey: undefined, isSandbox: true }

@@ -14,7 +14,7 @@ export interface CallRecord {
   readonly endedAt: number
   /** as sent: a model's id or `collection/{slug}` */
   readonly requested: string
-  /** the model that answered last; "" where none did */
+  /** the model that answered last, or where none did was tried last; "" where none was */
   readonly resolved: string
   /** id of the collection, "" where none was asked */
   readonly collection: string

@@ -20,6 +20,7 @@ describe("ROOMS=accounts", () => {
     assert.deepStrictEqual(body, {
       status: "ready",
       components: {
+        disk: { status: "up" },
         postgres: { status: "up" },
         quarantine: { status: "up" },
         "rate-limits": { status: "up" }

@@ -24,6 +24,7 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
         "calls",
         "catalogue",
         "clickhouse",
+        "disk",
         "ledger",
         "log",
         "postgres",

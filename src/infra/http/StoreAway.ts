@@ -7,6 +7,25 @@ import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 const statementTimeoutMillis = 5_000
 
 const text = "The database is away; nothing was changed, try again later"
+const fullText =
+  "The database has no room: its disk is full; nothing was changed, try again when there is room"
+
+/** disk_full of PostgreSQL, Appendix A */
+const diskFull = "53100"
+
+const isFull = ({ reason: { cause } }: SqlError): boolean =>
+  Predicate.hasProperty(cause, "code") && cause.code === diskFull
+
+/** A line in the log at most this often: a disk that is full may hold the log, too. */
+const fullLineEveryMillis = 10_000
+let saidFullAt = -Infinity
+
+const sayFull = Effect.suspend(() => {
+  const now = performance.now()
+  if (now - saidFullAt < fullLineEveryMillis) return Effect.void
+  saidFullAt = now
+  return Effect.logError("PostgreSQL refuses changes: its disk is full")
+})
 
 /** Classes 57P (starting, shutting down) and 53 (out of connections, memory or disk) of PostgreSQL, Appendix A. */
 const isBusy = (cause: unknown): boolean =>
@@ -16,22 +35,23 @@ export const isAway = (error: SqlError): boolean =>
   error.isRetryable || error.reason._tag === "AuthenticationError" || isBusy(error.reason.cause)
 
 const classified =
-  <B>(away: () => B) =>
+  <B>(away: (text: string) => B) =>
   <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
     Effect.catch(self, (error): Effect.Effect<never, Exclude<E, SqlError> | B> => {
       if (!isSqlError(error)) return Effect.fail(error as Exclude<E, SqlError>)
-      return isAway(error) ? Effect.fail(away()) : Effect.die(error)
+      if (isFull(error)) return Effect.andThen(sayFull, Effect.fail(away(fullText)))
+      return isAway(error) ? Effect.fail(away(text)) : Effect.die(error)
     })
 
 const answering =
-  <B>(away: () => B) =>
+  <B>(away: (text: string) => B) =>
   <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
     Effect.timeoutOrElse(classified(away)(self), {
       duration: statementTimeoutMillis,
-      orElse: () => Effect.fail(away())
+      orElse: () => Effect.fail(away(text))
     })
 
-const flatAway = () => new ServiceUnavailable({ error: text })
+const flatAway = (error: string) => new ServiceUnavailable({ error })
 
 /**
  * Turns a Postgres that is away (no connection, starting, shutting down, hanging) into 503; any other SQL error is this
@@ -43,4 +63,4 @@ export const storeAway = answering(flatAway)
 export const storeAwayUntimed = classified(flatAway)
 
 /** `storeAway` of the nested family. */
-export const nestedStoreAway = answering(() => NestedServiceUnavailable.of(text))
+export const nestedStoreAway = answering((error) => NestedServiceUnavailable.of(error))

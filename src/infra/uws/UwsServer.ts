@@ -1,3 +1,5 @@
+import { lookup } from "node:dns/promises"
+import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
 import * as HttpServer from "effect/http/HttpServer"
 import { ServeError } from "effect/http/HttpServerError"
@@ -59,9 +61,10 @@ export const make = (
       }
     })
     const host = options.host ?? "0.0.0.0"
-    const listener = yield* listen(addon, app, host, options.port)
+    const ip = yield* ipOf(host)
+    const listener = yield* listen(addon, app, ip, options.port)
     const address = yield* Effect.fromResult(
-      NetAddress.inetAddressFromIpString(host, addon.us_socket_local_port(listener))
+      NetAddress.inetAddressFromIpString(ip, addon.us_socket_local_port(listener))
     ).pipe(Effect.mapError((cause) => new ServeError({ cause })))
     return HttpServer.make({
       address,
@@ -116,6 +119,15 @@ const webSockets = (addon: UwsAddon, app: UwsApp, state: FrontState, served: Ser
 
 const upgradeOf = (userData: object): Upgrade | undefined =>
   "upgrade" in userData && userData.upgrade instanceof Upgrade ? userData.upgrade : undefined
+
+/** A name may have several addresses; the addon would choose one that it does not tell. */
+const ipOf = (host: string): Effect.Effect<string, ServeError> =>
+  isIP(host) === 0
+    ? Effect.tryPromise({
+        try: async () => (await lookup(host)).address,
+        catch: (cause) => new ServeError({ cause })
+      })
+    : Effect.succeed(host)
 
 const listen = (
   addon: UwsAddon,

@@ -7,15 +7,19 @@ export interface AttemptFailure {
   readonly kind: "request" | "rate_limited" | "upstream"
   /** for the caller */
   readonly message: string
+  /** for the log: without words of the upstream that may quote the prompt */
+  readonly reason: string
   readonly code: string | null
   readonly retryAfterSeconds: number | undefined
   /** a moderation refused the request */
   readonly isModerated?: boolean
 }
 
-export const upstreamFailure = (message: string): AttemptFailure => ({
+/** `message`: in this platform's words, unless `reason` is given too */
+export const upstreamFailure = (message: string, reason = message): AttemptFailure => ({
   kind: "upstream",
   message,
+  reason,
   code: null,
   retryAfterSeconds: undefined
 })
@@ -54,11 +58,12 @@ export const failureOfStatus = (
   error: unknown,
   retryAfter: string | undefined
 ): AttemptFailure => {
+  const reason = `answered ${status}`
   // The cut may go through a surrogate pair.
   const message = told.slice(0, messageLengthMax).toWellFormed()
   if (status === 429) {
     const retryAfterSeconds = retryAfter === undefined ? undefined : secondsOf(retryAfter)
-    return { kind: "rate_limited", message, code: null, retryAfterSeconds }
+    return { kind: "rate_limited", message, reason, code: null, retryAfterSeconds }
   }
   if (requestStatuses.has(status)) {
     const code = isJsonRecord(error) ? error["code"] : undefined
@@ -66,6 +71,7 @@ export const failureOfStatus = (
     return {
       kind: "request",
       message,
+      reason,
       code: isTooLong ? "context_length_exceeded" : null,
       retryAfterSeconds: undefined
     }
@@ -73,7 +79,9 @@ export const failureOfStatus = (
   const reasons = status === 403 ? moderationIn(error, told) : undefined
   if (reasons !== undefined) return moderated(message, reasons)
   const isOwnAccount = status === 401 || status === 402 || status === 403
-  return upstreamFailure(isOwnAccount ? "The upstream does not serve this platform at the moment" : message)
+  return isOwnAccount
+    ? upstreamFailure("The upstream does not serve this platform at the moment", `${reason}: ${message}`)
+    : upstreamFailure(message, reason)
 }
 
 /** Codes by which providers say that their moderation refused. */
@@ -107,6 +115,7 @@ const moderated = (message: string, reasons: ReadonlyArray<string>): AttemptFail
     message: `${message}${untold.length === 0 ? "" : ` (${untold.join(", ")})`}`
       .slice(0, messageLengthMax)
       .toWellFormed(),
+    reason: "refused by a moderation",
     code: "content_policy_violation",
     retryAfterSeconds: undefined,
     isModerated: true

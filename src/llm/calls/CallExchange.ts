@@ -28,6 +28,8 @@ export class CallExchange {
   stream: ClientStream | undefined
   /** what the chunks of a stream have in common, as far as it is known */
   streamHead: ChunkHead
+  /** of the answer; 0 until there is one */
+  status = 0
   /** the answer ended with an error, and does not count */
   isSpoilt = false
   /** on every answer */
@@ -50,8 +52,14 @@ export class CallExchange {
     this.headers = [["X-Request-Id", this.requestId]]
   }
 
-  send(status: number, contentType: string, body: string, more: ReadonlyArray<Header> = []): void {
+  /** The head of the answer goes out. */
+  answers(status: number): void {
+    this.status = status
     this.onStatus(status)
+  }
+
+  send(status: number, contentType: string, body: string, more: ReadonlyArray<Header> = []): void {
+    this.answers(status)
     this.reply.send(status, [["Content-Type", contentType], ...this.headers, ...more], body)
   }
 
@@ -79,7 +87,7 @@ export class CallExchange {
     if (status === 401) more.push(["WWW-Authenticate", "Bearer"])
     const named = new Set(more.map(([name]) => name.toLowerCase()))
     const headers = this.headers.filter(([name]) => !named.has(name.toLowerCase()))
-    this.onStatus(status)
+    this.answers(status)
     const body = JSON.stringify(CallFault.envelopeOf(fault))
     this.reply.send(status, [["Content-Type", json], ...headers, ...more], body)
   }

@@ -16,6 +16,8 @@ export interface CallParts {
   readonly log: CallLog["Service"]
   readonly counter: TokenCounter["Service"]
   readonly limits: Limits
+  /** there is a collector of spans (OTEL_EXPORTER_OTLP_ENDPOINT) */
+  readonly isTraced: boolean
 }
 
 /** A streamed answer on its way to whoever asked. */

@@ -8,6 +8,7 @@ import {
   nothingDrawn,
   type Settlement
 } from "#streams/llm/CallRecord.ts"
+import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { costOfCall, type Terms } from "./Charge.ts"
@@ -33,6 +34,11 @@ export class CallTally {
   promptTokens = 0
   completionTokens = 0
   resolved = ""
+  /** once the call is over */
+  record: CallRecord | undefined
+  /** the model of the last try, if it failed */
+  #tried = ""
+  readonly #reasons: Array<string> = []
   #cachedTokens = 0
   /** what the upstream takes for the answers that count */
   #own: PicoUsd = 0n
@@ -64,6 +70,17 @@ export class CallTally {
     const cost = costOfCall(model, usage, images, this.#terms)
     this.#estimated(doubt ?? cost.doubt, cost.own)
     this.#lose("failed_try", cost.own)
+  }
+
+  /** A try failed, for the log. */
+  told(model: CatalogueModel, { reason }: AttemptFailure): void {
+    this.#tried = model.id
+    this.#reasons.push(`${model.id}: ${reason}`)
+  }
+
+  /** Why the tries failed; "" where none did. */
+  get reason(): string {
+    return this.#reasons.join("; ")
   }
 
   firstTokenAt(epochMillis: number): void {
@@ -119,10 +136,10 @@ export class CallTally {
     success: boolean,
     settlement: Settlement | undefined
   ): CallRecord {
-    return {
+    this.record = {
       ...this.head,
       endedAt: Date.now(),
-      resolved: this.resolved,
+      resolved: this.resolved || this.#tried,
       status,
       errorCode,
       success,
@@ -134,5 +151,6 @@ export class CallTally {
       settlement: this.#settled(settlement),
       ...(this.#estimates.length === 0 ? {} : { estimates: this.#estimates })
     }
+    return this.record
   }
 }

@@ -9,7 +9,9 @@ import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import type { HotReply, HotRoute } from "#src/infra/uws/HotRoute.ts"
 import type { JobNotDone } from "#src/infra/workers/Workers.ts"
 import { CallBodies, type HeldBody } from "./CallBodies.ts"
+import { reportUnread } from "./CallReport.ts"
 import { CallExchange } from "./CallExchange.ts"
+import { traceCall, traceHeaders } from "./CallTrace.ts"
 import * as CallFault from "./CallFault.ts"
 import type { Client } from "./Client.ts"
 import type { AnswerSink } from "./CallParts.ts"
@@ -43,7 +45,8 @@ type Handle = (exchange: CallExchange, key: Principal, body: HeldBody) => Handle
 
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
-  const { limits } = yield* AppConfig
+  const { limits, otelEndpoint } = yield* AppConfig
+  const isTraced = otelEndpoint !== undefined
   const gate = yield* KeyGate
   const bodies = new CallBodies(limits)
   const enter = yield* entering(bodies)
@@ -61,7 +64,7 @@ export const completionRoutes = Effect.gen(function* () {
     method: "POST",
     path,
     maxBodyBytes: limits.completionBodyBytes,
-    headers: ["authorization", "x-request-id", "idempotency-key"],
+    headers: ["authorization", "x-request-id", "idempotency-key", ...(isTraced ? traceHeaders : [])],
     cors: "configured",
     errors: "nested",
     admit: (request) => {
@@ -81,7 +84,9 @@ export const completionRoutes = Effect.gen(function* () {
         held?.keep(0)
         clients.delete(exchange.client)
       })
-      run(Effect.ensuring(answering(exchange, enter(exchange, handle)), leave))
+      const answered = answering(exchange, enter(exchange, handle))
+      const traced = isTraced ? traceCall(answered, exchange, path, request.header("traceparent")) : answered
+      run(Effect.ensuring(traced, leave))
     }
   })
 
@@ -101,11 +106,11 @@ const handling = Effect.gen(function* () {
   const once = (exchange: CallExchange, key: Principal, path: string, make: Handled) =>
     onceOnly(answers, exchange, key, path, make)
   const completion: Handle = (exchange, key, body) =>
-    reading(reader.chat(toRead(exchange, key, body)), (request) =>
+    reading(exchange, key, reader.chat(toRead(exchange, key, body)), (request) =>
       once(exchange, key, "/api/v1/chat/completions", complete(exchange, key, request))
     )
   const embeddings: Handle = (exchange, key, body) =>
-    reading(reader.embeddings(toRead(exchange, key, body)), (request) =>
+    reading(exchange, key, reader.embeddings(toRead(exchange, key, body)), (request) =>
       once(exchange, key, "/api/v1/embeddings", embed(exchange, key, request))
     )
   return { completion, embeddings }
@@ -117,9 +122,17 @@ const toRead = (exchange: CallExchange, { userId }: Principal, held: HeldBody): 
   return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
 }
 
-const reading = <A extends object>(read: Read<A>, handle: (request: A) => Handled): Handled => {
-  const taken = (request: A | RequestFault): Handled =>
-    request instanceof RequestFault ? Effect.succeed(CallFault.invalidRequest(request)) : handle(request)
+const reading = <A extends object>(
+  exchange: CallExchange,
+  key: Principal,
+  read: Read<A>,
+  handle: (request: A) => Handled
+): Handled => {
+  const taken = (request: A | RequestFault): Handled => {
+    if (!(request instanceof RequestFault)) return handle(request)
+    const fault = CallFault.invalidRequest(request)
+    return Effect.as(reportUnread(exchange.requestId, key, fault), fault)
+  }
   if (!Effect.isEffect(read)) return taken(read)
   return Effect.matchEffect(read, { onSuccess: taken, onFailure: unread })
 }
@@ -135,12 +148,12 @@ const unread = (failure: JobNotDone): Handled =>
 const completing =
   (completions: Completions["Service"], limits: Limits) =>
   (exchange: CallExchange, key: Principal, request: ChatRequest): Handled => {
-    const { callId: id, client, startedAt } = exchange
+    const { callId: id, client, requestId, startedAt } = exchange
     const sink: AnswerSink = {
       json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
       stream: (onDrain) => {
         const headers = [...eventStream, ...exchange.headers]
-        const opened = () => exchange.onStatus(200)
+        const opened = () => exchange.answers(200)
         exchange.stream = new ClientStream(exchange.reply, headers, limits, onDrain, opened)
         return exchange.stream
       },
@@ -151,15 +164,15 @@ const completing =
         exchange.isSpoilt = true
       }
     }
-    return completions.complete({ id, key, source: "api", request, client, sink, startedAt })
+    return completions.complete({ id, requestId, key, source: "api", request, client, sink, startedAt })
   }
 
 const embedding =
   (embeddings: Embeddings["Service"]) =>
   (exchange: CallExchange, key: Principal, request: EmbeddingsRequest): Handled => {
-    const { callId: id, client, startedAt } = exchange
+    const { callId: id, client, requestId, startedAt } = exchange
     const send = (answer: unknown) => exchange.sendJson(200, JSON.stringify(answer))
-    return embeddings.embed({ id, key, request, client, send, startedAt })
+    return embeddings.embed({ id, requestId, key, request, client, send, startedAt })
   }
 
 /** Lets in who may call and has room for the body, and calls `handle`. */

@@ -1,7 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
-import type { Principal } from "#schemas/core/Authorization.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -9,6 +8,7 @@ import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
+import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
 import { CallsUnderWay } from "./CallsUnderWay.ts"
@@ -27,10 +27,7 @@ import { TokenCounter } from "./TokenCounter.ts"
 import { describeImages } from "./VisionStage.ts"
 
 /** A completion that is asked for, after its body was read. */
-export interface CompletionAsk {
-  /** the call's id in the ledger, `req_…`: never used before */
-  readonly id: string
-  readonly key: Principal
+export interface CompletionAsk extends ReportedAsk {
   readonly source: "api" | "agent"
   readonly request: ChatRequest
   readonly client: Client
@@ -52,7 +49,7 @@ export class Completions extends Context.Service<
   static readonly layer = Layer.effect(
     Completions,
     Effect.gen(function* () {
-      const { limits, upstreamCostMaxUsd } = yield* AppConfig
+      const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
       const catalogue = yield* Catalogue
       const collections = yield* CollectionDirectory
       const routes = yield* CollectionRoutes
@@ -61,7 +58,8 @@ export class Completions extends Context.Service<
         upstream: yield* Upstream,
         log: yield* CallLog,
         counter: yield* TokenCounter,
-        limits
+        limits,
+        isTraced: otelEndpoint !== undefined
       }
       const underWay = yield* CallsUnderWay
 
@@ -78,15 +76,17 @@ export class Completions extends Context.Service<
             onFailure: ({ _tag }) =>
               Effect.succeed(CallFault.overloaded(`The collection cannot be routed at the moment (${_tag})`))
           })
-        )
+        ).pipe(Effect.tap((fault) => reportCall(ask, tally, fault, limits.slowCallMillis)))
       }
+      const refuse = (ask: CompletionAsk, fault: CallFault.CallFault) =>
+        Effect.as(reportCall(ask, undefined, fault, limits.slowCallMillis), fault)
 
       const complete = (ask: CompletionAsk) =>
         Effect.suspend(() => {
           const target = resolve(ask.key, ask.request, catalogue, collections)
-          if ("status" in target) return Effect.succeed(target)
+          if ("status" in target) return refuse(ask, target)
           const tooMuch = tooLong(ask.request, target)
-          if (tooMuch !== undefined) return Effect.succeed(CallFault.invalidRequest(tooMuch))
+          if (tooMuch !== undefined) return refuse(ask, CallFault.invalidRequest(tooMuch))
           return underWay.admit(ask.key, make(ask, target))
         })
       return Completions.of({ complete })

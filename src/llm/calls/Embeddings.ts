@@ -1,5 +1,4 @@
 import { Context, Effect, Layer } from "effect"
-import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
@@ -9,9 +8,11 @@ import { readUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./AdmittedCall.ts"
 import * as CallFault from "./CallFault.ts"
+import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallParts } from "./CallParts.ts"
 import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { traceAttempt } from "./CallTrace.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -28,10 +29,7 @@ import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Target.ts"
 import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
-export interface EmbeddingsAsk {
-  /** the call's id in the ledger, `req_…`: never used before */
-  readonly id: string
-  readonly key: Principal
+export interface EmbeddingsAsk extends ReportedAsk {
   readonly request: EmbeddingsRequest
   readonly client: Client
   readonly send: (body: unknown) => void
@@ -53,32 +51,38 @@ export class Embeddings extends Context.Service<
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
       const underWay = yield* CallsUnderWay
-      const { limits, upstreamCostMaxUsd } = yield* AppConfig
+      const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
       const parts: CallParts = {
         upstream: yield* Upstream,
         log: yield* CallLog,
         counter: yield* TokenCounter,
-        limits
+        limits,
+        isTraced: otelEndpoint !== undefined
       }
+      const { slowCallMillis } = limits
+      const refuse = (ask: EmbeddingsAsk, fault: CallFault.CallFault) =>
+        Effect.as(reportCall(ask, undefined, fault, slowCallMillis), fault)
       return Embeddings.of({
         embed: (ask) => {
           const { key, request } = ask
           if (!mayUseModel(key, request.model))
-            return Effect.succeed(CallFault.modelNotAllowed(request.model, "model"))
+            return refuse(ask, CallFault.modelNotAllowed(request.model, "model"))
           const model = catalogue.get(request.model)
-          if (model === undefined) return Effect.succeed(unknownModel(request.model, catalogue))
+          if (model === undefined) return refuse(ask, unknownModel(request.model, catalogue))
           const hold = askOf(ask, model)
           const terms = {
             fees: Decimal.zero,
             ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
           }
           const tally = new CallTally(headOf(ask), terms)
-          return underWay.admit(
-            key,
-            admittedCall(ledger, parts.log, tally, hold, (admission) =>
-              answer(parts, { ...ask, model, hold, tally, admission })
+          return underWay
+            .admit(
+              key,
+              admittedCall(ledger, parts.log, tally, hold, (admission) =>
+                answer(parts, { ...ask, model, hold, tally, admission })
+              )
             )
-          )
+            .pipe(Effect.tap((fault) => reportCall(ask, tally, fault, slowCallMillis)))
         }
       })
     })
@@ -172,9 +176,11 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   tally.stages.push("primary")
   tally.attempts++
   const body = request.outgoing()
-  const outcome = yield* plainAttempt({ upstream, path: "/embeddings", body, client, limits, problemOf })
+  const attempt = plainAttempt({ upstream, path: "/embeddings", body, client, limits, problemOf })
+  const outcome = yield* traceAttempt(parts, "embeddings", model, attempt)
   if (outcome._tag === "ClientGone") return void (yield* leave(parts, call, outcome.spent))
   if (outcome._tag === "Failed") {
+    tally.told(model, outcome.failure)
     const told = believed(call, outcome.spent.usage)
     if ("usage" in told) tally.failed(model, told, 0)
     const fault = faultOf([outcome.failure])

@@ -6,6 +6,7 @@ import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { traceAttempt } from "./CallTrace.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
@@ -31,17 +32,14 @@ export const askPlain = Effect.fnUntraced(function* (
   const { limits, upstream } = parts
   call.tally.attempts++
   const { client } = call
-  const outcome = yield* plainAttempt({
-    upstream,
-    path: "/chat/completions",
-    body,
-    client,
-    limits,
-    problemOf
-  })
+  const attempt = plainAttempt({ upstream, path: "/chat/completions", body, client, limits, problemOf })
+  const outcome = yield* traceAttempt(parts, "chat", model, attempt)
   if (outcome._tag === "Answered") return { _tag: "Done", value: outcome.json, health: "succeeded" }
   if (outcome._tag === "ClientGone") yield* addLeft(parts, call, model, outcome.spent, images)
-  else addFailed(parts, call, model, outcome.spent, images)
+  else {
+    call.tally.told(model, outcome.failure)
+    addFailed(parts, call, model, outcome.spent, images)
+  }
   return outcome
 })
 

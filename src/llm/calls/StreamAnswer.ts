@@ -8,6 +8,7 @@ import { upstreamFailure } from "./AttemptFailure.ts"
 import type * as CallFault from "./CallFault.ts"
 import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
+import { traceAttempt } from "./CallTrace.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
 import { GrowingHold } from "./GrowingHold.ts"
 import { mayThink } from "./Estimate.ts"
@@ -84,7 +85,7 @@ const askStream = Effect.fnUntraced(function* (
   const isOpenEnded = request.maxTokens === undefined && !admission.clamped
   const hold = new GrowingHold(admission, isOpenEnded, limits.streamHoldTokens * request.choices)
   const { stream } = outlet
-  const outcome = yield* streamAttempt({
+  const attempt = streamAttempt({
     upstream,
     body,
     client,
@@ -101,10 +102,14 @@ const askStream = Effect.fnUntraced(function* (
     },
     onFirst: (first) => sink.began(headOf(call, { first }))
   })
+  const outcome = yield* traceAttempt(parts, "chat", model, attempt)
   if (outcome._tag === "Streamed")
     return { _tag: "Done", value: outcome.streamed, health: healthOf(outcome.streamed) }
   if (outcome._tag === "ClientGone") yield* addLeft(parts, call, model, outcome.spent, images)
-  else addFailed(parts, call, model, outcome.spent, images)
+  else {
+    tally.told(model, outcome.failure)
+    addFailed(parts, call, model, outcome.spent, images)
+  }
   return outcome
 })
 
@@ -127,7 +132,9 @@ const finish = Effect.fnUntraced(function* (
   if (streamed.end === "failed") {
     tally.resolved = model.id
     // A try that failed costs the caller nothing, however much of it they have seen.
-    const fault = faultOf([streamed.failure ?? upstreamFailure("The model's answer broke off")])
+    const failure = streamed.failure ?? upstreamFailure("The model's answer broke off")
+    const fault = faultOf([failure])
+    tally.told(model, failure)
     addFailed(parts, call, model, streamed.spent, images)
     parts.log.append(tally.brokeOff(fault.code ?? fault.type))
     call.sink.brokeOff()

@@ -160,4 +160,7 @@ const seriesOf = (
   })
 }
 
-const usedModel = (row: ModelRow): UsedModel => ({ model: row.model, ...figuresOf(totalOf([row])) })
+const usedModel = (row: ModelRow): UsedModel => {
+  const total = totalOf([row])
+  return { model: row.model, errors: total.requests - total.successes, ...figuresOf(total) }
+}

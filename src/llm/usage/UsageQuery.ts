@@ -85,7 +85,8 @@ export const modelsStatement = (
   window: OpenWindow
 ): Statement => ({
   sql: `SELECT resolved AS model, ${sums} FROM calls WHERE ${inWindow(source, window)} AND resolved != ''
-    GROUP BY model ORDER BY sum(charge) DESC, sum(prompt_tokens) + sum(completion_tokens) DESC, model LIMIT ${topModels}`,
+    GROUP BY model ORDER BY sum(charge) DESC, sum(prompt_tokens) + sum(completion_tokens) DESC,
+      requests DESC, model LIMIT ${topModels}`,
   parameters: { user, source, start: window.startMillis }
 })
 

@@ -191,7 +191,11 @@ describe("usage", () => {
                 const spenders = models.filter((model) => costOf(model.calls) > 0n).slice(0, 10)
                 assert.deepStrictEqual(
                   one.topModels.slice(0, spenders.length),
-                  spenders.map((model) => ({ model: model.model, ...figuresOf(model.calls) }))
+                  spenders.map((model) => ({
+                    model: model.model,
+                    errors: model.calls.filter(({ success }) => !success).length,
+                    ...figuresOf(model.calls)
+                  }))
                 )
                 assert.lengthOf(one.topModels, Math.min(10, models.length))
               }
