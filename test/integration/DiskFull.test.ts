@@ -92,6 +92,26 @@ describeWith(smallDisk, "a full disk", () => {
     const { disk, load, server, site } = await start(dataDir, 768)
     await disk.fill()
     await sees(load, 507)
+    // Small changes find room in pages that PostgreSQL has already.
+    const fields = { name: "Full", domain: "full.example" }
+    await until("a change is refused, and why is said", async () => {
+      const made = await ask(server, "POST", "/api/v1/sites", { json: fields })
+      const { error } = made.body as { error?: string }
+      return made.status === 503 && /disk is full/.test(error ?? "")
+        ? undefined
+        : `${made.status} ${JSON.stringify(made.body)}`
+    })
+    const { components } = (await ask(server, "GET", "/readyz", { key: "" })).body as {
+      components: Record<string, { status: string; detail?: string }>
+    }
+    assert.strictEqual(components["disk"]?.status, "degraded")
+    await until("the log says it", () =>
+      Promise.resolve(
+        ["The disk is full", "PostgreSQL refuses changes: its disk is full"].find(
+          (text) => !server.output().includes(text)
+        )
+      )
+    )
     await sleep(2_000)
     await disk.free()
     await sees(load, 202)
