@@ -179,10 +179,9 @@ export class Exchange implements Watched {
 
   private send(head: ResponseHead, body: string | Uint8Array | undefined, ending: Ending): void {
     this.isStarted = true
-    const write = () => this.writeWhole(head, body, ending)
-    if (this.isLast) return this.endLater(write)
-    if (this.isCorked) write()
-    else this.response.cork(write)
+    if (this.isLast) return this.endLater(() => this.writeWhole(head, body, ending))
+    if (this.isCorked) this.writeWhole(head, body, ending)
+    else this.response.cork(() => this.writeWhole(head, body, ending))
     this.finish()
   }
 

@@ -20,7 +20,7 @@ export class HotHead {
   /** as in `RequestHead` */
   isAmbiguous = false
   private names: ReadonlyArray<string> = []
-  /** bits for the lengths of the names, so that most headers are not compared */
+  /** bits for the lengths of the names */
   private lengths = 0
   private hasLength = false
   private hasHost = false
@@ -41,17 +41,39 @@ export class HotHead {
     return this
   }
 
+  /** By its length a name is told from most others without a comparison: this runs for every header of an event. */
   private readonly visit = (name: string, value: string): void => {
-    if ((this.lengths & (1 << name.length)) === 0) return
-    if (name === "content-length") this.readLength(value)
-    else if (name === "transfer-encoding") this.readCoding(value)
-    else if (name === "connection") this.isLast ||= saysClose(value)
-    else if (name === "host") this.readHost()
-    else if (name === "origin") this.origin ||= value
-    else if (name === "x-forwarded-for")
-      this.forwardedFor = this.forwardedFor === "" ? value : `${this.forwardedFor},${value}`
-    const index = this.names.indexOf(name)
-    if (index >= 0) this.values[index] ||= value
+    const { length } = name
+    switch (length) {
+      case 4:
+        if (name === "host") this.readHost()
+        break
+      case 6:
+        if (name === "origin") this.origin ||= value
+        break
+      case 10:
+        if (name === "connection") this.isLast ||= saysClose(value)
+        break
+      case 14:
+        if (name === "content-length") this.readLength(value)
+        break
+      case 15:
+        if (name === "x-forwarded-for") this.readForwardedFor(value)
+        break
+      case 17:
+        if (name === "transfer-encoding") this.readCoding(value)
+        break
+      default:
+    }
+    if ((this.lengths & (1 << length)) === 0) return
+    const { names, values } = this
+    for (let index = 0; index < names.length; index++) {
+      if (names[index] === name) values[index] ||= value
+    }
+  }
+
+  private readForwardedFor(value: string): void {
+    this.forwardedFor = this.forwardedFor === "" ? value : `${this.forwardedFor},${value}`
   }
 
   private readLength(value: string): void {
@@ -74,16 +96,14 @@ export class HotHead {
 /** Headers that a hot route asks for, and how they are found. */
 export interface WantedHeaders {
   readonly names: ReadonlyArray<string>
-  /** a bit for each length of a name that matters, so that most headers are not compared with any */
+  /** a bit for each length of a name, so that most headers are not compared with any */
   readonly lengths: number
 }
-
-const always = ["content-length", "transfer-encoding", "connection", "host", "origin", "x-forwarded-for"]
 
 /** `names`: lower case */
 export const wantedHeaders = (names: ReadonlyArray<string>): WantedHeaders => ({
   names,
-  lengths: [...always, ...names].reduce((bits, name) => bits | (1 << name.length), 0)
+  lengths: names.reduce((bits, name) => bits | (1 << name.length), 0)
 })
 
 const head = new HotHead()

@@ -241,10 +241,9 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
-    const write = () => this.writeWhole(status, headers, body, closes)
-    if (this.isLast) return this.writeLast(write)
-    if (this.isCorked) write()
-    else this.response.cork(write)
+    if (this.isLast) return this.writeLast(() => this.writeWhole(status, headers, body, closes))
+    if (this.isCorked) this.writeWhole(status, headers, body, closes)
+    else this.response.cork(() => this.writeWhole(status, headers, body, closes))
     this.refused?.detach()
     this.state.finished()
   }
