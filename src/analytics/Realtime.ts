@@ -18,7 +18,7 @@ export class Realtime extends Context.Service<Realtime, RealtimeRing>()("signalb
         sitesMax: limits.realtimeSites,
         presencesMax: limits.realtimePresences
       })
-      yield* Effect.forkScoped(restore(ring))
+      yield* Effect.forkScoped(refill(ring))
       return ring
     })
   )
@@ -31,7 +31,9 @@ const restoredMax = 500_000
 
 const pollMillis = 200
 
-const restore = Effect.fnUntraced(function* (ring: RealtimeRing) {
+/** Puts what the store has of the last half hour in the place of what the ring has. */
+export const refill = Effect.fnUntraced(function* (ring: RealtimeRing) {
+  const isLast = ring.clear()
   const log = yield* EventLog
   const clickhouse = yield* ClickHouse
   const startedMillis = yield* Clock.currentTimeMillis
@@ -48,6 +50,7 @@ const restore = Effect.fnUntraced(function* (ring: RealtimeRing) {
       { from: (startedMillis - historyMillis) / 1000, to: startedMillis / 1000, max: restoredMax }
     )
     .pipe(Effect.retry(Schedule.spaced(1_000)))
+  if (!isLast()) return
   const now = yield* Clock.currentTimeMillis
   for (const row of rows.toReversed())
     ring.add({ ...row, ts: Number(row.ts), visitor: BigInt(row.visitor) }, now)
