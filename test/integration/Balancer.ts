@@ -50,17 +50,22 @@ export const startBalancer = async (servers: ReadonlyArray<string>): Promise<Bal
     const body = await bodyOf(request)
     const first = turn++
     let last: Relayed | undefined
+    let unreached: unknown
     for (let tried = 0; tried < servers.length; tried++) {
       const server = servers[(first + tried) % servers.length] ?? ""
-      // A server that is gone or hangs: the next one is asked.
-      const relayed = await relay(agent, server, request, body).catch(() => undefined)
-      last = relayed ?? last
-      if (relayed !== undefined && relayed.message.statusCode !== 503) break
-      if (relayed !== undefined && tried + 1 < servers.length) handedOn++
+      try {
+        last = await relay(agent, server, request, body)
+      } catch (error) {
+        // It is gone or hangs: the next one is asked.
+        unreached = error
+        continue
+      }
+      if (last.message.statusCode !== 503) break
+      if (tried + 1 < servers.length) handedOn++
     }
     const { connection: _, "transfer-encoding": __, ...headers } = last?.message.headers ?? {}
     response.writeHead(last?.message.statusCode ?? 502, headers)
-    response.end(last?.body)
+    response.end(last?.body ?? String(unreached))
   }
 
   const server = createServer((request, response) => {

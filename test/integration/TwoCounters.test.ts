@@ -152,27 +152,33 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
     await ask(other, "PATCH", path, { key, json: { public: true } })
     const body = `{"url":"/past","name":"pageview","timestamp":"2026-01-01T00:00:00Z"}\n`
     const refused = {
-      event: ask(other, "POST", "/api/event", { key: "", body: "{}" }),
-      collect: collect(other, site, "order 2"),
-      import: ask(other, "POST", `${path}/import?import=a&offset=0&last=true`, {
-        key,
-        body,
-        headers: { "content-type": "application/x-ndjson" }
-      }),
-      rebuild: ask(other, "POST", `${path}/visits/rebuild`, { key, json: {} }),
-      stats: ask(other, "GET", `${path}/stats`, { key }),
-      breakdown: ask(other, "GET", `${path}/breakdown?dimension=page`, { key }),
-      realtime: ask(other, "GET", `${path}/realtime`, { key }),
-      drops: ask(other, "GET", `${path}/drops`, { key }),
-      export: ask(other, "GET", `${path}/export`, { key }),
-      publicStats: ask(other, "GET", `/api/v1/public/sites/${site.id}/stats`, { key: "" }),
-      publicBreakdown: ask(other, "GET", `/api/v1/public/sites/${site.id}/breakdown?dimension=page`, {
-        key: ""
-      }),
-      publicRealtime: ask(other, "GET", `/api/v1/public/sites/${site.id}/realtime`, { key: "" })
+      event: () => ask(other, "POST", "/api/event", { key: "", body: "{}" }),
+      collect: () => collect(other, site, "order 2"),
+      import: () =>
+        ask(other, "POST", `${path}/import?import=a&offset=0&last=true`, {
+          key,
+          body,
+          headers: { "content-type": "application/x-ndjson" }
+        }),
+      rebuild: () => ask(other, "POST", `${path}/visits/rebuild`, { key, json: {} }),
+      stats: () => ask(other, "GET", `${path}/stats`, { key }),
+      breakdown: () => ask(other, "GET", `${path}/breakdown?dimension=page`, { key }),
+      realtime: () => ask(other, "GET", `${path}/realtime`, { key }),
+      drops: () => ask(other, "GET", `${path}/drops`, { key }),
+      export: () => ask(other, "GET", `${path}/export`, { key }),
+      publicStats: () => ask(other, "GET", `/api/v1/public/sites/${site.id}/stats`, { key: "" }),
+      publicBreakdown: () =>
+        ask(other, "GET", `/api/v1/public/sites/${site.id}/breakdown?dimension=page`, {
+          key: ""
+        }),
+      publicRealtime: () => ask(other, "GET", `/api/v1/public/sites/${site.id}/realtime`, { key: "" })
     }
+    await until("it knows that the site is public", async () => {
+      const { status } = await refused.publicStats()
+      return status === 404 ? "not yet" : undefined
+    })
     for (const [name, answer] of Object.entries(refused)) {
-      const found = await answer
+      const found = await answer()
       assert.isTrue(isStandby(found), `${name}: ${found.status} ${JSON.stringify(found.body)}`)
     }
     const ready = await ask(other, "GET", "/readyz", { key: "" })
