@@ -2,6 +2,7 @@ import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
+import { Readiness } from "./infra/telemetry/Readiness.ts"
 import { serverUrl } from "./ServerUrl.ts"
 import { modelsOf, startMessage } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
@@ -32,7 +33,9 @@ export const announce = Layer.effectDiscard(
     const elapsedMillis = process.uptime() * 1000
     const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
     const { version } = packageJson
-    const message = startMessage({ version, url, dataDir, newAdminKey, elapsedMillis, models })
+    const analytics = yield* (yield* Readiness).ask("analytics")
+    const standby = analytics?.status === "standby" ? analytics.detail : undefined
+    const message = startMessage({ version, url, dataDir, newAdminKey, elapsedMillis, models, standby })
     yield* say(message)
   })
 )

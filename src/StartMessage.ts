@@ -11,6 +11,8 @@ export interface Started {
   readonly elapsedMillis: number
   /** where models come from; undefined where the room is not served */
   readonly models: string | undefined
+  /** why another process counts events; undefined: this one does */
+  readonly standby: string | undefined
 }
 
 /** `upstreamUrl` undefined: there is none but the sandbox. */
@@ -45,7 +47,7 @@ export const commandsOf = ({
 }
 
 export const startMessage = (started: Started): string => {
-  const { dataDir, elapsedMillis, models, newAdminKey, url, version } = started
+  const { dataDir, elapsedMillis, models, newAdminKey, standby, url, version } = started
   const file = join(dataDir, "admin.json")
   const [create, send, read] = commandsOf(started)
   return [
@@ -58,6 +60,7 @@ export const startMessage = (started: Started): string => {
     `  Readiness  ${url}/readyz`,
     `  Metrics    ${url}/metrics`,
     ...(models === undefined ? [] : [`  Models     ${models}`]),
+    ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
     newAdminKey === undefined
       ? `  Admin key  in ${file}`
       : `  Admin key  ${newAdminKey}   (shown this once; also in ${file})`,

@@ -12,6 +12,7 @@ export class RealtimeRing {
   readonly #budget: PresenceBudget
   readonly #sitesMax: number
   #sweptMillis = 0
+  #cleared = 0
 
   constructor(limits: RealtimeLimits) {
     this.#budget = { used: 0, max: limits.presencesMax }
@@ -30,6 +31,14 @@ export class RealtimeRing {
   #sweep(nowMillis: number): void {
     this.#sweptMillis = nowMillis
     for (const ring of this.#sites.values()) ring.expire(Math.floor(nowMillis / 1000))
+  }
+
+  /** Forgets everything. Answers whether that was the last time: a filling that began before it is for nothing. */
+  clear(): () => boolean {
+    for (const ring of this.#sites.values()) ring.clear()
+    this.#sites.clear()
+    const cleared = ++this.#cleared
+    return () => cleared === this.#cleared
   }
 
   snapshot(site: string, nowMillis: number): RealtimeSnapshot {

@@ -77,11 +77,21 @@ export class ServerError extends Schema.Error<ServerError>("ServerError")(body, 
   readonly _tag = "ServerError"
 }
 
-/** A store is away; `Retry-After` is sent. */
-export class ServiceUnavailable extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(body, {
-  httpApiStatus: 503,
-  description: "A store is away; Retry-After is in seconds"
-}) {
+const unavailableBody = Schema.Struct({
+  ...body.fields,
+  code: Schema.optionalKey(Schema.Literal("standby")).annotate({
+    description: "`standby`: another process counts events and answers this; a load balancer asks that one"
+  })
+}).annotate({ identifier: "UnavailableError" })
+
+/** A store is away, or another process has to be asked; `Retry-After` is sent. */
+export class ServiceUnavailable extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(
+  unavailableBody,
+  {
+    httpApiStatus: 503,
+    description: "A store is away, or another process counts events; Retry-After is in seconds"
+  }
+) {
   readonly _tag = "ServiceUnavailable"
 }
 

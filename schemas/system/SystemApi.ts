@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 /** Endpoints for whoever runs the server: no key, no version prefix. */
 
 const Component = Schema.Struct({
-  status: Schema.Literals(["up", "degraded", "down"]),
+  status: Schema.Literals(["up", "standby", "degraded", "down"]),
   detail: Schema.optionalKey(Schema.String)
 })
 

@@ -50,6 +50,8 @@ export class Collect {
   }
 
   take(body: Uint8Array, authorization: string, answer: (answer: IngestAnswer) => void): void {
+    const { lease } = this.#parts
+    if (!lease.isCounting()) return answer(Answer.standby(lease.refusal()))
     const site = this.siteOf(authorization)
     if (site === undefined) return answer(Answer.badSecret)
     const nowMillis = this.#parts.nowMillis()

@@ -2,8 +2,9 @@ import { Context, Effect, Layer } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
 import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
-import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
+import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
 import { EventLog, eventLogConsumers } from "./EventLog.ts"
 import { EventSink, type EventSinkStats } from "./EventSink.ts"
 
@@ -28,6 +29,7 @@ export class EventDrain extends Context.Service<
       const log = yield* EventLog
       const { limits } = yield* AppConfig
       const sink = yield* EventSink
+      const lease = yield* CountingLease
       const batcher = yield* Batcher.run({
         name: "events into ClickHouse",
         log,
@@ -49,8 +51,19 @@ export class EventDrain extends Context.Service<
       return EventDrain.of({
         flush,
         stats: () => ({ batcher: batcher.stats(), sink: sink.stats() }),
-        quarantine: batcher.quarantine
+        quarantine: {
+          ...batcher.quarantine,
+          retry: (offset) => onlyCounting(lease, batcher.quarantine.retry(offset))
+        }
       })
     })
   )
 }
+
+/** A record that was set aside changes visits as others do. */
+const onlyCounting = <A, E, R>(lease: CountingLeaseService, retry: Effect.Effect<A, E, R>) =>
+  Effect.suspend((): Effect.Effect<A, E | SinkUnavailable, R> =>
+    lease.isCounting()
+      ? retry
+      : Effect.fail(new SinkUnavailable({ problem: lease.refusal(), cause: undefined }))
+  )

@@ -26,6 +26,8 @@ export class EventIds extends Context.Service<
   EventIds,
   {
     readonly look: (site: string, hash: bigint, nowMillis: number) => IdSeen
+    /** an id that another process took */
+    readonly learn: (site: string, hash: bigint, receivedMillis: number, nowMillis: number) => void
     /** The ids of one append, from its offset on; call `settle` with its outcome. Offset undefined: not appended */
     readonly begin: (site: string, hashes: ReadonlyArray<bigint>, receivedMillis: number) => IdClaim
   }
@@ -103,6 +105,9 @@ export const make = Effect.fnUntraced(function* (log: DurableLog, options: Event
   return EventIds.of({
     look: (site, hash, nowMillis) =>
       pending.get(`${site} ${hash}`) ?? (index.has(site, hash, nowMillis) ? "stored" : "new"),
+    learn: (site, hash, receivedMillis, nowMillis) => {
+      if (!index.has(site, hash, nowMillis)) index.put(site, hash, receivedMillis)
+    },
     begin: (site, hashes, receivedMillis) => {
       const own = new Pending()
       for (const hash of hashes) pending.set(`${site} ${hash}`, own)

@@ -1,5 +1,6 @@
 import { Effect, Layer } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
+import { CountingLease } from "./counting/CountingLease.ts"
 import { EventDrain } from "./EventDrain.ts"
 import { EventLog } from "./EventLog.ts"
 import { Realtime } from "./Realtime.ts"
@@ -10,6 +11,7 @@ export const layer = Layer.effectDiscard(
     const log = yield* EventLog
     const drain = yield* EventDrain
     const realtime = yield* Realtime
+    const lease = yield* CountingLease
     const gauge = (name: string, description: string, read: () => number): SampledMetrics.Sample => ({
       name: `signalbox_events_${name}`,
       kind: "gauge",
@@ -23,6 +25,9 @@ export const layer = Layer.effectDiscard(
       read
     })
     yield* SampledMetrics.register([
+      gauge("counting", "1 in the one process that counts events, 0 in those that stand by", () =>
+        Number(lease.isCounting())
+      ),
       gauge("log_bytes", "Bytes of the event log on disk", () => log.stats().bytes),
       gauge(
         "behind",

@@ -5,15 +5,19 @@ import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
-import { presentEvents, type StoreError } from "./EventStore.ts"
+import { noteIds, withoutRepeated } from "./counting/CountedIds.ts"
+import { CountingLease, type CountingLeaseService, type Held } from "./counting/CountingLease.ts"
+import { EpochVisits } from "./counting/EpochVisits.ts"
+import { isFenced } from "./counting/Fence.ts"
+import { type Owner, presentEvents, type StoreError } from "./EventStore.ts"
 import { FirstEvents } from "./FirstEvents.ts"
 import { monthGroups } from "./MonthGroups.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
-import { VisitUpdate } from "./VisitUpdate.ts"
 
 const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
 
@@ -57,14 +61,16 @@ export class EventSink extends Context.Service<EventSink, EventSinkService>()(
 /**
  * Drains the event log into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
  * repeated with the batch's token, or after a crash compared with what is there; visits are absolute rows and may be
- * written twice.
+ * written twice. Both wait for the lease on counting; with each new epoch what was known of visits is forgotten, because
+ * others may have written them since.
  */
 export const make = Effect.fnUntraced(function* ({
   onStored = () => undefined,
   residentLimits
 }: EventSinkOptions = {}): Effect.fn.Return<EventSinkService, never, ClickHouse> {
   const clickhouse = yield* ClickHouse
-  const visits = new VisitUpdate(clickhouse, yield* monotonicMillis, residentLimits)
+  const lease = yield* CountingLease
+  const visits = new EpochVisits(clickhouse, yield* monotonicMillis, residentLimits)
   const lock = yield* Semaphore.make(1)
   let stored = 0
 
@@ -76,53 +82,90 @@ export const make = Effect.fnUntraced(function* ({
   const prepare = Effect.fnUntraced(function* (batch: SinkBatch) {
     if (last?.token === batch.token && !batch.recovering) return last.events
     const events = batch.records.map(({ payload }) => visitEventOf(rowOf(payload)))
-    yield* visits.meet(events)
-    const owners = yield* pageViewOwners(clickhouse, visits.strangers(events), events)
+    yield* visits.now.meet(events)
+    const owners = yield* pageViewOwners(clickhouse, visits.now.strangers(events), events)
     const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
-    last = { token: batch.token, events: owned }
+    last = { token: batch.token, epoch: visits.epoch, events: owned }
     return owned
   })
 
-  const write = (batch: SinkBatch): Effect.Effect<void, StoreError> =>
-    Effect.gen(function* () {
-      const isRepeated = last?.token === batch.token
-      const prepared = yield* prepare(batch)
-      const present = yield* insertOnce(clickhouse, {
-        batch,
-        isRepeated,
-        insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
-        present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
-      })
-      // What was there before keeps the identity that it has there.
-      const events =
-        present.size === 0
-          ? prepared
-          : prepared.map((event, index) => ({ ...event, ...present.get(batch.from + index) }))
-      yield* visits.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
-      last = undefined
-      stored += events.length
-      for (const { site } of events) onStored(site)
+  const write = Effect.fnUntraced(function* (given: SinkBatch, held: Held | undefined) {
+    const isRepeated = last?.token === given.token
+    // Tried in another epoch: what it left is to be looked at, and is prepared anew.
+    const recovering = given.recovering || (isRepeated && last?.epoch !== visits.epoch)
+    const batch = yield* sharedIds(clickhouse, { ...given, recovering }, held)
+    const prepared = yield* prepare(batch)
+    const present = yield* insertOnce(clickhouse, {
+      batch,
+      isRepeated,
+      insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
+      present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
     })
-
-  const rebuild = Effect.fnUntraced(function* (where: VisitorDays, isCheck: boolean) {
-    if (isWaiting) return yield* unavailable("a batch has to be repeated first", undefined)
-    return yield* Effect.mapError(visits.rebuild(where, isCheck), away)
+    const events = asStored(batch, prepared, present)
+    yield* visits.now.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
+    last = undefined
+    stored += events.length
+    for (const { site } of events) onStored(site)
   })
 
-  const alone = lock.withPermits(1)
+  const rebuild = (where: VisitorDays, isCheck: boolean, held: Held | undefined) =>
+    isWaiting
+      ? unavailable("a batch has to be repeated first", undefined)
+      : Effect.mapError(fencedOff(lease, held, visits.now.rebuild(where, isCheck)), away)
+
+  /** One at a time, and under the lease. */
+  const asHolder = <A, E>(use: (held: Held | undefined) => Effect.Effect<A, E>) =>
+    Effect.flatMap(lease.held, (held) =>
+      Effect.flatMap(monotonicMillis, (nowMillis) => {
+        visits.follow(held, nowMillis)
+        return use(held)
+      }).pipe(lock.withPermits(1))
+    )
 
   return {
-    write: (batch) => alone(noting(write(batch), (isNow) => void (isWaiting = isNow))),
-    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf),
-    rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
-    stats: () => ({
-      events: stored,
-      visitRows: visits.written,
-      recomputed: visits.recomputed,
-      resident: visits.resident
-    })
+    write: (batch) =>
+      asHolder((held) =>
+        noting(fencedOff(lease, held, write(batch, held)), (isNow) => void (isWaiting = isNow))
+      ),
+    check: Effect.suspend(() =>
+      Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.now.check), sinkFailureOf)
+    ),
+    rebuild: (where, isCheck) => asHolder((held) => rebuild(where, isCheck, held)),
+    stats: () => ({ events: stored, ...visits.stats() })
   }
 })
+
+/** What was there before keeps the identity that it has there. */
+const asStored = (
+  { records }: SinkBatch,
+  events: ReadonlyArray<OwnedVisitEvent>,
+  present: ReadonlyMap<number, Owner>
+): ReadonlyArray<OwnedVisitEvent> =>
+  present.size === 0
+    ? events
+    : events.map((event, index) => ({ ...event, ...present.get(records[index]?.offset ?? -1) }))
+
+/** Tells other processes of the batch's ids, and leaves out what they had before, where this one could not know. */
+const sharedIds = (
+  clickhouse: ClickHouseService,
+  batch: SinkBatch,
+  held: Held | undefined
+): Effect.Effect<SinkBatch, StoreError> => {
+  if (held === undefined || !held.isShared) return Effect.succeed(batch)
+  const kept = batch.from < held.uncheckedTo ? withoutRepeated(clickhouse, batch) : Effect.succeed(batch)
+  return Effect.tap(kept, (found) => noteIds(clickhouse, found))
+}
+
+/** Rows of an earlier epoch are refused for no fault of theirs: the batch waits until this process counts again. */
+const fencedOff = <A>(
+  lease: CountingLeaseService,
+  held: Held | undefined,
+  use: Effect.Effect<A, StoreError>
+) =>
+  Effect.catchIf(use, isFenced, (cause): Effect.Effect<never, StoreError> => {
+    if (held !== undefined) lease.superseded(held.epoch)
+    return Effect.fail(new ClickHouseUnavailable({ problem: "another process counts", cause }))
+  })
 
 /** Says whether the batch waits to be repeated. What was refused comes again in parts, or never. */
 const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolean) => void) => {
@@ -149,6 +192,7 @@ const monotonicMillis = Effect.sync(() => performance.now())
 
 interface Prepared {
   readonly token: string
+  readonly epoch: number | undefined
   readonly events: ReadonlyArray<OwnedVisitEvent>
 }
 

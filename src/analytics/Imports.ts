@@ -1,6 +1,6 @@
 import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
 import type { ImportedPart } from "#schemas/analytics/ImportApi.ts"
-import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
@@ -10,6 +10,7 @@ import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
+import { CountingLease } from "./counting/CountingLease.ts"
 import { EventDrain } from "./EventDrain.ts"
 import { EventIds } from "./EventIds.ts"
 import { EventLog } from "./EventLog.ts"
@@ -47,6 +48,7 @@ export class Imports extends Context.Service<
   static readonly layerNoDeps = Layer.effect(
     Imports,
     Effect.gen(function* () {
+      const lease = yield* CountingLease
       const repository = yield* ImportsRepository
       const taker = yield* makeTaker
       // One part at a time: it bounds memory, and two tries of one part cannot overtake each other.
@@ -55,6 +57,8 @@ export class Imports extends Context.Service<
         take: (site, part) =>
           oneAtATime.withPermits(1)(
             Effect.gen(function* () {
+              if (!lease.isCounting())
+                return yield* new ServiceUnavailable({ error: lease.refusal(), code: "standby" })
               const { next, salt } = yield* storeAway(repository.begin(site.id, part.name))
               if (part.offset > next) return yield* new ImportGap({ next })
               const skipped = next - part.offset

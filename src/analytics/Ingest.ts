@@ -15,6 +15,7 @@ import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import { Collect } from "./Collect.ts"
+import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
 import { DropCounts } from "./DropCounts.ts"
 import { EventIds } from "./EventIds.ts"
 import { EventLog } from "./EventLog.ts"
@@ -35,6 +36,7 @@ export interface IngestParts {
   readonly drops: DropCounts["Service"]
   readonly realtime: Realtime["Service"]
   readonly lookups: Lookups
+  readonly lease: CountingLeaseService
   readonly nowMillis: () => number
 }
 
@@ -59,6 +61,8 @@ export class Ingest extends Context.Service<
     ) => void
     /** whose site a `collect` is for, before its body is read; undefined: the secret is nobody's */
     readonly ownerOf: (authorization: string) => string | undefined
+    /** why events are not taken here, before anything of them is read; undefined: they are */
+    readonly refusal: () => IngestAnswer | undefined
     /** for imports, which go through the same steps with another salt and without the limit of age */
     readonly lookups: Lookups
   }
@@ -88,12 +92,14 @@ export class Ingest extends Context.Service<
         drops: yield* DropCounts,
         realtime: yield* Realtime,
         lookups,
+        lease: yield* CountingLease,
         nowMillis: () => clock.currentTimeMillisUnsafe()
       }
       const collect = new Collect(parts, limits.collectEvents)
       return Ingest.of({
         event: (body, request, answer) => takeEvent(parts, body, request, answer),
         collect: (body, authorization, answer) => collect.take(body, authorization, answer),
+        refusal: () => (parts.lease.isCounting() ? undefined : Answer.standby(parts.lease.refusal())),
         ownerOf: (authorization) => collect.siteOf(authorization)?.userId,
         lookups
       })
@@ -109,6 +115,7 @@ const takeEvent = (
   request: Omit<BrowserRequest, "receivedMillis">,
   answer: (answer: IngestAnswer) => void
 ): void => {
+  if (!parts.lease.isCounting()) return answer(Answer.standby(parts.lease.refusal()))
   const json = parseJson(body)
   if (json instanceof FieldFault) return answer(Answer.invalid(json))
   const event = decodeBrowserEvent(json)

@@ -27,6 +27,13 @@ export const tooManyEvents = (max: number): IngestAnswer => error(413, `At most 
 
 export const invalid = (fault: FieldFault): IngestAnswer => error(400, fault.message)
 
+/** Another process counts: a load balancer asks that one. */
+export const standby = (text: string): IngestAnswer => ({
+  status: 503,
+  body: JSON.stringify({ error: text, code: "standby" }),
+  retryAfterSeconds: 1
+})
+
 export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({
   ...error(429, "Rate limit exceeded"),
   retryAfterSeconds

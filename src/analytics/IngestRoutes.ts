@@ -41,6 +41,8 @@ export const ingestRoutes: Effect.Effect<ReadonlyArray<HotRoute>, never, Ingest 
       headers: ["authorization"],
       cors: "configured",
       admit: (request) => {
+        const refusal = ingest.refusal()
+        if (refusal !== undefined) return { _tag: "Refused", answer: (reply) => send(reply, refusal) }
         const userId = ingest.ownerOf(request.header("authorization"))
         return userId === undefined
           ? { _tag: "Refused", answer: (reply) => send(reply, badSecret) }

@@ -18,7 +18,7 @@ export class Realtime extends Context.Service<Realtime, RealtimeRing>()("signalb
         sitesMax: limits.realtimeSites,
         presencesMax: limits.realtimePresences
       })
-      yield* Effect.forkScoped(restore(ring))
+      yield* Effect.forkScoped(restore(ring, ring.clear()))
       return ring
     })
   )
@@ -31,7 +31,13 @@ const restoredMax = 500_000
 
 const pollMillis = 200
 
-const restore = Effect.fnUntraced(function* (ring: RealtimeRing) {
+/**
+ * Puts what the store has of the last half hour in the place of what the ring has, when another process counted. Of two that
+ * are under way the later one does.
+ */
+export const refill = (ring: RealtimeRing) => Effect.suspend(() => restore(ring, ring.clear()))
+
+const restore = Effect.fnUntraced(function* (ring: RealtimeRing, isWanted: () => boolean) {
   const log = yield* EventLog
   const clickhouse = yield* ClickHouse
   const startedMillis = yield* Clock.currentTimeMillis
@@ -48,6 +54,7 @@ const restore = Effect.fnUntraced(function* (ring: RealtimeRing) {
       { from: (startedMillis - historyMillis) / 1000, to: startedMillis / 1000, max: restoredMax }
     )
     .pipe(Effect.retry(Schedule.spaced(1_000)))
+  if (!isWanted()) return
   const now = yield* Clock.currentTimeMillis
   for (const row of rows.toReversed())
     ring.add({ ...row, ts: Number(row.ts), visitor: BigInt(row.visitor) }, now)

@@ -7,6 +7,7 @@ import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { troubleText } from "#src/infra/http/StoreTrouble.ts"
+import { CountingLease } from "./counting/CountingLease.ts"
 import { Sites } from "./Sites.ts"
 import { siteProblems } from "./SitesRoutes.ts"
 import { VisitRebuild } from "./VisitRebuild.ts"
@@ -25,6 +26,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
     const rebuild = yield* VisitRebuild
+    const { whileCounting } = yield* CountingLease
     return handlers.handleAll({
       rebuildVisits: ({ params, payload }) =>
         Effect.gen(function* () {
@@ -33,7 +35,9 @@ export const layer = HttpApiBuilder.group(
           const from = dayOf(payload.from ?? "1970-01-01")
           const to = dayOf(payload.to ?? "9999-12-31")
           if (to < from) return yield* new BadRequest({ error: "to: it is before from" })
-          return yield* rebuild.run({ site: site.id, from, to, isCheck: payload.check ?? false })
+          return yield* whileCounting(
+            rebuild.run({ site: site.id, from, to, isCheck: payload.check ?? false })
+          )
         }).pipe(
           Effect.catchTags({
             SiteNotFound: siteProblems.SiteNotFound,

@@ -13,6 +13,7 @@ import { troubleText } from "#src/infra/http/StoreTrouble.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { Breakdowns } from "./Breakdowns.ts"
+import { CountingLease } from "./counting/CountingLease.ts"
 import { csv } from "./Csv.ts"
 import { DropCounts } from "./DropCounts.ts"
 import type { StoreError } from "./EventStore.ts"
@@ -45,24 +46,25 @@ type Format = { readonly format?: "json" | "csv" }
 
 const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType: "text/csv; charset=utf-8" })
 
-/** The figures that owners and, of public sites, everybody may ask for. */
+/** The figures that owners and, of public sites, everybody may ask for; of the one process that counts. */
 const makeFigures = Effect.gen(function* () {
+  const { whileCounting } = yield* CountingLease
   const stats = yield* Stats
   const breakdowns = yield* Breakdowns
   const realtime = yield* Realtime
   return {
     stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
-      Effect.map(answered(stats.ofSite(site, question)), (found) =>
+      Effect.map(whileCounting(answered(stats.ofSite(site, question))), (found) =>
         format === "csv"
           ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
           : found
       ),
     breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
-      Effect.map(answered(breakdowns.ofSite(site, question)), (found) =>
+      Effect.map(whileCounting(answered(breakdowns.ofSite(site, question))), (found) =>
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>
-      Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis))
+      whileCounting(Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis)))
   }
 })
 
@@ -74,6 +76,7 @@ export const layer = HttpApiBuilder.group(
     const drops = yield* DropCounts
     const exports = yield* SiteExport
     const figures = yield* makeFigures
+    const { whileCounting } = yield* CountingLease
     const ownSite = (id: string) =>
       Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
         Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
@@ -88,14 +91,14 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const site = yield* ownSite(params.id)
           const sinceMillis = (yield* Clock.currentTimeMillis) - dropDays * dayMillis
-          const counted = yield* postgresAway(
-            drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10))
+          const counted = yield* whileCounting(
+            postgresAway(drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10)))
           )
           return { drops: counted.map(({ bot, count, day, reason }) => ({ day, reason, bot, count })) }
         }),
       exportSite: ({ params, query }) =>
         Effect.flatMap(ownSite(params.id), (site) =>
-          Effect.map(answered(exports.ofSite(site, query)), (lines) =>
+          Effect.map(whileCounting(answered(exports.ofSite(site, query))), (lines) =>
             HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
           )
         )

@@ -44,9 +44,9 @@ export class VisitUpdate {
   #empty: ReadonlySet<string> = new Set()
   #recomputed = 0
 
-  constructor(clickhouse: ClickHouseService, nowMillis: number, limits = residentLimits) {
+  constructor(clickhouse: ClickHouseService, nowMillis: number, limits = residentLimits, fence?: string) {
     this.#clickhouse = clickhouse
-    this.#writer = new VisitWriter(clickhouse)
+    this.#writer = new VisitWriter(clickhouse, fence)
     this.#resident = new ResidentDays(limits, nowMillis)
   }
 

@@ -8,6 +8,7 @@ import type { StoreError } from "./EventStore.ts"
 import { highestVersion, type VisitPlace } from "./VisitStore.ts"
 
 const visitNames = visitColumns.map(({ name }) => name)
+const visitTypes = visitColumns.map(({ type }) => type)
 
 /** A lot of rows that has grown to this size is inserted before more are gathered. */
 const lotBytes = 8 * 1024 * 1024
@@ -19,12 +20,15 @@ const lotBytes = 8 * 1024 * 1024
  */
 export class VisitWriter {
   readonly #clickhouse: ClickHouseService
+  readonly #fence: string | undefined
   #rows = new VisitRecords()
   #version: bigint | undefined
   #written = 0
 
-  constructor(clickhouse: ClickHouseService) {
+  /** @param fence a condition of ClickHouse's under which rows are taken at all; undefined: none */
+  constructor(clickhouse: ClickHouseService, fence?: string) {
     this.#clickhouse = clickhouse
+    this.#fence = fence
   }
 
   /** rows that the store has confirmed since the start */
@@ -64,7 +68,8 @@ export class VisitWriter {
     const { rows } = this.#rows
     if (rows === 0) return
     const bytes = this.#rows.bytes()
-    yield* this.#clickhouse.insert("visits", visitNames, bytes, { format: "RowBinary" })
+    const condition = this.#fence === undefined ? {} : { condition: { sql: this.#fence, types: visitTypes } }
+    yield* this.#clickhouse.insert("visits", visitNames, bytes, { format: "RowBinary", ...condition })
     this.#written += rows
     yield* this.begin
   })

@@ -10,6 +10,7 @@ import { callAnswers } from "./postgres/0008_CallAnswers.ts"
 import { agents } from "./postgres/0009_Agents.ts"
 import { idempotency } from "./postgres/0011_Idempotency.ts"
 import { losses } from "./postgres/0010_Losses.ts"
+import { counting } from "./postgres/0012_Counting.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
 export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
@@ -23,5 +24,6 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   callAnswers,
   agents,
   losses,
-  idempotency
+  idempotency,
+  counting
 ]

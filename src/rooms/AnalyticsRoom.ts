@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Breakdowns } from "#src/analytics/Breakdowns.ts"
+import * as Counting from "#src/analytics/counting/Counting.ts"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventIds } from "#src/analytics/EventIds.ts"
@@ -39,7 +40,8 @@ const services = Layer.mergeAll(
   Breakdowns.layer,
   SiteExport.layer,
   Imports.layer,
-  VisitRebuild.layer
+  VisitRebuild.layer,
+  Counting.layer
 ).pipe(
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
@@ -53,7 +55,7 @@ const services = Layer.mergeAll(
       Salts.layer.pipe(Layer.provide(SaltStore.layer))
     )
   ),
-  Layer.provideMerge(Layer.merge(EventLog.layer, SiteDirectory.layer))
+  Layer.provideMerge(Layer.mergeAll(EventLog.layer, SiteDirectory.layer, Counting.leaseLayer))
 )
 
 export const api = AnalyticsRoomApi

@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { CountingLease, type CountingLeaseService } from "#src/analytics/counting/CountingLease.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventLog } from "#src/analytics/EventLog.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -42,6 +43,25 @@ export const accounts = Layer.effectDiscard(
   })
 )
 
+const standby = "events and figures answer 503 here"
+
+/** Another process that counts is no fault of this one: it is ready for everything else. */
+const countingOf = ({ state }: CountingLeaseService): ComponentState => {
+  switch (state()) {
+    case "counting":
+      return up
+    case "standby":
+      return { status: "standby", detail: `another process counts for these stores; ${standby}` }
+    case "taking-over":
+      return {
+        status: "standby",
+        detail: `taking over from another process that counted; until then ${standby}`
+      }
+    case "unconfirmed":
+      return degraded(`neither Postgres nor ClickHouse says that this process still counts; ${standby}`)
+  }
+}
+
 export const analytics = Layer.effectDiscard(
   Effect.gen(function* () {
     const { register } = yield* Readiness
@@ -49,6 +69,11 @@ export const analytics = Layer.effectDiscard(
     const { damage } = yield* ClickHouseEndpoint
     const log = yield* EventLog
     const drain = yield* EventDrain
+    const lease = yield* CountingLease
+    yield* register(
+      "analytics",
+      Effect.sync(() => countingOf(lease))
+    )
     yield* register(
       "clickhouse",
       Effect.map(clickhouse.ping, (answers) => {

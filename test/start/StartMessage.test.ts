@@ -7,6 +7,7 @@ const started: Started = {
   dataDir: "/srv/it's here",
   newAdminKey: "sk_secret",
   models: "made up",
+  standby: undefined,
   elapsedMillis: 1234
 }
 
@@ -23,6 +24,14 @@ describe("the start message", () => {
     assert.include(modelsOf(undefined), "sandbox")
     assert.strictEqual(modelsOf("https://me:secret@router.example/api/v1"), "those of router.example/api/v1")
     assert.notInclude(startMessage({ ...started, models: undefined }), "Models")
+  })
+
+  it("says why another process counts", () => {
+    assert.match(
+      startMessage({ ...started, standby: "another counts" }),
+      /Analytics +standby: another counts\n/
+    )
+    assert.notInclude(startMessage(started), "Analytics")
   })
 
   it("prints commands that survive any path and hold no key", () => {

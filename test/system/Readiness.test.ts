@@ -21,6 +21,7 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
       assert.deepStrictEqual([status, report.status], [200, "ready"])
       assert.deepStrictEqual(Object.keys(report.components).toSorted(), [
         "agents",
+        "analytics",
         "calls",
         "catalogue",
         "clickhouse",

@@ -13,6 +13,12 @@ export interface InsertOptions {
   readonly format: "RowBinary" | "JSONEachRow"
   /** insert_deduplication_token: the same token with the same rows is written once, within the table's window */
   readonly token?: string
+  /** rows are taken only where this holds, by ClickHouse's own word once the insert has begun */
+  readonly condition?: {
+    readonly sql: string
+    /** ClickHouse types of the columns, in their order */
+    readonly types: ReadonlyArray<string>
+  }
 }
 
 export interface ClickHouseService {
@@ -52,6 +58,21 @@ const awaitRestart = { schedule: Schedule.exponential(100), times: 3, while: isL
 
 const identifier = (name: string): string => `\`${name.replace(/[\\`]/g, (sign) => `\\${sign}`)}\``
 
+const literal = (text: string): string => `'${text.replace(/[\\']/g, (sign) => `\\${sign}`)}'`
+
+/** `INSERT INTO t (a, b) FORMAT RowBinary`, or, on a condition, by way of the table function that stands for the body. */
+const insertStatement = (
+  table: string,
+  columns: ReadonlyArray<string>,
+  { condition, format }: InsertOptions
+): string => {
+  const list = columns.map(identifier).join(", ")
+  const into = `INSERT INTO ${identifier(table)} (${list})`
+  if (condition === undefined) return `${into} FORMAT ${format}`
+  const typed = columns.map((name, index) => `${identifier(name)} ${condition.types[index]}`).join(", ")
+  return `${into} SELECT ${list} FROM input(${literal(typed)}) WHERE ${condition.sql} FORMAT ${format}`
+}
+
 const seconds = (millis: number): number => millis / 1_000
 
 const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => {
@@ -69,16 +90,16 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
       })
       .pipe(Effect.retry(awaitRestart))
 
-  const insert: ClickHouseService["insert"] = (table, columns, body, { format, token }) =>
+  const insert: ClickHouseService["insert"] = (table, columns, body, options) =>
     clients.attempt(limits.clickhouseInsertMillis, async (client, signal) => {
       const answer = await client.exec({
-        query: `INSERT INTO ${identifier(table)} (${columns.map(identifier).join(", ")}) FORMAT ${format}`,
+        query: insertStatement(table, columns, options),
         values: Readable.from(body instanceof Uint8Array ? [body] : body, { objectMode: false }),
         clickhouse_settings: {
           max_execution_time: seconds(limits.clickhouseInsertMillis),
           // How many partitions are too many is for those who insert to say: they cut what they write.
           max_partitions_per_insert_block: "0",
-          ...(token === undefined ? {} : { insert_deduplication_token: token })
+          ...(options.token === undefined ? {} : { insert_deduplication_token: options.token })
         },
         abort_signal: signal
       })

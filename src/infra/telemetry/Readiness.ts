@@ -1,8 +1,11 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 
-/** How one component is. `degraded`: it lacks something that `detail` names, and traffic is still served. */
+/**
+ * How one component is. `degraded`: it lacks something that `detail` names, and traffic is still served. `standby`: it is
+ * well, and another process does its work.
+ */
 export interface ComponentState {
-  readonly status: "up" | "degraded" | "down"
+  readonly status: "up" | "standby" | "degraded" | "down"
   readonly detail?: string
 }
 
@@ -23,6 +26,8 @@ export class Readiness extends Context.Service<
     /** from now on the server is not ready: the first step of a shutdown */
     readonly drain: Effect.Effect<void>
     readonly report: Effect.Effect<ReadinessReport>
+    /** one component alone; undefined: there is none of this name */
+    readonly ask: (name: string) => Effect.Effect<ComponentState | undefined>
   }
 >()("signalbox/infra/Readiness") {
   static readonly layer = Layer.sync(Readiness, () => make())
@@ -43,6 +48,11 @@ const make = (): Readiness["Service"] => {
     drain: Effect.sync(() => {
       isDraining = true
     }),
+    ask: (name) =>
+      Effect.suspend((): Effect.Effect<ComponentState | undefined> => {
+        const check = checks.get(name)
+        return check === undefined ? Effect.succeed(undefined) : bounded(check)
+      }),
     report: Effect.gen(function* () {
       const states = yield* Effect.forEach(
         checks,

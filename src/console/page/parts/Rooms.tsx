@@ -5,7 +5,7 @@ const rooms = [
   { name: "Accounts", purpose: "users, keys, files", components: ["postgres", "rate-limits"] },
   { name: "Models", purpose: "completions and credits", components: ["catalogue", "calls"] },
   { name: "Agents", purpose: "sessions of coding agents", components: ["agents"] },
-  { name: "Analytics", purpose: "events and figures", components: ["log", "clickhouse"] }
+  { name: "Analytics", purpose: "events and figures", components: ["analytics", "log", "clickhouse"] }
 ] as const
 
 interface RoomsProps {
@@ -47,7 +47,13 @@ interface RoomState {
   readonly details: ReadonlyArray<string>
 }
 
-const words = { up: "up", degraded: "degraded", down: "down", off: "not running here" } as const
+const words = {
+  up: "up",
+  standby: "standing by",
+  degraded: "degraded",
+  down: "down",
+  off: "not running here"
+} as const
 
 interface RoomProps extends RoomState {
   readonly name: string
@@ -69,7 +75,7 @@ const Room = ({ details, name, purpose, status }: RoomProps) => (
   </li>
 )
 
-const severity = ["up", "degraded", "down"] as const
+const severity = ["up", "standby", "degraded", "down"] as const
 
 /** A room is as well as the worst part that it stands on; without any of them it is not among `ROOMS`. */
 const stateOf = (names: ReadonlyArray<string>, { components }: Readiness): RoomState => {

@@ -15,6 +15,9 @@ const refused = ["session_id", "compress", "decompress", "user", "password"]
 /** `INSERT INTO t (a, b) [SETTINGS …] FORMAT RowBinary`, its data in the body */
 const insertWithData = /^(\s*INSERT\s+INTO\s[\s\S]*?)(\sSETTINGS\s[\s\S]*?)?\sFORMAT\s+(\w+)\s*;?\s*$/i
 
+/** `INSERT INTO t (a, b) SELECT … FROM input('a UInt8, b UInt8') …`: the table function that stands for the body */
+const inputFunction = /\bFROM\s+input\(\s*('(?:[^'\\]|\\.)*')\s*\)/i
+
 /** HTTP statuses as ClickHouse answers them (its exceptionCodeToHTTPStatus); all others are 500. */
 const statuses = new Map<number, number>([
   ...[27, 38, 41, 43, 53, 62, 69, 70, 72, 117].map((code) => [code, 400] as const),
@@ -132,7 +135,13 @@ export class HttpInterface {
       const size = await this.receive(request, file)
       // An empty insert is a success in ClickHouse too, but an empty file has no format.
       if (size === 0) return new Uint8Array(0)
-      const sql = `${head} FROM INFILE ${literal(file)}${settings} FORMAT ${format}`
+      const isSelected = inputFunction.test(head)
+      const sql = isSelected
+        ? head.replace(
+            inputFunction,
+            (_, columns) => `FROM file(${literal(file)}, ${literal(format)}, ${columns})`
+          ) + settings
+        : `${head} FROM INFILE ${literal(file)}${settings} FORMAT ${format}`
       return await this.engine.execute(this.statement(url, sql, isWanted))
     } finally {
       rmSync(file, { force: true })

@@ -1,0 +1,81 @@
+import { Clock, Context, Deferred, Effect, Fiber, Layer, Scope } from "effect"
+import { AppConfig } from "#src/Config.ts"
+import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { EventDrain } from "../EventDrain.ts"
+import { EventIds } from "../EventIds.ts"
+import { EventLog } from "../EventLog.ts"
+import { Realtime, refill } from "../Realtime.ts"
+import { idsOfOthers } from "./CountedIds.ts"
+import { CountingLease, LeaseState } from "./CountingLease.ts"
+import { holderName } from "./HolderName.ts"
+import { type Counter, LeaseKeeper } from "./LeaseKeeper.ts"
+import { LeaseRow } from "./LeaseRow.ts"
+
+/** The lease as the parts of counting see it, and its keeper, which does nothing before `start`. */
+class Keeping extends Context.Service<
+  Keeping,
+  { readonly state: LeaseState; readonly start: (counter: Counter) => Effect.Effect<void> }
+>()("signalbox/analytics/counting/Keeping") {}
+
+/**
+ * Below all that counts: closed after it, so that the lease is kept while the last events are drained, and then let go.
+ */
+export const leaseLayer = Layer.effectContext(
+  Effect.gen(function* () {
+    const { clickhouseUrl, databaseUrl, limits } = yield* AppConfig
+    const scope = yield* Scope.Scope
+    const isAlone = databaseUrl === undefined
+    const lastsMillis = isAlone ? limits.countingAloneLeaseMillis : limits.countingLeaseMillis
+    const renewMillis = isAlone ? limits.countingAloneRenewMillis : limits.countingRenewMillis
+    const state = new LeaseState(lastsMillis)
+    const keeper = new LeaseKeeper({
+      state,
+      row: yield* LeaseRow,
+      clickhouse: yield* ClickHouse,
+      limits,
+      lastsMillis,
+      renewMillis,
+      isShared: !isAlone && clickhouseUrl !== undefined
+    })
+    yield* Effect.addFinalizer(() => keeper.release)
+    const start = Effect.fnUntraced(function* (counter: Counter) {
+      const settled = yield* Deferred.make<void>()
+      yield* Effect.forkIn(keeper.run(counter, settled), scope)
+      // A store that hangs must not hold up the start: what it says is heard later.
+      yield* Effect.timeoutOption(Deferred.await(settled), startMillis)
+    })
+    return Context.make(CountingLease, state).pipe(Context.add(Keeping, { state, start }))
+  })
+).pipe(Layer.provide(LeaseRow.layer))
+
+const startMillis = 2_000
+
+/** How long taking over waits for the realtime figures of the last half hour. */
+const refillMillis = 2_000
+
+/** Above all that counts: the process may be the one that does, from now on. */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const config = yield* AppConfig
+    const clickhouse = yield* ClickHouse
+    const log = yield* EventLog
+    const drain = yield* EventDrain
+    const ids = yield* EventIds
+    const realtime = yield* Realtime
+    const scope = yield* Scope.Scope
+    const { start, state } = yield* Keeping
+    const behind = (): number => drain.stats().batcher.behind + (log.nextOffset() - log.durableOffset())
+
+    const catchUp = Effect.gen(function* () {
+      const nowMillis = yield* Clock.currentTimeMillis
+      yield* idsOfOthers(clickhouse, log.id, nowMillis, ({ hash, receivedMillis, site }) =>
+        ids.learn(site, hash, receivedMillis, nowMillis)
+      )
+      const filling = yield* Effect.forkIn(refill(realtime).pipe(Effect.provide(services)), scope)
+      yield* Effect.timeoutOption(Fiber.await(filling), behind() > 0 ? 0 : refillMillis)
+    })
+    const services = Context.make(EventLog, log).pipe(Context.add(ClickHouse, clickhouse))
+    yield* Effect.addFinalizer(() => Effect.sync(() => state.close()))
+    yield* start({ holder: holderName(config, log.id), behind, catchUp, nextOffset: log.nextOffset })
+  })
+)
