@@ -99,7 +99,9 @@ const madeOf = (random: SeededRandom, root: string, call: FileCall, answer: Made
     case "move":
       return {
         method: "proc.exec",
-        params: { command: `cd dir; mv -f ${call.file} ${call.to} 2> /dev/null && echo yes || echo no` },
+        params: {
+          command: `cd dir; [ ! ${call.file} -ef ${call.to} ] && mv -f ${call.file} ${call.to} 2> /dev/null && echo yes || echo no`
+        },
         answer: "once"
       }
   }

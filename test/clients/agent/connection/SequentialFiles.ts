@@ -118,14 +118,16 @@ export class SequentialFiles {
     return { result: { exitCode: 0, output: after.text, truncated: false } }
   }
 
-  /** `mv` of two names of one inode takes the first away (rename(2) alone would leave both). */
+  /** A command that moves a file, but not over another name of it. */
   #move(name: string, to: string): Answer {
     const inode = this.#files.get(name)
-    if (inode === undefined) return { result: { exitCode: 0, output: "no\n", truncated: false } }
+    const isMoved = inode !== undefined && inode !== this.#files.get(to)
+    const answer = { result: { exitCode: 0, output: isMoved ? "yes\n" : "no\n", truncated: false } }
+    if (!isMoved) return answer
     const replaced = this.#files.get(to)
     this.#files.delete(name)
     if (replaced !== undefined) replaced.names--
     this.#files.set(to, inode)
-    return { result: { exitCode: 0, output: "yes\n", truncated: false } }
+    return answer
   }
 }
