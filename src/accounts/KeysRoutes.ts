@@ -12,6 +12,7 @@ import {
 } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { FirstBoot } from "./FirstBoot.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
 import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"
 import { Users } from "./Users.ts"
@@ -33,7 +34,14 @@ const keyResource = (row: KeyRow): ApiKey => ({
 const problems = {
   KeyNotFound: () => Effect.fail(NestedNotFound.of("Key not found", "key_not_found", "id")),
   KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
-    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field))
+    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field)),
+  LastAdministratorKey: () =>
+    Effect.fail(
+      NestedConflict.of(
+        "The last key of the last administrator stays; make another one first",
+        "last_administrator_key"
+      )
+    )
 }
 
 const tooMany = ({ limit }: TooManyKeys) =>
@@ -48,6 +56,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* Keys
     const users = yield* Users
+    const { forgetDeadKey } = yield* FirstBoot
 
     /** Whose keys are meant: the caller's own, or for an administrator anybody's. */
     const userOf = (userId: string | undefined) =>
@@ -92,8 +101,12 @@ export const layer = HttpApiBuilder.group(
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.revoke(params.id, reachOf(caller))),
           nestedStoreAway,
+          Effect.tap(forgetDeadKey),
           Effect.as({ id: params.id, deleted: true as const }),
-          Effect.catchTag("KeyNotFound", problems.KeyNotFound)
+          Effect.catchTags({
+            KeyNotFound: problems.KeyNotFound,
+            LastAdministratorKey: problems.LastAdministratorKey
+          })
         )
     })
   })
