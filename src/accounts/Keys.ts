@@ -199,8 +199,8 @@ const management = (
 ) => {
   const written = <E>(id: string, write: Effect.Effect<KeyWritten, E>) =>
     Effect.flatMap(write, (row): Effect.Effect<KeyRow, KeyNotFound | LastAdministratorKey> => {
-      if (row === undefined) return Effect.fail(new KeyNotFound({ id }))
-      if (row === "last-key") return Effect.fail(new LastAdministratorKey())
+      if (typeof row !== "object")
+        return Effect.fail(row === undefined ? new KeyNotFound({ id }) : new LastAdministratorKey())
       directory.applyLocal(row)
       return Effect.succeed(row)
     })
@@ -254,9 +254,8 @@ const management = (
     return yield* written(id, repository.update(id, owner, columns))
   })
 
-  const revoke = Effect.fn("Keys.revoke")(function* (id: string, owner: string | undefined) {
-    yield* written(id, repository.revoke(id, owner))
-  })
+  const revoke = (id: string, owner: string | undefined) =>
+    Effect.asVoid(written(id, repository.revoke(id, owner)))
 
   return { list: repository.list, create, update, revoke }
 }

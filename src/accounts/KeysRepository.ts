@@ -65,24 +65,28 @@ export class KeysRepository extends Context.Service<
 const first = (rows: ReadonlyArray<Row>): KeyRow | undefined =>
   rows[0] === undefined ? undefined : keyOfRow(rows[0])
 
+const isOfIn = (sql: SqlClient) => (id: string, owner: string | undefined) =>
+  owner === undefined
+    ? sql`id = ${id} AND revoked_at IS NULL`
+    : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
+
+/** What is not the caller's is not theirs to hear of: it is looked for first. */
+const unlessLast = (
+  sql: SqlClient,
+  id: string,
+  owner: string | undefined,
+  write: Effect.Effect<KeyRow | undefined, SqlError>
+): Effect.Effect<KeyWritten, SqlError> =>
+  sql.withTransaction(
+    Effect.gen(function* () {
+      const { isOne, others } = yield* openersWithout(sql, id)
+      const [known] = yield* sql`SELECT id FROM keys WHERE ${isOfIn(sql)(id, owner)}`
+      return known !== undefined && isOne && others === 0 ? ("last-key" as const) : yield* write
+    })
+  )
+
 const make = (sql: SqlClient): KeysRepository["Service"] => {
-  const isOf = (id: string, owner: string | undefined) =>
-    owner === undefined
-      ? sql`id = ${id} AND revoked_at IS NULL`
-      : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
-  /** What is not the caller's is not theirs to hear of: it is looked for first. */
-  const unlessLast = (
-    id: string,
-    owner: string | undefined,
-    write: Effect.Effect<KeyRow | undefined, SqlError>
-  ): Effect.Effect<KeyWritten, SqlError> =>
-    sql.withTransaction(
-      Effect.gen(function* () {
-        const { isOne, others } = yield* openersWithout(sql, id)
-        const [known] = yield* sql`SELECT id FROM keys WHERE ${isOf(id, owner)}`
-        return known !== undefined && isOne && others === 0 ? ("last-key" as const) : yield* write
-      })
-    )
+  const isOf = isOfIn(sql)
   return {
     insert: (row, limit) =>
       sql.withTransaction(
@@ -113,7 +117,7 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
         first
       )
       // A key that is to expire is one that goes.
-      return change.expires_at instanceof Date ? unlessLast(id, owner, write) : write
+      return change.expires_at instanceof Date ? unlessLast(sql, id, owner, write) : write
     },
     unknownCollections: (userId, ids) =>
       Effect.map(
@@ -126,6 +130,7 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
       ),
     revoke: (id, owner) =>
       unlessLast(
+        sql,
         id,
         owner,
         Effect.map(sql<Row>`UPDATE keys SET revoked_at = now() WHERE ${isOf(id, owner)} RETURNING *`, first)

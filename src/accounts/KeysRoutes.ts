@@ -50,6 +50,20 @@ const tooMany = ({ limit }: TooManyKeys) =>
 /** Administrators reach everybody's keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
+/** Whose keys are meant: the caller's own, or for an administrator anybody's. */
+const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
+  Effect.gen(function* () {
+    const caller = yield* CurrentKey
+    if (userId === undefined || userId === caller.userId) return caller.userId
+    if (caller.role !== "admin") {
+      return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
+    }
+    yield* Effect.mapError(users.find(userId), () =>
+      NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+    )
+    return userId
+  })
+
 export const layer = HttpApiBuilder.group(
   Api,
   "keys",
@@ -58,20 +72,7 @@ export const layer = HttpApiBuilder.group(
     const users = yield* Users
     const { forgetDeadKey } = yield* FirstBoot
 
-    /** Whose keys are meant: the caller's own, or for an administrator anybody's. */
-    const userOf = (userId: string | undefined) =>
-      Effect.gen(function* () {
-        const caller = yield* CurrentKey
-        if (userId === undefined || userId === caller.userId) return caller.userId
-        if (caller.role !== "admin") {
-          return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
-        }
-        yield* Effect.mapError(users.find(userId), () =>
-          NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
-        )
-        return userId
-      })
-
+    const userOf = whoseIn(users)
     return handlers.handleAll({
       listKeys: ({ query }) =>
         Effect.gen(function* () {

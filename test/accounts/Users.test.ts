@@ -46,6 +46,20 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
     })
   )
 
+  it.effect("are not shown to a router key of an administrator: such keys go into apps", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const other = yield* makeUser()
+      const { key } = yield* makeKey({ kind: "router" })
+      const mine = textOf(yield* ask("GET", "/api/v1/health"), "userId")
+      const { json } = yield* ask("GET", `${users}?limit=100&offset=0`, { key })
+      const { users: seen, meta } = json as { users: ReadonlyArray<{ id: string }>; meta: { total: number } }
+      assert.deepStrictEqual([seen.map(({ id }) => id), meta.total], [[mine], 1])
+      const topUps = yield* ask("GET", `/api/v1/credits/topups?user_id=${other.id}`, { key })
+      assert.strictEqual(topUps.status, 403)
+    })
+  )
+
   it.effect("are validated and echoed by POST /users for administrators, and nothing is made", () =>
     Effect.gen(function* () {
       const { ask, makeUser } = yield* AccountsServer

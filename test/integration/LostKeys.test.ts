@@ -79,8 +79,8 @@ describe("an operator who has lost every key", () => {
     async () => {
       const copy = `${server.dataDir}-copy`
       // What changes meanwhile may be missing: as after a loss of power, PostgreSQL has it in its log.
-    spawnSync("cp", ["-a", server.dataDir, copy])
-    assert.isTrue(existsSync(join(copy, "postgres/postmaster.pid")))
+      spawnSync("cp", ["-a", server.dataDir, copy])
+      assert.isTrue(existsSync(join(copy, "postgres/postmaster.pid")))
       try {
         const key = await newKey(copy)
         assert.isFalse(await isKnown(server, key), "the original has got the key of its copy")
