@@ -56,10 +56,14 @@ export class LlmRoomApi extends HttpApi.make("signalbox")
 
 export class AgentsRoomApi extends HttpApi.make("signalbox").add(AgentApi) {}
 
-/** The endpoints of all rooms that pass the Effect pipeline. */
+/**
+ * The endpoints of all rooms that pass the Effect pipeline. Bodies are what the document says: a member that is not in the
+ * schema is refused, for a restriction that is misspelt and dropped would be none.
+ */
 export class Api extends AccountsRoomApi.addHttpApi(AnalyticsRoomApi)
   .addHttpApi(LlmRoomApi)
-  .addHttpApi(AgentsRoomApi) {}
+  .addHttpApi(AgentsRoomApi)
+  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error" }) {}
 
 const published = Api.add(IngestApi).add(ScriptsApi).add(CompletionsApi)
 

@@ -27,15 +27,15 @@ export const sayStoresReady = Effect.suspend(() =>
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
     const { dataDir, rooms, upstreamUrl } = yield* AppConfig
-    const { announce, newAdminKey } = yield* FirstBoot
+    const { announce } = yield* FirstBoot
     const url = yield* serverUrl
-    yield* announce(url)
+    const adminKey = yield* announce(url)
     const elapsedMillis = process.uptime() * 1000
     const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
     const { version } = packageJson
     const analytics = yield* (yield* Readiness).ask("analytics")
     const standby = analytics?.status === "standby" ? analytics.detail : undefined
-    const message = startMessage({ version, url, dataDir, newAdminKey, elapsedMillis, models, standby })
+    const message = startMessage({ version, url, dataDir, adminKey, elapsedMillis, models, standby })
     yield* say(message)
   })
 )

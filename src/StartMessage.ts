@@ -1,4 +1,5 @@
 import { join } from "node:path"
+import type { AdminKey } from "./accounts/FirstBoot.ts"
 
 /** What a person sees when the server is up: where it listens, the admin key once, and three commands to paste. */
 export interface Started {
@@ -6,8 +7,7 @@ export interface Started {
   /** how it is reached, without a trailing slash */
   readonly url: string
   readonly dataDir: string
-  /** the admin's key at the first boot; undefined later, when it is only in admin.json */
-  readonly newAdminKey: string | undefined
+  readonly adminKey: AdminKey
   readonly elapsedMillis: number
   /** where models come from; undefined where the room is not served */
   readonly models: string | undefined
@@ -31,11 +31,15 @@ const shellQuoted = (text: string): string => `'${text.replaceAll("'", String.ra
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 export const commandsOf = ({
+  adminKey,
   dataDir,
   url
 }: Started): readonly [create: string, send: string, read: string] => {
   const script = `JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8")).adminKey`
-  const key = `KEY=$(node -p ${shellQuoted(script)} ${shellQuoted(join(dataDir, "admin.json"))})`
+  const key =
+    adminKey._tag === "Nowhere"
+      ? "KEY=sk_…"
+      : `KEY=$(node -p ${shellQuoted(script)} ${shellQuoted(join(dataDir, "admin.json"))})`
   const create =
     `SITE=$(curl -s ${url}/api/v1/sites -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' ` +
     `-d '{"name":"Example","domain":"example.com"}' | grep -o 'st_[0-9A-Za-z]*'); echo $SITE`
@@ -46,9 +50,20 @@ export const commandsOf = ({
   return [`${key}; ${create}`, send, read]
 }
 
-export const startMessage = (started: Started): string => {
-  const { dataDir, elapsedMillis, models, newAdminKey, standby, url, version } = started
+const placeOfKey = ({ adminKey, dataDir }: Started): string => {
   const file = join(dataDir, "admin.json")
+  switch (adminKey._tag) {
+    case "New":
+      return `${adminKey.key}   (shown this once; also in ${file})`
+    case "Kept":
+      return `in ${file}`
+    case "Nowhere":
+      return `not known here; \`npm run -s signalbox -- admin key --new\` makes one and puts it into ${file}`
+  }
+}
+
+export const startMessage = (started: Started): string => {
+  const { elapsedMillis, models, standby, url, version } = started
   const [create, send, read] = commandsOf(started)
   return [
     "",
@@ -61,9 +76,7 @@ export const startMessage = (started: Started): string => {
     `  Metrics    ${url}/metrics`,
     ...(models === undefined ? [] : [`  Models     ${models}`]),
     ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
-    newAdminKey === undefined
-      ? `  Admin key  in ${file}`
-      : `  Admin key  ${newAdminKey}   (shown this once; also in ${file})`,
+    `  Admin key  ${placeOfKey(started)}`,
     "",
     "Count a visit, in another terminal:",
     "",

@@ -1,7 +1,7 @@
 /**
  * State: the tool calls of one session that wait for their client, and who was sent them.
  * Messages: none; the session calls it synchronously.
- * Limits: the run asks for at most `callsInFlight` at once; a call that its client does not end in time is cancelled.
+ * Limits: the run asks for at most `callsInFlight` at once; a call that its client does not end in its time is cancelled.
  * Restart policy: none of its own; the run that waits is restarted and asks again.
  * In a crash nothing is lost: open calls are in the steps, and the client's journal knows what it did.
  */
@@ -138,11 +138,15 @@ export class OpenCalls {
     }
   }
 
-  /** Asks the client that is there for everything that it was not asked for yet and may be. */
+  /**
+   * Asks the client that is there for everything that it was not asked for yet, up to the first that it may not be asked
+   * for before that is noted: the client makes calls of one file in the order in which it gets them.
+   */
   send(journalId: string): void {
-    for (const call of Array.from(this.#calls.values()))
-      if (!call.isAsked && (call.ask.replay === "safe" || call.takenBy === journalId))
-        this.#send(call, journalId)
+    for (const call of Array.from(this.#calls.values())) {
+      if (call.ask.replay === "never" && call.takenBy !== journalId) return
+      if (!call.isAsked) this.#send(call, journalId)
+    }
   }
 
   /** Nobody is there: no time runs, and what was cancelled is over. */
@@ -203,10 +207,19 @@ export class OpenCalls {
     const { attempt } = call
     const request = { type: "tool.request", callId, promptId, method, params, timeoutMs, replay, attempt }
     this.#outbox.request(request)
-    clearTimeout(call.timer)
+    this.#time(call)
+  }
+
+  /** The client may hold a call back for those before it, so its time runs anew once one of them is over. */
+  #time(call: OpenCall): void {
+    const { timeoutMillis } = call.ask
     const outcome = failed("timeout", `The client did not answer within ${timeoutMillis / 1_000} s`)
-    const wait = timeoutMillis + this.#limits.agentCallGraceMillis
-    call.timer = setTimeout(() => this.#cancel(call, "timeout", outcome), wait)
+    const expire = (): void => {
+      const [first] = this.#calls.values()
+      if (first === call) this.#cancel(call, "timeout", outcome)
+    }
+    clearTimeout(call.timer)
+    call.timer = setTimeout(expire, timeoutMillis + this.#limits.agentCallGraceMillis)
   }
 
   #cancel(call: OpenCall, reason: (typeof cancelReasons)[number], outcome: CallOutcome): void {
@@ -224,8 +237,11 @@ export class OpenCalls {
 
   #remove(call: OpenCall): void {
     clearTimeout(call.timer)
+    const all = [...this.#calls.values()]
     const left = new Map(this.#calls)
     left.delete(call.ask.callId)
     this.#calls = left.size === 0 ? noCalls : left
+    for (const later of all.slice(all.indexOf(call) + 1))
+      if (later.isAsked && later.cancelled === undefined) this.#time(later)
   }
 }

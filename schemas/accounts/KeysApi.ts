@@ -22,6 +22,10 @@ const Revoked = Schema.Struct({ id: KeyId, deleted: Schema.Literal(true) }).anno
   description: "The key works nowhere within a second"
 })
 
+const lastKeyStays =
+  "409 `last_administrator_key` where no account key of an administrator would be left: it is neither revoked nor made " +
+  "to expire."
+
 /** Keys of the caller, or of anyone for an administrator. Nested error family. Source: decisions, Accounts. */
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
@@ -49,15 +53,18 @@ export class KeysApi extends HttpApiGroup.make("keys")
       params: { id: PathId },
       payload: ApiKeyChange,
       success: ApiKey,
-      error: NestedNotFound
+      error: [NestedNotFound, NestedConflict]
     })
       .middleware(NestedJsonBody)
-      .annotate(OpenApi.Summary, "Change a key"),
+      .annotate(OpenApi.Summary, "Change a key")
+      .annotate(OpenApi.Description, lastKeyStays),
     HttpApiEndpoint.delete("revokeKey", "/keys/:id", {
       params: { id: PathId },
       success: Revoked,
-      error: NestedNotFound
-    }).annotate(OpenApi.Summary, "Revoke a key")
+      error: [NestedNotFound, NestedConflict]
+    })
+      .annotate(OpenApi.Summary, "Revoke a key")
+      .annotate(OpenApi.Description, lastKeyStays)
   )
   .middleware(NestedRateLimit)
   .middleware(NestedAuthorization)

@@ -7,6 +7,7 @@ import {
   OpenApi
 } from "effect/http-api"
 import { Schema } from "effect"
+import { openStruct } from "../core/OpenStruct.ts"
 import {
   BadRequest,
   NotFound,
@@ -19,6 +20,10 @@ import {
 import { BrowserEvent } from "./BrowserEvent.ts"
 import { CollectAnswer, CollectEvent } from "./CollectEvent.ts"
 import { eventLimits } from "./EventLimits.ts"
+
+/** Unknown members are ignored here: what a newer script or library sends must not cost the event. */
+const OpenBrowserEvent = openStruct(BrowserEvent.fields).annotate({ identifier: "BrowserEvent" })
+const OpenCollectEvent = openStruct(CollectEvent.fields).annotate({ identifier: "CollectEvent" })
 
 const failures = [PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull] as const
 
@@ -44,7 +49,7 @@ export class SiteSecret extends HttpApiMiddleware.Service<SiteSecret>()("signalb
 export class IngestApi extends HttpApiGroup.make("ingest")
   .add(
     HttpApiEndpoint.post("browserEvent", "/api/event", {
-      payload: BrowserEvent,
+      payload: OpenBrowserEvent,
       success: HttpApiSchema.Empty(202),
       error: [BadRequest, NotFound, ...failures]
     })
@@ -56,8 +61,8 @@ export class IngestApi extends HttpApiGroup.make("ingest")
       ),
     HttpApiEndpoint.post("collect", "/api/v1/collect", {
       payload: Schema.Union([
-        CollectEvent,
-        Schema.Array(CollectEvent).check(
+        OpenCollectEvent,
+        Schema.Array(OpenCollectEvent).check(
           Schema.isBetweenLength(1, eventLimits.collectEvents, {
             expected: `1 to ${eventLimits.collectEvents} events`
           })

@@ -3,7 +3,7 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
 import { Api } from "#schemas/Api.ts"
-import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -56,13 +56,17 @@ const stats = Effect.gen(function* () {
   }
 })
 
+/** Router keys go into apps: an administrator's sees no more there than any other's. */
+const seesAll = ({ kind, role }: Principal): boolean => role === "admin" && kind === "account"
+
 /** Administrators get everybody, page by page; others their own record. Source: spec 1, Endpoints. */
 const listUsers = (query: { readonly limit?: number; readonly offset?: number }) =>
   Effect.gen(function* () {
-    const { keyName, role, userId } = yield* CurrentKey
+    const caller = yield* CurrentKey
+    const { keyName, userId } = caller
     const users = yield* Users
     const page = pageOf(query, usersLimitDefault)
-    if (role !== "admin") {
+    if (!seesAll(caller)) {
       const own = yield* Effect.orDie(users.find(userId))
       return { users: [userResource(own)], meta: { ...page, total: 1, apiKey: keyName } }
     }
@@ -122,8 +126,8 @@ const withoutPage = (params: Readonly<Record<string, string | Array<string>>>) =
 
 /** Without an administrator's key `limit` and `offset` are not even looked at. */
 export const pagesForAdmins = Layer.succeed(PagesForAdmins, (httpEffect) =>
-  Effect.flatMap(CurrentKey, ({ role }) =>
-    role === "admin"
+  Effect.flatMap(CurrentKey, (caller) =>
+    seesAll(caller)
       ? httpEffect
       : Effect.updateService(httpEffect, HttpServerRequest.ParsedSearchParams, withoutPage)
   )

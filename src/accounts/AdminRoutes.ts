@@ -5,7 +5,8 @@ import { AdministratorsOnly, CurrentKey, NestedAdministratorsOnly } from "#schem
 import { NestedForbidden } from "#schemas/core/NestedProblem.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
-import { userResource, Users } from "./Users.ts"
+import { FirstBoot } from "./FirstBoot.ts"
+import { type LastAdministrator, userResource, Users } from "./Users.ts"
 
 const text = "Only administrators may do this"
 
@@ -30,7 +31,8 @@ export const administratorsOnly = Layer.merge(
 const problems = {
   UserNotFound: () => Effect.fail(new NotFound({ error: "User not found" })),
   EmailTaken: () => Effect.fail(new Conflict({ error: "email: already taken" })),
-  LastAdministrator: () => Effect.fail(new Conflict({ error: "The last administrator stays one" }))
+  LastAdministrator: ({ hasOthers }: LastAdministrator) =>
+    Effect.fail(new Conflict({ error: `The last administrator${hasOthers ? " with a key" : ""} stays one` }))
 }
 
 export const layer = HttpApiBuilder.group(
@@ -38,6 +40,7 @@ export const layer = HttpApiBuilder.group(
   "admin",
   Effect.fnUntraced(function* (handlers) {
     const users = yield* Users
+    const { forgetDeadKey } = yield* FirstBoot
     return handlers.handleAll({
       createUser: ({ payload }) =>
         users
@@ -50,10 +53,11 @@ export const layer = HttpApiBuilder.group(
       updateUser: ({ params, payload }) =>
         users
           .update(params.id, payload)
-          .pipe(storeAway, Effect.map(userResource), Effect.catchTags(problems)),
+          .pipe(storeAway, Effect.tap(forgetDeadKey), Effect.map(userResource), Effect.catchTags(problems)),
       deleteUser: ({ params }) =>
         users.remove(params.id).pipe(
           storeAway,
+          Effect.tap(forgetDeadKey),
           Effect.as({ deleted: true as const }),
           Effect.catchTags({
             UserNotFound: problems.UserNotFound,

@@ -7,7 +7,7 @@ import { parseInstant } from "#schemas/core/Timestamp.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
 import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import { KeyDirectory, type KeyRow } from "./KeyDirectory.ts"
-import { KeysRepository, type KeyRowChange } from "./KeysRepository.ts"
+import { KeysRepository, type KeyRowChange, type KeyWritten } from "./KeysRepository.ts"
 import { UserDirectory } from "./UserDirectory.ts"
 
 export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {}
@@ -20,6 +20,12 @@ export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyF
 
 /** The user has as many keys as one may have. */
 export class TooManyKeys extends Schema.TaggedError<TooManyKeys>()("TooManyKeys", { limit: Schema.Int }) {}
+
+/** Nobody could administrate the server any more. */
+export class LastAdministratorKey extends Schema.TaggedError<LastAdministratorKey>()(
+  "LastAdministratorKey",
+  {}
+) {}
 
 /** Keys: what a secret stands for, and how keys come and go. */
 export class Keys extends Context.Service<
@@ -48,8 +54,11 @@ export class Keys extends Context.Service<
       id: string,
       change: ApiKeyChange,
       by: Principal
-    ) => Effect.Effect<KeyRow, KeyNotFound | KeyFieldInvalid | SqlError>
-    readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<void, KeyNotFound | SqlError>
+    ) => Effect.Effect<KeyRow, KeyNotFound | KeyFieldInvalid | LastAdministratorKey | SqlError>
+    readonly revoke: (
+      id: string,
+      owner: string | undefined
+    ) => Effect.Effect<void, KeyNotFound | LastAdministratorKey | SqlError>
     /** keys of a user that are not revoked */
     readonly countOf: (userId: string) => number
   }
@@ -188,9 +197,10 @@ const management = (
   repository: KeysRepository["Service"],
   { limits, ratePerMinuteMax }: Config
 ) => {
-  const written = <E>(id: string, write: Effect.Effect<KeyRow | undefined, E>) =>
-    Effect.flatMap(write, (row) => {
-      if (row === undefined) return Effect.fail(new KeyNotFound({ id }))
+  const written = <E>(id: string, write: Effect.Effect<KeyWritten, E>) =>
+    Effect.flatMap(write, (row): Effect.Effect<KeyRow, KeyNotFound | LastAdministratorKey> => {
+      if (typeof row !== "object")
+        return Effect.fail(row === undefined ? new KeyNotFound({ id }) : new LastAdministratorKey())
       directory.applyLocal(row)
       return Effect.succeed(row)
     })
@@ -234,7 +244,7 @@ const management = (
     const owner = reachOf(by)
     // Another process may have made it a moment ago: memory does not say what kind it is.
     const before = directory.get(id) ?? (yield* repository.update(id, owner, {}))
-    if (before !== undefined && (owner === undefined || before.userId === owner)) {
+    if (typeof before === "object" && (owner === undefined || before.userId === owner)) {
       yield* routerOnly(before.kind, change)
       yield* known(before.userId, change.collections)
     }
@@ -244,9 +254,8 @@ const management = (
     return yield* written(id, repository.update(id, owner, columns))
   })
 
-  const revoke = Effect.fn("Keys.revoke")(function* (id: string, owner: string | undefined) {
-    yield* written(id, repository.revoke(id, owner))
-  })
+  const revoke = (id: string, owner: string | undefined) =>
+    Effect.asVoid(written(id, repository.revoke(id, owner)))
 
   return { list: repository.list, create, update, revoke }
 }

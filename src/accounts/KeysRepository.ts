@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
+import { openersWithout } from "./Administrators.ts"
 import { keyOfRow, type KeyRow } from "./KeyDirectory.ts"
 
 export interface NewKeyRow {
@@ -28,6 +29,9 @@ export type KeyRowChange = Partial<
 
 type Row = Record<string, unknown>
 
+/** What became of a change: the row; undefined where there is none; "last-key" where nobody could administrate after it. */
+export type KeyWritten = KeyRow | undefined | "last-key"
+
 /** `keys` in Postgres. `owner` undefined: whosever the key is. */
 export class KeysRepository extends Context.Service<
   KeysRepository,
@@ -43,13 +47,13 @@ export class KeysRepository extends Context.Service<
       id: string,
       owner: string | undefined,
       change: KeyRowChange
-    ) => Effect.Effect<KeyRow | undefined, SqlError>
+    ) => Effect.Effect<KeyWritten, SqlError>
     /** which of these ids are no collections of the user */
     readonly unknownCollections: (
       userId: string,
       ids: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlySet<string>, SqlError>
-    readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<KeyRow | undefined, SqlError>
+    readonly revoke: (id: string, owner: string | undefined) => Effect.Effect<KeyWritten, SqlError>
   }
 >()("signalbox/accounts/KeysRepository") {
   static readonly layer = Layer.effect(
@@ -61,11 +65,28 @@ export class KeysRepository extends Context.Service<
 const first = (rows: ReadonlyArray<Row>): KeyRow | undefined =>
   rows[0] === undefined ? undefined : keyOfRow(rows[0])
 
+const isOfIn = (sql: SqlClient) => (id: string, owner: string | undefined) =>
+  owner === undefined
+    ? sql`id = ${id} AND revoked_at IS NULL`
+    : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
+
+/** What is not the caller's is not theirs to hear of: it is looked for first. */
+const unlessLast = (
+  sql: SqlClient,
+  id: string,
+  owner: string | undefined,
+  write: Effect.Effect<KeyRow | undefined, SqlError>
+): Effect.Effect<KeyWritten, SqlError> =>
+  sql.withTransaction(
+    Effect.gen(function* () {
+      const { isOne, others } = yield* openersWithout(sql, id)
+      const [known] = yield* sql`SELECT id FROM keys WHERE ${isOfIn(sql)(id, owner)}`
+      return known !== undefined && isOne && others === 0 ? ("last-key" as const) : yield* write
+    })
+  )
+
 const make = (sql: SqlClient): KeysRepository["Service"] => {
-  const isOf = (id: string, owner: string | undefined) =>
-    owner === undefined
-      ? sql`id = ${id} AND revoked_at IS NULL`
-      : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
+  const isOf = isOfIn(sql)
   return {
     insert: (row, limit) =>
       sql.withTransaction(
@@ -88,13 +109,16 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
           WHERE user_id = ${userId} AND revoked_at IS NULL`
         return { keys: rows.map(keyOfRow), total: counted[0]?.total ?? 0 }
       }),
-    update: (id, owner, change) =>
-      Object.keys(change).length === 0
-        ? Effect.map(sql<Row>`SELECT * FROM keys WHERE ${isOf(id, owner)}`, first)
-        : Effect.map(
-            sql<Row>`UPDATE keys SET ${sql.update({ ...change })} WHERE ${isOf(id, owner)} RETURNING *`,
-            first
-          ),
+    update: (id, owner, change) => {
+      if (Object.keys(change).length === 0)
+        return Effect.map(sql<Row>`SELECT * FROM keys WHERE ${isOf(id, owner)}`, first)
+      const write = Effect.map(
+        sql<Row>`UPDATE keys SET ${sql.update({ ...change })} WHERE ${isOf(id, owner)} RETURNING *`,
+        first
+      )
+      // A key that is to expire is one that goes.
+      return change.expires_at instanceof Date ? unlessLast(sql, id, owner, write) : write
+    },
     unknownCollections: (userId, ids) =>
       Effect.map(
         sql<{ id: string }>`SELECT id FROM collections
@@ -105,6 +129,11 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
         }
       ),
     revoke: (id, owner) =>
-      Effect.map(sql<Row>`UPDATE keys SET revoked_at = now() WHERE ${isOf(id, owner)} RETURNING *`, first)
+      unlessLast(
+        sql,
+        id,
+        owner,
+        Effect.map(sql<Row>`UPDATE keys SET revoked_at = now() WHERE ${isOf(id, owner)} RETURNING *`, first)
+      )
   }
 }

@@ -12,6 +12,7 @@ import {
 } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { FirstBoot } from "./FirstBoot.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
 import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"
 import { Users } from "./Users.ts"
@@ -33,7 +34,14 @@ const keyResource = (row: KeyRow): ApiKey => ({
 const problems = {
   KeyNotFound: () => Effect.fail(NestedNotFound.of("Key not found", "key_not_found", "id")),
   KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
-    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field))
+    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field)),
+  LastAdministratorKey: () =>
+    Effect.fail(
+      NestedConflict.of(
+        "The last key of the last administrator stays; make another one first",
+        "last_administrator_key"
+      )
+    )
 }
 
 const tooMany = ({ limit }: TooManyKeys) =>
@@ -42,27 +50,29 @@ const tooMany = ({ limit }: TooManyKeys) =>
 /** Administrators reach everybody's keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
+/** Whose keys are meant: the caller's own, or for an administrator anybody's. */
+const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
+  Effect.gen(function* () {
+    const caller = yield* CurrentKey
+    if (userId === undefined || userId === caller.userId) return caller.userId
+    if (caller.role !== "admin") {
+      return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
+    }
+    yield* Effect.mapError(users.find(userId), () =>
+      NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+    )
+    return userId
+  })
+
 export const layer = HttpApiBuilder.group(
   Api,
   "keys",
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* Keys
     const users = yield* Users
+    const { forgetDeadKey } = yield* FirstBoot
 
-    /** Whose keys are meant: the caller's own, or for an administrator anybody's. */
-    const userOf = (userId: string | undefined) =>
-      Effect.gen(function* () {
-        const caller = yield* CurrentKey
-        if (userId === undefined || userId === caller.userId) return caller.userId
-        if (caller.role !== "admin") {
-          return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
-        }
-        yield* Effect.mapError(users.find(userId), () =>
-          NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
-        )
-        return userId
-      })
-
+    const userOf = whoseIn(users)
     return handlers.handleAll({
       listKeys: ({ query }) =>
         Effect.gen(function* () {
@@ -92,8 +102,12 @@ export const layer = HttpApiBuilder.group(
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.revoke(params.id, reachOf(caller))),
           nestedStoreAway,
+          Effect.tap(forgetDeadKey),
           Effect.as({ id: params.id, deleted: true as const }),
-          Effect.catchTag("KeyNotFound", problems.KeyNotFound)
+          Effect.catchTags({
+            KeyNotFound: problems.KeyNotFound,
+            LastAdministratorKey: problems.LastAdministratorKey
+          })
         )
     })
   })

@@ -8,8 +8,11 @@ import { UsersRepository, type UserWritten } from "./UsersRepository.ts"
 
 export class UserNotFound extends Schema.TaggedError<UserNotFound>()("UserNotFound", { id: Schema.String }) {}
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {}
-/** Without an administrator nobody could make one again. */
-export class LastAdministrator extends Schema.TaggedError<LastAdministrator>()("LastAdministrator", {}) {}
+/** Without an administrator who has a key nobody could make one again. */
+export class LastAdministrator extends Schema.TaggedError<LastAdministrator>()("LastAdministrator", {
+  /** there are others, and none of them has a key */
+  hasOthers: Schema.Boolean
+}) {}
 
 export class Users extends Context.Service<
   Users,
@@ -59,7 +62,9 @@ const make = (
   const written = <E>(id: string, write: Effect.Effect<UserWritten, E>) =>
     Effect.flatMap(write, (row): Effect.Effect<UserRow, UserNotFound | LastAdministrator> => {
       if (row === undefined) return Effect.fail(new UserNotFound({ id }))
-      if (row === "last-admin") return Effect.fail(new LastAdministrator())
+      if (typeof row === "string") {
+        return Effect.fail(new LastAdministrator({ hasOthers: row === "last-admin-key" }))
+      }
       directory.applyLocal(row)
       return Effect.succeed(row)
     })

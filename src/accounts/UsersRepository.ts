@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
+import { openersWithout } from "./Administrators.ts"
 import { userOfRow, type UserRow } from "./UserDirectory.ts"
 
 export interface NewUserRow {
@@ -16,8 +17,11 @@ export type UserRowChange = Partial<Omit<NewUserRow, "id">> & { readonly email_v
 
 type Row = Record<string, unknown>
 
-/** What became of a change: the row; undefined where there is none; "last-admin" where it would leave no administrator. */
-export type UserWritten = UserRow | undefined | "last-admin"
+/**
+ * What became of a change: the row; undefined where there is none; where it would leave no administrator, or none with a
+ * key, why not.
+ */
+export type UserWritten = UserRow | undefined | "last-admin" | "last-admin-key"
 
 /** `users` in Postgres. */
 export class UsersRepository extends Context.Service<
@@ -38,17 +42,16 @@ export class UsersRepository extends Context.Service<
   )
 }
 
-/** pg_advisory_xact_lock: changes of administrators happen one after the other, so that two cannot remove each other. */
-const administratorsLock = 0x5b_0001
-
 const make = (sql: SqlClient): UsersRepository["Service"] => {
-  const isLastAdmin = (id: string) =>
+  /** Why an administrator has to stay one; undefined where another has a key that works. */
+  const isNeeded = (id: string): Effect.Effect<"last-admin" | "last-admin-key" | undefined, SqlError> =>
     Effect.gen(function* () {
-      yield* sql`SELECT pg_advisory_xact_lock(${administratorsLock})`
-      const rows = yield* sql<{ others: number; role: string }>`
+      const { others: keys } = yield* openersWithout(sql, id)
+      const [row] = yield* sql<{ others: number; role: string }>`
         SELECT role, (SELECT count(*)::int FROM users WHERE role = 'admin' AND deleted_at IS NULL AND id <> ${id})
           AS others FROM users WHERE id = ${id} AND deleted_at IS NULL`
-      return rows[0]?.role === "admin" && rows[0].others === 0
+      if (row?.role !== "admin" || keys > 0) return undefined
+      return row.others === 0 ? "last-admin" : "last-admin-key"
     })
   const first = (rows: ReadonlyArray<Row>): UserRow | undefined =>
     rows[0] === undefined ? undefined : userOfRow(rows[0])
@@ -69,7 +72,8 @@ const make = (sql: SqlClient): UsersRepository["Service"] => {
       }),
     update: (id, change) =>
       Effect.gen(function* () {
-        if (change.role === "user" && (yield* isLastAdmin(id))) return "last-admin" as const
+        const needed = change.role === "user" ? yield* isNeeded(id) : undefined
+        if (needed !== undefined) return needed
         const columns = Object.keys(change).length === 0 ? { id } : { ...change }
         return first(
           yield* sql<Row>`UPDATE users SET ${sql.update(columns)} WHERE id = ${id} AND deleted_at IS NULL RETURNING *`
@@ -77,7 +81,8 @@ const make = (sql: SqlClient): UsersRepository["Service"] => {
       }).pipe(sql.withTransaction),
     markDeleted: (id) =>
       Effect.gen(function* () {
-        if (yield* isLastAdmin(id)) return "last-admin" as const
+        const needed = yield* isNeeded(id)
+        if (needed !== undefined) return needed
         yield* sql`UPDATE keys SET revoked_at = now() WHERE user_id = ${id} AND revoked_at IS NULL`
         yield* sql`UPDATE sites SET deleted_at = now() WHERE user_id = ${id} AND deleted_at IS NULL`
         return first(

@@ -44,7 +44,9 @@ export interface Target {
   readonly key: string
 }
 
-const AdminFile = Schema.fromJsonString(Schema.Struct({ url: Schema.String, adminKey: Schema.String }))
+const AdminFile = Schema.fromJsonString(
+  Schema.Struct({ url: Schema.String, adminKey: Schema.optionalKey(Schema.String) })
+)
 
 const readAdminFile = (file: string): string | undefined => {
   try {
@@ -72,7 +74,11 @@ const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* ()
         )
   const target = { url: url ?? written?.url, key: key ?? written?.adminKey }
   if (target.url === undefined || target.key === undefined) {
-    return yield* new ServerUnknown({ problem: `There is no ${file}.` })
+    const problem =
+      written === undefined
+        ? `There is no ${file}.`
+        : `${file} names no key that works; \`signalbox admin key --new\` makes one.`
+    return yield* new ServerUnknown({ problem })
   }
   if (!/^https?:$/.test(URL.parse(target.url)?.protocol ?? "")) {
     return yield* new ServerUnknown({ problem: `${target.url} is not the address of a server.` })

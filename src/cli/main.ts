@@ -3,6 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
+import { admin } from "./AdminCommand.ts"
 import { collections } from "./CollectionsCommand.ts"
 import { Connection } from "./Connection.ts"
 import { credits } from "./CreditsCommand.ts"
@@ -37,6 +38,7 @@ const signalbox = Command.make("signalbox").pipe(
     markups,
     ledger,
     log,
+    admin,
     importCommand,
     rebuildCommand,
     sandboxUpstream

@@ -34,6 +34,8 @@ const empty = Effect.gen(function* () {
   return sql
 })
 
+const url = "http://127.0.0.1:1"
+
 layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the first boot", (it) => {
   it.effect("makes an administrator with an account key, which only the owner of DATA_DIR can read", () =>
     Effect.gen(function* () {
@@ -97,6 +99,39 @@ layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the fir
       assert.deepStrictEqual(yield* sql`SELECT id FROM users`, [])
       assert.isString((yield* boot(dataDir)).newAdminKey)
     })
+  )
+
+  it.effect(
+    "says where a key is, and leaves none in admin.json that is revoked, expired, demoted or unknown",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* empty
+        for (const end of [
+          sql`UPDATE keys SET revoked_at = now()`,
+          sql`UPDATE keys SET expires_at = now()`,
+          sql`UPDATE users SET role = 'user'`,
+          sql`UPDATE users SET deleted_at = now()`,
+          sql`UPDATE keys SET kind = 'router'`,
+          sql`DELETE FROM keys`
+        ]) {
+          yield* sql`TRUNCATE users, keys CASCADE`
+          const dataDir = yield* dataDirectory
+          const first = yield* boot(dataDir)
+          assert.deepStrictEqual(yield* first.announce(url), { _tag: "New", key: first.newAdminKey ?? "" })
+          // The second boot must find an administrator, or it makes one.
+          yield* sql`INSERT INTO users (id, email, name, role) VALUES ('usr_other', 'o@example.org', 'O', 'admin')`
+          const second = yield* boot(dataDir)
+          assert.deepStrictEqual(yield* second.announce(url), { _tag: "Kept" })
+          yield* end
+          yield* sql`UPDATE users SET role = 'admin', deleted_at = NULL WHERE id = 'usr_other'`
+          const third = yield* boot(dataDir)
+          assert.deepStrictEqual(yield* third.announce(url), { _tag: "Nowhere" })
+          const file = yield* Effect.promise(() => readFile(join(dataDir, "admin.json"), "utf8"))
+          assert.deepStrictEqual(JSON.parse(file), { url })
+          yield* Effect.promise(() => rm(join(dataDir, "admin.json")))
+          assert.deepStrictEqual(yield* third.announce(url), { _tag: "Nowhere" })
+        }
+      })
   )
 
   it.effect("says so where admin.json is not what a server writes, and leaves it alone", () =>

@@ -203,8 +203,10 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
       const path = `${keys}/${id}`
       const before = (yield* ask("PATCH", path, { json: {} })).json as object
       assert.deepInclude(before, { models: ["a/b"], spend_limit_usd: 3 })
-      const changed = yield* ask("PATCH", path, { json: { name: "new", models: null, kind: "account" } })
+      const changed = yield* ask("PATCH", path, { json: { name: "new", models: null } })
       assert.deepStrictEqual(changed.json, { ...before, name: "new", models: null })
+      const kind = yield* ask("PATCH", path, { json: { name: "newer", kind: "account" } })
+      assertInvalid(kind, "kind", /is not known here/, "a key keeps its kind")
     })
   )
 

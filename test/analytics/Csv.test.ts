@@ -28,7 +28,7 @@ describe("csv", () => {
   it("is RFC 4180: a line of names, then rows, each ended by CRLF, and cells come back as they were", () => {
     const text = fc
       .stringMatching(/^[\wäé,"'\r\n ;|=+@-]{0,12}$/)
-      .filter((cell) => !/^[=+\-@\t\r]/.test(cell))
+      .filter((cell) => !/(^|[;|\r\n])[\s"]*[=+\-@\r]/.test(cell))
     fc.assert(
       fc.property(fc.array(fc.record({ value: text, count: fc.integer() }), { maxLength: 5 }), (rows) => {
         assert.deepStrictEqual(parseCsv(csv(["value", "count"], rows)), [
@@ -40,8 +40,28 @@ describe("csv", () => {
   })
 
   it("keeps a cell that a spreadsheet would take for a formula from being one", () => {
-    for (const formula of ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x","y")']) {
+    for (const formula of ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", '=HYPERLINK("http://x","y")']) {
       assert.deepStrictEqual(parseCsv(csv(["value"], [{ value: formula }]))[1], [`'${formula}`])
+    }
+    for (const [text, kept] of [
+      ["\t=1", "'\t'=1"],
+      ["\r=1", "'\r'=1"],
+      ["＝1+1", "'＝1+1"],
+      ["＋1", "'＋1"],
+      ["－1", "'－1"],
+      ["＠SUM(A1)", "'＠SUM(A1)"],
+      [";=1+1", ";'=1+1"],
+      ["a;b; =1", "a;b;' =1"],
+      ['x|"=1', `x|'"=1`],
+      ["x\t@SUM(A1)", "x\t'@SUM(A1)"],
+      ["x\r\n=1", "x\r\n'=1"],
+      ["\u00a0=1", "'\u00a0=1"],
+      ["a-b = c;d", "a-b = c;d"]
+    ] as const) {
+      const printed = csv(["value"], [{ value: text }])
+      assert.deepStrictEqual(parseCsv(printed)[1], [kept])
+      // Read with another separator, no cell begins with a formula either.
+      for (const cell of printed.split(/[;|\t\r\n]/)) assert.notMatch(cell, /^[\s"]*[=+\-@＝＋－＠]/u, text)
     }
     assert.strictEqual(csv(["count"], [{ count: -1 }]), "count\r\n-1\r\n", "a number is none")
   })

@@ -5,7 +5,7 @@ const started: Started = {
   version: "1.2.3",
   url: "http://127.0.0.1:8080",
   dataDir: "/srv/it's here",
-  newAdminKey: "sk_secret",
+  adminKey: { _tag: "New", key: "sk_secret" },
   models: "made up",
   standby: undefined,
   elapsedMillis: 1234
@@ -17,7 +17,15 @@ describe("the start message", () => {
     assert.match(first, /Console +http:\/\/127\.0\.0\.1:8080\/\n/)
     assert.include(first, "http://127.0.0.1:8080/docs")
     assert.include(first, "sk_secret")
-    assert.notInclude(startMessage({ ...started, newAdminKey: undefined }), "sk_")
+    const later = startMessage({ ...started, adminKey: { _tag: "Kept" } })
+    assert.notInclude(later, "sk_")
+    assert.match(later, /Admin key +in \/srv\/it's here\/admin\.json\n/)
+  })
+
+  it("names no admin.json where that has no key, but the way to one", () => {
+    const message = startMessage({ ...started, adminKey: { _tag: "Nowhere" } })
+    assert.match(message, /Admin key +not known here; .*admin key --new/)
+    assert.notInclude(message, "readFileSync")
   })
 
   it("says where models come from, without a password", () => {

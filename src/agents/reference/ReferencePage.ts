@@ -166,7 +166,9 @@ const frames = html`<section id="client-frames">
     <p>
       What <code>params</code> of a <a href="#server-tool.request">tool.request</a> and <code>result</code> of
       a <a href="#client-tool.result">tool.result</a> are, by method. A call with replay <code>safe</code> may
-      be made again.
+      be made again. Requests come in the order of the model's message; a client makes those of one file, and
+      commands with all before and behind them, in that order, and others at once. A call's time runs anew
+      once one before it is over.
     </p>
     ${toolEntries.map(toolSection)}
   </section>`

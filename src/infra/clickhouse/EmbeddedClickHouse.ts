@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Limits } from "#src/Limits.ts"
+import { childEnvironment } from "../process/ChildEnvironment.ts"
 import { keepRunning, type Running } from "../process/KeepRunning.ts"
 import { writePrivate } from "../process/PrivateFile.ts"
 import { readState } from "../process/StateFile.ts"
@@ -64,12 +65,10 @@ const startChild = (
       // A group of its own: Ctrl-C in a terminal is for the server, which then stops its stores in order.
       detached: true,
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: {
-        ...process.env,
+      env: childEnvironment({
         UV_THREADPOOL_SIZE: String(childThreads),
-        NODE_OPTIONS: "",
         [optionsVariable]: JSON.stringify(options)
-      }
+      })
     })
     const exited = ended(child)
     const last: Array<string> = []

@@ -1,7 +1,7 @@
 import { SchemaIssue } from "effect"
 import type { HttpApiError } from "effect/http-api"
 
-/** Which field of a request did not fit its schema, and what was expected. Never repeats what the caller sent. */
+/** Which field of a request did not fit its schema, and what was expected. Repeats nothing that the caller sent but names. */
 export interface FieldFault {
   /** `email`, `models[3]`, `limit`; `body` when the body as a whole is at fault */
   readonly field: string
@@ -16,16 +16,21 @@ export const fieldFault = (error: Pick<HttpApiError.HttpApiSchemaError, "cause">
   return { field: field === "" ? "body" : field, text: wordsOf(issue?.message ?? "Expected a valid value") }
 }
 
+/** Of a name that the caller made up; no field of ours is longer. */
+const nameCharacters = 100
+
 const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
   path.reduce<string>((field, segment) => {
     const key = typeof segment === "object" ? segment.key : segment
     if (typeof key === "number") return `${field}[${key}]`
-    return field === "" ? String(key) : `${field}.${String(key)}`
+    const name = String(key).slice(0, nameCharacters)
+    return field === "" ? name : `${field}.${name}`
   }, "")
 
-/** Effect's wording, in ours: a missing key is a required field, a named schema an object, a query's number a number. */
+/** Effect's wording, in ours: a missing key is a required field, an unexpected one unknown, a named schema an object, a query's number a number. */
 const wordsOf = (message: string): string => {
   if (message === "Missing key") return "is required"
+  if (message === "Expected no excess property") return "is not known here"
   const words = message
     .replace("a string representing a finite number", "a number")
     .replace("Expected string", "expected text")

@@ -6,13 +6,13 @@ import type { Limits } from "#src/Limits.ts"
 import { freePort } from "../process/FreePort.ts"
 import { keepRunning, type Supervised } from "../process/KeepRunning.ts"
 import { readIfThere, writePrivate } from "../process/PrivateFile.ts"
-import { self } from "../process/ProcessIdentity.ts"
+import { isSame, self } from "../process/ProcessIdentity.ts"
 import { readState, type StateFile } from "../process/StateFile.ts"
 import { findAccount, type PostgresAccount } from "./PostgresAccount.ts"
 import { locate } from "./PostgresBinaries.ts"
 import { DataDirectoryInUse, PostgresFailed } from "./PostgresFailed.ts"
 import { run, startServer } from "./PostgresProcess.ts"
-import { endOrphan, type Holder } from "./Postmaster.ts"
+import { endOrphan, type Holder, livingPostmaster } from "./Postmaster.ts"
 
 /** The role and the database of the embedded cluster. */
 export const role = "signalbox"
@@ -40,6 +40,17 @@ interface Cluster {
 }
 
 const published = (cluster: Cluster): StateFile<Published> => readState(cluster.publishedAt, Published)
+
+/**
+ * The address of the PostgreSQL that a server process of this machine runs on `<dataDirectory>/postgres` now; undefined
+ * where none does. A copy of a directory holds the address of its original: that one's PostgreSQL works elsewhere.
+ */
+export const runningOn = (dataDirectory: string): Redacted.Redacted | undefined => {
+  const file = readState(join(dataDirectory, "postgres.json"), Published)
+  if (file._tag !== "Found" || !isSame(file.state.owner)) return undefined
+  if (livingPostmaster(join(dataDirectory, "postgres")) === undefined) return undefined
+  return Redacted.make(file.state.url, { label: "DATABASE_URL" })
+}
 
 const holderOf = (cluster: Cluster): Holder => {
   const file = published(cluster)

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process"
+import { childEnvironment } from "../process/ChildEnvironment.ts"
 import { readFileSync } from "node:fs"
 
 /** The account of the system that PostgreSQL runs under. */
@@ -33,7 +34,8 @@ export const findAccount = (): PostgresAccount | "none" | undefined => {
   const known = lookUp("postgres") ?? lookUp(created)
   if (known !== undefined) return known
   for (const [command, ...args] of creations) {
-    if (spawnSync(command, args, { stdio: "ignore" }).status === 0) return lookUp(created) ?? "none"
+    if (spawnSync(command, args, { stdio: "ignore", env: childEnvironment() }).status === 0)
+      return lookUp(created) ?? "none"
   }
   return "none"
 }

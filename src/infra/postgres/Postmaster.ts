@@ -31,14 +31,27 @@ const nameOf = (pid: number): string | undefined => readIfThere(`/proc/${pid}/co
 const postgresIn = (directory: string): ReadonlyArray<number> =>
   processesIn(directory).filter((pid) => nameOf(pid) === "postgres")
 
-/** The process id of a postmaster that lives on this data directory. */
-const livingPostmaster = (directory: string): number | undefined => {
+/** The process id in the directory's lock file; undefined where there is none, or nothing like one. */
+const lockedBy = (directory: string): number | undefined => {
   const pid = Number(readIfThere(lockFile(directory))?.split("\n")[0])
-  if (!Number.isInteger(pid) || pid <= 1 || !isAlive(pid)) return undefined
-  // Where the system tells: a reused process id is not a postmaster, and another directory's is none of ours.
-  const name = nameOf(pid)
-  if (name !== undefined && name !== "postgres") return undefined
-  return workingDirectoryOf(pid) === undefined || postgresIn(directory).includes(pid) ? pid : undefined
+  return Number.isInteger(pid) && pid > 1 ? pid : undefined
+}
+
+/** Whether the system tells where processes work; elsewhere a process id is all there is, and that is reused. */
+const tellsDirectories = (): boolean => workingDirectoryOf(process.pid) !== undefined
+
+/**
+ * The postmaster that lives on this data directory: a process of PostgreSQL that works in it. A copy of the directory, or
+ * a lock file that outlived its process, names the process of another. Undefined also where the system does not tell.
+ */
+export const livingPostmaster = (directory: string): number | undefined => {
+  const pid = lockedBy(directory)
+  return pid !== undefined && postgresIn(directory).includes(pid) ? pid : undefined
+}
+
+const isLockedByLiving = (directory: string): boolean => {
+  const pid = lockedBy(directory)
+  return pid !== undefined && isAlive(pid)
 }
 
 const untilGone = (isThere: () => boolean, limits: Limits) =>
@@ -58,6 +71,8 @@ export const endOrphan = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, PostgresFailed | DataDirectoryInUse> {
   const { damagedFile, directory, owner } = holder
   const isThere = () => livingPostmaster(directory) !== undefined
+  // No process is signalled for its number: one that goes by itself is waited for, else PostgreSQL refuses to start.
+  if (!tellsDirectories()) return yield* untilGone(() => isLockedByLiving(directory), limits)
   if (damagedFile !== undefined) yield* untilGone(isThere, limits)
   for (const signal of ["SIGINT", "SIGQUIT"] as const) {
     const pid = livingPostmaster(directory)
@@ -90,7 +105,7 @@ const removeStaleLock = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, PostgresFailed> {
   const file = lockFile(directory)
   const text = readIfThere(file)
-  if (text === undefined || nameOf(process.pid) === undefined) return
+  if (text === undefined) return
   yield* untilGone(() => postgresIn(directory).length > 0, limits)
   const [pid] = postgresIn(directory)
   if (pid !== undefined) {

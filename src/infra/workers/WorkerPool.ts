@@ -130,7 +130,9 @@ class Thread {
     this.#options = options
     this.#listener = listener
     this.#worker = new Worker(new URL("./JobThread.ts", import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: options.heapMegabytes }
+      resourceLimits: { maxOldGenerationSizeMb: options.heapMegabytes },
+      // A thread reads what strangers wrote: no secret of the server is in its reach by name.
+      env: {}
     })
     this.#worker.unref()
     this.#worker.on("message", (answer: JobAnswer) => this.#answered(answer))

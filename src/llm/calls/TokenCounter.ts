@@ -72,7 +72,7 @@ class CountingThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL("./TokenWorker.ts", import.meta.url))
+    const worker = new Worker(new URL("./TokenWorker.ts", import.meta.url), { env: {} })
     worker.unref()
     worker.on("message", ({ id, tokens }: CountAnswer) => {
       const resume = this.#waiting.get(id)

@@ -101,7 +101,7 @@ export const layer = HttpApiBuilder.group(
           const caller = yield* CurrentKey
           const userId = query.user_id ?? caller.userId
           if (userId !== caller.userId) {
-            if (caller.role !== "admin") {
+            if (caller.role !== "admin" || caller.kind !== "account") {
               return yield* NestedForbidden.of("user_id: only administrators see what others have topped up")
             }
             yield* known(users, userId)

@@ -10,6 +10,8 @@ import { inDirectory } from "./TestClient.ts"
 
 const plan = `read src/add.mjs
 edit src/add.mjs: "a - b" => "a + b"
+& edit ./src/add.mjs: "(a, b)" => "(a, b = 0)"
+& read src/add.mjs
 run node --test
 run echo once >> log; sleep 1
 commit "Fix add"
@@ -77,7 +79,8 @@ describe("signalbox-agent with a server", () => {
       const { code, err, out } = await agent.ended
       assert.strictEqual(code, 0, `${out}\n${err}`)
       assert.strictEqual(readFileSync(join(home.workspace, "log"), "utf8"), "once\n")
-      assert.match(readFileSync(join(home.workspace, "src/add.mjs"), "utf8"), /a \+ b/)
+      const mended = readFileSync(join(home.workspace, "src/add.mjs"), "utf8")
+      assert.strictEqual(mended, "export const add = (a, b = 0) => a + b\n")
       const log = execFileSync("git", ["-C", home.workspace, "log", "--format=%an: %s"], { encoding: "utf8" })
       assert.strictEqual(log, "Ada: Fix add\nAda: A start\n")
       const frames = framesOf(out)
@@ -89,7 +92,7 @@ describe("signalbox-agent with a server", () => {
       const ended = frames.flatMap((frame) => (frame.kind === "tool_end" ? [[frame.ok, frame.denied]] : []))
       assert.deepStrictEqual(
         ended,
-        Array.from({ length: 5 }, () => [true, false])
+        Array.from({ length: 7 }, () => [true, false])
       )
       assert.match(out, /"text":"Fixed and committed\."/)
       const usage = await ask(server, "GET", "/api/v1/usage?source=agent", { key: caller.key })

@@ -42,7 +42,8 @@ export class TestClient {
       journals: new JournalDirectory(stateDir),
       approve: () => Promise.resolve("no"),
       runner: {
-        run: (call, hooks) => {
+        runInTurn: async (call, { begin, ...hooks }) => {
+          await begin()
           this.runs.push(call.callId)
           const outcome = run(call, hooks)
           this.look()

@@ -30,7 +30,7 @@ const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
 export const isGitName = (name: string): boolean => /^(\.git|git~\d+)[. ]*(:.*)?$/su.test(folded(name))
 
 /** git takes every directory with these three for a repository, and runs what its configuration says. */
-const signsOfRepository = ["HEAD", "objects", "refs"]
+export const signsOfRepository = ["HEAD", "objects", "refs"]
 
 const wouldBeRepository = (directory: HeldDirectory, name: string): boolean =>
   signsOfRepository.every((sign) => folded(name) === folded(sign) || existsSync(directory.at(sign)))

@@ -14,7 +14,7 @@ import { requireOpen, requireUnsealed, requireWritable, type Protection } from "
 import { partsOfLink, shown, type Parts } from "./WorkspacePath.ts"
 
 /** As many links as Linux follows for one path (path_resolution(7)). */
-const maxLinks = 40
+export const maxLinks = 40
 
 /** A jail, and what in it the tools leave alone. */
 export interface Workspace {
@@ -31,7 +31,8 @@ export interface Place {
   readonly name: string
 }
 
-const linkTarget = (directory: HeldDirectory, name: string): string | undefined => {
+/** What a link says; undefined of anything that is not one. */
+export const linkTarget = (directory: HeldDirectory, name: string): string | undefined => {
   try {
     return readlinkSync(directory.at(name))
   } catch (error) {

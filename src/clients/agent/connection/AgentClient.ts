@@ -21,7 +21,7 @@ export interface AgentClientOptions extends Wishes {
   readonly withHistory: boolean
   /** what each session may cost at most */
   readonly budgetUsd?: number
-  readonly runner: Pick<ToolRunner, "run">
+  readonly runner: Pick<ToolRunner, "runInTurn">
   readonly journals: JournalDirectory
   readonly approve: Approve
   /** absent: a lost connection is never given up */

@@ -21,7 +21,7 @@ export interface AttachmentParts {
   readonly client: { readonly version: string; readonly platform: string; readonly name: string }
   readonly workspace: Hello["workspace"]
   readonly budgetUsd?: number
-  readonly runner: Pick<ToolRunner, "run">
+  readonly runner: Pick<ToolRunner, "runInTurn">
   readonly journals: JournalDirectory
   readonly approve: Approve
   readonly patience?: Patience

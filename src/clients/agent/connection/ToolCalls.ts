@@ -5,7 +5,8 @@ import { tools, type ToolErrorCode } from "#schemas/agents/ToolCall.ts"
 import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
 import type { StoredOutcome } from "../journal/JournalEntry.ts"
 import type { SessionJournal } from "../journal/SessionJournal.ts"
-import type { ToolOutcome } from "../tools/ToolCall.ts"
+import type { ToolOutcome, TurnHooks } from "../tools/ToolCall.ts"
+import { ToolFailure } from "../tools/ToolFailure.ts"
 import type { ToolRunner } from "../tools/ToolRunner.ts"
 import type { Approve } from "./Client.ts"
 import type { ToolState } from "./ClientEvents.ts"
@@ -15,7 +16,7 @@ import { streamPieces } from "./StreamPieces.ts"
 const runningMax = 32
 
 export interface ToolCallParts {
-  readonly runner: Pick<ToolRunner, "run">
+  readonly runner: Pick<ToolRunner, "runInTurn">
   readonly approve: Approve
   /** gives up on the frame where there is no connection */
   readonly send: (frame: ClientFrame) => void
@@ -27,6 +28,10 @@ export interface ToolCallParts {
 interface Running {
   readonly promptId: string
   readonly stop: AbortController
+}
+
+interface Making extends Pick<TurnHooks, "signal" | "begin"> {
+  readonly isNoted: boolean
 }
 
 const failure = (code: ToolErrorCode, message: string): StoredOutcome => ({
@@ -116,8 +121,13 @@ export class ToolCalls {
     const { callId, method, params, promptId } = request
     const isNoted = !mayRepeat(request)
     this.parts.tell({ state: "started", callId, method, params })
-    const beganMillis = performance.now()
-    const made = await this.make(request, running.stop.signal, isNoted)
+    let beganMillis = performance.now()
+    // A call that waits for its turn has not begun: a client that dies then leaves nothing unknown.
+    const begin = async (): Promise<void> => {
+      beganMillis = performance.now()
+      if (isNoted) await this.begun(callId, promptId)
+    }
+    const made = await this.make(request, { signal: running.stop.signal, isNoted, begin })
     const durationMs = Math.round(performance.now() - beganMillis)
     const outcome = this.fitting(callId, { ...made, durationMs })
     if (isNoted) await this.note(callId, outcome)
@@ -130,24 +140,24 @@ export class ToolCalls {
     this.answer(callId, outcome)
   }
 
-  private async make(request: ToolRequest, signal: AbortSignal, isNoted: boolean): Promise<ToolOutcome> {
-    const { callId, method, params, promptId, timeoutMs } = request
+  private async begun(callId: string, promptId: string): Promise<void> {
     try {
-      if (isNoted) await this.journal.started(callId, promptId)
+      await this.journal.started(callId, promptId)
     } catch (error) {
-      return { ok: false, error: { code: "exec_failed", message: `${unwrittenText}: ${String(error)}` } }
+      throw new ToolFailure("exec_failed", `${unwrittenText}: ${String(error)}`)
     }
-    if (signal.aborted) {
-      return {
-        ok: false,
-        error: { code: "cancelled", message: "Not done: it was cancelled before it began" }
-      }
-    }
+  }
+
+  private async make(
+    { callId, method, params, promptId, timeoutMs }: ToolRequest,
+    { begin, isNoted, signal }: Making
+  ): Promise<ToolOutcome> {
     try {
-      return await this.parts.runner.run(
+      return await this.parts.runner.runInTurn(
         { callId, method, params, timeoutMs },
         {
           signal,
+          begin,
           onOutput: this.outputOf(callId),
           approve: (ask) => (isNoted ? this.approved(ask, signal, promptId) : this.asked(ask, signal))
         }

@@ -26,3 +26,9 @@ export interface ToolHooks {
   /** asks the user; nothing has been done yet. Where nobody can be asked it answers "no". */
   readonly approve: (ask: ApprovalAsk) => Promise<Approval>
 }
+
+/** Of a call that takes its turn among others. */
+export interface TurnHooks extends ToolHooks {
+  /** done when the call may begin: its turn has come, and nothing was done so far. It is not made where this fails. */
+  readonly begin: () => Promise<void>
+}

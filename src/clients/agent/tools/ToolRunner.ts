@@ -16,16 +16,18 @@ import { Approvals } from "../boundary/Approvals.ts"
 import { gitLayoutOf, hookDirectories } from "../boundary/GitLayout.ts"
 import { isWithin, openWorkspace, realPath } from "../boundary/OpenWorkspace.ts"
 import type { Workspace } from "../boundary/Walk.ts"
+import { whereabouts } from "../boundary/Whereabouts.ts"
 import { findBubblewrap } from "../exec/Bubblewrap.ts"
 import { CommandRunner } from "../exec/CommandRunner.ts"
 import { writeGitIdentity } from "../exec/GitIdentity.ts"
 import { MountPoints } from "../exec/MountPoints.ts"
+import { CallOrder, pathOf } from "./CallOrder.ts"
 import { editFile, tolerantEditParams } from "./EditFile.ts"
 import { failureOf } from "./FailureOf.ts"
 import { listDirectory } from "./ListDirectory.ts"
 import { readFile } from "./ReadFile.ts"
 import { searchInThread, type Search } from "./SearchThread.ts"
-import type { ToolCall, ToolHooks, ToolOutcome } from "./ToolCall.ts"
+import type { ToolCall, ToolHooks, ToolOutcome, TurnHooks } from "./ToolCall.ts"
 import { ToolFailure } from "./ToolFailure.ts"
 import { writeFile, type AskHardLink } from "./WriteFile.ts"
 
@@ -56,11 +58,6 @@ const outcomeOf = (error: unknown, path: string): ToolOutcome => {
   const isRefused = code === "denied" || code === "outside_workspace"
   return { ok: false, error: { code, message }, ...(isRefused && { denied: true }) }
 }
-
-const pathOf = (params: unknown): string =>
-  typeof params === "object" && params !== null && "path" in params && typeof params.path === "string"
-    ? params.path
-    : "."
 
 /** Outputs that are older are deleted at the next start. */
 const outputDays = 7
@@ -103,6 +100,7 @@ export class ToolRunner {
   readonly #outputs: Workspace
   readonly #approvals: Approvals
   readonly #commands: CommandRunner
+  readonly #order: CallOrder
 
   private constructor(
     workspace: Workspace,
@@ -114,6 +112,7 @@ export class ToolRunner {
     this.#outputs = outputs
     this.#approvals = approvals
     this.#commands = commands
+    this.#order = new CallOrder((path) => whereabouts(workspace, path))
   }
 
   /** Rejects with why the directory cannot be a workspace. */
@@ -141,7 +140,7 @@ export class ToolRunner {
     return new ToolRunner(workspace, openWorkspace(outputs, { closed: [] }), approvals, commands)
   }
 
-  /** Never rejects: whatever happens is an outcome. */
+  /** Makes a call at once, beside all others. Never rejects: whatever happens is an outcome. */
   async run(call: ToolCall, hooks: ToolHooks): Promise<ToolOutcome> {
     try {
       if (hooks.signal.aborted) throw cancelled()
@@ -149,6 +148,20 @@ export class ToolRunner {
       return { ok: true, result: await result }
     } catch (error) {
       return outcomeOf(error, pathOf(call.params))
+    }
+  }
+
+  /** Makes a call behind those that were given here before and touch what it touches. Never rejects. */
+  async runInTurn(call: ToolCall, { begin, ...hooks }: TurnHooks): Promise<ToolOutcome> {
+    const turn = this.#order.enter(call, hooks.signal)
+    try {
+      await turn.come
+      await begin()
+      return await this.run(call, hooks)
+    } catch (error) {
+      return outcomeOf(error, pathOf(call.params))
+    } finally {
+      turn.leave()
     }
   }
 
