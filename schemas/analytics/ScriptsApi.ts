@@ -13,6 +13,11 @@ long a page was visible, and offers \`beacon(name, { props })\` for custom event
 loaded, put this before it: \`<script>window.beacon=window.beacon||function(){(beacon.q=beacon.q||[]).push(arguments)}</script>\`.
 It sets no cookie and stores nothing.
 
+Blocklists that many browsers have forbid events to hosts called \`stats.…\` or \`analytics.…\`: give this server another
+name. Where its own name is blocked too, pages send to a path of their own site, \`data-api="/hello"\`, which the site's
+proxy passes on to \`/api/event\` with \`X-Forwarded-For\` (and \`TRUST_PROXY\` here, so that visitors are told apart);
+the script can be served from there in the same way.
+
 A site with a content security policy adds \`script-src {base_url}; connect-src {base_url}\`; the line for early calls is an
 inline script, which it allows by its hash or has in a file of its own.
 

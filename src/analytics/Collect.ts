@@ -9,7 +9,6 @@ import { TooLate } from "#streams/analytics/EventTime.ts"
 import { FieldFault, expected } from "#streams/analytics/FieldFault.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { process } from "#streams/analytics/Pipeline.ts"
-import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import type { PendingId } from "./EventIds.ts"
 import { hashOfId } from "./IdIndex.ts"
@@ -20,7 +19,7 @@ import type { IngestAnswer } from "./IngestAnswer.ts"
 
 /** A batch on its way: what became of each event, and what goes to the log. */
 interface Batch {
-  readonly site: Site
+  readonly site: SiteRow
   readonly nowMillis: number
   readonly results: Array<CollectResult>
   /** of the results by index; counted once the batch is taken, since a batch that is refused comes again */
@@ -78,7 +77,7 @@ export class Collect {
   }
 
   /** Takes some events of the site's rate; false where they are too many, and the caller was told so. */
-  #pay(site: Site, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
+  #pay(site: SiteRow, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
     if (events <= 0) return true
     const rate = this.#parts.rates.takeCollect(site.id, events)
     if (rate.allowed) return true
@@ -92,10 +91,11 @@ export class Collect {
   #look(batch: Batch, input: unknown, index: number): CollectResult {
     const event = decodeCollectEvent(input)
     if (event instanceof FieldFault) return this.#refuse(batch, index, event)
-    const stored = process(sentByServer(batch.site, event, batch.nowMillis), this.#parts.lookups)
+    const sent = sentByServer(batch.site, event, batch.nowMillis)
+    const stored = process(sent, this.#parts.lookups)
     if (stored instanceof FieldFault) return this.#refuse(batch, index, stored)
     if (stored instanceof Drop) return this.#drop(batch, index, stored)
-    const idHash = event.id === null ? 0n : hashOfId(event.id)
+    const idHash = event.id === null || event.id === "" ? 0n : hashOfId(event.id)
     if (idHash !== 0n) {
       if (batch.idHashes.has(idHash)) return this.#drop(batch, index, Drop.duplicate)
       const seen = this.#parts.ids.look(batch.site.id, idHash, batch.nowMillis)
@@ -103,6 +103,7 @@ export class Collect {
       if (seen !== "new") return this.#drop(batch, index, Drop.duplicate)
       batch.idHashes.add(idHash)
     }
+    if (sent.props.isCut) batch.drops[index] = Drop.property
     batch.events.push(stored)
     batch.records.push(EventRecord.encode(stored, idHash).slice())
     return { index, stored: true }
@@ -118,6 +119,11 @@ export class Collect {
     if (!isTold(reason)) throw new Error(`a collected event was dropped as ${reason}`)
     batch.drops[index] = drop
     return { index, stored: false, reason }
+  }
+
+  #accepted({ nowMillis, site }: Batch, event: StoredEvent): void {
+    this.#parts.realtime.add(event, nowMillis)
+    this.#parts.firsts.note(site, event.ts)
   }
 
   /** All of the batch's events or none; the answer waits until they, and those that they repeat, are on disk. */
@@ -147,7 +153,7 @@ export class Collect {
     const appended = this.#parts.log.appendAll(batch.records, (refusal) => {
       claim.settle(refusal === undefined)
       if (refusal !== undefined) failure = Answer.refused(refusal)
-      else for (const event of batch.events) this.#parts.realtime.add(event, batch.nowMillis)
+      else for (const event of batch.events) this.#accepted(batch, event)
       settle()
     })
     if (typeof appended === "number") return claim.at(appended)

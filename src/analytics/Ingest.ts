@@ -12,7 +12,6 @@ import { isJsonObject } from "#streams/analytics/FieldReader.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { parsePageUrl } from "#streams/analytics/PageUrl.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
-import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import { Collect } from "./Collect.ts"
 import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
@@ -20,12 +19,13 @@ import { DropCounts } from "./DropCounts.ts"
 import { EventIds } from "./EventIds.ts"
 import { EventLog } from "./EventLog.ts"
 import { EventRates } from "./EventRates.ts"
+import { FirstAccepted } from "./FirstAccepted.ts"
 import { GeoIp } from "./GeoIp.ts"
 import * as Answer from "./IngestAnswer.ts"
 import type { IngestAnswer } from "./IngestAnswer.ts"
 import { Realtime } from "./Realtime.ts"
 import { Salts } from "./Salts.ts"
-import { SiteDirectory } from "./SiteDirectory.ts"
+import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
 
 /** What the two endpoints share: where events come from, go to, and what is asked in between. */
 export interface IngestParts {
@@ -34,6 +34,7 @@ export interface IngestParts {
   readonly ids: EventIds["Service"]
   readonly rates: EventRates["Service"]
   readonly drops: DropCounts["Service"]
+  readonly firsts: FirstAccepted["Service"]
   readonly realtime: Realtime["Service"]
   readonly lookups: Lookups
   readonly lease: CountingLeaseService
@@ -90,6 +91,7 @@ export class Ingest extends Context.Service<
         ids: yield* EventIds,
         rates: yield* EventRates,
         drops: yield* DropCounts,
+        firsts: yield* FirstAccepted,
         realtime: yield* Realtime,
         lookups,
         lease: yield* CountingLease,
@@ -127,6 +129,11 @@ const takeEvent = (
   const site = parts.sites.find(event.s)
   if (site === undefined) return answer(Answer.unknownSite)
   const receivedMillis = parts.nowMillis()
+  const ofAddress = parts.rates.takeAddress(site.id, request.address)
+  if (!ofAddress.allowed) {
+    parts.drops.count(site.id, Drop.rate, receivedMillis)
+    return answer(Answer.rateLimited(ofAddress.retryAfterSeconds))
+  }
   const sent = sentByBrowser(site, event, {
     address: request.address,
     userAgent: request.userAgent,
@@ -142,13 +149,18 @@ const takeEvent = (
     parts.drops.count(site.id, stored, receivedMillis)
     return answer(Answer.taken)
   }
-  append(parts, site, stored, answer)
+  append(parts, site, stored, (given) => {
+    if (given === Answer.taken && !(sent instanceof FieldFault) && sent.props.isCut) {
+      parts.drops.count(site.id, Drop.property, receivedMillis)
+    }
+    answer(given)
+  })
 }
 
 /** The last gate, and then the log, which answers for the event once it is on disk. */
 const append = (
   parts: IngestParts,
-  site: Site,
+  site: SiteRow,
   event: StoredEvent,
   answer: (answer: IngestAnswer) => void
 ): void => {
@@ -160,6 +172,7 @@ const append = (
   const appended = parts.log.append(EventRecord.encode(event), (failure) => {
     if (failure !== undefined) return answer(Answer.refused(failure))
     parts.realtime.add(event, event.received)
+    parts.firsts.note(site, event.ts)
     answer(Answer.taken)
   })
   if (typeof appended !== "number") answer(Answer.refused(appended))

@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { escapedPath } from "#streams/analytics/DisplayForm.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "./EventDrain.ts"
@@ -63,6 +64,7 @@ interface ExportRow {
   readonly event_name: string
   readonly hostname: string
   readonly path: string
+  readonly pv: string
   readonly engaged_ms: number
   readonly referrer: string
   readonly source: string
@@ -107,7 +109,7 @@ const statement = (span: { readonly from: number; readonly to: number }, after: 
           > (${after.day_number}, ${after.identity}, ${after.at_ms}, ${after.log}, ${after.place})`
   return `
   SELECT toUInt16(day) AS day_number, toString(visitor) AS identity, at_ms, toString(log_id) AS log,
-    toString(seq) AS place, kind, name AS event_name, hostname, path, engaged_ms, referrer, source, channel, utm_source,
+    toString(seq) AS place, kind, name AS event_name, hostname, path, pv, engaged_ms, referrer, source, channel, utm_source,
     utm_medium, utm_campaign, utm_term, utm_content, country, browser, browser_version, os, device, props_keys,
     props_values
   FROM events
@@ -124,7 +126,7 @@ const linesOf = (rows: ReadonlyArray<ExportRow>): Uint8Array =>
 
 const orNull = (text: string): string | null => (text === "" ? null : text)
 
-/** With the utm fields in its query, where they were read from; null for a ping, which is for a page view's page. */
+/** With the utm fields in its query, where they were read from; null for a ping: the page is that of the view with its `pv`. */
 const urlOf = (row: ExportRow): string | null => {
   if (row.kind === "engage") return null
   const utm = {
@@ -136,7 +138,7 @@ const urlOf = (row: ExportRow): string | null => {
   }
   const known = Object.entries(utm).filter(([, value]) => value !== "")
   const query = known.length === 0 ? "" : `?${new URLSearchParams(known).toString()}`
-  return `https://${row.hostname}${row.path}${query}`
+  return `https://${row.hostname}${escapedPath(row.path)}${query}`
 }
 
 /** In the names of the event input where it has them, so that page views and events can be imported again. */
@@ -145,6 +147,7 @@ const exported = (row: ExportRow) => ({
   kind: row.kind,
   name: row.kind === "event" ? row.event_name : row.kind,
   url: urlOf(row),
+  pv: orNull(row.pv),
   visitor: `${row.day_number}-${BigInt(row.identity).toString(16)}`,
   referrer: orNull(row.referrer),
   source: orNull(row.source),

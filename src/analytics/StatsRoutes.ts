@@ -1,5 +1,5 @@
-import { Clock, Effect } from "effect"
-import { HttpEffect, HttpServerResponse } from "effect/http"
+import { Clock, Effect, Option } from "effect"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
 import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
@@ -17,6 +17,7 @@ import { CountingLease } from "./counting/CountingLease.ts"
 import { csv } from "./Csv.ts"
 import { DropCounts } from "./DropCounts.ts"
 import type { StoreError } from "./EventStore.ts"
+import { inapplicableFilter } from "./InapplicableFilters.ts"
 import type { QuestionInvalid } from "./Question.ts"
 import { Realtime } from "./Realtime.ts"
 import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
@@ -39,6 +40,13 @@ const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | 
     })
   )
 
+/** Figures with a filter that cannot be applied would be those of all visits: such a question is 400. */
+const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => {
+    const problem = inapplicableFilter(url)
+    return problem === undefined ? answered(read) : Effect.fail(new BadRequest({ error: problem }))
+  })
+
 /** How far back drops are shown. */
 const dropDays = 30
 
@@ -54,13 +62,13 @@ const makeFigures = Effect.gen(function* () {
   const realtime = yield* Realtime
   return {
     stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
-      Effect.map(whileCounting(answered(stats.ofSite(site, question))), (found) =>
+      Effect.map(whileCounting(asked(stats.ofSite(site, question))), (found) =>
         format === "csv"
           ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
           : found
       ),
     breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
-      Effect.map(whileCounting(answered(breakdowns.ofSite(site, question))), (found) =>
+      Effect.map(whileCounting(asked(breakdowns.ofSite(site, question))), (found) =>
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>
@@ -107,8 +115,8 @@ export const layer = HttpApiBuilder.group(
 )
 
 /**
- * Without a key there is none whose rate could be counted: each public site has a bucket of its own, as large as a
- * key's.
+ * Without a key there is none whose rate could be counted: each reader's address has a bucket, as large as a key's. One
+ * for the site would let a single reader close it for all.
  */
 export const publicLayer = HttpApiBuilder.group(
   Api,
@@ -120,7 +128,8 @@ export const publicLayer = HttpApiBuilder.group(
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.find(id)
       if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
-      const decision = yield* rates.take(id)
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const decision = yield* rates.take(Option.getOrElse(remoteAddress, () => ""))
       if (decision.allowed) return site
       yield* HttpEffect.appendPreResponseHandler((_, response) =>
         Effect.succeed(
@@ -128,7 +137,7 @@ export const publicLayer = HttpApiBuilder.group(
         )
       )
       return yield* new RateLimited({
-        error: `This public site is asked for too often; try again in ${decision.retryAfterSeconds} s`
+        error: `Public sites are asked for too often from your address; try again in ${decision.retryAfterSeconds} s`
       })
     })
     return handlers.handleAll({

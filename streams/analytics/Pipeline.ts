@@ -12,6 +12,7 @@ import { FieldFault, expected } from "./FieldFault.ts"
 import { canonicalAddress } from "./IpAddress.ts"
 import { isWithin, type PageUrl } from "./PageUrl.ts"
 import { referrerOf } from "./Referrer.ts"
+import { shownSource } from "./Sources.ts"
 import type { StoredEvent } from "./StoredEvent.ts"
 import { visitorHash, visitorKeyHash } from "./VisitorHash.ts"
 import type { DaySalt } from "./VisitorHash.ts"
@@ -30,6 +31,8 @@ export interface Lookups {
 /** What the steps pass on to each other and is not stored. */
 interface Passing {
   address: string
+  /** the page's, bare and in punycode, as the site's domain is */
+  hostname: string
   campaign: Campaign | undefined
 }
 
@@ -65,7 +68,8 @@ const page: Step = {
         ? expected("url", "an absolute http(s) URL or a path starting with /")
         : expected("u", "an absolute http(s) URL")
     }
-    draft.hostname = url.hostname
+    draft.hostname = url.shownHostname
+    passing.hostname = url.hostname
     draft.path = url.path
     passing.campaign = campaignOf(url.query)
     return undefined
@@ -75,8 +79,8 @@ const page: Step = {
 /** A page that is not the site's counts nowhere. Source: spec 2 A, Browser ingest rules. */
 const hostname: Step = {
   name: "hostname",
-  run: (draft, sent) =>
-    sent.origin === "server" || sent.url === null || isWithin(draft.hostname, sent.site.domain)
+  run: (_draft, sent, passing) =>
+    sent.origin === "server" || sent.url === null || isWithin(passing.hostname, sent.site.domain)
       ? undefined
       : Drop.hostname
 }
@@ -108,7 +112,7 @@ const agent: Step = {
 }
 
 /**
- * Where the visitor came from: utm_source as it stands, else the referrer's place. Source: decisions, Analytics. Nobody
+ * Where the visitor came from: the place that utm_source means, else the referrer's. Source: decisions, Analytics. Nobody
  * came from a referrer that is spam, whoever vouches for the visitor.
  */
 const source: Step = {
@@ -120,7 +124,7 @@ const source: Step = {
     draft.source = from.source.name
     draft.channel = from.source.channel
     if (campaign !== undefined) {
-      draft.source = campaign.source || from.source.name
+      draft.source = shownSource(campaign.source) || from.source.name
       draft.channel = channelOf(campaign, from.source)
       draft.utmSource = campaign.source
       draft.utmMedium = campaign.medium
@@ -168,7 +172,7 @@ export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent,
 /** The event to store, or why there is none. The address and the User-Agent end here. */
 export const process = (sent: Sent, lookups: Lookups): StoredEvent | Drop | FieldFault => {
   const draft = draftOf(sent)
-  const passing: Passing = { address: "", campaign: undefined }
+  const passing: Passing = { address: "", hostname: "", campaign: undefined }
   for (const step of steps) {
     const verdict = step.run(draft, sent, passing, lookups)
     if (verdict !== undefined) return verdict

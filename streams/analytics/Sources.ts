@@ -1,4 +1,5 @@
 import { BoundedCache } from "./BoundedCache.ts"
+import { displayHostname } from "./DisplayForm.ts"
 import { advertising } from "./sources/Advertising.ts"
 import { affiliates } from "./sources/Affiliates.ts"
 import { assistants } from "./sources/Assistants.ts"
@@ -9,19 +10,24 @@ import { references } from "./sources/References.ts"
 import { search } from "./sources/Search.ts"
 import { social } from "./sources/Social.ts"
 import type { SourceList } from "./sources/SourceList.ts"
-import { spamReferrers } from "./SpamReferrers.ts"
+import { isSpamSeries, spamReferrers } from "./SpamReferrers.ts"
 
-/** The kinds of places that visitors come from. */
+/** The kinds of places that visitors come from; some only a campaign's medium can tell. */
 export type Channel =
   | "AI"
   | "Affiliates"
+  | "Audio"
   | "Direct"
   | "Email"
   | "News"
   | "Paid"
+  | "Push"
   | "Referral"
+  | "SMS"
   | "Search"
+  | "Shopping"
   | "Social"
+  | "Video"
 
 /** A place that visitors come from. */
 export interface Source {
@@ -47,6 +53,8 @@ export const sourceLists: ReadonlyArray<readonly [Channel, SourceList]> = [
   ["Referral", references]
 ]
 
+const spamOf = (domain: string): Source => ({ name: domain, channel: "Referral", isSpam: true })
+
 const byDomain = new Map<string, Source>()
 const byApp = new Map<string, Source>()
 /** by `utm_source`, in lower case */
@@ -64,7 +72,7 @@ for (const [channel, list] of sourceLists) {
     }
   }
 }
-for (const domain of spamReferrers) byDomain.set(domain, { name: domain, channel: "Referral", isSpam: true })
+for (const domain of spamReferrers) byDomain.set(domain, spamOf(domain))
 
 /** The nearest listed domain that a hostname is part of. */
 const nearest = (hostname: string): Source | undefined => {
@@ -87,7 +95,11 @@ const listed = (hostname: string): Source | undefined =>
 const referring = (name: string): Source => ({ name, channel: "Referral", isSpam: false })
 
 /** Hostnames repeat, and one that is not listed is looked for label by label. At most 3 MB of text. */
-const remembered = new BoundedCache(10_000, (hostname) => listed(hostname) ?? referring(hostname))
+const remembered = new BoundedCache(
+  10_000,
+  (hostname) =>
+    listed(hostname) ?? (isSpamSeries(hostname) ? spamOf(hostname) : referring(displayHostname(hostname)))
+)
 
 /** The source with a domain that the hostname (bare, in lower case) is part of, else one called like the hostname. */
 export const sourceOfHostname = (hostname: string): Source => remembered.get(hostname)
@@ -96,8 +108,28 @@ export const sourceOfHostname = (hostname: string): Source => remembered.get(hos
 export const sourceOfApp = (packageName: string): Source =>
   byApp.get(packageName.toLowerCase()) ?? referring(packageName)
 
-/** The source that a campaign means by its `utm_source`: a name, a word for it or one of its domains. */
+const named = (text: string): Source | undefined =>
+  byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
+
+/**
+ * The source that a campaign means by its `utm_source`, in whatever case: a name, a word for it or one of its domains;
+ * one with `-ads` behind it, which is then paid for; or any newsletter.
+ */
 export const sourceOfCampaign = (utmSource: string): Source | undefined => {
   const text = utmSource.toLowerCase()
-  return byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
+  const known = named(text)
+  if (known !== undefined) return known
+  const advertised = /[-_. ]ads?$/.exec(text)
+  if (advertised !== null) {
+    const name = named(text.slice(0, advertised.index))?.name ?? utmSource
+    return { name, channel: "Paid", isSpam: false }
+  }
+  return isNewsletter.test(text) ? { name: utmSource, channel: "Email", isSpam: false } : undefined
 }
+
+/** `newsletter-uk`, `weekly_newsletter`, `email-2024`; not every word with these letters. */
+const isNewsletter = /(?:^|[^a-z])(?:newsletters?|e-?mails?)(?:[^a-z]|$)/
+
+/** What a `utm_source` is shown as: the known name of its source, else as it stands. Source: decisions, Analytics. */
+export const shownSource = (utmSource: string): string =>
+  utmSource === "" ? "" : (sourceOfCampaign(utmSource)?.name ?? displayHostname(utmSource))

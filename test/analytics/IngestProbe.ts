@@ -4,6 +4,7 @@ import { DropCounts } from "#src/analytics/DropCounts.ts"
 import * as EventIds from "#src/analytics/EventIds.ts"
 import { EventLog, eventLogConsumers } from "#src/analytics/EventLog.ts"
 import { EventRates } from "#src/analytics/EventRates.ts"
+import { FirstAccepted } from "#src/analytics/FirstAccepted.ts"
 import { GeoIp } from "#src/analytics/GeoIp.ts"
 import { Ingest } from "#src/analytics/Ingest.ts"
 import { ingestRoutes } from "#src/analytics/IngestRoutes.ts"
@@ -53,6 +54,9 @@ export interface IngestProbe {
   /** seconds that a refused sender is told to wait; 0: within the rate */
   waitSeconds: number
   readonly rateAsked: Array<string | number | bigint>
+  /** seconds that a refused address is told to wait; 0: within the rate */
+  addressWaitSeconds: number
+  readonly addressesAsked: Array<string>
   /** counts by reason */
   readonly dropped: Record<string, number>
   now: number
@@ -60,7 +64,8 @@ export interface IngestProbe {
   readonly event: (
     body: unknown,
     headers?: Readonly<Record<string, string>>,
-    address?: string
+    address?: string,
+    isProxied?: boolean
   ) => Effect.Effect<Answered>
   /** `POST /api/v1/collect` */
   readonly collect: (body: unknown, headers?: Readonly<Record<string, string>>) => Effect.Effect<Answered>
@@ -76,7 +81,8 @@ const request = (
   route: HotRoute | undefined,
   body: unknown,
   headers: Readonly<Record<string, string>>,
-  remoteAddress: string
+  remoteAddress: string,
+  isProxied = true
 ): Effect.Effect<Answered> =>
   Effect.callback<Answered>((resume) => {
     const bytes = Uint8Array.from(bytesOf(body))
@@ -87,7 +93,8 @@ const request = (
         path: route.path,
         query: "",
         header: (name) => (route.headers.includes(name) ? (headers[name] ?? "") : ""),
-        remoteAddress
+        remoteAddress,
+        isProxied
       },
       bytes,
       {
@@ -119,11 +126,23 @@ export const startIngest = Effect.gen(function* () {
   })
   const ids = yield* EventIds.make(log, { directory: `${root}/ids`, idsMax: 10_000, openSitesMax: 4 })
   const realtime = new RealtimeRing({ sitesMax: 10, presencesMax: 1000 })
-  const state: Pick<IngestProbe, "refusal" | "failure" | "waitSeconds" | "rateAsked" | "dropped" | "now"> = {
+  const state: Pick<
+    IngestProbe,
+    | "refusal"
+    | "failure"
+    | "waitSeconds"
+    | "rateAsked"
+    | "addressWaitSeconds"
+    | "addressesAsked"
+    | "dropped"
+    | "now"
+  > = {
     refusal: undefined,
     failure: undefined,
     waitSeconds: 0,
     rateAsked: [],
+    addressWaitSeconds: 0,
+    addressesAsked: [],
     dropped: {},
     now: noon
   }
@@ -147,9 +166,17 @@ export const startIngest = Effect.gen(function* () {
     Layer.succeed(EventLog, breakable),
     Layer.succeed(EventIds.EventIds, ids),
     Layer.succeed(Realtime, realtime),
+    FirstAccepted.layer,
     Layer.succeed(GeoIp, { countryOf: lookups.countryOfAddress }),
     Layer.succeed(Salts, { at: lookups.saltAt }),
-    Layer.succeed(EventRates, { takeVisitor: rate, takeCollect: rate }),
+    Layer.succeed(EventRates, {
+      takeAddress: (id, address) => {
+        state.addressesAsked.push(`${id} ${address}`)
+        return { allowed: state.addressWaitSeconds === 0, retryAfterSeconds: state.addressWaitSeconds }
+      },
+      takeVisitor: rate,
+      takeCollect: rate
+    }),
     Layer.succeed(DropCounts, {
       count: (_, { reason }) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
       ofSite: () => Effect.succeed([])
@@ -170,8 +197,12 @@ export const startIngest = Effect.gen(function* () {
     routes,
     realtime,
     log,
-    event: (body: unknown, headers: Readonly<Record<string, string>> = {}, address = "192.0.2.1") =>
-      request(eventRoute, body, { "user-agent": chrome, ...headers }, address),
+    event: (
+      body: unknown,
+      headers: Readonly<Record<string, string>> = {},
+      address = "192.0.2.1",
+      isProxied = true
+    ) => request(eventRoute, body, { "user-agent": chrome, ...headers }, address, isProxied),
     collect: (
       body: unknown,
       headers: Readonly<Record<string, string>> = { authorization: `Bearer ${secret}` }

@@ -89,21 +89,57 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
         })
     )
 
-    it.effect("take a country in either case, and * for nothing else than any text", () =>
+    it.effect("take a country and a source in either case, and * for nothing else than any text", () =>
       Effect.gen(function* () {
         const site = yield* makeSite()
         yield* site.collect(threeVisits)
         const visits = (query: string) =>
           Effect.map(ask(site, `stats?${query}`), ({ summary }) => summary["visits"])
         assert.strictEqual(yield* visits("country=de"), 1)
+        assert.strictEqual(yield* visits("source=gOOgle"), 1)
         for (const query of [
           "page=%2Fpri.ing",
           "page=%2Fpri_ing",
-          "page=%25",
+          "page=*%25",
+          "campaign=a|b",
+          "page=%2Fpricing|x",
           "event=sign%25",
           "source=G*"
         ]) {
           assert.strictEqual(yield* visits(query), 0, query)
+        }
+      })
+    )
+
+    it.effect("take paths, host names and referrers as they are shown and as they are in a URL", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite({ domain: "bücher.example" })
+        yield* site.collect([
+          {
+            url: "https://lesen.bücher.example/جوائز 1",
+            referrer: "https://www.köln.example/straße",
+            visitor: "v"
+          },
+          { url: "/%D8%AC%D9%88%D8%A7%D8%A6%D8%B2%202", visitor: "w" }
+        ])
+        assert.sameDeepMembers(
+          rowsOf(yield* site.read("breakdown?dimension=page")).map(([value]) => value),
+          ["/جوائز 1", "/جوائز 2"]
+        )
+        for (const [filter, visits] of [
+          [{ page: "/جوائز 1" }, 1],
+          [{ page: "/%D8%AC%D9%88%D8%A7%D8%A6%D8%B2%201" }, 1],
+          [{ entry: "/%d8%ac*" }, 2],
+          [{ exit: "/جوائز*" }, 2],
+          [{ hostname: "lesen.bücher.example" }, 1],
+          [{ hostname: "lesen.xn--bcher-kva.example" }, 1],
+          [{ source: "köln.example" }, 1],
+          [{ source: "xn--kln-sna.example" }, 1],
+          [{ referrer: "https://köln.example/straße" }, 1],
+          [{ referrer: "https://xn--kln-sna.example/stra%C3%9Fe" }, 1]
+        ] as const) {
+          const { filters, summary } = yield* ask(site, `stats?${new URLSearchParams(filter).toString()}`)
+          assert.deepStrictEqual([filters, summary["visits"]], [filter, visits])
         }
       })
     )
@@ -187,6 +223,23 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
           ["country", "country=1"],
           ["page", `page=${long}`],
           ["source", "source="],
+          ["source", "source=a&source=b"],
+          ["source", "source=!Google"],
+          ["source", "source=Google|Bing"],
+          ["campaign", "campaign=!spring"],
+          ["event", "event=!signup"],
+          ["page", "page=!%2F"],
+          ["page", "page=pricing"],
+          ["page", "page=%2Fa|%2Fb"],
+          ["entry", "entry=!%2F"],
+          ["exit", "exit=%2F|*x"],
+          ["country", "country=!DE"],
+          ["device", "device=mobile|tablet"],
+          ["prop:plan", "prop:plan=pro"],
+          ["prop:plan", "prop%3Aplan=pro&period=7d"],
+          ["goal", "goal=signup"],
+          ["utm_source", "utm_source=list"],
+          ["utm_campaign", "utm_campaign=spring"],
           ["event", "event=a%0Ab"]
         ]
         for (const [field, query] of cases) {

@@ -19,12 +19,12 @@ export const chromiumPresent = requirement("chromium", () =>
 const userAgent =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
 
-/** Every name under `.test` (RFC 2606) is this machine. Nothing else is reached, by the page or by the browser. */
+/** Every name under `.test` and `example.com` (RFC 2606) is this machine. Nothing else is reached. */
 const args = [
   "--no-sandbox",
   "--disable-gpu",
   "--disable-background-networking",
-  "--host-resolver-rules=MAP *.test 127.0.0.1",
+  "--host-resolver-rules=MAP *.test 127.0.0.1, MAP *.example.com 127.0.0.1",
   `--user-agent=${userAgent}`
 ]
 

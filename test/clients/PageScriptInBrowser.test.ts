@@ -1,12 +1,15 @@
 import { assert, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Browser, BrowserContext, Page as Tab } from "playwright-core"
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest"
 import { createSite, type TestSite } from "#test/integration/ApiClient.ts"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { root, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
 import { until } from "#test/integration/Until.ts"
 import { describeWith } from "#test/Requirement.ts"
+import { isBlocked } from "./Blocklist.ts"
 import { chromiumPresent, launchBrowser, openUndriven, type Tabs, tabsOf } from "./Browser.ts"
 import { engagedMillis, hasEvent, hasViews, hitsOnce, pageviews, type StoredHit } from "./StoredHits.ts"
 import { startWebsite, type Website } from "./Website.ts"
@@ -272,21 +275,67 @@ describeWith(chromiumPresent, "a page with /a.js, in Chromium,", () => {
     assert.deepStrictEqual(pageviews(await hits(hasViews("/open"))), ["/open"])
   })
 
-  it("sends by fetch where sendBeacon is missing, refuses or throws", async () => {
+  it("is counted behind EasyPrivacy, set up as documented, and where beacons are blocked", async () => {
+    const readme = readFileSync(join(root, "README.md"), "utf8")
+    const [, host = ""] = /<script defer data-site="st_…" src="https:\/\/([^/"]+)\/a\.js">/.exec(readme) ?? []
+    assert.match(host, /\.example\.com$/)
+    const page = url("/behind")
+    // The list that blocks the names that it is known to block, and a beacon to any.
+    const { port } = new URL(server.url)
+    const fetched = (name: string) => ({ url: `http://${name}:${port}/api/event`, type: "fetch", page })
+    assert.isTrue(isBlocked(fetched("stats.example.com")))
+    assert.isTrue(isBlocked(fetched("analytics.example.com")))
+    assert.isTrue(isBlocked({ ...fetched(host), type: "ping" }))
+    const blocked: Array<string> = []
+    await context.route("**/*", async (route) => {
+      const asked = { url: route.request().url(), type: route.request().resourceType(), page }
+      if (!isBlocked(asked)) return route.continue()
+      blocked.push(`${asked.type} ${asked.url}`)
+      return route.abort("blockedbyclient")
+    })
+    website.put({ "/behind": { head: snippet().replace("127.0.0.1", host) } })
+    await tab.goto(page)
+    await tab.evaluate(`beacon("done"); history.pushState({}, "", "/behind/more")`)
+    const stored = await hits((all) => done(all) && hasViews("/behind", "/behind/more")(all))
+    assert.deepStrictEqual(pageviews(stored).toSorted(), ["/behind", "/behind/more"])
+    assert.deepStrictEqual(blocked, [])
+  })
+
+  it("sends to the endpoint of data-api, such as a path of the site itself", async () => {
+    website.put({
+      "/own": { head: snippet(`data-api="/hello"`) },
+      "/hello": { passesTo: `${server.url}/api/event` }
+    })
+    await context.addCookies([{ name: "session", value: "secret", url: url("/") }])
+    await tab.goto(url("/own"))
+    assert.deepStrictEqual(pageviews(await hits(hasViews("/own"))), ["/own"])
+    assert.include(website.asked(), "/hello")
+    assert.isFalse(website.cookies().some((cookie) => cookie.path === "/hello"))
+  })
+
+  it("sends by sendBeacon where fetch is missing, throws or does not outlive its page", async () => {
+    const noFetch = "window.fetch=()=>{throw new Error('no fetch')}"
     const breaking = {
-      "/missing": "delete Navigator.prototype.sendBeacon",
-      "/refusing": "Navigator.prototype.sendBeacon=()=>false",
-      "/throwing": "Navigator.prototype.sendBeacon=()=>{throw new Error('no beacons')}"
+      "/missing": "delete window.fetch",
+      "/throwing": noFetch,
+      "/forgetting": `delete Request.prototype.keepalive;${noFetch}`
     }
     for (const [path, script] of Object.entries(breaking)) {
       website.put({ [path]: { head: `<script>${script}</script>${snippet()}` } })
       await tab.goto(url(path))
     }
     assert.deepStrictEqual(pageviews(await hits(hasViews(...Object.keys(breaking)))).toSorted(), [
+      "/forgetting",
       "/missing",
-      "/refusing",
       "/throwing"
     ])
+  })
+
+  it("sends by fetch where neither keepalive nor sendBeacon is there", async () => {
+    const old = "delete Request.prototype.keepalive;delete Navigator.prototype.sendBeacon"
+    website.put({ "/old": { head: `<script>${old}</script>${snippet()}` } })
+    await tab.goto(url("/old"))
+    assert.deepStrictEqual(pageviews(await hits(hasViews("/old"))), ["/old"])
   })
 
   it("throws nothing into the page, whatever the page has done to its globals or hands over", async () => {
@@ -331,6 +380,9 @@ describeWith(chromiumPresent, "a page with /a.js, in Chromium,", () => {
     assert.deepStrictEqual(kept, { cookie: "", local: 0, session: 0, databases: 0, name: "" })
     assert.deepStrictEqual(await context.cookies(), [])
     assert.deepStrictEqual((await context.storageState({ indexedDB: true })).origins, [])
-    assert.deepStrictEqual(website.cookies(), [])
+    assert.deepStrictEqual(
+      website.cookies().filter(({ path }) => path.startsWith("/clean")),
+      []
+    )
   })
 })

@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, request as ask } from "node:http"
 import type { AddressInfo } from "node:net"
 
 /** A page of the website that is counted: what its head has beside the title, and what else is answered. */
@@ -6,6 +6,8 @@ export interface Page {
   readonly head?: string
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
+  /** the address to which the website's proxy passes requests of this path on */
+  readonly passesTo?: string
 }
 
 /** A website of another origin than the server that counts it, under whatever name the browser has for 127.0.0.1. */
@@ -15,20 +17,31 @@ export interface Website {
   readonly put: (pages: Readonly<Record<string, Page>>) => void
   /** the paths of all requests so far */
   readonly asked: () => ReadonlyArray<string>
-  /** their cookies */
-  readonly cookies: () => ReadonlyArray<string>
+  /** those of them that had cookies */
+  readonly cookies: () => ReadonlyArray<{ readonly path: string; readonly cookie: string }>
   readonly close: () => Promise<void>
 }
 
 export const startWebsite = async (): Promise<Website> => {
   const pages = new Map<string, Page>()
   const asked: Array<string> = []
-  const cookies: Array<string> = []
+  const cookies: Array<{ readonly path: string; readonly cookie: string }> = []
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://website.test").pathname
     asked.push(path)
-    if (request.headers.cookie !== undefined) cookies.push(request.headers.cookie)
-    const { body = "", head = "", headers = {} } = pages.get(path) ?? {}
+    const { cookie } = request.headers
+    if (cookie !== undefined) cookies.push({ path, cookie })
+    const { body = "", head = "", headers = {}, passesTo } = pages.get(path) ?? {}
+    if (passesTo !== undefined) {
+      const passed = { "user-agent": request.headers["user-agent"] ?? "" }
+      const onward = ask(passesTo, { method: request.method, headers: passed }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(response)
+      })
+      onward.on("error", () => response.destroy())
+      request.pipe(onward)
+      return
+    }
     response.writeHead(200, { "content-type": "text/html; charset=utf-8", ...headers })
     // An icon of its own, so that the browser asks for none.
     response.end(`<!doctype html><title>${path}</title><link rel="icon" href="data:,">${head}<body>${body}`)

@@ -1,5 +1,6 @@
 /**
- * What a page loads to be counted: `<script defer data-site="st_…" src="{base_url}/a.js"></script>`.
+ * What a page loads to be counted: `<script defer data-site="st_…" src="{base_url}/a.js"></script>`. `data-api`
+ * names another endpoint, such as a path of the site itself that its proxy passes on to `/api/event`.
  *
  * It tells `POST /api/event` of page views, of custom events (`beacon("signup", { props: { plan: "pro" } })`) and of
  * how long each page was visible. It keeps nothing in the browser, waits for nothing and never throws into the page.
@@ -24,7 +25,10 @@ if (!(window.beacon && window.beacon.on)) {
   }
 
   const script = document.currentScript || document.querySelector("script[data-site]")
-  const endpoint = quietly(() => new URL("/api/event", script.src).href)()
+  /** `data-api`, as the page would read a link, else the path on the server that the script came from. */
+  const endpoint = quietly(
+    () => new URL(script.dataset.api || new URL("/api/event", script.src), location.href).href
+  )()
   const timeZone = quietly(() => Intl.DateTimeFormat().resolvedOptions().timeZone)()
 
   /** Events from before the first page view: where nobody has seen the page, they do not count either. */
@@ -40,13 +44,25 @@ if (!(window.beacon && window.beacon.on)) {
   /** Since when visible time has not been sent, by the clock that nobody sets; 0 while the page is hidden. */
   let visibleSince = 0
 
+  const sendBeacon = quietly((body) => navigator.sendBeacon(endpoint, body))
+
+  /**
+   * Answers whether it went out. Text needs no preflight, the site's cookies are of no concern to the endpoint, and a
+   * refusal is nobody's business: sent again by another way, what did arrive would count twice.
+   */
+  const sendFetch = quietly((body) =>
+    fetch(endpoint, { method: "POST", body, keepalive: true, credentials: "omit" }).catch(() => false)
+  )
+
+  /**
+   * By fetch first: blocklists forbid all beacons to other sites, and a forbidden one says that it went out. Where a
+   * fetch does not outlive its page the beacon does.
+   */
   const send = (hit) => {
     hit.s = script.dataset.site
     const body = JSON.stringify(hit)
-    // Text needs no preflight, and both ways outlive the page. A refusal is nobody's business.
-    if (!quietly(() => navigator.sendBeacon(endpoint, body))()) {
-      fetch(endpoint, { method: "POST", body, keepalive: true }).catch(() => false)
-    }
+    if (quietly(() => "keepalive" in Request.prototype)()) return sendFetch(body) || sendBeacon(body)
+    return sendBeacon(body) || sendFetch(body)
   }
 
   /** Hits can overtake each other, and the first of a visit says where it came from: so all of them know. */

@@ -13,9 +13,10 @@ const reasons: Readonly<Record<DropReason, string>> = {
   spam: "Referrer spam",
   hostname: "Pages of another host name",
   duplicate: "Sent twice",
-  rate: "Too many from one visitor",
+  rate: "Too many from one visitor or address",
   invalid: "No valid event",
-  late: "More than 7 days old"
+  late: "More than 7 days old",
+  property: "Counted without a property"
 }
 
 /** What bots are there for. */
