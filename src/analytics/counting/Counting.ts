@@ -66,7 +66,10 @@ export const layer = Layer.effectDiscard(
     const { start, state } = yield* Keeping
     const behind = (): number => drain.stats().batcher.behind + (log.nextOffset() - log.durableOffset())
 
+    // With stores of its own nobody else has counted before the start: what memory needs is read beside it, as it was.
+    let isUpToDate = config.databaseUrl === undefined
     const catchUp = Effect.gen(function* () {
+      if (isUpToDate) return void (isUpToDate = false)
       const nowMillis = yield* Clock.currentTimeMillis
       yield* idsOfOthers(clickhouse, log.id, nowMillis, ({ hash, receivedMillis, site }) =>
         ids.learn(site, hash, receivedMillis, nowMillis)
