@@ -122,8 +122,12 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
       const site = siteOf(yield* create())
       const change = (json: object) => ask("PATCH", `${sites}/${site.id}`, { json })
       assert.deepStrictEqual((yield* change({})).json, site)
-      const changed = yield* change({ domain: "www.example.net", public: true, id: "x", secret: "ssk_x" })
+      const changed = yield* change({ domain: "www.example.net", public: true })
       assert.deepStrictEqual(changed.json, { ...site, domain: "example.net", public: true })
+      for (const fixed of ["id", "secret"]) {
+        const { json, status } = yield* change({ name: "other", [fixed]: "x" })
+        assert.deepStrictEqual([status, json], [400, { error: `${fixed}: is not known here` }])
+      }
     })
   )
 
