@@ -1,4 +1,6 @@
 import type { StatsFilters } from "#schemas/analytics/Stats.ts"
+import { displayHostname, displayPath } from "#streams/analytics/DisplayForm.ts"
+import { storedReferrer } from "#streams/analytics/Referrer.ts"
 
 /** Which visits count; `page` also says which of their page views. Source: spec 2 A, Filters; decisions, Analytics. */
 export type Filters = StatsFilters
@@ -55,6 +57,17 @@ const isAttribute = (name: string): name is Attribute => name in attributeColumn
 
 const isListFilter = (name: string): name is ListFilter => name in listFilters
 
+/** The stored form of what is asked for, where the same may be written in two ways. Source: decisions, Analytics. */
+const storedForm: Readonly<Partial<Record<string, (filter: string) => string>>> = {
+  page: displayPath,
+  entry: displayPath,
+  exit: displayPath,
+  hostname: displayHostname,
+  source: displayHostname,
+  referrer: storedReferrer,
+  country: (code) => code.toUpperCase()
+}
+
 /** What the filters say in SQL. */
 export class FilterConditions {
   readonly parameters: Readonly<Record<string, string>>
@@ -65,7 +78,7 @@ export class FilterConditions {
     const parameters: Record<string, string> = {}
     for (const [name, filter] of Object.entries(filters)) {
       if (filter === none) continue
-      const text = name === "country" ? filter.toUpperCase() : filter
+      const text = storedForm[name]?.(filter) ?? filter
       parameters[parameterOf(name)] = isListFilter(name) && isGlob(text) ? likePattern(text) : text
     }
     this.parameters = parameters

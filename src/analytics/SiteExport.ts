@@ -1,6 +1,7 @@
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { escapedPath } from "#streams/analytics/DisplayForm.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "./EventDrain.ts"
@@ -136,7 +137,7 @@ const urlOf = (row: ExportRow): string | null => {
   }
   const known = Object.entries(utm).filter(([, value]) => value !== "")
   const query = known.length === 0 ? "" : `?${new URLSearchParams(known).toString()}`
-  return `https://${row.hostname}${row.path}${query}`
+  return `https://${row.hostname}${escapedPath(row.path)}${query}`
 }
 
 /** In the names of the event input where it has them, so that page views and events can be imported again. */

@@ -1,10 +1,13 @@
 import { BoundedCache } from "./BoundedCache.ts"
+import { displayHostname, displayPath } from "./DisplayForm.ts"
 
 /** What is kept of an address: nothing that a fragment or, beyond the utm fields, a query says. */
 export interface PageUrl {
   /** lower case, punycode, without port, `www.` and final dot */
   readonly hostname: string
-  /** starts with `/`; cut at `pathLengthMax` */
+  /** the same with its international labels in Unicode */
+  readonly shownHostname: string
+  /** starts with `/`, in the form that people read; cut at `pathLengthMax` */
   readonly path: string
   /** with its `?`; '' when there is none */
   readonly query: string
@@ -24,11 +27,20 @@ const parse = (text: string): PageUrl | undefined => {
   if (!/^https?:\/\//i.test(text)) return undefined
   const url = URL.parse(text)
   if (url === null || url.hostname === "" || url.hostname.length > hostnameLengthMax) return undefined
+  const hostname = bareHostname(url.hostname)
   return {
-    hostname: bareHostname(url.hostname),
-    path: url.pathname.slice(0, pathLengthMax),
+    hostname,
+    shownHostname: displayHostname(hostname),
+    path: cutPath(displayPath(url.pathname)),
     query: url.search
   }
+}
+
+/** Half of a surrogate pair is no text. */
+const cutPath = (path: string): string => {
+  if (path.length <= pathLengthMax) return path
+  const cut = path.slice(0, pathLengthMax)
+  return cut.isWellFormed() ? cut : cut.slice(0, -1)
 }
 
 /** Pages and referrers repeat, and finding one again costs less than reading it. At most 20 MB of text. */

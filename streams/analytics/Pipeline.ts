@@ -30,6 +30,8 @@ export interface Lookups {
 /** What the steps pass on to each other and is not stored. */
 interface Passing {
   address: string
+  /** the page's, bare and in punycode, as the site's domain is */
+  hostname: string
   campaign: Campaign | undefined
 }
 
@@ -65,7 +67,8 @@ const page: Step = {
         ? expected("url", "an absolute http(s) URL or a path starting with /")
         : expected("u", "an absolute http(s) URL")
     }
-    draft.hostname = url.hostname
+    draft.hostname = url.shownHostname
+    passing.hostname = url.hostname
     draft.path = url.path
     passing.campaign = campaignOf(url.query)
     return undefined
@@ -75,8 +78,8 @@ const page: Step = {
 /** A page that is not the site's counts nowhere. Source: spec 2 A, Browser ingest rules. */
 const hostname: Step = {
   name: "hostname",
-  run: (draft, sent) =>
-    sent.origin === "server" || sent.url === null || isWithin(draft.hostname, sent.site.domain)
+  run: (_draft, sent, passing) =>
+    sent.origin === "server" || sent.url === null || isWithin(passing.hostname, sent.site.domain)
       ? undefined
       : Drop.hostname
 }
@@ -168,7 +171,7 @@ export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent,
 /** The event to store, or why there is none. The address and the User-Agent end here. */
 export const process = (sent: Sent, lookups: Lookups): StoredEvent | Drop | FieldFault => {
   const draft = draftOf(sent)
-  const passing: Passing = { address: "", campaign: undefined }
+  const passing: Passing = { address: "", hostname: "", campaign: undefined }
   for (const step of steps) {
     const verdict = step.run(draft, sent, passing, lookups)
     if (verdict !== undefined) return verdict

@@ -1,12 +1,15 @@
-import { isWithin, type PageUrl } from "./PageUrl.ts"
+import { isWithin, type PageUrl, parsePageUrl } from "./PageUrl.ts"
 import { noSource, sourceOfApp, sourceOfHostname, type Source } from "./Sources.ts"
 
 export interface Referrer {
-  /** scheme, host and path, or `android-app://` and package: no query, no fragment; '' where there is no source */
+  /** scheme, host and path in the form that people read, or `android-app://` and package: no query, no fragment; '' where there is no source */
   readonly referrer: string
   /** `noSource` for none, for the site itself and for what is no referrer */
   readonly source: Source
 }
+
+const referrerOfPage = (text: string, page: PageUrl): string =>
+  `${text.charAt(4) === ":" ? "http" : "https"}://${page.shownHostname}${page.path}`
 
 const none: Referrer = { referrer: "", source: noSource }
 
@@ -20,11 +23,13 @@ export const referrerOf = (
   const page = pageOf(text)
   if (page === undefined) return appOf(text)
   if (isWithin(page.hostname, domain)) return none
-  const scheme = text.charAt(4) === ":" ? "http" : "https"
-  return {
-    referrer: `${scheme}://${page.hostname}${page.path}`,
-    source: sourceOfHostname(page.hostname)
-  }
+  return { referrer: referrerOfPage(text, page), source: sourceOfHostname(page.hostname) }
+}
+
+/** The referrer that a text means, in the form in which it is stored: either form of an address is the same one. */
+export const storedReferrer = (text: string): string => {
+  const page = parsePageUrl(text)
+  return page === undefined ? text : referrerOfPage(text, page)
 }
 
 /** Browsers on Android say which app opened the page. What may follow the package says nothing about the visitor. */

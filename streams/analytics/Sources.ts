@@ -1,4 +1,5 @@
 import { BoundedCache } from "./BoundedCache.ts"
+import { displayHostname } from "./DisplayForm.ts"
 import { advertising } from "./sources/Advertising.ts"
 import { affiliates } from "./sources/Affiliates.ts"
 import { assistants } from "./sources/Assistants.ts"
@@ -87,7 +88,10 @@ const listed = (hostname: string): Source | undefined =>
 const referring = (name: string): Source => ({ name, channel: "Referral", isSpam: false })
 
 /** Hostnames repeat, and one that is not listed is looked for label by label. At most 3 MB of text. */
-const remembered = new BoundedCache(10_000, (hostname) => listed(hostname) ?? referring(hostname))
+const remembered = new BoundedCache(
+  10_000,
+  (hostname) => listed(hostname) ?? referring(displayHostname(hostname))
+)
 
 /** The source with a domain that the hostname (bare, in lower case) is part of, else one called like the hostname. */
 export const sourceOfHostname = (hostname: string): Source => remembered.get(hostname)

@@ -3,14 +3,17 @@ import { isIPv6 } from "node:net"
 import * as fc from "fast-check"
 import { parseAgent, userAgentLengthMax } from "#streams/analytics/Agent.ts"
 import { BoundedCache } from "#streams/analytics/BoundedCache.ts"
+import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
 import { countryOfZone } from "#streams/analytics/Country.ts"
+import { displayPath, escapedPath } from "#streams/analytics/DisplayForm.ts"
+import { sentByBrowser } from "#streams/analytics/Draft.ts"
 import { eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { canonicalAddress } from "#streams/analytics/IpAddress.ts"
 import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { bareHostname, isWithin, parsePageUrl, pathLengthMax } from "#streams/analytics/PageUrl.ts"
-import { steps } from "#streams/analytics/Pipeline.ts"
+import { process, steps } from "#streams/analytics/Pipeline.ts"
 import { chrome, fromBrowser, fromServer, googlebot, lookups, noon, stored } from "./Senders.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -128,10 +131,64 @@ describe("the page", () => {
         const page = parsePageUrl(text)
         assert.deepStrictEqual(page, {
           hostname: bareHostname(url.hostname),
-          path: url.pathname.slice(0, pathLengthMax),
+          shownHostname: bareHostname(url.hostname),
+          path: displayPath(url.pathname).slice(0, pathLengthMax),
           query: url.search
         })
       })
+    )
+  })
+
+  it("is stored as people read it, its referrer too, in whatever form they come", () => {
+    for (const [escaped, path] of [
+      ["/%D8%AC%D9%88%D8%A7%D8%A6%D8%B2", "/جوائز"],
+      ["/جوائز", "/جوائز"],
+      ["/caf%C3%A9%20%26%20bar%21", "/café & bar!"],
+      ["/a%2fb%3Fc%23d%25e%2A%5C%0a", "/a%2Fb%3Fc%23d%25e%2A%5C%0A"],
+      ["/%E2%80%AEgpj.exe%C2%85%F0%9F%98%80", "/%E2%80%AEgpj.exe%C2%85😀"],
+      ["/latin-%E9", "/latin-%E9"],
+      ["/100%-%C3%A9", "/100%-%C3%A9"]
+    ] as const) {
+      assert.strictEqual(stored(fromServer({ url: escaped })).path, path)
+      assert.deepInclude(
+        stored(
+          fromBrowser({ u: `https://example.org${escaped}`, r: `https://xn--bcher-kva.example${escaped}` })
+        ),
+        { path, referrer: `https://bücher.example${path}`, source: "bücher.example" }
+      )
+    }
+    const long = stored(fromServer({ url: `/${"p".repeat(pathLengthMax - 2)}${"😀".repeat(9)}` })).path
+    assert.isTrue(long.isWellFormed())
+    assert.strictEqual(long.length, pathLengthMax - 1)
+  })
+
+  it("is one page in both forms: a form once read does not change, and leads back into a URL", () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        "%",
+        "%2",
+        "%25",
+        "%41",
+        "%2F",
+        "%E2%80%AE",
+        "%C3",
+        "%A9",
+        "%C3%A9",
+        "é",
+        " ",
+        "4",
+        "1",
+        "*"
+      ),
+      fc.string({ unit: "grapheme" })
+    )
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const path = parsePageUrl(`https://example.org/${pieces.join("")}`)?.path ?? assert.fail("no page")
+        assert.strictEqual(displayPath(path), path)
+        assert.strictEqual(parsePageUrl(`https://example.org${escapedPath(path)}`)?.path, path)
+      }),
+      { numRuns: 2000 }
     )
   })
 })
@@ -157,6 +214,13 @@ describe("the hostname of a browser hit", () => {
     const hostname = parsePageUrl("https://www.BÜCHER.example/")?.hostname ?? ""
     assert.strictEqual(hostname, "xn--bcher-kva.example")
     assert.isTrue(isWithin(`lesen.${hostname}`, "xn--bcher-kva.example"))
+    const site = { id: "st_1", domain: "xn--bcher-kva.example", visitorSecret: new Uint8Array(32) }
+    const sent = decodeBrowserEvent({ s: "st_1", k: "pageview", u: "https://lesen.bücher.example/" })
+    if (sent instanceof FieldFault) return assert.fail(sent.message)
+    const rest = { address: "192.0.2.1", userAgent: chrome, countryCode: "", receivedMillis: noon }
+    const event = sentByBrowser(site, sent, rest)
+    if (event instanceof FieldFault) return assert.fail(event.message)
+    assert.deepInclude(process(event, lookups), { hostname: "lesen.bücher.example" })
     assert.strictEqual(bareHostname("www.com"), "www.com")
   })
 })

@@ -108,6 +108,39 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
       })
     )
 
+    it.effect("take paths, host names and referrers as they are shown and as they are in a URL", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite({ domain: "bücher.example" })
+        yield* site.collect([
+          {
+            url: "https://lesen.bücher.example/جوائز 1",
+            referrer: "https://www.köln.example/straße",
+            visitor: "v"
+          },
+          { url: "/%D8%AC%D9%88%D8%A7%D8%A6%D8%B2%202", visitor: "w" }
+        ])
+        assert.sameDeepMembers(
+          rowsOf(yield* site.read("breakdown?dimension=page")).map(([value]) => value),
+          ["/جوائز 1", "/جوائز 2"]
+        )
+        for (const [filter, visits] of [
+          [{ page: "/جوائز 1" }, 1],
+          [{ page: "/%D8%AC%D9%88%D8%A7%D8%A6%D8%B2%201" }, 1],
+          [{ entry: "/%d8%ac*" }, 2],
+          [{ exit: "/جوائز*" }, 2],
+          [{ hostname: "lesen.bücher.example" }, 1],
+          [{ hostname: "lesen.xn--bcher-kva.example" }, 1],
+          [{ source: "köln.example" }, 1],
+          [{ source: "xn--kln-sna.example" }, 1],
+          [{ referrer: "https://köln.example/straße" }, 1],
+          [{ referrer: "https://xn--kln-sna.example/stra%C3%9Fe" }, 1]
+        ] as const) {
+          const { filters, summary } = yield* ask(site, `stats?${new URLSearchParams(filter).toString()}`)
+          assert.deepStrictEqual([filters, summary["visits"]], [filter, visits])
+        }
+      })
+    )
+
     it.effect("take patterns of any shape, and texts that mean something elsewhere", () =>
       Effect.gen(function* () {
         const site = yield* makeSite()

@@ -52,7 +52,7 @@ const visit = async (port: number): Promise<void> => {
   const long = { "user-agent": `Firefox/140.0 ${"x".repeat(5_000)}` }
   assert.strictEqual(await (await fetch(`${url}&long`, { headers: long })).text(), "served")
   const hits = await hitsOnce(server, site, (all) => all.length >= 2)
-  const page = { kind: "pageview", hostname: "127.0.0.1", path: "/shop/caf%C3%A9", campaign: "spring" }
+  const page = { kind: "pageview", hostname: "127.0.0.1", path: "/shop/café", campaign: "spring" }
   assert.deepStrictEqual(
     hits.map(({ browser, campaign, hostname, kind, path, referrer }) => ({
       kind,
@@ -202,7 +202,7 @@ describeWith(languageNamed("PHP").present, "a page of PHP", () => {
         headers: { ...headers, referer: "https://other.example/\u00e9" }
       })
       const hits = await hitsOnce(server, site, (all) => all.length >= 3)
-      assert.strictEqual(hits[2]?.referrer, "https://other.example/%EF%BF%BD")
+      assert.strictEqual(hits[2]?.referrer, "https://other.example/\ufffd")
     } finally {
       child.kill()
       await gone
