@@ -23,12 +23,45 @@ export const periodQuery = {
   )
 }
 
-const filter = (description: string) => Schema.optionalKey(line(1, 2048).annotate({ description }))
+/**
+ * A filter is one value. Where others exclude by `!` and choose by `|`, the answer would be an empty figure here: so
+ * both are refused, `|` where no value has it. Control characters are in no value either.
+ */
+const filter = (pattern: RegExp, expected: string, description: string) =>
+  Schema.optionalKey(
+    Schema.String.check(
+      Schema.isBetweenLength(1, 2048, { expected: "text of 1 to 2048 characters on one line" }),
+      Schema.isPattern(pattern, { expected })
+    ).annotate({ description })
+  )
 
-const filterOf = (what: string) => filter(`${what}, or \`(none)\` where it is unknown`)
+// oxlint-disable-next-line no-control-regex
+const oneText = /^[^!\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$/u
+
+// oxlint-disable-next-line no-control-regex
+const oneName = /^[^!|\u0000-\u001f\u007f][^|\u0000-\u001f\u007f]*$/u
+
+// oxlint-disable-next-line no-control-regex
+const onePath = /^(?:[/*](?:[^|\u0000-\u001f\u007f]|\|[^/*\u0000-\u001f\u007f])*|\(none\))$/u
+
+const oneTextExpected = "one value on one line: a filter cannot exclude by `!`"
+
+const textOf = (what: string) =>
+  filter(oneText, oneTextExpected, `${what}, or \`(none)\` where it is unknown`)
+
+const filterOf = (what: string) =>
+  filter(
+    oneName,
+    "one value on one line: a filter cannot exclude by `!`, nor choose by `|`",
+    `${what}, or \`(none)\` where it is unknown`
+  )
 
 const pathOf = (what: string) =>
-  filter(`${what} without query string; \`*\` stands for any text, \`(none)\` for visits without page views`)
+  filter(
+    onePath,
+    "one path on one line, from its / on or with * for any text, or (none)",
+    `${what} without query string, decoded or as it is in a URL; \`*\` stands for any text, \`(none)\` for visits without page views`
+  )
 
 /** Source: spec 2 A, Filters; decisions, Analytics. What the contract does not list is a visit's attribute as well. */
 export const filterQuery = {
@@ -45,8 +78,10 @@ export const filterQuery = {
   browser: filterOf("Browser"),
   os: filterOf("Operating system"),
   device: Schema.optionalKey(Schema.Literals(["desktop", "mobile", "tablet", "(none)"])),
-  campaign: filterOf("`utm_campaign`"),
+  campaign: textOf("`utm_campaign`"),
   event: filter(
+    oneText,
+    oneTextExpected,
     "Visits in which this event fired; `*` stands for any text, `(none)` for visits without events"
   ),
   entry: pathOf("Path of the visit's first page"),
@@ -54,9 +89,9 @@ export const filterQuery = {
   hostname: filterOf("Host name of the visit's first page"),
   referrer: filterOf("Referring page"),
   channel: filterOf("Kind of source, as the breakdown shows it"),
-  medium: filterOf("`utm_medium`"),
-  term: filterOf("`utm_term`"),
-  content: filterOf("`utm_content`")
+  medium: textOf("`utm_medium`"),
+  term: textOf("`utm_term`"),
+  content: textOf("`utm_content`")
 }
 
 const StatsFilters = Schema.Struct(filterQuery)

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { HttpEffect, HttpServerResponse } from "effect/http"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
 import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
@@ -16,6 +16,7 @@ import { Breakdowns } from "./Breakdowns.ts"
 import { csv } from "./Csv.ts"
 import { DropCounts } from "./DropCounts.ts"
 import type { StoreError } from "./EventStore.ts"
+import { inapplicableFilter } from "./InapplicableFilters.ts"
 import type { QuestionInvalid } from "./Question.ts"
 import { Realtime } from "./Realtime.ts"
 import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
@@ -38,6 +39,13 @@ const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | 
     })
   )
 
+/** Figures with a filter that cannot be applied would be those of all visits: such a question is 400. */
+const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => {
+    const problem = inapplicableFilter(url)
+    return problem === undefined ? answered(read) : Effect.fail(new BadRequest({ error: problem }))
+  })
+
 /** How far back drops are shown. */
 const dropDays = 30
 
@@ -52,13 +60,13 @@ const makeFigures = Effect.gen(function* () {
   const realtime = yield* Realtime
   return {
     stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
-      Effect.map(answered(stats.ofSite(site, question)), (found) =>
+      Effect.map(asked(stats.ofSite(site, question)), (found) =>
         format === "csv"
           ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
           : found
       ),
     breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
-      Effect.map(answered(breakdowns.ofSite(site, question)), (found) =>
+      Effect.map(asked(breakdowns.ofSite(site, question)), (found) =>
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>

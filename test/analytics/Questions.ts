@@ -13,7 +13,7 @@ export interface Question extends AskedPeriod {
   readonly filters: NaiveFilters
 }
 
-const globs = ["*", "/a*", "*b", "/*_*", "*b*", "/1*%", "*\\*", "*'*", "(none)*", "/a"]
+const globs = ["*", "/a*", "*b", "/*_*", "*b*", "/1*%", "*\\*", "*'*", "/*(none)*", "/a"]
 
 /** Filters and the texts to try: some occur, some do not, some differ in case only. */
 const filterTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -41,7 +41,7 @@ const selections = (name: string): ReadonlyArray<string> => [
   "(none)",
   ...(filterTexts[name] ?? []).filter((text) => text !== ""),
   // Devices are three, and countries two letters.
-  ...(name === "device" || name === "country" ? [] : ["nothing of the kind"])
+  ...(name === "device" || name === "country" ? [] : ["/nothing of the kind"])
 ]
 
 export const dimensions: ReadonlyArray<string> = [

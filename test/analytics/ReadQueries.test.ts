@@ -99,7 +99,9 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
         for (const query of [
           "page=%2Fpri.ing",
           "page=%2Fpri_ing",
-          "page=%25",
+          "page=*%25",
+          "campaign=a|b",
+          "page=%2Fpricing|x",
           "event=sign%25",
           "source=G*"
         ]) {
@@ -220,6 +222,23 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
           ["country", "country=1"],
           ["page", `page=${long}`],
           ["source", "source="],
+          ["source", "source=a&source=b"],
+          ["source", "source=!Google"],
+          ["source", "source=Google|Bing"],
+          ["campaign", "campaign=!spring"],
+          ["event", "event=!signup"],
+          ["page", "page=!%2F"],
+          ["page", "page=pricing"],
+          ["page", "page=%2Fa|%2Fb"],
+          ["entry", "entry=!%2F"],
+          ["exit", "exit=%2F|*x"],
+          ["country", "country=!DE"],
+          ["device", "device=mobile|tablet"],
+          ["prop:plan", "prop:plan=pro"],
+          ["prop:plan", "prop%3Aplan=pro&period=7d"],
+          ["goal", "goal=signup"],
+          ["utm_source", "utm_source=list"],
+          ["utm_campaign", "utm_campaign=spring"],
           ["event", "event=a%0Ab"]
         ]
         for (const [field, query] of cases) {

@@ -8,12 +8,22 @@ export interface FieldFault {
   readonly text: string
 }
 
+/** `kind` is known of parts of a request. */
+type FaultyPart = Pick<HttpApiError.HttpApiSchemaError, "cause"> &
+  Partial<Pick<HttpApiError.HttpApiSchemaError, "kind">>
+
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-export const fieldFault = (error: Pick<HttpApiError.HttpApiSchemaError, "cause">): FieldFault => {
+export const fieldFault = (error: FaultyPart): FieldFault => {
   const issue = format(error.cause.issue).issues[0]
   const field = fieldOf(issue?.path ?? [])
-  return { field: field === "" ? "body" : field, text: wordsOf(issue?.message ?? "Expected a valid value") }
+  const message = issue?.message ?? "Expected a valid value"
+  // All of a query is text; only a name that is there several times is a list.
+  const isRepeated = error.kind === "Query" && message === "Expected string"
+  return {
+    field: field === "" ? "body" : field,
+    text: isRepeated ? "is there several times" : wordsOf(message)
+  }
 }
 
 const fieldOf = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
