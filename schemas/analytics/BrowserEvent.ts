@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { EngagedMillis, Props, oneOf, optional, textField } from "./EventFields.ts"
+import { EngagedMillis, Props, oneOf, optional, propsDescription, textField } from "./EventFields.ts"
 import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
@@ -31,7 +31,9 @@ export const BrowserEvent = Schema.Struct({
   e: optional(EngagedMillis, expectations.engaged).annotateKey({
     description: "Visible milliseconds; required for engage"
   }),
-  p: optional(Props, expectations.props).annotateKey({ description: "Properties of a custom event" })
+  p: optional(Props, expectations.props).annotateKey({
+    description: `Properties of a custom event. ${propsDescription}`
+  })
 }).annotate({ identifier: "BrowserEvent", message: `Expected ${expectations.body}` })
 
 export type BrowserEvent = typeof BrowserEvent.Type

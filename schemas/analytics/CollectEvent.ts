@@ -1,9 +1,9 @@
 import { Schema } from "effect"
-import { CountryCode, EventTimestamp, Props, optional, textField } from "./EventFields.ts"
+import { CountryCode, EventTimestamp, Props, optional, propsDescription, textField } from "./EventFields.ts"
 import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
- * One event of `POST /api/v1/collect`. Unknown keys are ignored; of duplicate keys the last one holds. `id` is the
+ * One event of `POST /api/v1/collect`. Unknown keys are ignored, an empty `ip`, `visitor` or `id` is an absent one; of duplicate keys the last one holds. `id` is the
  * caller's own: a repeat within 24 hours is answered `duplicate`.
  * Source: spec 2 A, Event input (server); decisions, Analytics (`id`).
  */
@@ -16,7 +16,7 @@ export const CollectEvent = Schema.Struct({
     description: "pageview (default) or the name of a custom event"
   }),
   ip: optional(
-    textField(1, eventLimits.addressLength, expectations.address).annotate({ examples: ["203.0.113.7"] }),
+    textField(0, eventLimits.addressLength, expectations.address).annotate({ examples: ["203.0.113.7"] }),
     expectations.address
   ).annotateKey({
     description: "The visitor's address; hashed, never stored"
@@ -29,16 +29,18 @@ export const CollectEvent = Schema.Struct({
     textField(0, eventLimits.referrerLength, expectations.referrer),
     expectations.referrer
   ).annotateKey({ description: "Referer of the original request; its query string is dropped" }),
-  country: optional(CountryCode, expectations.country),
+  country: optional(CountryCode, expectations.country).annotateKey({
+    description: "ISO-3166 alpha-2; empty and codes that stand for no country (T1, XX) are unknown"
+  }),
   visitor: optional(
-    textField(1, eventLimits.visitorLength, expectations.visitor),
+    textField(0, eventLimits.visitorLength, expectations.visitor),
     expectations.visitor
   ).annotateKey({ description: "The caller's own anonymised visitor key, instead of ip and userAgent" }),
-  props: optional(Props, expectations.props),
+  props: optional(Props, expectations.props).annotateKey({ description: propsDescription }),
   timestamp: optional(EventTimestamp, expectations.timestamp).annotateKey({
     description: "ISO-8601 or epoch milliseconds; at most 7 days ago, never in the future"
   }),
-  id: optional(textField(1, eventLimits.idLength, expectations.id), expectations.id).annotateKey({
+  id: optional(textField(0, eventLimits.idLength, expectations.id), expectations.id).annotateKey({
     description: "The caller's own id of the event, against counting it twice"
   })
 }).annotate({ identifier: "CollectEvent", message: `Expected ${expectations.body}` })

@@ -1,7 +1,16 @@
 import { Schema } from "effect"
 
-/** Why an event that was sent is in no figure. Source: decisions, Analytics (drops). */
-export const DropReason = Schema.Literals(["bot", "hostname", "duplicate", "rate", "invalid", "late", "spam"])
+/** Why an event that was sent is in no figure; `property`: it is, without a property that was none. Source: decisions, Analytics (drops). */
+export const DropReason = Schema.Literals([
+  "bot",
+  "hostname",
+  "duplicate",
+  "rate",
+  "invalid",
+  "late",
+  "spam",
+  "property"
+])
 export type DropReason = typeof DropReason.Type
 
 /** What a bot is there for. `library`: somebody's program; `browser`: one that nobody looks at; `other`: not known. */

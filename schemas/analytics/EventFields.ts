@@ -32,14 +32,21 @@ const hasShortNames = (props: object): boolean =>
   Object.keys(props).every((name) => name.length > 0 && name.length <= eventLimits.propKeyLength)
 
 /** A flat map; its values are kept as text. */
-export const Props = Schema.Record(Schema.String, PropValue)
+const FlatProps = Schema.Record(Schema.String, PropValue)
   .annotate(says(expectations.props))
   .check(
     Schema.isMaxProperties(eventLimits.propKeys, says(expectations.props)),
     Schema.makeFilter(hasShortNames, says(expectations.props))
   )
 
-export type Props = typeof Props.Type
+export type Props = typeof FlatProps.Type
+
+/** Properties are a detail of an event: what is no property of it is left out and counted, and the event stays. */
+export const Props = Schema.Union([FlatProps, Schema.Unknown])
+
+export const propsDescription =
+  `A flat map of at most ${eventLimits.propKeys} properties, ${expectations.propValue} each. One that is null is ` +
+  "absent; any other that does not fit is left out, counted as `property` in the drops, and the event stays"
 
 /** Text in ISO-8601, or a number of epoch milliseconds. How old it may be is the pipeline's to say: it knows the time. */
 export const EventTimestamp = Schema.Union([
@@ -47,6 +54,7 @@ export const EventTimestamp = Schema.Union([
   Schema.Finite
 ]).annotate(says(expectations.timestamp))
 
+/** Networks say `T1` (Tor), `XX` or nothing where they know no country. */
 export const CountryCode = Schema.String.annotate(says(expectations.country)).check(
-  Schema.isPattern(/^[A-Za-z]{2}$/u, says(expectations.country))
+  Schema.isPattern(/^(?:|[A-Za-z][A-Za-z0-9])$/u, says(expectations.country))
 )

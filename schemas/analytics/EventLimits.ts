@@ -43,7 +43,7 @@ export const expectations = {
   address: "an IPv4 or IPv6 address",
   userAgent: textOrNone(eventLimits.userAgentLength),
   country: "an ISO-3166 alpha-2 code",
-  visitor: text(eventLimits.visitorLength),
+  visitor: textOrNone(eventLimits.visitorLength),
   timestamp: "an ISO-8601 instant with an offset, or epoch milliseconds",
-  id: text(eventLimits.idLength)
+  id: textOrNone(eventLimits.idLength)
 } as const

@@ -90,10 +90,11 @@ export class Collect {
   #look(batch: Batch, input: unknown, index: number): CollectResult {
     const event = decodeCollectEvent(input)
     if (event instanceof FieldFault) return this.#refuse(batch, index, event)
-    const stored = process(sentByServer(batch.site, event, batch.nowMillis), this.#parts.lookups)
+    const sent = sentByServer(batch.site, event, batch.nowMillis)
+    const stored = process(sent, this.#parts.lookups)
     if (stored instanceof FieldFault) return this.#refuse(batch, index, stored)
     if (stored instanceof Drop) return this.#drop(batch, index, stored)
-    const idHash = event.id === null ? 0n : hashOfId(event.id)
+    const idHash = event.id === null || event.id === "" ? 0n : hashOfId(event.id)
     if (idHash !== 0n) {
       if (batch.idHashes.has(idHash)) return this.#drop(batch, index, Drop.duplicate)
       const seen = this.#parts.ids.look(batch.site.id, idHash, batch.nowMillis)
@@ -101,6 +102,7 @@ export class Collect {
       if (seen !== "new") return this.#drop(batch, index, Drop.duplicate)
       batch.idHashes.add(idHash)
     }
+    if (sent.props.isCut) batch.drops[index] = Drop.property
     batch.events.push(stored)
     batch.records.push(EventRecord.encode(stored, idHash).slice())
     return { index, stored: true }

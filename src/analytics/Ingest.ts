@@ -135,7 +135,12 @@ const takeEvent = (
     parts.drops.count(site.id, stored, receivedMillis)
     return answer(Answer.taken)
   }
-  append(parts, site, stored, answer)
+  append(parts, site, stored, (given) => {
+    if (given === Answer.taken && !(sent instanceof FieldFault) && sent.props.isCut) {
+      parts.drops.count(site.id, Drop.property, receivedMillis)
+    }
+    answer(given)
+  })
 }
 
 /** The last gate, and then the log, which answers for the event once it is on disk. */

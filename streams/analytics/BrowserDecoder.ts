@@ -1,7 +1,7 @@
 import type { BrowserEvent } from "#schemas/analytics/BrowserEvent.ts"
 import { eventLimits, expectations } from "#schemas/analytics/EventLimits.ts"
 import { FieldFault, expected, required } from "./FieldFault.ts"
-import { isJsonObject, optionalProps, optionalText, requiredText } from "./FieldReader.ts"
+import { isJsonObject, optionalText, requiredText } from "./FieldReader.ts"
 import type { JsonObject } from "./FieldReader.ts"
 
 /** `BrowserEvent` with null for every absent key, so that all of them have one shape. */
@@ -33,9 +33,7 @@ export const decodeBrowserEvent = (input: unknown): DecodedBrowserEvent | FieldF
   if (pv instanceof FieldFault) return pv
   const e = engagedOf(input)
   if (e instanceof FieldFault) return e
-  const p = optionalProps(input, "p")
-  if (p instanceof FieldFault) return p
-  return { s, k, u, n, r, tz, pv, e, p }
+  return { s, k, u, n, r, tz, pv, e, p: input.p ?? null }
 }
 
 const kindOf = (input: JsonObject): BrowserEvent["k"] | FieldFault => {

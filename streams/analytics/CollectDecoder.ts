@@ -1,7 +1,7 @@
 import type { CollectEvent } from "#schemas/analytics/CollectEvent.ts"
 import { eventLimits, expectations } from "#schemas/analytics/EventLimits.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
-import { isJsonObject, optionalProps, optionalText, requiredText } from "./FieldReader.ts"
+import { isJsonObject, optionalText, requiredText } from "./FieldReader.ts"
 import type { JsonObject } from "./FieldReader.ts"
 
 /** `CollectEvent` with null for every absent key, so that all of them have one shape. */
@@ -21,7 +21,7 @@ export const decodeCollectEvent = (input: unknown): DecodedCollectEvent | FieldF
   if (url instanceof FieldFault) return url
   const name = optionalText(input, "name", 1, eventLimits.nameLength, expectations.name)
   if (name instanceof FieldFault) return name
-  const ip = optionalText(input, "ip", 1, eventLimits.addressLength, expectations.address)
+  const ip = optionalText(input, "ip", 0, eventLimits.addressLength, expectations.address)
   if (ip instanceof FieldFault) return ip
   const userAgent = optionalText(input, "userAgent", 0, eventLimits.userAgentLength, expectations.userAgent)
   if (userAgent instanceof FieldFault) return userAgent
@@ -29,20 +29,18 @@ export const decodeCollectEvent = (input: unknown): DecodedCollectEvent | FieldF
   if (referrer instanceof FieldFault) return referrer
   const country = countryOf(input)
   if (country instanceof FieldFault) return country
-  const visitor = optionalText(input, "visitor", 1, eventLimits.visitorLength, expectations.visitor)
+  const visitor = optionalText(input, "visitor", 0, eventLimits.visitorLength, expectations.visitor)
   if (visitor instanceof FieldFault) return visitor
-  const props = optionalProps(input, "props")
-  if (props instanceof FieldFault) return props
   const timestamp = timestampOf(input)
   if (timestamp instanceof FieldFault) return timestamp
-  const id = optionalText(input, "id", 1, eventLimits.idLength, expectations.id)
+  const id = optionalText(input, "id", 0, eventLimits.idLength, expectations.id)
   if (id instanceof FieldFault) return id
-  return { url, name, ip, userAgent, referrer, country, visitor, props, timestamp, id }
+  return { url, name, ip, userAgent, referrer, country, visitor, props: input.props ?? null, timestamp, id }
 }
 
 const countryOf = (input: JsonObject): string | null | FieldFault => {
-  const country = optionalText(input, "country", 2, 2, expectations.country)
-  return typeof country === "string" && !/^[A-Za-z]{2}$/.test(country)
+  const country = optionalText(input, "country", 0, 2, expectations.country)
+  return typeof country === "string" && !/^(?:|[A-Za-z][A-Za-z0-9])$/.test(country)
     ? expected("country", expectations.country)
     : country
 }

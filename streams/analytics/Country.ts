@@ -11,9 +11,12 @@ const countriesByZone: ReadonlyMap<string, string> = new Map(
 export const countryOfZone = (zone: string | null): string =>
   zone === null ? "" : (countriesByZone.get(zone) ?? "")
 
-/** A CDN's or caller's code in upper case; '' for what is none and for the codes that stand for "unknown" and Tor. */
+/** Letters that stand for no country: unknown, somewhere in Europe, somewhere in Asia or the Pacific. */
+const pseudoCodes: ReadonlySet<string> = new Set(["XX", "ZZ", "EU", "AP"])
+
+/** A CDN's or caller's code in upper case; '' for what is none, such as `T1` (Tor). */
 export const countryOfCode = (code: string): string => {
   if (code.length !== 2 || !/^[A-Za-z]{2}$/.test(code)) return ""
   const upper = code.toUpperCase()
-  return upper === "XX" || upper === "ZZ" ? "" : upper
+  return pseudoCodes.has(upper) ? "" : upper
 }

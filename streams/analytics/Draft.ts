@@ -1,8 +1,8 @@
-import type { Props } from "#schemas/analytics/EventFields.ts"
 import { userAgentLengthMax } from "./Agent.ts"
 import type { DecodedBrowserEvent } from "./BrowserDecoder.ts"
 import type { DecodedCollectEvent } from "./CollectDecoder.ts"
 import { FieldFault, required } from "./FieldFault.ts"
+import { keptProps, type KeptProps } from "./KeptProps.ts"
 import type { Site } from "./Site.ts"
 import type { EventKind, StoredEvent } from "./StoredEvent.ts"
 
@@ -24,7 +24,7 @@ export interface Sent {
   readonly timestamp: string | number | null
   readonly pv: string
   readonly engagedMillis: number
-  readonly props: Props | null
+  readonly props: KeptProps
 }
 
 /** The stored event in the making: every step fills in its own fields. */
@@ -66,7 +66,7 @@ export const sentByBrowser = (
     timestamp: null,
     pv: event.pv ?? "",
     engagedMillis: event.k === "engage" ? (event.e ?? 0) : 0,
-    props: event.p
+    props: keptProps(event.p)
   }
 }
 
@@ -78,15 +78,15 @@ export const sentByServer = (site: Site, event: DecodedCollectEvent, receivedMil
   name: nameOf(event.name),
   url: event.url,
   referrer: event.referrer,
-  address: event.ip,
+  address: event.ip === "" ? null : event.ip,
   userAgent: event.userAgent ?? "",
   countryCode: event.country ?? "",
   timeZone: null,
-  visitorKey: event.visitor,
+  visitorKey: event.visitor === "" ? null : event.visitor,
   timestamp: event.timestamp,
   pv: "",
   engagedMillis: 0,
-  props: event.props
+  props: keptProps(event.props)
 })
 
 /** An event without a name or named `pageview` is a page view. Source: spec 2 A, Collect rule 3. */
@@ -120,8 +120,6 @@ export const draftOf = (sent: Sent): Draft => ({
   browserVersion: "",
   os: "",
   device: "",
-  propsKeys: sent.props === null ? noTexts : Object.keys(sent.props),
-  propsValues: sent.props === null ? noTexts : Object.values(sent.props).map(String)
+  propsKeys: sent.props.keys,
+  propsValues: sent.props.values
 })
-
-const noTexts: ReadonlyArray<string> = []

@@ -15,6 +15,8 @@ export class Drop {
   static readonly hostname = new Drop("hostname")
   static readonly invalid = new Drop("invalid")
   static readonly late = new Drop("late")
+  /** of a property alone: its event is stored */
+  static readonly property = new Drop("property")
   static readonly rate = new Drop("rate")
   static readonly spam = new Drop("spam")
 }

@@ -1,5 +1,3 @@
-import { eventLimits, expectations } from "#schemas/analytics/EventLimits.ts"
-import type { Props } from "#schemas/analytics/EventFields.ts"
 import { FieldFault, expected, required } from "./FieldFault.ts"
 
 /** A parsed JSON object before anything about it is known. Only own keys that a decoder asks for are ever read. */
@@ -36,24 +34,3 @@ export const optionalText = (
     return expected(field, what)
   return value
 }
-
-export const optionalProps = (input: JsonObject, field: string): Props | null | FieldFault => {
-  const value = input[field]
-  if (value === undefined || value === null) return null
-  if (!isJsonObject(value)) return expected(field, expectations.props)
-  const keys = Object.keys(value)
-  let fits = keys.length <= eventLimits.propKeys
-  for (const key of keys) {
-    if (!isPropValue(value[key])) return expected(`${field}.${key}`, expectations.propValue)
-    if (key.length === 0 || key.length > eventLimits.propKeyLength) fits = false
-  }
-  // Checked one by one above, which the type of a parsed object cannot follow.
-  return fits ? (value as Props) : expected(field, expectations.props)
-}
-
-const isPropValue = (value: unknown): boolean =>
-  typeof value === "string"
-    ? value.length <= eventLimits.propValueLength
-    : typeof value === "number"
-      ? Number.isFinite(value)
-      : typeof value === "boolean"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
-import { secret, startIngest } from "./IngestProbe.ts"
+import { secret, siteRow, startIngest } from "./IngestProbe.ts"
 import { chrome, googlebot, noon, site } from "./Senders.ts"
 
 const day = 86_400_000
@@ -225,6 +225,27 @@ describe("POST /api/v1/collect", () => {
         const values = yield* probe.collect(`[${"1,".repeat(20_001)}1]`)
         assert.deepStrictEqual(values.json, { error: "body: more than 20000 values" })
       })
+  )
+
+  it.effect("stores events without the properties that are none, and counts those events", () =>
+    Effect.gen(function* () {
+      const probe = yield* startIngest
+      const { json, status } = yield* probe.collect([
+        { url: "/", name: "buy", props: { plan: "x".repeat(257), seats: 2 } },
+        { url: "/", name: "buy", props: { plan: null } },
+        { url: "/", country: "T1", ip: "", id: "" },
+        { url: "/", id: "" }
+      ])
+      assert.deepStrictEqual([status, json?.["accepted"]], [202, 4])
+      const page = { s: siteRow.id, k: "event", n: "buy", u: "https://example.org/" }
+      assert.strictEqual((yield* probe.event({ ...page, p: { list: [] } })).status, 202)
+      assert.strictEqual((yield* probe.event({ ...page, p: { plan: null } })).status, 202)
+      assert.deepStrictEqual(probe.dropped, { property: 2 })
+      assert.deepStrictEqual(
+        (yield* probe.stored).map(({ propsKeys }) => propsKeys.join()),
+        ["seats", "", "", "", "", ""]
+      )
+    })
   )
 
   it.effect("counts events over 7 days old as late, other faults as invalid", () =>

@@ -95,7 +95,7 @@ layer(AccountsServer.layer(), live)("an import", (it) => {
           '{"url":5}',
           view("/ok"),
           view("/bot", 0, "Googlebot/2.1 (+http://www.google.com/bot.html)"),
-          '{"url":"/deep","props":{"a":{"b":1}}}'
+          '{"url":"/deep","country":"DEU"}'
         ]
         const answer = yield* part(site, "import=a&offset=1", mixed)
         assert.strictEqual(answer.status, 200)

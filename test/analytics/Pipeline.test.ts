@@ -87,6 +87,50 @@ describe("the kinds of a browser event", () => {
   })
 })
 
+describe("what is odd about an event", () => {
+  const long = "x".repeat(257)
+  const many = Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`key${index}`, index]))
+  const cases: ReadonlyArray<readonly [string, unknown, Record<string, string>]> = [
+    ["null", { plan: null, seats: 3 }, { seats: "3" }],
+    ["text of 257", { plan: long, seats: 3 }, { seats: "3" }],
+    ["a list and a map", { a: [], b: {}, c: true }, { c: "true" }],
+    ["too large a number", { a: Infinity, b: 1.5 }, { b: "1.5" }],
+    ["names of none and of 65", { "": 1, ["k".repeat(65)]: 1, k: "" }, { k: "" }],
+    [
+      "the 31st",
+      many,
+      Object.fromEntries(
+        Object.entries(many)
+          .slice(0, 30)
+          .map(([k, v]) => [k, String(v)])
+      )
+    ],
+    ["no map", ["a"], {}],
+    ["text", "plan", {}],
+    ["nothing", null, {}]
+  ]
+  it.each(cases)("is left out of its properties, and the event stays: %s", (_, props, kept) => {
+    for (const event of [
+      stored(fromBrowser({ k: "event", n: "buy", p: props })),
+      stored(fromServer({ name: "buy", props }))
+    ]) {
+      const pairs = event.propsKeys.map((key, index) => [key, event.propsValues[index]])
+      assert.deepStrictEqual(Object.fromEntries(pairs), kept)
+    }
+  })
+
+  it("makes its country unknown, or its address, its visitor and its id absent", () => {
+    for (const country of ["T1", "t1", "XX", "ZZ", "EU", "AP", ""]) {
+      assert.strictEqual(stored(fromServer({ country })).country, "", country)
+    }
+    for (const country of ["DEU", "D", "1D", "ÄÖ"]) {
+      assert.strictEqual(fromServer({ country }), "country: expected an ISO-3166 alpha-2 code", country)
+    }
+    const absent = stored(fromServer({ userAgent: chrome }))
+    assert.deepStrictEqual(stored(fromServer({ userAgent: chrome, ip: "", visitor: "", id: "" })), absent)
+  })
+})
+
 describe("the page", () => {
   it("loses query, fragment, port, www. and case of its host", () => {
     const event = stored(fromBrowser({ u: "HTTPS://WWW.Example.org:8443/A/b?x=1&utm_source=mail#top" }))
@@ -291,7 +335,6 @@ describe("an address", () => {
       assert.strictEqual(typeof fromServer({ ip }), "object", ip)
     }
     for (const ip of [
-      "",
       "192.0.2",
       "192.0.2.256",
       "192.0.2.01",

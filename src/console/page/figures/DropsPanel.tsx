@@ -15,7 +15,8 @@ const reasons: Readonly<Record<DropReason, string>> = {
   duplicate: "Sent twice",
   rate: "Too many from one visitor",
   invalid: "No valid event",
-  late: "More than 7 days old"
+  late: "More than 7 days old",
+  property: "Counted without a property"
 }
 
 /** What bots are there for. */
