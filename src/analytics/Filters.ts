@@ -121,7 +121,9 @@ export class FilterConditions {
 
   #attribute(name: Attribute, filter: string): string {
     const column = attributeColumnOf[name]
-    return filter === none ? `${column} = ''` : `${column} = {${parameterOf(name)}:String}`
+    if (filter === none) return `${column} = ''`
+    const value = `{${parameterOf(name)}:String}`
+    return name === "source" ? `lowerUTF8(${column}) = lowerUTF8(${value})` : `${column} = ${value}`
   }
 
   /** A visit of several rows is put together again, to be looked at whole. */

@@ -1,20 +1,22 @@
-/** The utm fields of a page's query, '' where it has none. The first value of a name counts. */
+/** What the query of a page's address says about the campaign: the utm fields, '' where it has none. The first value of a name counts. */
 export interface Campaign {
   readonly source: string
   readonly medium: string
   readonly campaign: string
   readonly term: string
   readonly content: string
+  /** whether an advertising network has marked the click as one of its own */
+  readonly isPaidClick: boolean
 }
 
 /** Longer values are cut. */
 export const utmLengthMax = 256
 
-const none: Campaign = { source: "", medium: "", campaign: "", term: "", content: "" }
+const none: Campaign = { source: "", medium: "", campaign: "", term: "", content: "", isPaidClick: false }
 
 export const campaignOf = (query: string): Campaign => {
   // Most pages carry none, and reading a query costs more than the rest of the page's address.
-  if (!query.includes("utm_")) return none
+  if (!mayTell.test(query)) return none
   const params = new URLSearchParams(query)
   const value = (name: string): string => (params.get(name) ?? "").trim().slice(0, utmLengthMax)
   return {
@@ -22,6 +24,13 @@ export const campaignOf = (query: string): Campaign => {
     medium: value("utm_medium"),
     campaign: value("utm_campaign"),
     term: value("utm_term"),
-    content: value("utm_content")
+    content: value("utm_content"),
+    isPaidClick: clickIds.some((name) => value(name) !== "")
   }
 }
+
+/** The names under which networks pass the number of a click that somebody paid for. */
+const clickIds = ["gclid", "gbraid", "wbraid", "dclid", "msclkid", "fbclid", "ttclid", "twclid", "yclid"]
+
+/** In every query that has one of the names. */
+const mayTell = /utm_|clk?id=|braid=/

@@ -12,6 +12,7 @@ import { FieldFault, expected } from "./FieldFault.ts"
 import { canonicalAddress } from "./IpAddress.ts"
 import { isWithin, type PageUrl } from "./PageUrl.ts"
 import { referrerOf } from "./Referrer.ts"
+import { shownSource } from "./Sources.ts"
 import type { StoredEvent } from "./StoredEvent.ts"
 import { visitorHash, visitorKeyHash } from "./VisitorHash.ts"
 import type { DaySalt } from "./VisitorHash.ts"
@@ -111,7 +112,7 @@ const agent: Step = {
 }
 
 /**
- * Where the visitor came from: utm_source as it stands, else the referrer's place. Source: decisions, Analytics. Nobody
+ * Where the visitor came from: the place that utm_source means, else the referrer's. Source: decisions, Analytics. Nobody
  * came from a referrer that is spam, whoever vouches for the visitor.
  */
 const source: Step = {
@@ -123,7 +124,7 @@ const source: Step = {
     draft.source = from.source.name
     draft.channel = from.source.channel
     if (campaign !== undefined) {
-      draft.source = campaign.source || from.source.name
+      draft.source = shownSource(campaign.source) || from.source.name
       draft.channel = channelOf(campaign, from.source)
       draft.utmSource = campaign.source
       draft.utmMedium = campaign.medium

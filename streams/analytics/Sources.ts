@@ -12,17 +12,22 @@ import { social } from "./sources/Social.ts"
 import type { SourceList } from "./sources/SourceList.ts"
 import { spamReferrers } from "./SpamReferrers.ts"
 
-/** The kinds of places that visitors come from. */
+/** The kinds of places that visitors come from; some only a campaign's medium can tell. */
 export type Channel =
   | "AI"
   | "Affiliates"
+  | "Audio"
   | "Direct"
   | "Email"
   | "News"
   | "Paid"
+  | "Push"
   | "Referral"
+  | "SMS"
   | "Search"
+  | "Shopping"
   | "Social"
+  | "Video"
 
 /** A place that visitors come from. */
 export interface Source {
@@ -100,8 +105,28 @@ export const sourceOfHostname = (hostname: string): Source => remembered.get(hos
 export const sourceOfApp = (packageName: string): Source =>
   byApp.get(packageName.toLowerCase()) ?? referring(packageName)
 
-/** The source that a campaign means by its `utm_source`: a name, a word for it or one of its domains. */
+const named = (text: string): Source | undefined =>
+  byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
+
+/**
+ * The source that a campaign means by its `utm_source`, in whatever case: a name, a word for it or one of its domains;
+ * one with `-ads` behind it, which is then paid for; or any newsletter.
+ */
 export const sourceOfCampaign = (utmSource: string): Source | undefined => {
   const text = utmSource.toLowerCase()
-  return byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
+  const known = named(text)
+  if (known !== undefined) return known
+  const advertised = /[-_. ]ads?$/.exec(text)
+  if (advertised !== null) {
+    const name = named(text.slice(0, advertised.index))?.name ?? utmSource
+    return { name, channel: "Paid", isSpam: false }
+  }
+  return isNewsletter.test(text) ? { name: utmSource, channel: "Email", isSpam: false } : undefined
 }
+
+/** `newsletter-uk`, `weekly_newsletter`, `email-2024`; not every word with these letters. */
+const isNewsletter = /(?:^|[^a-z])(?:newsletters?|e-?mails?)(?:[^a-z]|$)/
+
+/** What a `utm_source` is shown as: the known name of its source, else as it stands. Source: decisions, Analytics. */
+export const shownSource = (utmSource: string): string =>
+  utmSource === "" ? "" : (sourceOfCampaign(utmSource)?.name ?? displayHostname(utmSource))

@@ -122,7 +122,9 @@ const passes = (visit: Visit, name: string, filter: string): boolean => {
   const attribute = attributes[name]
   if (attribute === undefined) throw new Error(`no filter is called ${name}`)
   const wanted = name === "country" ? filter.toUpperCase() : filter
-  return attribute(firstOf(visit)) === (filter === "(none)" ? "" : wanted)
+  const has = attribute(firstOf(visit))
+  if (filter === "(none)") return has === ""
+  return name === "source" ? has.toLowerCase() === wanted.toLowerCase() : has === wanted
 }
 
 /** Filters hold together, on whole visits. */

@@ -89,13 +89,14 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
         })
     )
 
-    it.effect("take a country in either case, and * for nothing else than any text", () =>
+    it.effect("take a country and a source in either case, and * for nothing else than any text", () =>
       Effect.gen(function* () {
         const site = yield* makeSite()
         yield* site.collect(threeVisits)
         const visits = (query: string) =>
           Effect.map(ask(site, `stats?${query}`), ({ summary }) => summary["visits"])
         assert.strictEqual(yield* visits("country=de"), 1)
+        assert.strictEqual(yield* visits("source=gOOgle"), 1)
         for (const query of [
           "page=%2Fpri.ing",
           "page=%2Fpri_ing",

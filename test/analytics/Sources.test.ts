@@ -216,14 +216,58 @@ describe("the channel", () => {
     assert.strictEqual(channelOf("?utm_source=spring", "https://t.co/abc"), "Social")
     assert.strictEqual(channelOf("?utm_source=spring"), "Referral")
     assert.strictEqual(channelOf("?utm_campaign=spring"), "Direct")
-    assert.strictEqual(channelOf("?utm_medium=referral", "https://www.bing.com/"), "Search")
+    assert.strictEqual(channelOf("?utm_medium=unheard", "https://www.bing.com/"), "Search")
     assert.strictEqual(channelOf("", "https://blog.example/"), "Referral")
     assert.strictEqual(channelOf(""), "Direct")
   })
 
-  it("leaves utm_source as it stands, whatever it means", () => {
-    assert.strictEqual(from(null, "?utm_source=fb").source, "fb")
-    assert.strictEqual(from("https://www.google.com/", "?utm_source=ChatGPT.com").source, "ChatGPT.com")
+  it("is paid for where a network has marked the click, unless the medium says something else", () => {
+    const google = "https://www.google.com/"
+    for (const id of "gclid gbraid wbraid dclid msclkid fbclid ttclid twclid yclid".split(" ")) {
+      assert.strictEqual(channelOf(`?${id}=abc`, google), "Paid", id)
+      assert.strictEqual(channelOf(`?a=b&${id}=abc&utm_source=google`), "Paid", id)
+      assert.strictEqual(channelOf(`?${id}=abc&utm_medium=email`), "Email", id)
+      assert.strictEqual(channelOf(`?${id}=`, google), "Search", id)
+    }
+    assert.strictEqual(channelOf("?notgclid=abc", google), "Search")
+  })
+
+  it("knows the media of other products, and sources in all the ways in which they are written", () => {
+    const media = {
+      referral: "Referral",
+      audio: "Audio",
+      video: "Video",
+      sms: "SMS",
+      push: "Push",
+      shopping: "Shopping"
+    }
+    for (const [medium, channel] of Object.entries(media)) {
+      assert.strictEqual(channelOf(`?utm_medium=${medium}`), channel, medium)
+      assert.strictEqual(
+        channelOf(`?utm_medium=${medium.toUpperCase()}`, "https://www.bing.com/"),
+        channel,
+        medium
+      )
+    }
+    for (const [utmSource, source, channel] of [
+      ["fbad", "Meta Ads", "Paid"],
+      ["Reddit-ads", "Reddit", "Paid"],
+      ["twitter_ads", "X", "Paid"],
+      ["yt-ads", "YouTube", "Paid"],
+      ["Spring-Ad", "Spring-Ad", "Paid"],
+      ["threads", "Threads", "Social"],
+      ["Newsletter-UK", "Newsletter-UK", "Email"],
+      ["weekly_newsletter", "weekly_newsletter", "Email"],
+      ["GOOGLE", "Google", "Search"],
+      ["fb", "Facebook", "Social"],
+      ["ChatGPT.com", "ChatGPT", "AI"],
+      ["Spring", "Spring", "Referral"]
+    ] as const) {
+      assert.deepInclude(from(null, `?utm_source=${utmSource}`), { source, channel }, utmSource)
+    }
+    assert.deepInclude(from("https://copilot.com/"), { source: "Copilot", channel: "AI" })
+    assert.deepInclude(from("https://word-edit.officeapps.live.com/we/"), { source: "Office" })
+    assert.deepInclude(from("android-app://free.reddit.news/"), { source: "Reddit", channel: "Social" })
   })
 })
 

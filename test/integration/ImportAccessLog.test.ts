@@ -75,7 +75,7 @@ const pageViewsOf = (lines: ReadonlyArray<string>): ReadonlyArray<StoredEvent> =
         ...agents.find(([pattern]) => pattern.test(agent))?.[1],
         ...referrers[referrer],
         ...(isNewsletter
-          ? { source: "newsletter", channel: "Email", utmSource: "newsletter", utmCampaign: "spring" }
+          ? { source: "Newsletter", channel: "Email", utmSource: "newsletter", utmCampaign: "spring" }
           : {}),
         visitor,
         ts,

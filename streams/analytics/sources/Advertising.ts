@@ -6,7 +6,7 @@ export const advertising: SourceList = {
     "doubleclick.net googleadservices.com googlesyndication.com adservice.google.* syndicatedsearch.goog adwords googleads " +
     "google_ads google-ads adsense gads",
   "Microsoft Ads": "bingads microsoftads bing_ads bing-ads",
-  "Meta Ads": "facebook_ads facebook-ads facebookads fb_ads fb-ads fbads instagram_ads ig_ads meta_ads",
+  "Meta Ads": "facebook_ads facebook-ads facebookads fb_ads fb-ads fbads fbad instagram_ads ig_ads meta_ads",
   "LinkedIn Ads": "linkedin_ads linkedin-ads linkedinads",
   "TikTok Ads": "tiktok_ads tiktok-ads tiktokads",
   "Apple Search Ads": "searchads.apple.com apple_search_ads",

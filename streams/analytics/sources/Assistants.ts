@@ -10,7 +10,7 @@ export const assistants: SourceList = {
   NotebookLM: "notebooklm.google.com notebooklm.google",
   "Google AI Studio": "aistudio.google.com makersuite.google.com",
   Copilot:
-    "copilot.microsoft.com copilot.cloud.microsoft m365.cloud.microsoft edgeservices.bing.com " +
+    "copilot.com copilot.microsoft.com copilot.cloud.microsoft m365.cloud.microsoft edgeservices.bing.com " +
     "android-app://com.microsoft.copilot bing_chat",
   Perplexity: "perplexity.ai pplx.ai android-app://ai.perplexity.app.android",
   Grok: "grok.com x.ai android-app://ai.x.grok",

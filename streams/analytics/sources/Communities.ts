@@ -2,7 +2,11 @@ import type { SourceList } from "./SourceList.ts"
 
 /** Places where people discuss: link sites, forums, questions and answers, the Fediverse. */
 export const communities: SourceList = {
-  Reddit: "reddit.com redd.it redditmedia.com android-app://com.reddit.frontpage",
+  Reddit:
+    "reddit.com redd.it redditmedia.com android-app://com.reddit.frontpage android-app://com.andrewshu.android.reddit " +
+    "android-app://com.andrewshu.android.redditdonation android-app://com.laurencedawson.reddit_sync " +
+    "android-app://com.rubenmayayo.reddit android-app://com.onelouder.baconreader android-app://free.reddit.news " +
+    "android-app://ml.docilealligator.infinityforreddit android-app://o.o.joey",
   "Hacker News":
     "news.ycombinator.com hn.algolia.com hckrnews.com hackerweb.app hn.premii.com hn.svelte.dev hnrss.org " +
     "android-app://io.github.hidroh.materialistic android-app://com.simon.harmonichackernews hn hackernews hacker-news",

@@ -85,7 +85,7 @@ export const references: SourceList = {
   "Microsoft Account": "login.microsoftonline.com login.live.com",
   SharePoint: "sharepoint.com",
   OneDrive: "onedrive.live.com 1drv.ms",
-  Office: "office.com",
+  Office: "office.com officeapps.live.com",
   DeepL: "deepl.com",
   HubSpot: "hubspot.com",
   Salesforce: "salesforce.com lightning.force.com",
