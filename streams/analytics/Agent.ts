@@ -1,6 +1,7 @@
 import { createRequire } from "node:module"
 import { isbot } from "isbot"
 import type { Bot } from "#schemas/analytics/Drops.ts"
+import { browserName, systemName } from "./AgentNames.ts"
 import { BoundedCache } from "./BoundedCache.ts"
 import { isBotByName, namedBotOf, otherBot } from "./Bots.ts"
 
@@ -26,22 +27,17 @@ export interface Agent {
 /** Longer ones are cut: what identifies a program stands at their beginning. */
 export const userAgentLengthMax = 1024
 
-const osNames: ReadonlyMap<string, string> = new Map([
-  ["Mac OS", "macOS"],
-  ["Chromium OS", "ChromeOS"]
-])
-
 export const parseAgent = (userAgent: string): Agent => {
   const parser = new UAParser(userAgent)
   const browser = parser.getBrowser()
-  const name = (browser.name ?? "").replace(/^Mobile /, "")
-  const osName = parser.getOS().name ?? ""
+  const os = systemName(parser.getOS().name ?? "", userAgent)
+  const name = browserName(browser.name ?? "", os, userAgent)
   return {
     bot: botOf(userAgent),
     browser: name,
     version: /^\d+/.exec(browser.version ?? "")?.[0] ?? "",
-    os: osNames.get(osName) ?? osName,
-    device: deviceOf(parser.getDevice().type, name, osName)
+    os,
+    device: deviceOf(parser.getDevice().type, name, os)
   }
 }
 
@@ -49,7 +45,20 @@ export const parseAgent = (userAgent: string): Agent => {
 const botOf = (userAgent: string): Bot | undefined => {
   const named = namedBotOf(userAgent)
   if (named !== undefined && isBotByName(named)) return named
-  return isbot(userAgent) ? (named ?? otherBot) : undefined
+  return isbot(userAgent) && (named !== undefined || !isPersons(userAgent)) ? (named ?? otherBot) : undefined
+}
+
+/**
+ * Whether only the name of a device, of a browser or a television's list of abilities makes an agent look like a bot:
+ * telephones are called Discovery and Spider 8. One that gives an address to complain at is no person's.
+ */
+const isPersons = (userAgent: string): boolean => {
+  if (userAgent.includes("+http")) return false
+  if (/HbbTV\/\d/.test(userAgent)) return true
+  const neutral = userAgent
+    .replace(/\((?:Linux; )?(?:U; )?Android[^()]*\)/i, "(Linux; Android 10; K)")
+    .replace(/Sogou(?:MSE|MobileBrowser|Explorer|Search)\b/gi, "Browser")
+  return neutral !== userAgent && !isbot(neutral)
 }
 
 /** The contract knows three devices: a watch counts as mobile, a television as desktop. */

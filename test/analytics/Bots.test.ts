@@ -98,6 +98,14 @@ const browsers = [
   "Mozilla/5.0 (Windows NT 10.0; WOW64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/78.0 Safari/537.36 SE 2.X MetaSr 1.0",
   "Mozilla/5.0 (PlayStation; PlayStation 5/9.00) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.0 Safari/605.1.15",
   "Mozilla/5.0 (SMART-TV; LINUX; Tizen 7.0) AppleWebKit/537.36 (KHTML, like Gecko) 94.0.4606.31/7.0 TV Safari/537.36",
+  ...["Discovery", "Spider 8 Build/QP1A", "XBot_Senior", "M bot 60", "Scanner X1", "Feed 3"].map(
+    (device) =>
+      `Mozilla/5.0 (Linux; Android 11; ${device}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Mobile Safari/537.36`
+  ),
+  "Mozilla/5.0 (Linux; U; Android 10; zh-cn; MI 8) AppleWebKit/533.1 (KHTML, like Gecko) Version/4.0 SogouMSE,SogouMobileBrowser/5.28.11 Mobile Safari/533.1",
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/15.0 SogouMobileBrowser/5.28 Mobile/15E148 Safari/604.1",
+  "Opera/9.80 (Linux armv7l; HbbTV/1.2.1 (; Philips; 40HFL5010T12; ; PHILIPSTV; CE-HTML/1.0 NETTV/4.4.1 SmartTvA/3.0.0 Firmware/004.002.036.135 (PhilipsTV, 3.1.1,)en) ) Presto/2.12.407 Version/12.50",
+  "HbbTV/1.2.1 (+DRM;Samsung;SmartTV2015;T-HKM6DEUC-1490.3;;) OsrTvViewer",
   "Opera/9.80 (Android; Opera Mini/36.2.2254/191.256; U; en) Presto/2.12.423 Version/12.16"
 ]
 
@@ -125,6 +133,19 @@ describe("a bot", () => {
       "Example/3 CFNetwork/1410 Darwin/22.6.0"
     ]) {
       assert.isUndefined(parseAgent(userAgent).bot, userAgent)
+    }
+  })
+
+  it("is one with a telephone's User-Agent too, if more than the device looks like a bot", () => {
+    const phone = (device: string, more: string) =>
+      `Mozilla/5.0 (Linux; Android 11; ${device}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Mobile Safari/537.36${more}`
+    for (const userAgent of [
+      phone("Discovery", " (compatible; NobodyKnowsBot/2.1)"),
+      phone("Pixel 8", " NobodyKnowsCrawler"),
+      phone("Spider 8; +http://nobody.example/bot", ""),
+      "HbbTV/1.2.1 (;;;;;) NobodyKnowsBot (+https://nobody.example/)"
+    ]) {
+      assert.strictEqual(parseAgent(userAgent).bot, otherBot, userAgent)
     }
   })
 
