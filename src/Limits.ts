@@ -39,6 +39,10 @@ export const limits = {
   sitesPerUser: 1_000,
   /** browser events a minute for one site and visitor */
   visitorEventsPerMinute: 300,
+  /** browser events a minute for one site and address (of IPv6, the /64), whatever visitors it makes up */
+  addressEventsPerMinute: 3_000,
+  /** addresses a minute whose events are counted; beyond it the older half is forgotten */
+  limitedAddresses: 250_000,
   /** collected events a second for one site */
   siteEventsPerSecond: 6_000,
   /** visitors a minute whose events are counted; beyond it the older half is forgotten */

@@ -42,7 +42,13 @@ export class EventLimiter {
    * `nowMillis` is monotonic.
    */
   takeVisitor(visitor: bigint, nowMillis: number): EventVerdict {
-    const row = this.#rowOf(visitor, nowMillis)
+    this.#visitor[0] = visitor
+    return this.take(this.#halves[0] ?? 0, this.#halves[1] ?? 0, nowMillis)
+  }
+
+  /** The same for whatever else two times 32 evenly distributed bits stand for. */
+  take(low: number, high: number, nowMillis: number): EventVerdict {
+    const row = this.#rowOf(low, high, nowMillis)
     const count = this.#count[row] ?? 0
     const before = this.#before[row] ?? 0
     const sinceMillis = nowMillis - this.#startOf(row)
@@ -67,10 +73,7 @@ export class EventLimiter {
   }
 
   /** The visitor's row, its minute being the present one. A visitor's lower half chooses the set that it may be in. */
-  #rowOf(visitor: bigint, nowMillis: number): number {
-    this.#visitor[0] = visitor
-    const low = this.#halves[0] ?? 0
-    const high = this.#halves[1] ?? 0
+  #rowOf(low: number, high: number, nowMillis: number): number {
     const first = (low & this.#setMask) * ways
     let oldest = first
     for (let row = first; row < first + ways; row++) {

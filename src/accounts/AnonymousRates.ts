@@ -1,12 +1,17 @@
+import { hash } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
 import type { RateDecision } from "#actors/accounts/RateBucket.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { AppConfig } from "#src/Config.ts"
+import { addressBlock } from "#src/infra/uws/ClientAddress.ts"
 
-/** Token buckets for what is asked without a key: one for each thing that is asked about, as large as a key's. */
+/**
+ * Token buckets for what is asked without a key: one for each reader's address (of IPv6, the /64), as large as a key's.
+ * Their names, which a shared store may see, are hashes: no address is kept.
+ */
 export class AnonymousRates extends Context.Service<
   AnonymousRates,
-  { readonly take: (of: string) => Effect.Effect<RateDecision> }
+  { readonly take: (address: string) => Effect.Effect<RateDecision> }
 >()("signalbox/accounts/AnonymousRates") {
   static readonly layer = Layer.effect(
     AnonymousRates,
@@ -14,7 +19,12 @@ export class AnonymousRates extends Context.Service<
       const buckets = yield* RateBuckets
       const { limits } = yield* AppConfig
       // The limiter is given up only when the process is: that is a fault, not the caller's.
-      return { take: (of) => Effect.orDie(buckets.take(`anonymous ${of}`, limits.ratePerMinute)) }
+      return {
+        take: (address) => Effect.orDie(buckets.take(bucketOf(address), limits.ratePerMinute))
+      }
     })
   )
 }
+
+const bucketOf = (address: string): string =>
+  `anonymous ${hash("sha256", `anonymous ${addressBlock(address)}`, "base64url").slice(0, 22)}`

@@ -1,11 +1,18 @@
 import { Context, Effect, Layer } from "effect"
 import { EventLimiter, type EventVerdict } from "#actors/analytics/EventLimiter.ts"
 import { AppConfig } from "#src/Config.ts"
+import { addressBlock } from "#src/infra/uws/ClientAddress.ts"
+import { AddressHash } from "./AddressHash.ts"
 
-/** How fast events may come: 300 a minute for one visitor of a site, 6,000 collected events a second for one site. */
+/**
+ * How fast events may come: 3,000 a minute for one address and site, 300 for one of its visitors (whose User-Agent is
+ * the sender's to make up), 6,000 collected events a second for one site.
+ */
 export class EventRates extends Context.Service<
   EventRates,
   {
+    /** `address`: canonical; '' where there is none, which all of them share */
+    readonly takeAddress: (site: string, address: string) => EventVerdict
     readonly takeVisitor: (site: string, visitor: bigint) => EventVerdict
     readonly takeCollect: (site: string, events: number) => EventVerdict
   }
@@ -19,7 +26,18 @@ export class EventRates extends Context.Service<
         visitorsMax: limits.limitedVisitors,
         sitesMax: limits.limitedSites
       })
+      const addresses = new EventLimiter({
+        visitorEventsPerMinute: limits.addressEventsPerMinute,
+        siteEventsPerSecond: 0,
+        visitorsMax: limits.limitedAddresses,
+        sitesMax: 1
+      })
+      const hash = new AddressHash()
       return EventRates.of({
+        takeAddress: (site, address) => {
+          const { high, low } = hash.of(site, addressBlock(address))
+          return addresses.take(low, high, performance.now())
+        },
         takeVisitor: (_site, visitor) => limiter.takeVisitor(visitor, performance.now()),
         takeCollect: (site, events) => limiter.takeSite(site, events, performance.now())
       })

@@ -120,6 +120,11 @@ const takeEvent = (
   const site = parts.sites.find(event.s)
   if (site === undefined) return answer(Answer.unknownSite)
   const receivedMillis = parts.nowMillis()
+  const ofAddress = parts.rates.takeAddress(site.id, request.address)
+  if (!ofAddress.allowed) {
+    parts.drops.count(site.id, Drop.rate, receivedMillis)
+    return answer(Answer.rateLimited(ofAddress.retryAfterSeconds))
+  }
   const sent = sentByBrowser(site, event, {
     address: request.address,
     userAgent: request.userAgent,

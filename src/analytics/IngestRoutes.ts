@@ -4,7 +4,7 @@ import type { HotReply, HotRequest, HotRoute } from "#src/infra/uws/HotRoute.ts"
 import { Ingest } from "./Ingest.ts"
 import { badSecret, type IngestAnswer } from "./IngestAnswer.ts"
 
-/** In the order in which they are believed. Source: decisions, Analytics. */
+/** In the order in which they are believed, of a trusted proxy. Source: decisions, Analytics. */
 const countryHeaders = [
   "cf-ipcountry",
   "cloudfront-viewer-country",
@@ -29,7 +29,7 @@ export const ingestRoutes: Effect.Effect<ReadonlyArray<HotRoute>, never, Ingest 
           {
             address: request.remoteAddress,
             userAgent: request.header("user-agent"),
-            countryCode: countryOf(request)
+            countryCode: request.isProxied ? countryOf(request) : ""
           },
           (answer) => send(reply, answer)
         )

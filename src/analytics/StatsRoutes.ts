@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "#schemas/Api.ts"
@@ -112,8 +112,8 @@ export const layer = HttpApiBuilder.group(
 )
 
 /**
- * Without a key there is none whose rate could be counted: each public site has a bucket of its own, as large as a
- * key's.
+ * Without a key there is none whose rate could be counted: each reader's address has a bucket, as large as a key's. One
+ * for the site would let a single reader close it for all.
  */
 export const publicLayer = HttpApiBuilder.group(
   Api,
@@ -125,7 +125,8 @@ export const publicLayer = HttpApiBuilder.group(
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.find(id)
       if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
-      const decision = yield* rates.take(id)
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const decision = yield* rates.take(Option.getOrElse(remoteAddress, () => ""))
       if (decision.allowed) return site
       yield* HttpEffect.appendPreResponseHandler((_, response) =>
         Effect.succeed(
@@ -133,7 +134,7 @@ export const publicLayer = HttpApiBuilder.group(
         )
       )
       return yield* new RateLimited({
-        error: `This public site is asked for too often; try again in ${decision.retryAfterSeconds} s`
+        error: `Public sites are asked for too often from your address; try again in ${decision.retryAfterSeconds} s`
       })
     })
     return handlers.handleAll({

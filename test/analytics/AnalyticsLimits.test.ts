@@ -42,6 +42,7 @@ describe("the limits of analytics", () => {
     assert.deepStrictEqual([limits.eventIdsPerSite, idMemoryMillis], [10_000_000, 24 * hour])
     assert.strictEqual(engageWithinMillis, 24 * hour)
     assert.deepStrictEqual([limits.visitorEventsPerMinute, limits.siteEventsPerSecond], [300, 6_000])
+    assert.strictEqual(limits.addressEventsPerMinute, 3_000)
     assert.strictEqual(1_000 / limits.readFlushMillis, 4, "flushes a second, at most")
     assert.strictEqual(importLinesMax, 10_000)
   })
@@ -51,6 +52,31 @@ const ratesWith = (changed: Partial<Limits>) =>
   EventRates.pipe(Effect.provide(Layer.provide(EventRates.layer, AppConfig.layerOf({ limits: changed }))))
 
 describe("the rates of events", () => {
+  it.effect("are 3,000 browser events of an address on a site, of IPv6 of a /64, each by itself", () =>
+    Effect.gen(function* () {
+      const rates = yield* ratesWith({})
+      const admitted = (site: string, address: (index: number) => string, times = 3_100) =>
+        Array.from({ length: times }, (_, index) => rates.takeAddress(site, address(index)).allowed).filter(
+          Boolean
+        ).length
+      assert.strictEqual(
+        admitted("st_1", () => "203.0.113.7"),
+        3_000
+      )
+      assert.isAtLeast(rates.takeAddress("st_1", "203.0.113.7").retryAfterSeconds, 1)
+      assert.strictEqual(
+        admitted("st_2", () => "203.0.113.7", 10),
+        10
+      )
+      assert.strictEqual(
+        admitted("st_1", (index) => `2001:db8:1:2::${index.toString(16)}`),
+        3_000
+      )
+      const others = (index: number) => `10.1.${index >> 8}.${index & 255}`
+      assert.strictEqual(admitted("st_1", others, 10_000), 10_000)
+    })
+  )
+
   it.effect("are 300 browser events of a visitor at once, and 6,000 collected events of a site", () =>
     Effect.gen(function* () {
       const rates = yield* ratesWith({})

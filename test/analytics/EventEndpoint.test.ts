@@ -149,6 +149,29 @@ describe("POST /api/event", () => {
     })
   )
 
+  it.effect("believes no country header of a sender that is no trusted proxy", () =>
+    Effect.gen(function* () {
+      const probe = yield* startIngest
+      yield* probe.event({ ...hit, tz: "Europe/Berlin" }, { "cf-ipcountry": "KP" }, "192.0.2.1", false)
+      assert.deepStrictEqual(
+        (yield* probe.stored).map(({ country }) => country),
+        ["DE"]
+      )
+    })
+  )
+
+  it.effect("answers 429 where an address sends too much to a site, before it looks at the visitor", () =>
+    Effect.gen(function* () {
+      const probe = yield* startIngest
+      probe.addressWaitSeconds = 7
+      const refused = yield* probe.event(hit, { "user-agent": "Made/Up" }, "203.0.113.77")
+      assert.deepStrictEqual([refused.status, refused.headers["Retry-After"]], [429, "7"])
+      assert.deepStrictEqual(probe.addressesAsked, [`${site.id} 203.0.113.77`])
+      assert.deepStrictEqual(probe.rateAsked, [])
+      assert.deepStrictEqual(probe.dropped, { rate: 1 })
+    })
+  )
+
   it.effect("takes hits without an address or User-Agent, and never writes the address", () =>
     Effect.gen(function* () {
       const probe = yield* startIngest

@@ -53,6 +53,9 @@ export interface IngestProbe {
   /** seconds that a refused sender is told to wait; 0: within the rate */
   waitSeconds: number
   readonly rateAsked: Array<string | number | bigint>
+  /** seconds that a refused address is told to wait; 0: within the rate */
+  addressWaitSeconds: number
+  readonly addressesAsked: Array<string>
   /** counts by reason */
   readonly dropped: Record<string, number>
   now: number
@@ -60,7 +63,8 @@ export interface IngestProbe {
   readonly event: (
     body: unknown,
     headers?: Readonly<Record<string, string>>,
-    address?: string
+    address?: string,
+    isProxied?: boolean
   ) => Effect.Effect<Answered>
   /** `POST /api/v1/collect` */
   readonly collect: (body: unknown, headers?: Readonly<Record<string, string>>) => Effect.Effect<Answered>
@@ -76,7 +80,8 @@ const request = (
   route: HotRoute | undefined,
   body: unknown,
   headers: Readonly<Record<string, string>>,
-  remoteAddress: string
+  remoteAddress: string,
+  isProxied = true
 ): Effect.Effect<Answered> =>
   Effect.callback<Answered>((resume) => {
     const bytes = Uint8Array.from(bytesOf(body))
@@ -87,7 +92,8 @@ const request = (
         path: route.path,
         query: "",
         header: (name) => (route.headers.includes(name) ? (headers[name] ?? "") : ""),
-        remoteAddress
+        remoteAddress,
+        isProxied
       },
       bytes,
       {
@@ -119,11 +125,23 @@ export const startIngest = Effect.gen(function* () {
   })
   const ids = yield* EventIds.make(log, { directory: `${root}/ids`, idsMax: 10_000, openSitesMax: 4 })
   const realtime = new RealtimeRing({ sitesMax: 10, presencesMax: 1000 })
-  const state: Pick<IngestProbe, "refusal" | "failure" | "waitSeconds" | "rateAsked" | "dropped" | "now"> = {
+  const state: Pick<
+    IngestProbe,
+    | "refusal"
+    | "failure"
+    | "waitSeconds"
+    | "rateAsked"
+    | "addressWaitSeconds"
+    | "addressesAsked"
+    | "dropped"
+    | "now"
+  > = {
     refusal: undefined,
     failure: undefined,
     waitSeconds: 0,
     rateAsked: [],
+    addressWaitSeconds: 0,
+    addressesAsked: [],
     dropped: {},
     now: noon
   }
@@ -149,7 +167,14 @@ export const startIngest = Effect.gen(function* () {
     Layer.succeed(Realtime, realtime),
     Layer.succeed(GeoIp, { countryOf: lookups.countryOfAddress }),
     Layer.succeed(Salts, { at: lookups.saltAt }),
-    Layer.succeed(EventRates, { takeVisitor: rate, takeCollect: rate }),
+    Layer.succeed(EventRates, {
+      takeAddress: (id, address) => {
+        state.addressesAsked.push(`${id} ${address}`)
+        return { allowed: state.addressWaitSeconds === 0, retryAfterSeconds: state.addressWaitSeconds }
+      },
+      takeVisitor: rate,
+      takeCollect: rate
+    }),
     Layer.succeed(DropCounts, {
       count: (_, { reason }) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
       ofSite: () => Effect.succeed([])
@@ -170,8 +195,12 @@ export const startIngest = Effect.gen(function* () {
     routes,
     realtime,
     log,
-    event: (body: unknown, headers: Readonly<Record<string, string>> = {}, address = "192.0.2.1") =>
-      request(eventRoute, body, { "user-agent": chrome, ...headers }, address),
+    event: (
+      body: unknown,
+      headers: Readonly<Record<string, string>> = {},
+      address = "192.0.2.1",
+      isProxied = true
+    ) => request(eventRoute, body, { "user-agent": chrome, ...headers }, address, isProxied),
     collect: (
       body: unknown,
       headers: Readonly<Record<string, string>> = { authorization: `Bearer ${secret}` }

@@ -111,25 +111,40 @@ layer(AccountsServer.layer(), live)("a public site", (it) => {
   )
 })
 
-layer(AccountsServer.layer({ limits: { ratePerMinute: 3, rateBurst: 3 } }), live)(
-  "the rate of a public site",
+layer(AccountsServer.layer({ trustProxy: 1, limits: { ratePerMinute: 3, rateBurst: 3 } }), live)(
+  "the rate of public sites",
   (it) => {
     it.effect(
-      "is counted for each site: over it comes 429 with Retry-After, whoever asks; its owner is free",
+      "is counted for each reader's address: over it comes 429 with Retry-After, for that reader alone",
       () =>
         Effect.gen(function* () {
+          const { ask } = yield* AccountsServer
           const { key, site } = yield* makePublicSite
           const other = yield* makeSite({ public: true }, key)
-          for (const rest of publicReads) assert.strictEqual((yield* site.readPublic(rest)).status, 200, rest)
+          const readFrom = (address: string, { id } = site, rest = "stats") =>
+            ask("GET", `/api/v1/public/sites/${id}/${rest}`, {
+              key: "",
+              headers: { "x-forwarded-for": address }
+            })
           for (const rest of publicReads) {
-            const refused = yield* site.readPublic(rest)
+            assert.strictEqual((yield* readFrom("203.0.113.7", site, rest)).status, 200, rest)
+          }
+          for (const [asked, rest] of [
+            ...publicReads.map((rest) => [site, rest] as const),
+            [other, "stats"] as const
+          ]) {
+            const refused = yield* readFrom("203.0.113.7", asked, rest)
             assert.strictEqual(refused.status, 429, rest)
             const seconds = Number(refused.headers.get("retry-after"))
             assert.isTrue(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, String(seconds))
-            const text = `This public site is asked for too often; try again in ${seconds} s`
+            const text = `Public sites are asked for too often from your address; try again in ${seconds} s`
             assert.strictEqual(textOf(refused, "error"), text)
           }
-          assert.strictEqual((yield* other.readPublic("stats")).status, 200, "another site has its own")
+          assert.strictEqual((yield* readFrom("203.0.113.8")).status, 200, "another reader has their own")
+          for (const host of [1, 2, 3]) {
+            assert.strictEqual((yield* readFrom(`2001:db8:1:2::${host}`)).status, 200)
+          }
+          assert.strictEqual((yield* readFrom("2001:db8:1:2::4")).status, 429, "a /64 is one reader")
           assert.strictEqual((yield* site.read("stats")).status, 200)
         })
     )

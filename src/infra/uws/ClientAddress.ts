@@ -9,7 +9,11 @@ import * as NetAddress from "effect/net/NetAddress"
  * that no trusted proxy vouches for is the client. The peer is a function because asking for it is a system call, and
  * behind a number of hops it is not needed.
  */
-export type ClientAddress = (peer: () => string, forwardedFor: string) => string
+export interface ClientAddress {
+  (peer: () => string, forwardedFor: string): string
+  /** whether a trusted proxy handed the request over, so that its headers are not the client's word alone */
+  readonly isProxied: (peer: () => string) => boolean
+}
 
 /** The address in one canonical text: IPv4 inside IPv6 (`::ffff:192.0.2.1`) is IPv4. undefined when it is none. */
 export const canonicalAddress = (text: string): string | undefined => {
@@ -36,12 +40,20 @@ export const addressBlock = (address: string): string => {
 
 /** `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options. */
 export const make = (trust: number | ReadonlyArray<string> | undefined): ClientAddress => {
-  if (trust === undefined || trust === 0) return (peer) => peer()
-  if (typeof trust === "number") return (peer, forwardedFor) => byHops(peer, forwardedFor, trust)
+  if (trust === undefined || trust === 0) {
+    return Object.assign((peer: () => string) => peer(), { isProxied: () => false })
+  }
+  if (typeof trust === "number") {
+    const client = (peer: () => string, forwardedFor: string) => byHops(peer, forwardedFor, trust)
+    return Object.assign(client, { isProxied: () => true })
+  }
   const networks = trust.map((network) =>
     IpNetwork.fromStringUnsafe(network.includes("/") ? network : single(network))
   )
-  return (peer, forwardedFor) => byNetworks(peer, forwardedFor, networks)
+  return Object.assign(
+    (peer: () => string, forwardedFor: string) => byNetworks(peer, forwardedFor, networks),
+    { isProxied: (peer: () => string) => isTrusted(peer(), networks) }
+  )
 }
 
 /** With n hops the n-th address from the right was appended by the outermost trusted proxy. */

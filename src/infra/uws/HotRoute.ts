@@ -12,6 +12,8 @@ export interface HotRequest {
   header(name: string): string
   /** the client's address in text, behind trusted proxies the one they forwarded */
   readonly remoteAddress: string
+  /** a trusted proxy handed the request over: headers that proxies set may be believed */
+  readonly isProxied: boolean
 }
 
 export interface HotReply {

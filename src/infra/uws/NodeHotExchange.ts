@@ -34,6 +34,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
   readonly path: string
   readonly query: string
   readonly remoteAddress: string
+  readonly isProxied: boolean
   aborted = false
   private readonly route: HotRoute
   private readonly request: IncomingMessage
@@ -60,11 +61,10 @@ export class NodeHotExchange implements HotRequest, HotReply {
     this.method = request.method ?? ""
     this.path = route.path
     this.query = splitTarget(request.url ?? "")[1]
-    const peer = request.socket.remoteAddress ?? ""
-    this.remoteAddress = context.clientAddress(
-      () => canonicalAddress(peer) ?? peer,
-      this.valueOf("x-forwarded-for")
-    )
+    const raw = request.socket.remoteAddress ?? ""
+    const peer = () => canonicalAddress(raw) ?? raw
+    this.remoteAddress = context.clientAddress(peer, this.valueOf("x-forwarded-for"))
+    this.isProxied = context.clientAddress.isProxied(peer)
   }
 
   /** Takes the body, then calls the handler. */

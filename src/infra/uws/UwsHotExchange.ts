@@ -121,6 +121,10 @@ export class UwsHotExchange implements HotRequest, HotReply {
     return this.address
   }
 
+  get isProxied(): boolean {
+    return this.state.clientAddress?.isProxied(() => this.peer()) ?? false
+  }
+
   private peer(): string {
     const isOver = this.aborted || this.isAnswered
     return isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))

@@ -11,6 +11,15 @@ describe("the client's address", () => {
     }
   })
 
+  it("is told by a proxy where the peer is one that is trusted", () => {
+    const proxied = (trust: number | ReadonlyArray<string> | undefined, peer: string) =>
+      make(trust).isProxied(() => peer)
+    for (const trust of [undefined, 0, []]) assert.isFalse(proxied(trust, "192.0.2.1"))
+    assert.isTrue(proxied(1, "192.0.2.1"))
+    assert.isTrue(proxied(["192.0.2.0/24"], "192.0.2.1"))
+    assert.isFalse(proxied(["192.0.2.0/24"], "198.51.100.1"))
+  })
+
   it("is the n-th address from the right behind n hops", () => {
     const chain = "6.6.6.6, 198.51.100.1, 10.0.0.1"
     assert.strictEqual(

@@ -24,7 +24,14 @@ describe("a call that dies amid its stream", () => {
       }),
       onAbort: () => undefined
     }
-    const request = { method: "POST", path: "/", query: "", remoteAddress: "", header: () => "" }
+    const request = {
+      method: "POST",
+      path: "/",
+      query: "",
+      remoteAddress: "",
+      isProxied: false,
+      header: () => ""
+    }
     const exchange = new CallExchange(request, new Uint8Array(0), reply)
     const nothing = () => undefined
     exchange.stream = new ClientStream(reply, [], limits, nothing, nothing)

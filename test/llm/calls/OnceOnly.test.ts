@@ -16,7 +16,7 @@ const exchanged = () => {
     onAbort: () => undefined
   }
   const header = (name: string) => (name === "idempotency-key" ? "once" : "")
-  const request = { method: "POST", path: "/", query: "", remoteAddress: "", header }
+  const request = { method: "POST", path: "/", query: "", remoteAddress: "", isProxied: false, header }
   return { exchange: new CallExchange(request, Buffer.from("{}"), reply), sent }
 }
 

@@ -13,7 +13,7 @@ const reasons: Readonly<Record<DropReason, string>> = {
   spam: "Referrer spam",
   hostname: "Pages of another host name",
   duplicate: "Sent twice",
-  rate: "Too many from one visitor",
+  rate: "Too many from one visitor or address",
   invalid: "No valid event",
   late: "More than 7 days old",
   property: "Counted without a property"
