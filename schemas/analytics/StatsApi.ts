@@ -69,7 +69,10 @@ export class StatsApi extends HttpApiGroup.make("stats")
       .annotate(OpenApi.Summary, "All events of a period")
       .annotate(
         OpenApi.Description,
-        "One JSON object a line, as they are stored, day by day and visitor by visitor: no addresses, no User-Agents."
+        "One JSON object a line, as they are stored, day by day and visitor by visitor: no addresses, no User-Agents. " +
+          "A `url` is put together from what is stored: host name, path and utm fields, always with https and without a " +
+          "port. One of `kind` engage has none: its time is for the page view with its `pv`, and counts nowhere where " +
+          "there is no such page view."
       )
   )
   .middleware(RateLimit)

@@ -9,7 +9,6 @@ import { TooLate } from "#streams/analytics/EventTime.ts"
 import { FieldFault, expected } from "#streams/analytics/FieldFault.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { process } from "#streams/analytics/Pipeline.ts"
-import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import type { PendingId } from "./EventIds.ts"
 import { hashOfId } from "./IdIndex.ts"
@@ -20,7 +19,7 @@ import type { IngestAnswer } from "./IngestAnswer.ts"
 
 /** A batch on its way: what became of each event, and what goes to the log. */
 interface Batch {
-  readonly site: Site
+  readonly site: SiteRow
   readonly nowMillis: number
   readonly results: Array<CollectResult>
   /** of the results by index; counted once the batch is taken, since a batch that is refused comes again */
@@ -76,7 +75,7 @@ export class Collect {
   }
 
   /** Takes some events of the site's rate; false where they are too many, and the caller was told so. */
-  #pay(site: Site, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
+  #pay(site: SiteRow, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
     if (events <= 0) return true
     const rate = this.#parts.rates.takeCollect(site.id, events)
     if (rate.allowed) return true
@@ -120,6 +119,11 @@ export class Collect {
     return { index, stored: false, reason }
   }
 
+  #accepted({ nowMillis, site }: Batch, event: StoredEvent): void {
+    this.#parts.realtime.add(event, nowMillis)
+    this.#parts.firsts.note(site, event.ts)
+  }
+
   /** All of the batch's events or none; the answer waits until they, and those that they repeat, are on disk. */
   #append(batch: Batch, answer: (answer: IngestAnswer) => void): void {
     let failure: IngestAnswer | undefined
@@ -147,7 +151,7 @@ export class Collect {
     const appended = this.#parts.log.appendAll(batch.records, (refusal) => {
       claim.settle(refusal === undefined)
       if (refusal !== undefined) failure = Answer.refused(refusal)
-      else for (const event of batch.events) this.#parts.realtime.add(event, batch.nowMillis)
+      else for (const event of batch.events) this.#accepted(batch, event)
       settle()
     })
     if (typeof appended === "number") return claim.at(appended)

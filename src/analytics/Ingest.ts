@@ -12,19 +12,19 @@ import { isJsonObject } from "#streams/analytics/FieldReader.ts"
 import { parseJson } from "#streams/analytics/JsonText.ts"
 import { parsePageUrl } from "#streams/analytics/PageUrl.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
-import type { Site } from "#streams/analytics/Site.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import { Collect } from "./Collect.ts"
 import { DropCounts } from "./DropCounts.ts"
 import { EventIds } from "./EventIds.ts"
 import { EventLog } from "./EventLog.ts"
 import { EventRates } from "./EventRates.ts"
+import { FirstAccepted } from "./FirstAccepted.ts"
 import { GeoIp } from "./GeoIp.ts"
 import * as Answer from "./IngestAnswer.ts"
 import type { IngestAnswer } from "./IngestAnswer.ts"
 import { Realtime } from "./Realtime.ts"
 import { Salts } from "./Salts.ts"
-import { SiteDirectory } from "./SiteDirectory.ts"
+import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
 
 /** What the two endpoints share: where events come from, go to, and what is asked in between. */
 export interface IngestParts {
@@ -33,6 +33,7 @@ export interface IngestParts {
   readonly ids: EventIds["Service"]
   readonly rates: EventRates["Service"]
   readonly drops: DropCounts["Service"]
+  readonly firsts: FirstAccepted["Service"]
   readonly realtime: Realtime["Service"]
   readonly lookups: Lookups
   readonly nowMillis: () => number
@@ -86,6 +87,7 @@ export class Ingest extends Context.Service<
         ids: yield* EventIds,
         rates: yield* EventRates,
         drops: yield* DropCounts,
+        firsts: yield* FirstAccepted,
         realtime: yield* Realtime,
         lookups,
         nowMillis: () => clock.currentTimeMillisUnsafe()
@@ -151,7 +153,7 @@ const takeEvent = (
 /** The last gate, and then the log, which answers for the event once it is on disk. */
 const append = (
   parts: IngestParts,
-  site: Site,
+  site: SiteRow,
   event: StoredEvent,
   answer: (answer: IngestAnswer) => void
 ): void => {
@@ -163,6 +165,7 @@ const append = (
   const appended = parts.log.append(EventRecord.encode(event), (failure) => {
     if (failure !== undefined) return answer(Answer.refused(failure))
     parts.realtime.add(event, event.received)
+    parts.firsts.note(site, event.ts)
     answer(Answer.taken)
   })
   if (typeof appended !== "number") answer(Answer.refused(appended))

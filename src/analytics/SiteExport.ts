@@ -64,6 +64,7 @@ interface ExportRow {
   readonly event_name: string
   readonly hostname: string
   readonly path: string
+  readonly pv: string
   readonly engaged_ms: number
   readonly referrer: string
   readonly source: string
@@ -108,7 +109,7 @@ const statement = (span: { readonly from: number; readonly to: number }, after: 
           > (${after.day_number}, ${after.identity}, ${after.at_ms}, ${after.log}, ${after.place})`
   return `
   SELECT toUInt16(day) AS day_number, toString(visitor) AS identity, at_ms, toString(log_id) AS log,
-    toString(seq) AS place, kind, name AS event_name, hostname, path, engaged_ms, referrer, source, channel, utm_source,
+    toString(seq) AS place, kind, name AS event_name, hostname, path, pv, engaged_ms, referrer, source, channel, utm_source,
     utm_medium, utm_campaign, utm_term, utm_content, country, browser, browser_version, os, device, props_keys,
     props_values
   FROM events
@@ -125,7 +126,7 @@ const linesOf = (rows: ReadonlyArray<ExportRow>): Uint8Array =>
 
 const orNull = (text: string): string | null => (text === "" ? null : text)
 
-/** With the utm fields in its query, where they were read from; null for a ping, which is for a page view's page. */
+/** With the utm fields in its query, where they were read from; null for a ping: the page is that of the view with its `pv`. */
 const urlOf = (row: ExportRow): string | null => {
   if (row.kind === "engage") return null
   const utm = {
@@ -146,6 +147,7 @@ const exported = (row: ExportRow) => ({
   kind: row.kind,
   name: row.kind === "event" ? row.event_name : row.kind,
   url: urlOf(row),
+  pv: orNull(row.pv),
   visitor: `${row.day_number}-${BigInt(row.identity).toString(16)}`,
   referrer: orNull(row.referrer),
   source: orNull(row.source),

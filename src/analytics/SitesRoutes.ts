@@ -5,6 +5,8 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { type SiteFieldInvalid, Sites, type TooManySites } from "./Sites.ts"
+import { FirstAccepted } from "./FirstAccepted.ts"
+import type { SiteRow } from "./SiteDirectory.ts"
 import { siteResource } from "./SiteResource.ts"
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
@@ -23,20 +25,22 @@ export const layer = HttpApiBuilder.group(
   "sites",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
+    const firsts = yield* FirstAccepted
+    const shown = (site: SiteRow) => siteResource(site, firsts.of(site))
     return handlers.handleAll({
-      listSites: () => Effect.map(caller, (userId) => ({ sites: sites.list(userId).map(siteResource) })),
+      listSites: () => Effect.map(caller, (userId) => ({ sites: sites.list(userId).map(shown) })),
       createSite: ({ payload }) =>
         caller.pipe(
           Effect.flatMap((userId) => sites.create(userId, payload)),
           storeAway,
-          Effect.map(({ secret, site }) => ({ site: siteResource(site), secret })),
+          Effect.map(({ secret, site }) => ({ site: shown(site), secret })),
           Effect.catchTags({ SiteFieldInvalid: siteProblems.SiteFieldInvalid, TooManySites: tooMany })
         ),
       updateSite: ({ params, payload }) =>
         caller.pipe(
           Effect.flatMap((userId) => sites.update(params.id, userId, payload)),
           storeAway,
-          Effect.map(siteResource),
+          Effect.map(shown),
           Effect.catchTags(siteProblems)
         ),
       deleteSite: ({ params }) =>

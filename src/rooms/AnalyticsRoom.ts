@@ -8,6 +8,7 @@ import { EventLog } from "#src/analytics/EventLog.ts"
 import { EventSink } from "#src/analytics/EventSink.ts"
 import { EventRates } from "#src/analytics/EventRates.ts"
 import * as EventMetrics from "#src/analytics/EventMetrics.ts"
+import { FirstAccepted } from "#src/analytics/FirstAccepted.ts"
 import { FirstEvents } from "#src/analytics/FirstEvents.ts"
 import { GeoIp } from "#src/analytics/GeoIp.ts"
 import * as ImportRoutes from "#src/analytics/ImportRoutes.ts"
@@ -49,6 +50,7 @@ const services = Layer.mergeAll(
       Realtime.layer,
       DropCounts.layer,
       EventRates.layer,
+      FirstAccepted.layer,
       GeoIp.layer,
       Salts.layer.pipe(Layer.provide(SaltStore.layer))
     )

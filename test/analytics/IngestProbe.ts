@@ -4,6 +4,7 @@ import { DropCounts } from "#src/analytics/DropCounts.ts"
 import * as EventIds from "#src/analytics/EventIds.ts"
 import { EventLog, eventLogConsumers } from "#src/analytics/EventLog.ts"
 import { EventRates } from "#src/analytics/EventRates.ts"
+import { FirstAccepted } from "#src/analytics/FirstAccepted.ts"
 import { GeoIp } from "#src/analytics/GeoIp.ts"
 import { Ingest } from "#src/analytics/Ingest.ts"
 import { ingestRoutes } from "#src/analytics/IngestRoutes.ts"
@@ -165,6 +166,7 @@ export const startIngest = Effect.gen(function* () {
     Layer.succeed(EventLog, breakable),
     Layer.succeed(EventIds.EventIds, ids),
     Layer.succeed(Realtime, realtime),
+    FirstAccepted.layer,
     Layer.succeed(GeoIp, { countryOf: lookups.countryOfAddress }),
     Layer.succeed(Salts, { at: lookups.saltAt }),
     Layer.succeed(EventRates, {

@@ -65,6 +65,7 @@ layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
           referrer: "https://google.com/search",
           source: "list",
           channel: "Email",
+          pv: null,
           country: "DE",
           browser: "Chrome",
           browserVersion: "130",
@@ -103,6 +104,7 @@ layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
       const [view, ping] = yield* exportOf(site)
       assert.deepInclude(view, { kind: "pageview", url: "https://example.com/", engagedMillis: null })
       assert.deepInclude(ping, { kind: "engage", url: null, engagedMillis: 0, visitor: view?.["visitor"] })
+      assert.deepStrictEqual([view?.["pv"], ping?.["pv"]], ["p1", "p1"], "by it the page of a ping is known")
     })
   )
 

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { AccountsServer, type Answer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+import { chrome } from "./Senders.ts"
 import { makeSite } from "./SiteProbe.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -173,6 +174,26 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
       assert.strictEqual(yield* collect(fresh), 401)
       const refused = yield* event()
       assert.deepStrictEqual([refused.status, refused.json], [404, { error: "Unknown site" }])
+    })
+  )
+
+  it.effect("show when their first event was as soon as it is accepted, by either way", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const shown = (id: string) =>
+        Effect.map(ask("GET", sites), ({ json }) =>
+          (json as { sites: ReadonlyArray<SiteBody> }).sites.find((site) => site.id === id)
+        )
+      const one = yield* makeSite()
+      const timestamp = new Date(Date.now() - 3_600_000).toISOString()
+      assert.strictEqual((yield* shown(one.id))?.["firstEventAt"], null)
+      yield* one.collect([{ url: "/" }, { url: "/", timestamp }, { url: "/" }])
+      assert.strictEqual((yield* shown(one.id))?.["firstEventAt"], timestamp)
+      const other = yield* makeSite()
+      const json = { s: other.id, k: "pageview", u: "https://example.com/" }
+      const sent = yield* ask("POST", "/api/event", { key: "", json, headers: { "user-agent": chrome } })
+      assert.strictEqual(sent.status, 202)
+      assert.isString((yield* shown(other.id))?.["firstEventAt"])
     })
   )
 
