@@ -10,7 +10,7 @@ import { references } from "./sources/References.ts"
 import { search } from "./sources/Search.ts"
 import { social } from "./sources/Social.ts"
 import type { SourceList } from "./sources/SourceList.ts"
-import { spamReferrers } from "./SpamReferrers.ts"
+import { isSpamSeries, spamReferrers } from "./SpamReferrers.ts"
 
 /** The kinds of places that visitors come from; some only a campaign's medium can tell. */
 export type Channel =
@@ -53,6 +53,8 @@ export const sourceLists: ReadonlyArray<readonly [Channel, SourceList]> = [
   ["Referral", references]
 ]
 
+const spamOf = (domain: string): Source => ({ name: domain, channel: "Referral", isSpam: true })
+
 const byDomain = new Map<string, Source>()
 const byApp = new Map<string, Source>()
 /** by `utm_source`, in lower case */
@@ -70,7 +72,7 @@ for (const [channel, list] of sourceLists) {
     }
   }
 }
-for (const domain of spamReferrers) byDomain.set(domain, { name: domain, channel: "Referral", isSpam: true })
+for (const domain of spamReferrers) byDomain.set(domain, spamOf(domain))
 
 /** The nearest listed domain that a hostname is part of. */
 const nearest = (hostname: string): Source | undefined => {
@@ -95,7 +97,8 @@ const referring = (name: string): Source => ({ name, channel: "Referral", isSpam
 /** Hostnames repeat, and one that is not listed is looked for label by label. At most 3 MB of text. */
 const remembered = new BoundedCache(
   10_000,
-  (hostname) => listed(hostname) ?? referring(displayHostname(hostname))
+  (hostname) =>
+    listed(hostname) ?? (isSpamSeries(hostname) ? spamOf(hostname) : referring(displayHostname(hostname)))
 )
 
 /** The source with a domain that the hostname (bare, in lower case) is part of, else one called like the hostname. */

@@ -69,3 +69,13 @@ export const spamReferrers: ReadonlyArray<string> = `
 `
   .trim()
   .split(/\s+/)
+
+/**
+ * Series of such domains, whose next member differs in a number, a name or an ending: by the first label of the domain,
+ * and its last one where the words alone could be anybody's.
+ */
+const series =
+  /(?:^|\.)(?:\d+-best-seo\.[a-z]+|(?:[a-z]+-)*(?:share|social|floating)-?buttons?(?:-?(?:\d+|for-free|[iv]+))?\.(?:xyz|top|info|icu|site|online)|(?:eu-)?cookie-law-enforcement\d?(?:-[a-z]{2})?\.[a-z]+|(?:compliance|scanner)-[a-z]+\.(?:xyz|top)|(?:bot-?traffic|traffic-?bot)[\w-]*\.[a-z]+|social-traffic-\d+\.[a-z]+)$/
+
+/** Whether a hostname that is not listed belongs to a series of spam; in lower case. */
+export const isSpamSeries = (hostname: string): boolean => hostname.length <= 64 && series.test(hostname)

@@ -280,6 +280,35 @@ describe("spam", () => {
     assert.strictEqual(fromServer({ referrer: "http://semalt.com/", url: "/?utm_source=news" }), "spam")
   })
 
+  it("is the next member of a series of it, and nothing that only shares a word", () => {
+    for (const domain of [
+      "1-best-seo.com",
+      "www.27-best-seo.net",
+      "cookie-law-enforcement-zz.xyz",
+      "eu-cookie-law-enforcement7.xyz",
+      "scanner-anton.top",
+      "bottraffic12345.xyz",
+      "traffic-bot.example",
+      "social-traffic-9.xyz",
+      "free-share-buttons9.top",
+      "x.social-buttons-iii.xyz"
+    ]) {
+      assert.strictEqual(fromBrowser({ r: `https://${domain}/` }), "spam", domain)
+    }
+    for (const domain of [
+      "best-seo.example",
+      "seo-agency.com",
+      "social-buttons.example",
+      "scanner-shop.de",
+      "cookie-law.org",
+      "robottraffic.com",
+      "trafficnews.com",
+      `${"share-".repeat(40)}x.com`
+    ]) {
+      assert.strictEqual(typeof fromBrowser({ r: `https://${domain}/` }), "object", domain)
+    }
+  })
+
   it("is neither a domain that looks like it nor one that only names it", () => {
     for (const r of [
       "https://notsemalt.com/",
