@@ -35,7 +35,7 @@ export class EventRates extends Context.Service<
       const hash = new AddressHash()
       return EventRates.of({
         takeAddress: (site, address) => {
-          const { high, low } = hash.of(site, addressBlock(address))
+          const { high, low } = hash.of(site, blockOf(address))
           return addresses.take(low, high, performance.now())
         },
         takeVisitor: (_site, visitor) => limiter.takeVisitor(visitor, performance.now()),
@@ -43,4 +43,16 @@ export class EventRates extends Context.Service<
       })
     })
   )
+}
+
+/** As `addressBlock`, without parsing where the first four groups of a canonical IPv6 address are all written out. */
+const blockOf = (address: string): string => {
+  if (!address.includes(":")) return address
+  let colon = -1
+  for (let group = 0; group < 4; group++) {
+    const next = address.indexOf(":", colon + 1)
+    if (next <= colon + 1) return addressBlock(address)
+    colon = next
+  }
+  return address.slice(0, colon)
 }

@@ -72,6 +72,10 @@ describe("the rates of events", () => {
         admitted("st_1", (index) => `2001:db8:1:2::${index.toString(16)}`),
         3_000
       )
+      assert.strictEqual(
+        admitted("st_1", (index) => `2001:db8::${index.toString(16)}`),
+        3_000
+      )
       const others = (index: number) => `10.1.${index >> 8}.${index & 255}`
       assert.strictEqual(admitted("st_1", others, 10_000), 10_000)
     })
