@@ -80,7 +80,7 @@ const pageViewsOf = (lines: ReadonlyArray<string>): ReadonlyArray<StoredEvent> =
         visitor,
         ts,
         day: Math.floor(ts / dayMillis),
-        path: address
+        path: decodeURIComponent(address)
       })
     ]
   })
