@@ -8,11 +8,14 @@ import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickH
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 import { presentEvents, type StoreError } from "./EventStore.ts"
+import { AppConfig } from "#src/Config.ts"
 import { FirstEvents } from "./FirstEvents.ts"
+import { importTurns, type ImportTurnLimits } from "./ImportTurns.ts"
 import { monthGroups } from "./MonthGroups.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
+import { SinkLane } from "./SinkLane.ts"
 import { VisitUpdate } from "./VisitUpdate.ts"
 
 const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
@@ -33,9 +36,15 @@ export interface EventSinkOptions {
   /** hears the site of every event that is in the store, and in its visits */
   readonly onStored?: (site: string) => void
   readonly residentLimits?: ResidentLimits
+  readonly importTurns?: ImportTurnLimits
 }
 
 export interface EventSinkService extends Sink {
+  /**
+   * For the batches of the log of imports (ImportRecord.ts). They are written in turns, between which live batches come:
+   * whoever waits longest is next.
+   */
+  readonly imports: Sink
   /**
    * Makes the visits of some visitor-days what their events say, or only compares them. Nothing is written meanwhile; it
    * fails while a batch before waits to be repeated, because then visits are rightly behind.
@@ -50,70 +59,61 @@ export class EventSink extends Context.Service<EventSink, EventSinkService>()(
 ) {
   static readonly layer = Layer.effect(
     EventSink,
-    Effect.flatMap(FirstEvents, ({ note }) => make({ onStored: note }))
+    Effect.gen(function* () {
+      const { note } = yield* FirstEvents
+      const { limits } = yield* AppConfig
+      return yield* make({
+        onStored: note,
+        importTurns: { rows: limits.importTurnRows, months: limits.importTurnMonths }
+      })
+    })
   )
 }
 
 /**
- * Drains the event log into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
+ * Drains the event logs into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
  * repeated with the batch's token, or after a crash compared with what is there; visits are absolute rows and may be
  * written twice.
  */
 export const make = Effect.fnUntraced(function* ({
+  importTurns: turnLimits = { rows: 4_000, months: 2 },
   onStored = () => undefined,
   residentLimits
 }: EventSinkOptions = {}): Effect.fn.Return<EventSinkService, never, ClickHouse> {
   const clickhouse = yield* ClickHouse
   const visits = new VisitUpdate(clickhouse, yield* monotonicMillis, residentLimits)
   const lock = yield* Semaphore.make(1)
+  const alone = lock.withPermits(1)
   let stored = 0
+  const lanes = {
+    live: new SinkLane("live", (batch) => [batch]),
+    imports: new SinkLane("imports", (batch) => importTurns(batch, turnLimits))
+  }
 
-  /** The last batch, for when it is repeated: the same rows under the same token, whatever was learnt in between. */
-  let last: Prepared | undefined
-  /** a batch before waits to be repeated */
-  let isWaiting = false
-
-  const prepare = Effect.fnUntraced(function* (batch: SinkBatch) {
-    if (last?.token === batch.token && !batch.recovering) return last.events
-    const events = batch.records.map(({ payload }) => visitEventOf(rowOf(payload)))
-    yield* visits.meet(events)
-    const owners = yield* pageViewOwners(clickhouse, visits.strangers(events), events)
-    const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
-    last = { token: batch.token, events: owned }
-    return owned
+  const sinkOf = (lane: SinkLane): Sink => ({
+    write: (batch) =>
+      Effect.gen(function* () {
+        for (const turn of lane.turnsOf(batch)) {
+          if (lane.done.has(turn.token)) continue
+          const events = writeTurn(clickhouse, visits, lane, turn)
+          const sites = yield* alone(noting(events, (isNow) => void (lane.isWaiting = isNow)))
+          stored += sites.length
+          sites.forEach(onStored)
+        }
+        lane.clear()
+      }),
+    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf)
   })
 
-  const write = (batch: SinkBatch): Effect.Effect<void, StoreError> =>
-    Effect.gen(function* () {
-      const isRepeated = last?.token === batch.token
-      const prepared = yield* prepare(batch)
-      const present = yield* insertOnce(clickhouse, {
-        batch,
-        isRepeated,
-        insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
-        present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
-      })
-      // What was there before keeps the identity that it has there.
-      const events =
-        present.size === 0
-          ? prepared
-          : prepared.map((event, index) => ({ ...event, ...present.get(batch.from + index) }))
-      yield* visits.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
-      last = undefined
-      stored += events.length
-      for (const { site } of events) onStored(site)
-    })
-
   const rebuild = Effect.fnUntraced(function* (where: VisitorDays, isCheck: boolean) {
-    if (isWaiting) return yield* unavailable("a batch has to be repeated first", undefined)
+    if (lanes.live.isWaiting || lanes.imports.isWaiting)
+      return yield* unavailable("a batch has to be repeated first", undefined)
     return yield* Effect.mapError(visits.rebuild(where, isCheck), away)
   })
 
-  const alone = lock.withPermits(1)
-
   return {
-    write: (batch) => alone(noting(write(batch), (isNow) => void (isWaiting = isNow))),
-    check: Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.check), sinkFailureOf),
+    ...sinkOf(lanes.live),
+    imports: sinkOf(lanes.imports),
     rebuild: (where, isCheck) => alone(rebuild(where, isCheck)),
     stats: () => ({
       events: stored,
@@ -124,8 +124,66 @@ export const make = Effect.fnUntraced(function* ({
   }
 })
 
-/** Says whether the batch waits to be repeated. What was refused comes again in parts, or never. */
-const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolean) => void) => {
+/** Answers the site of each of its events. */
+const writeTurn = Effect.fnUntraced(function* (
+  clickhouse: ClickHouseService,
+  visits: VisitUpdate,
+  lane: SinkLane,
+  turn: SinkBatch
+): Effect.fn.Return<ReadonlyArray<string>, StoreError> {
+  const tried = lane.tried.get(turn.token)
+  const prepared =
+    tried === undefined || turn.recovering ? yield* prepare(clickhouse, visits, lane, turn) : tried
+  const isRepeated = tried !== undefined
+  const present = yield* insertOnce(clickhouse, {
+    batch: turn,
+    isRepeated,
+    insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(turn, prepared, isWanted), token),
+    present: presentOf(clickhouse, turn)
+  })
+  // What was there before keeps the identity that it has there.
+  const events =
+    present.size === 0
+      ? prepared
+      : prepared.map((event, index) => ({ ...event, ...present.get(turn.records[index]?.offset ?? -1) }))
+  yield* visits.apply(events, {
+    lane: lane.name,
+    isRepeated: turn.recovering || isRepeated,
+    nowMillis: yield* monotonicMillis
+  })
+  lane.done.add(turn.token)
+  return events.map(({ site }) => site)
+})
+
+const prepare = Effect.fnUntraced(function* (
+  clickhouse: ClickHouseService,
+  visits: VisitUpdate,
+  lane: SinkLane,
+  turn: SinkBatch
+) {
+  const events = turn.records.map(({ payload }) => visitEventOf(rowOf(payload)))
+  yield* visits.meet(events, lane.name)
+  const owners = yield* pageViewOwners(clickhouse, visits.strangers(events), events)
+  const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
+  lane.tried.set(turn.token, owned)
+  return owned
+})
+
+/** Of a turn's records, which have gaps, those that are in the store. */
+const presentOf = (clickhouse: ClickHouseService, { from, logId, records, to }: SinkBatch) =>
+  Effect.map(presentEvents(clickhouse, logId, from, to), (found) =>
+    records.length === to - from
+      ? found
+      : new Map(
+          records.flatMap(({ offset }) => {
+            const owner = found.get(offset)
+            return owner === undefined ? [] : [[offset, owner] as const]
+          })
+        )
+  )
+
+/** Says whether the turn waits to be repeated. What was refused comes again in parts, or never. */
+const noting = <A>(write: Effect.Effect<A, StoreError>, note: (isWaiting: boolean) => void) => {
   const done = Effect.sync(() => note(false))
   return Effect.suspend(() => {
     note(true)
@@ -146,11 +204,6 @@ const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUna
 const away = (error: StoreError) => new SinkUnavailable({ problem: error.message, cause: error })
 
 const monotonicMillis = Effect.sync(() => performance.now())
-
-interface Prepared {
-  readonly token: string
-  readonly events: ReadonlyArray<OwnedVisitEvent>
-}
 
 /** A row of the batch, of an event of this day. */
 interface PlacedRow {

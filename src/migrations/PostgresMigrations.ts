@@ -9,6 +9,7 @@ import { collections } from "./postgres/0007_Collections.ts"
 import { callAnswers } from "./postgres/0008_CallAnswers.ts"
 import { agents } from "./postgres/0009_Agents.ts"
 import { idempotency } from "./postgres/0011_Idempotency.ts"
+import { grownImports } from "./postgres/0014_GrownImports.ts"
 import { losses } from "./postgres/0010_Losses.ts"
 
 /** In order of their ids. A migration that has been released is never changed: a later one changes what it made. */
@@ -23,5 +24,6 @@ export const postgresMigrations: ReadonlyArray<PostgresMigration> = [
   callAnswers,
   agents,
   losses,
-  idempotency
+  idempotency,
+  grownImports
 ]

@@ -4,7 +4,7 @@ import { Breakdowns } from "#src/analytics/Breakdowns.ts"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventIds } from "#src/analytics/EventIds.ts"
-import { EventLog } from "#src/analytics/EventLog.ts"
+import { EventLog, ImportLog } from "#src/analytics/EventLog.ts"
 import { EventSink } from "#src/analytics/EventSink.ts"
 import { EventRates } from "#src/analytics/EventRates.ts"
 import * as EventMetrics from "#src/analytics/EventMetrics.ts"
@@ -53,7 +53,7 @@ const services = Layer.mergeAll(
       Salts.layer.pipe(Layer.provide(SaltStore.layer))
     )
   ),
-  Layer.provideMerge(Layer.merge(EventLog.layer, SiteDirectory.layer))
+  Layer.provideMerge(Layer.mergeAll(EventLog.layer, ImportLog.layer, SiteDirectory.layer))
 )
 
 export const api = AnalyticsRoomApi
@@ -78,6 +78,10 @@ export const routes = Layer.mergeAll(
   Quarantines.entry(
     "events",
     Effect.map(EventDrain, ({ quarantine }) => quarantine)
+  ),
+  Quarantines.entry(
+    "imports",
+    Effect.map(EventDrain, ({ importQuarantine }) => importQuarantine)
   )
 ).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse))
 
