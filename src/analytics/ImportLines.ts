@@ -9,6 +9,7 @@ import { parseJson } from "#streams/analytics/JsonText.ts"
 import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { DurableLog, LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 import { botCountedAs, nameToCount } from "#streams/analytics/Bots.ts"
+import { hashOfId } from "./IdIndex.ts"
 import type { SiteRow } from "./SiteDirectory.ts"
 
 export interface ImportPart {
@@ -83,10 +84,9 @@ export class ImportLines {
     const stored = process(sentByServer(site, event, nowMillis), this.#lookups)
     if (stored instanceof FieldFault) return this.#refuse(line, stored)
     if (stored instanceof Drop) return this.#count(stored)
-    this.accepted.push({
-      line,
-      record: ImportRecord.encode({ name: root, line }, EventRecord.encode(stored))
-    })
+    // The id is for other processes on the same stores, which do not see this one's log.
+    const record = EventRecord.encode(stored, hashOfId(`import ${root} ${line}`))
+    this.accepted.push({ line, record: ImportRecord.encode({ name: root, line }, record) })
   }
 
   #refuse(line: number, fault: FieldFault): void {
