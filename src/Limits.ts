@@ -94,6 +94,9 @@ export const limits = {
   /** the bytes of them */
   quarantineBytes: 64 * 1024 * 1024,
 
+  /** the log of imported events grows to this size while ClickHouse is behind, then parts of imports are refused with 429 */
+  importLogBytes: 1024 * 1024 * 1024,
+
   // --- batches into ClickHouse
   /** a batch is written when it has this many rows … */
   batchRows: 50_000,
@@ -106,8 +109,17 @@ export const limits = {
   /** pause before a failed batch is tried again, doubled up to `retryMaxMillis` */
   retryMinMillis: 100,
   retryMaxMillis: 5_000,
-  /** a read makes its site's pending rows visible first, at most this often */
+  /** a read makes its site's pending rows visible first, at most this often … */
   readFlushMillis: 250,
+  /** … and is answered with what is there when they are not after so long */
+  readWaitMillis: 5_000,
+  /** sites of which it is remembered how far their part of a log goes; beyond it those that are written are forgotten */
+  pendingSites: 10_000,
+  /** a batch of imported events has at most this many rows */
+  importBatchRows: 20_000,
+  /** rows and months of a batch of imported events that are written before waiting live events have their turn */
+  importTurnRows: 4_000,
+  importTurnMonths: 2,
 
   // --- which process counts
   /** a process may count for so long after Postgres, or ClickHouse, last said that it is the one */

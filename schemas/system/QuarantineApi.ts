@@ -6,10 +6,10 @@ import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
-/** Whose records: events and calls on their way to ClickHouse, settlements of calls and counts of requests to Postgres. */
-export const LogName = Schema.Literals(["events", "calls", "ledger", "activity"]).annotate({
+/** Whose records: events, imported events and calls on their way to ClickHouse, settlements of calls and counts of requests to Postgres. */
+export const LogName = Schema.Literals(["events", "imports", "calls", "ledger", "activity"]).annotate({
   identifier: "LogName",
-  description: "events, calls: into ClickHouse; ledger, activity: into Postgres"
+  description: "events, imports, calls: into ClickHouse; ledger, activity: into Postgres"
 })
 export type LogName = typeof LogName.Type
 

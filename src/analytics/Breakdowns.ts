@@ -30,7 +30,7 @@ export class Breakdowns extends Context.Service<
         ) {
           const nowMillis = yield* Clock.currentTimeMillis
           const { filters, period, range } = yield* questionOf(site, query, nowMillis)
-          yield* drain.flush
+          yield* drain.freshen(site.id)
           const asked = { site: site.id, range, filters, dimension, limit }
           const { parameters, sql } = breakdownStatement(asked)
           const rows = yield* clickhouse.query<BreakdownStoreRow>(sql, parameters)

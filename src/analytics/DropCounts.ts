@@ -93,15 +93,30 @@ const make = Effect.gen(function* () {
   })
 })
 
-const write = Effect.fnUntraced(function* (counts: Counts) {
+const write = (counts: Counts) =>
+  addDrops(
+    Array.from(counts, ([key, count]) => {
+      const [site = "", day = "", reason = "", name = ""] = key.split("\t")
+      return { site, day: Number(day), reason, name, count }
+    })
+  )
+
+/** A count of `drops`: `day` in days since 1970-01-01, `name` as `nameToCount` has it. */
+export interface DropRow {
+  readonly site: string
+  readonly day: number
+  readonly reason: string
+  readonly name: string
+  readonly count: number
+}
+
+/** Adds to what is counted in Postgres. */
+export const addDrops = Effect.fnUntraced(function* (rows: ReadonlyArray<DropRow>) {
   const sql = yield* SqlClient
-  const rows = Array.from(counts, ([key, count]) => {
-    const [site = "", day = "", reason = "", name = ""] = key.split("\t")
-    return { site, day: new Date(Number(day) * dayMillis).toISOString().slice(0, 10), reason, name, count }
-  })
+  const days = rows.map(({ day }) => new Date(day * dayMillis).toISOString().slice(0, 10))
   yield* sql`
     INSERT INTO drops (site, day, reason, name, count)
-    SELECT * FROM unnest(${rows.map((row) => row.site)}::text[], ${rows.map((row) => row.day)}::date[],
+    SELECT * FROM unnest(${rows.map((row) => row.site)}::text[], ${days}::date[],
                          ${rows.map((row) => row.reason)}::text[], ${rows.map((row) => row.name)}::text[],
                          ${rows.map((row) => row.count)}::bigint[])
     ON CONFLICT (site, day, reason, name) DO UPDATE SET count = drops.count + excluded.count`

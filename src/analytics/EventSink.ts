@@ -8,16 +8,19 @@ import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickH
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
+import { AppConfig } from "#src/Config.ts"
 import { noteIds, withoutRepeated } from "./counting/CountedIds.ts"
 import { CountingLease, type CountingLeaseService, type Held } from "./counting/CountingLease.ts"
 import { EpochVisits } from "./counting/EpochVisits.ts"
 import { isFenced } from "./counting/Fence.ts"
-import { type Owner, presentEvents, type StoreError } from "./EventStore.ts"
+import { presentEvents, type StoreError } from "./EventStore.ts"
 import { FirstEvents } from "./FirstEvents.ts"
+import { importTurns, type ImportTurnLimits } from "./ImportTurns.ts"
 import { monthGroups } from "./MonthGroups.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
+import { SinkLane } from "./SinkLane.ts"
 
 const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
 
@@ -37,9 +40,15 @@ export interface EventSinkOptions {
   /** hears the site of every event that is in the store, and in its visits */
   readonly onStored?: (site: string) => void
   readonly residentLimits?: ResidentLimits
+  readonly importTurns?: ImportTurnLimits
 }
 
 export interface EventSinkService extends Sink {
+  /**
+   * For the batches of the log of imports (ImportRecord.ts). They are written in turns, between which live batches come:
+   * whoever waits longest is next.
+   */
+  readonly imports: Sink
   /**
    * Makes the visits of some visitor-days what their events say, or only compares them. Nothing is written meanwhile; it
    * fails while a batch before waits to be repeated, because then visits are rightly behind.
@@ -54,17 +63,25 @@ export class EventSink extends Context.Service<EventSink, EventSinkService>()(
 ) {
   static readonly layer = Layer.effect(
     EventSink,
-    Effect.flatMap(FirstEvents, ({ note }) => make({ onStored: note }))
+    Effect.gen(function* () {
+      const { note } = yield* FirstEvents
+      const { limits } = yield* AppConfig
+      return yield* make({
+        onStored: note,
+        importTurns: { rows: limits.importTurnRows, months: limits.importTurnMonths }
+      })
+    })
   )
 }
 
 /**
- * Drains the event log into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
+ * Drains the event logs into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are
  * repeated with the batch's token, or after a crash compared with what is there; visits are absolute rows and may be
  * written twice. Both wait for the lease on counting; with each new epoch what was known of visits is forgotten, because
  * others may have written them since.
  */
 export const make = Effect.fnUntraced(function* ({
+  importTurns: turnLimits = { rows: 4_000, months: 2 },
   onStored = () => undefined,
   residentLimits
 }: EventSinkOptions = {}): Effect.fn.Return<EventSinkService, never, ClickHouse> {
@@ -73,90 +90,118 @@ export const make = Effect.fnUntraced(function* ({
   const visits = new EpochVisits(clickhouse, yield* monotonicMillis, residentLimits)
   const lock = yield* Semaphore.make(1)
   let stored = 0
-
-  /** The last batch, for when it is repeated: the same rows under the same token, whatever was learnt in between. */
-  let last: Prepared | undefined
-  /** a batch before waits to be repeated */
-  let isWaiting = false
-
-  const prepare = Effect.fnUntraced(function* (batch: SinkBatch) {
-    if (last?.token === batch.token && !batch.recovering) return last.events
-    const events = batch.records.map(({ payload }) => visitEventOf(rowOf(payload)))
-    yield* visits.now.meet(events)
-    const owners = yield* pageViewOwners(clickhouse, visits.now.strangers(events), events)
-    const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
-    last = { token: batch.token, epoch: visits.epoch, events: owned }
-    return owned
-  })
-
-  const write = Effect.fnUntraced(function* (given: SinkBatch, held: Held | undefined) {
-    const isRepeated = last?.token === given.token
-    // Tried in another epoch: what it left is to be looked at, and is prepared anew.
-    const recovering = given.recovering || (isRepeated && last?.epoch !== visits.epoch)
-    const batch = yield* sharedIds(clickhouse, { ...given, recovering }, held)
-    const prepared = yield* prepare(batch)
-    const present = yield* insertOnce(clickhouse, {
-      batch,
-      isRepeated,
-      insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
-      present: presentEvents(clickhouse, batch.logId, batch.from, batch.to)
-    })
-    const events = asStored(batch, prepared, present)
-    yield* visits.now.apply(events, batch.recovering || isRepeated, yield* monotonicMillis)
-    last = undefined
-    stored += events.length
-    for (const { site } of events) onStored(site)
-  })
-
-  const rebuild = (where: VisitorDays, isCheck: boolean, held: Held | undefined) =>
-    isWaiting
-      ? unavailable("a batch has to be repeated first", undefined)
-      : Effect.mapError(fencedOff(lease, held, visits.now.rebuild(where, isCheck)), away)
+  const lanes = {
+    live: new SinkLane("live", (batch) => [batch]),
+    imports: new SinkLane("imports", (batch) => importTurns(batch, turnLimits))
+  }
 
   /** One at a time, and under the lease. */
   const asHolder = <A, E>(use: (held: Held | undefined) => Effect.Effect<A, E>) =>
-    Effect.flatMap(lease.held, (held) =>
-      Effect.flatMap(monotonicMillis, (nowMillis) => {
-        visits.follow(held, nowMillis)
-        return use(held)
-      }).pipe(lock.withPermits(1))
+    lock.withPermits(1)(
+      Effect.flatMap(lease.held, (held) =>
+        Effect.flatMap(monotonicMillis, (nowMillis) => {
+          visits.follow(held, nowMillis)
+          return use(held)
+        })
+      )
     )
 
-  return {
+  const sinkOf = (lane: SinkLane): Sink => ({
     write: (batch) =>
-      asHolder((held) =>
-        noting(fencedOff(lease, held, write(batch, held)), (isNow) => void (isWaiting = isNow))
-      ),
+      Effect.gen(function* () {
+        for (const turn of lane.turnsOf(batch)) {
+          if (lane.done.has(turn.token)) continue
+          const sites = yield* asHolder((held) =>
+            noting(
+              fencedOff(lease, held, writeTurn({ clickhouse, visits, lane, held }, turn)),
+              (isNow) => void (lane.isWaiting = isNow)
+            )
+          )
+          stored += sites.length
+          sites.forEach(onStored)
+        }
+        lane.clear()
+      }),
     check: Effect.suspend(() =>
       Effect.mapError(Effect.andThen(checkEvents(clickhouse), visits.now.check), sinkFailureOf)
-    ),
+    )
+  })
+
+  const rebuild = (where: VisitorDays, isCheck: boolean, held: Held | undefined) =>
+    lanes.live.isWaiting || lanes.imports.isWaiting
+      ? unavailable("a batch has to be repeated first", undefined)
+      : Effect.mapError(fencedOff(lease, held, visits.now.rebuild(where, isCheck)), away)
+
+  return {
+    ...sinkOf(lanes.live),
+    imports: sinkOf(lanes.imports),
     rebuild: (where, isCheck) => asHolder((held) => rebuild(where, isCheck, held)),
     stats: () => ({ events: stored, ...visits.stats() })
   }
 })
 
-/** What was there before keeps the identity that it has there. */
-const asStored = (
-  { records }: SinkBatch,
-  events: ReadonlyArray<OwnedVisitEvent>,
-  present: ReadonlyMap<number, Owner>
-): ReadonlyArray<OwnedVisitEvent> =>
-  present.size === 0
-    ? events
-    : events.map((event, index) => ({ ...event, ...present.get(records[index]?.offset ?? -1) }))
+/** Where a turn is written to, and what is known of it. */
+interface Writing {
+  readonly clickhouse: ClickHouseService
+  readonly visits: EpochVisits
+  readonly lane: SinkLane
+  readonly held: Held | undefined
+}
 
-/** Tells other processes of the batch's ids, and leaves out what they had before, where this one could not know. */
+/** Answers the site of each of its events. */
+const writeTurn = Effect.fnUntraced(function* (
+  writing: Writing,
+  turn: SinkBatch
+): Effect.fn.Return<ReadonlyArray<string>, StoreError> {
+  const { clickhouse, lane, visits } = writing
+  const tried = lane.tried.get(turn.token)
+  const isRepeated = tried !== undefined
+  // Tried in another epoch: what it left is to be looked at, and is prepared anew.
+  const recovering = turn.recovering || (isRepeated && tried.epoch !== visits.epoch)
+  const batch = yield* sharedIds(writing, { ...turn, recovering })
+  const prepared = isRepeated && !recovering ? tried.events : yield* prepare(writing, batch)
+  const present = yield* insertOnce(clickhouse, {
+    batch,
+    isRepeated,
+    insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
+    present: presentOf(clickhouse, batch)
+  })
+  // What was there before keeps the identity that it has there.
+  const events =
+    present.size === 0
+      ? prepared
+      : prepared.map((event, index) => ({ ...event, ...present.get(batch.records[index]?.offset ?? -1) }))
+  yield* visits.now.apply(events, {
+    lane: lane.name,
+    isRepeated: recovering || isRepeated,
+    nowMillis: yield* monotonicMillis
+  })
+  lane.done.add(turn.token)
+  return events.map(({ site }) => site)
+})
+
+const prepare = Effect.fnUntraced(function* ({ clickhouse, lane, visits }: Writing, turn: SinkBatch) {
+  const events = turn.records.map(({ payload }) => visitEventOf(rowOf(payload)))
+  yield* visits.now.meet(events, lane.name)
+  const owners = yield* pageViewOwners(clickhouse, visits.now.strangers(events), events)
+  const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
+  lane.tried.set(turn.token, { epoch: visits.epoch, events: owned })
+  return owned
+})
+
+/** Tells other processes of the turn's ids, and leaves out what they had before, where this one could not know. */
 const sharedIds = (
-  clickhouse: ClickHouseService,
-  batch: SinkBatch,
-  held: Held | undefined
+  { clickhouse, held, lane }: Writing,
+  turn: SinkBatch
 ): Effect.Effect<SinkBatch, StoreError> => {
-  if (held === undefined || !held.isShared) return Effect.succeed(batch)
-  const kept = batch.from < held.uncheckedTo ? withoutRepeated(clickhouse, batch) : Effect.succeed(batch)
+  if (held === undefined || !held.isShared) return Effect.succeed(turn)
+  // The lease knows up to where the log of live events is unchecked. Imports are few, and always looked at.
+  const isUnchecked = lane.name === "imports" || turn.from < held.uncheckedTo
+  const kept = isUnchecked ? withoutRepeated(clickhouse, turn) : Effect.succeed(turn)
   return Effect.tap(kept, (found) => noteIds(clickhouse, found))
 }
 
-/** Rows of an earlier epoch are refused for no fault of theirs: the batch waits until this process counts again. */
+/** Rows of an earlier epoch are refused for no fault of theirs: the turn waits until this process counts again. */
 const fencedOff = <A>(
   lease: CountingLeaseService,
   held: Held | undefined,
@@ -167,8 +212,21 @@ const fencedOff = <A>(
     return Effect.fail(new ClickHouseUnavailable({ problem: "another process counts", cause }))
   })
 
-/** Says whether the batch waits to be repeated. What was refused comes again in parts, or never. */
-const noting = (write: Effect.Effect<void, StoreError>, note: (isWaiting: boolean) => void) => {
+/** Of a turn's records, which have gaps, those that are in the store. */
+const presentOf = (clickhouse: ClickHouseService, { from, logId, records, to }: SinkBatch) =>
+  Effect.map(presentEvents(clickhouse, logId, from, to), (found) =>
+    records.length === to - from
+      ? found
+      : new Map(
+          records.flatMap(({ offset }) => {
+            const owner = found.get(offset)
+            return owner === undefined ? [] : [[offset, owner] as const]
+          })
+        )
+  )
+
+/** Says whether the turn waits to be repeated. What was refused comes again in parts, or never. */
+const noting = <A>(write: Effect.Effect<A, StoreError>, note: (isWaiting: boolean) => void) => {
   const done = Effect.sync(() => note(false))
   return Effect.suspend(() => {
     note(true)
@@ -189,12 +247,6 @@ const unavailable = (problem: string, cause: unknown) => Effect.fail(new SinkUna
 const away = (error: StoreError) => new SinkUnavailable({ problem: error.message, cause: error })
 
 const monotonicMillis = Effect.sync(() => performance.now())
-
-interface Prepared {
-  readonly token: string
-  readonly epoch: number | undefined
-  readonly events: ReadonlyArray<OwnedVisitEvent>
-}
 
 /** A row of the batch, of an event of this day. */
 interface PlacedRow {

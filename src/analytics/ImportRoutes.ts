@@ -13,6 +13,7 @@ import {
 } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
+import { importLimits, type ImportUnknown } from "./ImportsRepository.ts"
 import { type ImportGap, Imports } from "./Imports.ts"
 import { siteProblems } from "./SitesRoutes.ts"
 import { Sites } from "./Sites.ts"
@@ -45,10 +46,22 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) 
 const problems = {
   ImportGap: ({ next }: ImportGap) =>
     Effect.fail(new BadRequest({ error: `offset: the import is at ${next}; send what follows there` })),
+  ImportUnknown: ({ name }: ImportUnknown) =>
+    Effect.fail(new BadRequest({ error: `continues: there is no import ${JSON.stringify(name)}` })),
+  TooManyImports: () =>
+    Effect.fail(new BadRequest({ error: `import: at most ${importLimits.namesPerSite} of a site` })),
   LogFull: ({ retryAfterSeconds }: LogFull) =>
     HttpEffect.appendPreResponseHandler((_, response) =>
       Effect.succeed(HttpServerResponse.setHeader(response, "retry-after", String(retryAfterSeconds)))
-    ).pipe(Effect.andThen(Effect.fail(new RateLimited({ error: "The event log is full; try again later" })))),
+    ).pipe(
+      Effect.andThen(
+        Effect.fail(
+          new RateLimited({
+            error: "Too many imported events wait for the store; go on with this part later"
+          })
+        )
+      )
+    ),
   LogUnavailable: ({ reason }: LogUnavailable): Effect.Effect<never, StorageFull | ServiceUnavailable> =>
     reason === "disk_full"
       ? Effect.fail(new StorageFull({ error: "The disk is full; go on with this part later" }))
@@ -66,21 +79,31 @@ export const layer = HttpApiBuilder.group(
     const imports = yield* Imports
     const { limits } = yield* AppConfig
     const room = yield* Semaphore.make(partsAtOnce)
-    return handlers.handleRaw("importEvents", ({ params, query, request }) =>
+    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
+    const taken = handlers.handleRaw("importEvents", ({ params, query, request }) =>
       Effect.gen(function* () {
-        const { userId } = yield* CurrentKey
-        const site = yield* sites.find(params.id, userId)
+        const site = yield* ownSite(params.id)
         return yield* room.withPermits(1)(
           Effect.gen(function* () {
             const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
             if (lines.length > importLinesMax) {
               return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
             }
-            const part = { name: query.import, offset: query.offset, isLast: query.last === "true", lines }
-            return yield* imports.take(site, part)
+            return yield* imports.take(site, {
+              name: query.import,
+              continues: query.continues,
+              offset: query.offset,
+              isLast: query.last === "true",
+              lines
+            })
           })
         )
       }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))
+    )
+    return taken.handle("listImports", ({ params }) =>
+      Effect.flatMap(ownSite(params.id), (site) =>
+        Effect.map(imports.list(site), (list) => ({ imports: list }))
+      ).pipe(Effect.catchTags({ SiteNotFound: siteProblems.SiteNotFound }))
     )
   })
 )

@@ -28,7 +28,7 @@ export class SiteExport extends Context.Service<
       return SiteExport.of({
         ofSite: Effect.fn("SiteExport.ofSite")(function* (site, query) {
           const { range } = yield* questionOf(site, query, yield* Clock.currentTimeMillis)
-          yield* drain.flush
+          yield* drain.flush(site.id)
           const span = { from: range.fromMillis, to: spanOf(range).to * 1000 }
           const pageAfter = (after: Place) =>
             clickhouse.query<ExportRow>(statement(span, after), { site: site.id }).pipe(

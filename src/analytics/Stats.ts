@@ -27,7 +27,7 @@ export class Stats extends Context.Service<
         ofSite: Effect.fn("Stats.ofSite")(function* (site, query) {
           const nowMillis = yield* Clock.currentTimeMillis
           const { filters, period, range, timeZone } = yield* questionOf(site, query, nowMillis)
-          yield* drain.flush
+          yield* drain.freshen(site.id)
           const { parameters, sql } = statsStatement(site.id, range, filters)
           const rows = yield* clickhouse.query<StatsRow>(sql, parameters)
           const inCell = new Map(rows.filter(isCurrentCell).map((row) => [row.cell, row]))

@@ -56,7 +56,7 @@ export class VisitRebuild extends Context.Service<
 
       return VisitRebuild.of({
         run: Effect.fn("VisitRebuild.run")(function* ({ from, isCheck, site, to }) {
-          yield* drain.flush
+          yield* drain.flush(site)
           const days = yield* daysOf(clickhouse, site, from, to)
           let found = nothing
           let done = 0

@@ -24,6 +24,12 @@ import { VisitWriter } from "./VisitWriter.ts"
  */
 const residentLimits: ResidentLimits = { bytesMax: 384 * 1024 * 1024, generationMillis: 10 * 60_000 }
 
+/** History is mostly in order: a day that an import has left does not come again. */
+const importedLimits: ResidentLimits = { bytesMax: 64 * 1024 * 1024, generationMillis: 10 * 60_000 }
+
+/** Where events come from. What one lane has in memory is not pushed out by the other's. */
+export type Lane = "live" | "imports"
+
 interface Touched {
   readonly key: VisitorKey
   readonly day: number
@@ -38,8 +44,9 @@ interface Touched {
 export class VisitUpdate {
   readonly #clickhouse: ClickHouseService
   readonly #writer: VisitWriter
-  readonly #seen = new SeenVisitors()
-  readonly #resident: ResidentDays
+  readonly #seen: Readonly<Record<Lane, SeenVisitors>>
+  /** a visitor-day is in one of them at most */
+  readonly #residents: Readonly<Record<Lane, ResidentDays>>
   /** site-days that had no events before those of the last `meet` */
   #empty: ReadonlySet<string> = new Set()
   #recomputed = 0
@@ -47,7 +54,11 @@ export class VisitUpdate {
   constructor(clickhouse: ClickHouseService, nowMillis: number, limits = residentLimits, fence?: string) {
     this.#clickhouse = clickhouse
     this.#writer = new VisitWriter(clickhouse, fence)
-    this.#resident = new ResidentDays(limits, nowMillis)
+    this.#seen = { live: new SeenVisitors(), imports: new SeenVisitors() }
+    this.#residents = {
+      live: new ResidentDays(limits, nowMillis),
+      imports: new ResidentDays(importedLimits, nowMillis)
+    }
   }
 
   /** rows that were written */
@@ -62,21 +73,22 @@ export class VisitUpdate {
 
   /** visitor-days in memory */
   get resident(): number {
-    return this.#resident.size
+    return this.#residents.live.size + this.#residents.imports.size
   }
 
   /** To be called before the events are in the store: whose day has just begun need not be looked up there. */
-  meet(events: ReadonlyArray<OwnedVisitEvent>): Effect.Effect<void, StoreError> {
+  meet(events: ReadonlyArray<OwnedVisitEvent>, lane: Lane): Effect.Effect<void, StoreError> {
+    const seen = this.#seen[lane]
     const unmet = new Map<string, OwnedVisitEvent>()
     this.#empty = new Set()
-    for (const event of events) if (this.#seen.isUnmet(event)) unmet.set(siteDayOf(event), event)
+    for (const event of events) if (seen.isUnmet(event)) unmet.set(siteDayOf(event), event)
     if (unmet.size === 0) return Effect.void
     return siteDaysWithEvents(this.#clickhouse, [...unmet.values()]).pipe(
       Effect.map((known) => {
         this.#empty = new Set(Array.from(unmet.keys()).filter((siteDay) => !known.has(siteDay)))
-        const kept = latestDays([...unmet.values()])
+        const kept = keptDays([...unmet.values()], lane)
         for (const [siteDay, event] of unmet)
-          if (kept.has(event.day)) this.#seen.meet(event, this.#empty.has(siteDay))
+          if (kept.has(event.day)) seen.meet(event, this.#empty.has(siteDay))
       })
     )
   }
@@ -91,7 +103,7 @@ export class VisitUpdate {
     const placeOfView = (event: OwnedVisitEvent): string => `${visitorDayOf(event)}/${event.pv}`
     const views = new Set(events.filter(({ kind }) => kind === "pageview").map(placeOfView))
     return pings.filter(
-      (ping) => !views.has(placeOfView(ping)) && this.#resident.get(ping)?.hasView(ping.pv) !== true
+      (ping) => !views.has(placeOfView(ping)) && this.#residentDay(ping)?.hasView(ping.pv) !== true
     )
   }
 
@@ -102,15 +114,14 @@ export class VisitUpdate {
    */
   apply(
     events: ReadonlyArray<OwnedVisitEvent>,
-    isRepeated: boolean,
-    nowMillis: number
+    how: { readonly lane: Lane; readonly isRepeated: boolean; readonly nowMillis: number }
   ): Effect.Effect<void, StoreError> {
     return Effect.suspend(() => {
       const touched = byVisitor(events)
-      return this.#write(touched, isRepeated, nowMillis).pipe(
+      return this.#write(touched, how).pipe(
         Effect.onError(() =>
           Effect.sync(() => {
-            for (const { key } of touched) this.#resident.forget(key)
+            for (const { key } of touched) this.#forget(key)
           })
         )
       )
@@ -124,7 +135,7 @@ export class VisitUpdate {
       where,
       writer: isCheck ? undefined : this.#writer,
       onDay: (key, _, isRight) => {
-        if (!isRight && !isCheck) this.#resident.forget(key)
+        if (!isRight && !isCheck) this.#forget(key)
       }
     })
     return Effect.andThen(this.#writer.begin, reconciled)
@@ -136,17 +147,24 @@ export class VisitUpdate {
   }
 
   /** Some months after the other: what is read back and what is written has a partition for each. */
-  #write(touched: ReadonlyArray<Touched>, isRepeated: boolean, nowMillis: number) {
+  #write(
+    touched: ReadonlyArray<Touched>,
+    {
+      isRepeated,
+      lane,
+      nowMillis
+    }: { readonly lane: Lane; readonly isRepeated: boolean; readonly nowMillis: number }
+  ) {
     return Effect.gen({ self: this }, function* () {
       yield* this.#writer.begin
-      this.#resident.age(nowMillis)
-      for (const group of monthGroups(touched)) yield* this.#writeMonths(group, isRepeated)
+      for (const resident of Object.values(this.#residents)) resident.age(nowMillis)
+      for (const group of monthGroups(touched)) yield* this.#writeMonths(group, lane, isRepeated)
     })
   }
 
-  #writeMonths(touched: ReadonlyArray<Touched>, isRepeated: boolean) {
+  #writeMonths(touched: ReadonlyArray<Touched>, lane: Lane, isRepeated: boolean) {
     return Effect.gen({ self: this }, function* () {
-      const unknown = touched.filter((one) => isRepeated || !this.#continue(one))
+      const unknown = touched.filter((one) => isRepeated || !this.#continue(one, lane))
       this.#recomputed += unknown.length
       for (const where of visitorDaysOf(unknown.map(({ key }) => key))) {
         yield* reconcile({
@@ -154,8 +172,8 @@ export class VisitUpdate {
           where,
           writer: this.#writer,
           onDay: (key, day) => {
-            this.#seen.add(key)
-            if (day !== undefined) this.#resident.set(key, day)
+            this.#add(key)
+            if (day !== undefined) this.#keep(key, day, lane)
           }
         })
       }
@@ -164,23 +182,42 @@ export class VisitUpdate {
   }
 
   /** false: the visitor's day is not in memory, or has an event that was late. */
-  #continue({ events, key }: Touched): boolean {
-    const isNew = (): boolean => this.#empty.has(siteDayOf(key)) || this.#seen.isNew(key)
-    const day = this.#resident.get(key) ?? (isNew() ? new VisitorDay() : undefined)
-    this.#seen.add(key)
+  #continue({ events, key }: Touched, lane: Lane): boolean {
+    const isNew = (): boolean => this.#empty.has(siteDayOf(key)) || this.#seen[lane].isNew(key)
+    const day = this.#residentDay(key) ?? (isNew() ? new VisitorDay() : undefined)
+    this.#add(key)
     const ordered = inOrder(events)
     const [first] = ordered
     if (day === undefined || first === undefined || day.isLate(first)) return false
     for (const event of ordered) day.push(event)
     for (const visit of day.take()) this.#writer.add(key, visit)
-    this.#resident.set(key, day)
+    this.#keep(key, day, lane)
     return true
+  }
+
+  #residentDay(key: VisitorKey): VisitorDay | undefined {
+    return this.#residents.live.get(key) ?? this.#residents.imports.get(key)
+  }
+
+  #keep(key: VisitorKey, day: VisitorDay, lane: Lane): void {
+    this.#residents[lane === "live" ? "imports" : "live"].forget(key)
+    this.#residents[lane].set(key, day)
+  }
+
+  #forget(key: VisitorKey): void {
+    for (const resident of Object.values(this.#residents)) resident.forget(key)
+  }
+
+  /** A filter that is trusted for a day knows the visitors of both lanes. */
+  #add(key: VisitorKey): void {
+    for (const seen of Object.values(this.#seen)) seen.add(key)
   }
 }
 
-/** Those of an import that spans more would push each other out of the filter. */
-const latestDays = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlySet<number> => {
+/** The days that get a filter. Those of history that spans more would push each other out of it, for nothing. */
+const keptDays = (events: ReadonlyArray<OwnedVisitEvent>, lane: Lane): ReadonlySet<number> => {
   const days = Array.from(new Set(events.map(({ day }) => day)))
+  if (lane === "imports" && days.length > daysMax) return new Set()
   return new Set(days.toSorted((left, right) => right - left).slice(0, daysMax))
 }
 

@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto"
-import { createReadStream } from "node:fs"
-import { createInterface } from "node:readline"
-import { Effect, Result, Runtime, Schema, Stream } from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Effect, Result, Schedule, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import type { CollectEvent } from "#schemas/analytics/CollectEvent.ts"
 import type { ImportedPart } from "#schemas/analytics/ImportApi.ts"
-import { type AccessLogEntry, notAPage, parseLine } from "./AccessLog.ts"
+import type { AccessLogEntry } from "./AccessLog.ts"
+import { type Contents, linesOf, type LogFile, openLogFile, pageViewOf, survey } from "./AccessLogFile.ts"
 import { Connection } from "./Connection.ts"
 import { json, show } from "./Output.ts"
 import { makeProgressBar } from "./ProgressBar.ts"
@@ -13,58 +11,8 @@ import { makeProgressBar } from "./ProgressBar.ts"
 /** Events of one request: a few hundred kilobytes, so that progress is seen and a lost part costs little. */
 const partEvents = 2_000
 
-/** The file could not be read, or holds no page view. */
-export class LogFileUnusable extends Schema.TaggedError<LogFileUnusable>()("LogFileUnusable", {
-  problem: Schema.String
-}) {
-  override readonly [Runtime.errorExitCode] = 1
-  override get [CliError.userMessage](): string {
-    return this.problem
-  }
-}
-
-interface Contents {
-  /** a name that the same content has again: a second import of it stores nothing twice */
-  readonly digest: string
-  readonly lines: number
-  readonly pages: number
-  readonly malformed: number
-  readonly ignored: { readonly method: number; readonly status: number; readonly asset: number }
-  readonly newestMillis: number
-}
-
-const linesOf = (file: string) =>
-  Stream.fromAsyncIterable(
-    createInterface({ input: createReadStream(file), crlfDelay: Infinity }),
-    (error) => new LogFileUnusable({ problem: `${file} cannot be read: ${String(error)}` })
-  )
-
-/** A first pass over the file: what is in it, and when it ends. */
-const survey = Effect.fnUntraced(function* (file: string) {
-  const digest = createHash("sha256")
-  const ignored = { method: 0, status: 0, asset: 0 }
-  let [lines, pages, malformed, newestMillis] = [0, 0, 0, 0]
-  yield* Stream.runForEach(linesOf(file), (line) =>
-    Effect.sync(() => {
-      if (line === "") return
-      digest.update(line).update("\n")
-      lines++
-      const entry = parseLine(line)
-      if (entry === undefined) return void malformed++
-      const reason = notAPage(entry)
-      if (reason !== undefined) return void ignored[reason]++
-      pages++
-      newestMillis = Math.max(newestMillis, entry.timeMillis)
-    })
-  )
-  if (pages === 0) {
-    return yield* new LogFileUnusable({
-      problem: `${file} has no page view in Combined Log Format (${lines} lines, ${malformed} of another format)`
-    })
-  }
-  const contents: Contents = { digest: digest.digest("hex"), lines, pages, malformed, ignored, newestMillis }
-  return contents
-})
+/** A server that is busy, or wants a slower pace, is asked again every second, for so many times. */
+const patience = { schedule: Schedule.spaced(1_000), times: 120 }
 
 const eventOf = (entry: AccessLogEntry, shiftMillis: number): CollectEvent => ({
   url: entry.target,
@@ -75,11 +23,11 @@ const eventOf = (entry: AccessLogEntry, shiftMillis: number): CollectEvent => ({
 })
 
 /** The page views of the file as lines of NDJSON, in groups of one request. */
-const partsOf = (file: string, shiftMillis: number) =>
+const partsOf = (file: LogFile, shiftMillis: number) =>
   linesOf(file).pipe(
     Stream.map((line) => {
-      const entry = parseLine(line)
-      return entry === undefined || notAPage(entry) !== undefined
+      const entry = pageViewOf(line)
+      return entry === undefined
         ? Result.failVoid
         : Result.succeed(JSON.stringify(eventOf(entry, shiftMillis)))
     }),
@@ -93,52 +41,68 @@ interface Totals {
   stored: number
   failed: number
   readonly dropped: Record<string, number>
+  readonly bots: Record<string, number>
   readonly errors: Array<{ readonly line: number; readonly error: string }>
+}
+
+const addCounts = (totals: Record<string, number>, more: Readonly<Record<string, number>>): void => {
+  for (const [name, count] of Object.entries(more)) totals[name] = (totals[name] ?? 0) + count
 }
 
 const add = (totals: Totals, part: ImportedPart): void => {
   totals.stored += part.stored
   totals.failed += part.failed
   totals.errors.push(...part.errors.slice(0, 20 - totals.errors.length))
-  for (const [reason, count] of Object.entries(part.dropped)) {
-    totals.dropped[reason] = (totals.dropped[reason] ?? 0) + count
-  }
+  addCounts(totals.dropped, part.dropped)
+  addCounts(totals.bots, part.bots)
 }
+
+/** Asks the server to take a part; `continues` matters where the import is new. */
+const partSender = Effect.fnUntraced(function* (site: string, { beginning, name }: Contents) {
+  const { ask } = yield* Connection
+  const continues = beginning === undefined || beginning.name === name ? {} : { continues: beginning.name }
+  return (offset: number, payload: string, isLast: boolean) =>
+    ask((client) =>
+      client.import
+        .importEvents({
+          params: { id: site },
+          query: { import: name, ...continues, offset, last: isLast ? "true" : "false" },
+          payload
+        })
+        .pipe(
+          Effect.retry({
+            ...patience,
+            while: ({ _tag }) => _tag === "RateLimited" || _tag === "ServiceUnavailable"
+          })
+        )
+    )
+})
 
 /** Sends what the server does not have yet, part by part; it keeps count, so a broken import goes on where it was. */
 const send = Effect.fnUntraced(function* (
   site: string,
-  file: string,
+  file: LogFile,
   contents: Contents,
   shiftMillis: number
 ) {
-  const { ask } = yield* Connection
-  const part = (offset: number, payload: string) =>
-    ask((client) =>
-      client.import.importEvents({
-        params: { id: site },
-        query: {
-          import: contents.digest.slice(0, 40),
-          offset,
-          last:
-            offset + (payload === "" ? 0 : payload.split("\n").length) >= contents.pages ? "true" : "false"
-        },
-        payload
-      })
-    )
-  // An empty part only asks how far an earlier try came.
-  const { next: resumedAt } = yield* part(0, "")
-  const totals: Totals = { sent: resumedAt, stored: 0, failed: 0, dropped: {}, errors: [] }
-  const progress = makeProgressBar("Importing", contents.pages, "page views")
+  const { pages } = contents
+  const part = yield* partSender(site, contents)
+  // An empty part only asks how far an earlier try came, and where that was the end, says so.
+  const { next } = yield* part(0, "", false)
+  if (next >= pages) yield* part(next, "", true)
+  const resumedAt = Math.min(next, pages)
+  const totals: Totals = { sent: resumedAt, stored: 0, failed: 0, dropped: {}, bots: {}, errors: [] }
+  const progress = makeProgressBar("Importing", pages, "page views")
   let offset = 0
   yield* Stream.runForEach(partsOf(file, shiftMillis), (lines) =>
     Effect.gen(function* () {
       const from = offset
       offset += lines.length
-      if (offset <= resumedAt) return
-      add(totals, yield* part(from, lines.join("\n")))
-      totals.sent = offset
-      progress.update(offset)
+      if (offset <= resumedAt || from >= pages) return
+      const some = lines.slice(0, pages - from)
+      add(totals, yield* part(from, some.join("\n"), offset >= pages))
+      totals.sent = Math.min(offset, pages)
+      progress.update(totals.sent)
     })
   ).pipe(Effect.ensuring(Effect.sync(progress.finish)))
   return { resumedAt, ...totals }
@@ -146,14 +110,26 @@ const send = Effect.fnUntraced(function* (
 
 type Outcome = Contents & Effect.Success<ReturnType<typeof send>>
 
+const botsShown = 5
+
+const dropWords = ({ bots, dropped }: Outcome): string => {
+  const named = Object.entries(bots).toSorted((left, right) => right[1] - left[1])
+  const some = named.slice(0, botsShown).map(([name, count]) => `${count} ${name}`)
+  const names = `${some.join(", ")}${named.length > botsShown ? ", …" : ""}`
+  return Object.entries(dropped)
+    .map(([reason, count]) => `${count} ${reason}${reason === "bot" && names !== "" ? ` (${names})` : ""}`)
+    .join(", ")
+}
+
 const words = (outcome: Outcome): string => {
-  const { dropped, errors, failed, ignored, lines, malformed, pages, resumedAt, stored } = outcome
-  const drops = Object.entries(dropped).map(([reason, count]) => `${count} ${reason}`)
+  const { errors, failed, ignored, incomplete, lines, malformed, pages, resumedAt, stored } = outcome
+  const drops = dropWords(outcome)
   return [
     `${lines} lines: ${pages} page views; no page views: ${ignored.asset} assets, ${ignored.status} by status, ` +
       `${ignored.method} by method, ${malformed} of another format`,
+    ...(incomplete ? ["The last line is incomplete: it is left for the next time"] : []),
     ...(resumedAt > 0 ? [`${resumedAt} page views had been imported before`] : []),
-    `${stored} stored${drops.length > 0 ? `; dropped: ${drops.join(", ")}` : ""}${failed > 0 ? `; ${failed} refused` : ""}`,
+    `${stored} stored${drops === "" ? "" : `; dropped: ${drops}`}${failed > 0 ? `; ${failed} refused` : ""}`,
     ...errors.map(({ error, line }) => `  page view ${line}: ${error}`)
   ].join("\n")
 }
@@ -172,11 +148,18 @@ const accessLog = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ file, json, shiftToNow, site }) {
-    const contents = yield* survey(file)
-    const sent = yield* send(site, file, contents, shiftToNow ? Date.now() - contents.newestMillis : 0)
+    const { ask } = yield* Connection
+    const { imports } = yield* ask((client) => client.import.listImports({ params: { id: site } }))
+    const log = yield* openLogFile(file)
+    const contents = yield* survey(log, imports)
+    const sent = yield* send(site, log, contents, shiftToNow ? Date.now() - contents.newestMillis : 0)
     yield* show(json, { ...contents, ...sent }, words)
   })
-).pipe(Command.withDescription("Count the page views of an access log; safe to run again"))
+).pipe(
+  Command.withDescription(
+    "Count the page views of an access log. Each line counts once, also when the log has grown and is imported again"
+  )
+)
 
 export const importCommand = Command.make("import").pipe(
   Command.withDescription("Import the history of a site"),

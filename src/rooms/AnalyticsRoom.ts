@@ -5,7 +5,7 @@ import * as Counting from "#src/analytics/counting/Counting.ts"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
 import { EventIds } from "#src/analytics/EventIds.ts"
-import { EventLog } from "#src/analytics/EventLog.ts"
+import { EventLog, ImportLog } from "#src/analytics/EventLog.ts"
 import { EventSink } from "#src/analytics/EventSink.ts"
 import { EventRates } from "#src/analytics/EventRates.ts"
 import * as EventMetrics from "#src/analytics/EventMetrics.ts"
@@ -57,7 +57,9 @@ const services = Layer.mergeAll(
       Salts.layer.pipe(Layer.provide(SaltStore.layer))
     )
   ),
-  Layer.provideMerge(Layer.mergeAll(EventLog.layer, SiteDirectory.layer, Counting.leaseLayer))
+  Layer.provideMerge(
+    Layer.mergeAll(EventLog.layer, ImportLog.layer, SiteDirectory.layer, Counting.leaseLayer)
+  )
 )
 
 export const api = AnalyticsRoomApi
@@ -82,6 +84,10 @@ export const routes = Layer.mergeAll(
   Quarantines.entry(
     "events",
     Effect.map(EventDrain, ({ quarantine }) => quarantine)
+  ),
+  Quarantines.entry(
+    "imports",
+    Effect.map(EventDrain, ({ importQuarantine }) => importQuarantine)
   )
 ).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse))
 

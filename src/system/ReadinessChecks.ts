@@ -3,7 +3,7 @@ import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
 import { CountingLease, type CountingLeaseService } from "#src/analytics/counting/CountingLease.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
-import { EventLog } from "#src/analytics/EventLog.ts"
+import { EventLog, ImportLog } from "#src/analytics/EventLog.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
 import { troubleWords } from "#src/infra/http/StoreTrouble.ts"
@@ -67,7 +67,7 @@ export const analytics = Layer.effectDiscard(
     const { register } = yield* Readiness
     const clickhouse = yield* ClickHouse
     const { damage } = yield* ClickHouseEndpoint
-    const log = yield* EventLog
+    const [log, importLog] = [yield* EventLog, yield* ImportLog]
     const drain = yield* EventDrain
     const lease = yield* CountingLease
     yield* register(
@@ -86,11 +86,16 @@ export const analytics = Layer.effectDiscard(
       Effect.sync(() => {
         const { failure } = log.stats()
         if (failure !== undefined) return { status: "down" as const, detail: `takes no events (${failure})` }
-        const { behind, trouble } = drain.stats().batcher
-        const waiting = `${behind} events on their way to ClickHouse`
-        return trouble === undefined
+        const { batcher: live, imports } = drain.stats()
+        const imported = imports.behind === 0 ? "" : ` and ${imports.behind} imported ones`
+        const waiting = `${live.behind} events${imported} on their way to ClickHouse`
+        const trouble = live.trouble ?? imports.trouble
+        if (trouble !== undefined)
+          return degraded(`${waiting}, and statistics answer 503: ${troubleWords(trouble)}`)
+        const { failure: refusal } = importLog.stats()
+        return refusal === undefined
           ? { ...up, detail: waiting }
-          : degraded(`${waiting}, and statistics answer 503: ${troubleWords(trouble)}`)
+          : degraded(`${waiting}; imports are refused (${refusal})`)
       })
     )
   })

@@ -136,6 +136,12 @@ export const idHashOf = (record: Uint8Array): bigint => {
   return new DataView(record.buffer, record.byteOffset, headerBytes).getBigUint64(1, true)
 }
 
+/** The site of a record's event. */
+export const siteOf = (record: Uint8Array): string => {
+  checkHeader(record)
+  return new Reader(record).string()
+}
+
 const checkHeader = (record: Uint8Array): void => {
   if (record.length < headerBytes) throw new EventRecordInvalid(`record of ${record.length} bytes`)
   if (record[0] !== version) throw new EventRecordInvalid(`record of version ${record[0]}`)

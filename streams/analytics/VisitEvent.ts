@@ -102,6 +102,14 @@ export const writeOwner = (
   row.writeBigUInt64LE(owner.visitor, siteEnd + visitorAt)
 }
 
+/** The day of the identity in the RowBinary row of an event. */
+export const dayOfRow = (bytes: Uint8Array): number => {
+  const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const at = endOfText(row, 0) + dayAt
+  if (at + 2 > row.length) throw new EventRecordInvalid("row ends before its day")
+  return row.readUInt16LE(at)
+}
+
 /** Reads what visits need from the RowBinary row of an event. */
 export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
   const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

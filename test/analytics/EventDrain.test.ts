@@ -1,32 +1,34 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { encode } from "#streams/analytics/EventRecord.ts"
 import { EventDrain } from "#src/analytics/EventDrain.ts"
-import { EventLog } from "#src/analytics/EventLog.ts"
+import { EventLog, ImportLog } from "#src/analytics/EventLog.ts"
 import { EventSink } from "#src/analytics/EventSink.ts"
 import { FirstEvents } from "#src/analytics/FirstEvents.ts"
 import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
 import { Stats } from "#src/analytics/Stats.ts"
+import type { Limits } from "#src/Limits.ts"
+import { eventually } from "#test/infra/Eventually.ts"
 import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
 const outage = { isAway: false, isStuck: false }
 
-const stores = SiteDirectory.layer.pipe(
-  Layer.provideMerge(switchedBy(outage)),
-  Layer.provideMerge(TestStores.layerWith({ limits: { batchWriteMillis: 3_000 } }))
-)
+const roomWith = (limits: Partial<Limits>) =>
+  Layer.mergeAll(Stats.layer, Sites.layer).pipe(
+    Layer.provideMerge(EventDrain.layer),
+    Layer.provideMerge(EventSink.layer),
+    Layer.provideMerge(FirstEvents.layer),
+    Layer.provideMerge(Layer.merge(EventLog.layer, ImportLog.layer)),
+    Layer.provideMerge(SiteDirectory.layer),
+    Layer.provideMerge(switchedBy(outage)),
+    Layer.provideMerge(TestStores.layerWith({ limits }))
+  )
 
-const room = Layer.mergeAll(Stats.layer, Sites.layer).pipe(
-  Layer.provideMerge(EventDrain.layer),
-  Layer.provideMerge(EventSink.layer),
-  Layer.provideMerge(FirstEvents.layer),
-  Layer.provideMerge(EventLog.layer),
-  Layer.provideMerge(stores)
-)
+const room = roomWith({ batchWriteMillis: 3_000 })
 
 const owner = "usr_0000000000000000000001"
 
@@ -69,7 +71,7 @@ describe("the drain", () => {
         const sites = yield* Sites
         const before = Date.now()
         yield* accept(site.id, 1)
-        yield* (yield* EventDrain).flush
+        yield* (yield* EventDrain).flush(site.id)
         const noted = yield* Effect.suspend(() => sites.find(site.id, owner)).pipe(
           Effect.repeat({
             until: ({ firstEventAt }) => firstEventAt !== null,
@@ -103,6 +105,25 @@ describe("the drain", () => {
       })
     )
 
+    it.effect("keeps no reader of a site waiting for what other sites have on their way", () =>
+      Effect.gen(function* () {
+        const [busy, quiet] = [yield* makeSite, yield* makeSite]
+        const stats = yield* Stats
+        yield* accept(quiet.id, 2)
+        yield* stats.ofSite(quiet, { period: "today" })
+        outage.isStuck = true
+        yield* accept(busy.id, 1)
+        const reader = yield* Effect.forkChild(Effect.exit(stats.ofSite(busy, { period: "today" })))
+        yield* eventually(
+          "the batch hangs",
+          Effect.sync(() => !outage.isStuck)
+        )
+        const found = yield* stats.ofSite(quiet, { period: "today" })
+        assert.strictEqual(found.summary.pageviews, 2)
+        yield* Fiber.interrupt(reader)
+      })
+    )
+
     it.effect("gives up a try to write a batch after batchWriteMillis, and writes it all the same", () =>
       Effect.gen(function* () {
         const site = yield* makeSite
@@ -117,6 +138,28 @@ describe("the drain", () => {
           )
         assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [3, 3])
         assert.isAbove(drain.stats().batcher.failures, failures)
+      })
+    )
+  })
+  layer(roomWith({ batchWriteMillis: 600_000, readWaitMillis: 500 }), { excludeTestServices: true })((it) => {
+    it.effect("lets a reader see what is there where its store is behind", () =>
+      Effect.gen(function* () {
+        const site = yield* makeSite
+        const stats = yield* Stats
+        const pageviews = Effect.map(
+          stats.ofSite(site, { period: "today" }),
+          ({ summary }) => summary.pageviews
+        )
+        yield* accept(site.id, 2)
+        yield* eventually(
+          "the first are shown",
+          Effect.map(pageviews, (shown) => shown === 2)
+        )
+        outage.isStuck = true
+        yield* accept(site.id, 3)
+        assert.strictEqual(yield* pageviews, 2)
+        const refused = yield* Effect.flip((yield* EventDrain).flush(site.id))
+        assert.strictEqual(refused.reason, "behind")
       })
     )
   })

@@ -42,7 +42,7 @@ const pageviews = (site: string, period = "30d") =>
     })
   )
 
-const nothing = { stored: 0, failed: 0, dropped: {}, errors: [] }
+const nothing = { stored: 0, failed: 0, dropped: {}, bots: {}, errors: [] }
 
 layer(AccountsServer.layer(), live)("an import", (it) => {
   it.effect("takes events however old, part after part, and says where to go on", () =>
@@ -99,12 +99,13 @@ layer(AccountsServer.layer(), live)("an import", (it) => {
         ]
         const answer = yield* part(site, "import=a&offset=1", mixed)
         assert.strictEqual(answer.status, 200)
-        const { dropped, errors, ...counts } = answer.json as {
+        const { bots, dropped, errors, ...counts } = answer.json as {
+          bots: Record<string, number>
           dropped: Record<string, number>
           errors: ReadonlyArray<{ line: number; error: string }>
         }
         assert.deepStrictEqual(counts, { next: 6, stored: 1, failed: 3 })
-        assert.deepStrictEqual(dropped, { bot: 1 })
+        assert.deepStrictEqual([dropped, bots], [{ bot: 1 }, { Googlebot: 1 }])
         assert.deepStrictEqual(
           errors.map(({ line }) => line),
           [1, 2, 5]

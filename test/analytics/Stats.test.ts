@@ -60,7 +60,7 @@ describe("stats", () => {
               EventDrain,
               Effect.map(EventDrain, (drain) => ({
                 ...drain,
-                flush: Effect.fail(new SinkUnavailable({ problem: "away", cause: undefined }))
+                freshen: () => Effect.fail(new SinkUnavailable({ problem: "away", cause: undefined }))
               }))
             )
           ),

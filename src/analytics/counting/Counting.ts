@@ -1,9 +1,10 @@
 import { Clock, Context, Deferred, Effect, Fiber, Layer, Scope } from "effect"
+import type { DurableLog } from "#streams/kernel/DurableLog.ts"
 import { AppConfig } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "../EventDrain.ts"
 import { EventIds } from "../EventIds.ts"
-import { EventLog } from "../EventLog.ts"
+import { EventLog, ImportLog } from "../EventLog.ts"
 import { Realtime, refill } from "../Realtime.ts"
 import { idsOfOthers } from "./CountedIds.ts"
 import { CountingLease, LeaseState } from "./CountingLease.ts"
@@ -59,12 +60,17 @@ export const layer = Layer.effectDiscard(
     const config = yield* AppConfig
     const clickhouse = yield* ClickHouse
     const log = yield* EventLog
+    const importLog = yield* ImportLog
     const drain = yield* EventDrain
     const ids = yield* EventIds
     const realtime = yield* Realtime
     const scope = yield* Scope.Scope
     const { start, state } = yield* Keeping
-    const behind = (): number => drain.stats().batcher.behind + (log.nextOffset() - log.durableOffset())
+    const unwritten = (of: DurableLog): number => of.nextOffset() - of.durableOffset()
+    const behind = (): number => {
+      const { batcher, imports } = drain.stats()
+      return batcher.behind + imports.behind + unwritten(log) + unwritten(importLog)
+    }
 
     // With stores of its own nobody else has counted before the start: what memory needs is read beside it, as it was.
     let isUpToDate = config.databaseUrl === undefined

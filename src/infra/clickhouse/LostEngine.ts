@@ -2,13 +2,14 @@ import { Effect } from "effect"
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 
-/** By this name every log under `DATA_DIR/<room>/log` knows the consumer that carries it into ClickHouse. */
+/** By this name every log under `DATA_DIR/<room>/log` and `…/imports` knows the consumer that carries it into ClickHouse. */
 export const clickHouseConsumer = "clickhouse"
 
 /** Where the logs note how far ClickHouse has them. */
 const checkpointsIn = (dataDirectory: string): ReadonlyArray<string> =>
   readdirSync(dataDirectory)
-    .map((room) => join(dataDirectory, room, "log", `${clickHouseConsumer}.checkpoint`))
+    .flatMap((room) => ["log", "imports"].map((log) => join(dataDirectory, room, log)))
+    .map((log) => join(log, `${clickHouseConsumer}.checkpoint`))
     .filter((file) => existsSync(file))
 
 /**
