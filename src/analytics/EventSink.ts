@@ -5,14 +5,13 @@ import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 import { AppConfig } from "#src/Config.ts"
-import { noteIds, withoutRepeated } from "./counting/CountedIds.ts"
-import { CountingLease, type CountingLeaseService, type Held } from "./counting/CountingLease.ts"
+import { sharedIds } from "./counting/CountedIds.ts"
+import { CountingLease, type Held } from "./counting/CountingLease.ts"
 import { EpochVisits } from "./counting/EpochVisits.ts"
-import { isFenced } from "./counting/Fence.ts"
+import { fencedOff } from "./counting/Fence.ts"
 import { presentEvents, type StoreError } from "./EventStore.ts"
 import { FirstEvents } from "./FirstEvents.ts"
 import { importTurns, type ImportTurnLimits } from "./ImportTurns.ts"
@@ -153,12 +152,12 @@ const writeTurn = Effect.fnUntraced(function* (
   writing: Writing,
   turn: SinkBatch
 ): Effect.fn.Return<ReadonlyArray<string>, StoreError> {
-  const { clickhouse, lane, visits } = writing
+  const { clickhouse, held, lane, visits } = writing
   const tried = lane.tried.get(turn.token)
   const isRepeated = tried !== undefined
   // Tried in another epoch: what it left is to be looked at, and is prepared anew.
   const recovering = turn.recovering || (isRepeated && tried.epoch !== visits.epoch)
-  const batch = yield* sharedIds(writing, { ...turn, recovering })
+  const batch = yield* sharedIds(clickhouse, { ...turn, recovering }, held, lane.name)
   const prepared = isRepeated && !recovering ? tried.events : yield* prepare(writing, batch)
   const present = yield* insertOnce(clickhouse, {
     batch,
@@ -188,29 +187,6 @@ const prepare = Effect.fnUntraced(function* ({ clickhouse, lane, visits }: Writi
   lane.tried.set(turn.token, { epoch: visits.epoch, events: owned })
   return owned
 })
-
-/** Tells other processes of the turn's ids, and leaves out what they had before, where this one could not know. */
-const sharedIds = (
-  { clickhouse, held, lane }: Writing,
-  turn: SinkBatch
-): Effect.Effect<SinkBatch, StoreError> => {
-  if (held === undefined || !held.isShared) return Effect.succeed(turn)
-  // The lease knows up to where the log of live events is unchecked. Imports are few, and always looked at.
-  const isUnchecked = lane.name === "imports" || turn.from < held.uncheckedTo
-  const kept = isUnchecked ? withoutRepeated(clickhouse, turn) : Effect.succeed(turn)
-  return Effect.tap(kept, (found) => noteIds(clickhouse, found))
-}
-
-/** Rows of an earlier epoch are refused for no fault of theirs: the turn waits until this process counts again. */
-const fencedOff = <A>(
-  lease: CountingLeaseService,
-  held: Held | undefined,
-  use: Effect.Effect<A, StoreError>
-) =>
-  Effect.catchIf(use, isFenced, (cause): Effect.Effect<never, StoreError> => {
-    if (held !== undefined) lease.superseded(held.epoch)
-    return Effect.fail(new ClickHouseUnavailable({ problem: "another process counts", cause }))
-  })
 
 /** Of a turn's records, which have gaps, those that are in the store. */
 const presentOf = (clickhouse: ClickHouseService, { from, logId, records, to }: SinkBatch) =>

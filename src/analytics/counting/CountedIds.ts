@@ -5,6 +5,8 @@ import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../EventStore.ts"
 import { idMemoryMillis } from "../SiteIds.ts"
 import { quote } from "../VisitorDays.ts"
+import type { Lane } from "../VisitUpdate.ts"
+import type { Held } from "./CountingLease.ts"
 
 /**
  * `event_ids` in ClickHouse: the ids of events that processes took, so that the next one to count knows a repetition. Each
@@ -121,3 +123,17 @@ export const idsOfOthers = Effect.fnUntraced(function* (
     after = { site: last.site, hash: last.hash }
   }
 })
+
+/** Tells other processes of a batch's ids, and leaves out what they had before, where this one could not know. */
+export const sharedIds = (
+  clickhouse: ClickHouseService,
+  batch: SinkBatch,
+  held: Held | undefined,
+  lane: Lane
+): Effect.Effect<SinkBatch, StoreError> => {
+  if (held === undefined || !held.isShared) return Effect.succeed(batch)
+  // The lease knows up to where the log of live events is unchecked. Imports are few, and always looked at.
+  const isUnchecked = lane === "imports" || batch.from < held.uncheckedTo
+  const kept = isUnchecked ? withoutRepeated(clickhouse, batch) : Effect.succeed(batch)
+  return Effect.tap(kept, (found) => noteIds(clickhouse, found))
+}

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
+import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../EventStore.ts"
+import type { CountingLeaseService, Held } from "./CountingLease.ts"
 
 /**
  * The condition under which rows of an epoch are taken: no later one has begun. ClickHouse looks at it after the insert is
@@ -12,8 +14,7 @@ export const fenceOf = (epoch: number): string =>
 /** FUNCTION_THROW_IF_VALUE_IS_NON_ZERO of system.errors. */
 const fenced = 395
 
-export const isFenced = (error: StoreError): boolean =>
-  error._tag === "ClickHouseFailed" && error.code === fenced
+const isFenced = (error: StoreError): boolean => error._tag === "ClickHouseFailed" && error.code === fenced
 
 /** The last epoch that ClickHouse knows; 0 where there is none. */
 export const highestEpoch = (clickhouse: ClickHouseService): Effect.Effect<number, StoreError> =>
@@ -40,3 +41,14 @@ export const visitInserts = (clickhouse: ClickHouseService): Effect.Effect<numbe
 /** Ends them, where the account may: a frozen process may keep one open for as long as ClickHouse lets it. */
 export const killVisitInserts = (clickhouse: ClickHouseService): Effect.Effect<void, StoreError> =>
   clickhouse.command(`KILL QUERY WHERE ${ofVisits} ASYNC`)
+
+/** Rows of an earlier epoch are refused for no fault of theirs: the turn waits until this process counts again. */
+export const fencedOff = <A>(
+  lease: CountingLeaseService,
+  held: Held | undefined,
+  use: Effect.Effect<A, StoreError>
+) =>
+  Effect.catchIf(use, isFenced, (cause): Effect.Effect<never, StoreError> => {
+    if (held !== undefined) lease.superseded(held.epoch)
+    return Effect.fail(new ClickHouseUnavailable({ problem: "another process counts", cause }))
+  })
