@@ -9,7 +9,7 @@ import { collections } from "./postgres/0007_Collections.ts"
 import { callAnswers } from "./postgres/0008_CallAnswers.ts"
 import { agents } from "./postgres/0009_Agents.ts"
 import { idempotency } from "./postgres/0011_Idempotency.ts"
-import { grownImports } from "./postgres/0014_GrownImports.ts"
+import { grownImports } from "./postgres/0013_GrownImports.ts"
 import { losses } from "./postgres/0010_Losses.ts"
 import { counting } from "./postgres/0012_Counting.ts"
 

@@ -98,7 +98,7 @@ for (const language of languages) {
       assert.sameDeepMembers(said as Array<unknown>, [
         { name: "", path: "/page", props: {} },
         { name: "order", path: "/buy", props: { plan: "pro", seats: "3" } },
-        { name: "", path: encodeURI("/café/☕"), props: {} }
+        { name: "", path: "/café/☕", props: {} }
       ])
       const [page] = hits.filter(({ path }) => path === "/page")
       assert.deepInclude(page, {

@@ -255,7 +255,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
           ["limit=1.5", 400, "limit: expected an integer"],
           ["limit=ten", 400, "limit: expected a number"],
           ["limit=", 400, "limit: expected a number"],
-          ["limit=1&limit=2", 400, "limit: expected text"],
+          ["limit=1&limit=2", 400, "limit: is there several times"],
           ["offset=-1", 400, "offset: expected an integer between 0 and 2147483647"],
           ["offset=2147483648", 400, "offset: expected an integer between 0 and 2147483647"],
           ["page=first&Limit=0&__proto__=1", 200, ""]

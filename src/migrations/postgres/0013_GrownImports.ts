@@ -6,7 +6,7 @@ import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
  * what became of the lines.
  */
 export const grownImports: PostgresMigration = {
-  id: 14,
+  id: 13,
   name: "grown imports",
   statements: [
     `ALTER TABLE imports
