@@ -202,6 +202,11 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
       const site = await newSite()
       const [holder, other] = await holderAndOther()
       assert.strictEqual((await collect(pair.both, site, "order 3")).status, 202)
+      // An id that is only in the log of the dead one is known when that log comes with it.
+      await until("the order is stored", async () => {
+        const stored = await storedPaths(at(0), site, pair.clickhouseUrl)
+        return stored.has(bought) ? undefined : "not yet"
+      })
       const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "killed" })
       await until("it is under load", async () => (load.outcomes.size > 200 ? undefined : "not yet"))
       await at(holder).stop("SIGKILL")
