@@ -90,7 +90,10 @@ const isReady = async (url: string): Promise<boolean> => {
   }
 }
 
-/** Starts a server and returns when `/readyz` answers 200. */
+/** A part of the start message, which comes as a whole a moment after `/readyz` is 200. */
+const startMessage = "is ready after"
+
+/** Starts a server and returns when `/readyz` answers 200 and the start message is there. */
 export const startServer = async (options: ServerOptions = {}): Promise<ServerProcess> => {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), "signalbox-")))
   const port = await freePort()
@@ -119,14 +122,17 @@ export const startServer = async (options: ServerOptions = {}): Promise<ServerPr
       stdio: ["ignore", "pipe", "pipe"]
     })
     child = started
+    let hasSaid = false
     gone = new Promise((resolve) => started.once("exit", (code) => resolve(code)))
     const collect = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-1_000_000)
+      const text = chunk.toString()
+      if (text.includes(startMessage)) hasSaid = true
+      output = (output + text).slice(-1_000_000)
     }
     started.stdout.on("data", collect)
     started.stderr.on("data", collect)
     const deadline = performance.now() + (options.readyTimeoutMillis ?? 60_000)
-    while (!(await isReady(url))) {
+    while (!((await isReady(url)) && hasSaid)) {
       if (started.exitCode !== null || started.signalCode !== null) {
         throw new Error(
           `the server ended before it was ready (${started.exitCode ?? started.signalCode}):\n${output}`
