@@ -31,7 +31,10 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal
 const starter = process.ppid
 setInterval(() => process.ppid !== starter && interrupt.abort(), 500).unref()
 
-/** A quick suite takes at most 90 s, stages and set-up included; a quick comparison two minutes. */
+/**
+ * A quick suite takes at most 90 s, stages and set-up included; a quick comparison aims at two minutes, and makes six rounds
+ * at least.
+ */
 const quickMillis = 75_000
 const quickComparisonMillis = 105_000
 
