@@ -122,17 +122,18 @@ export const startServer = async (options: ServerOptions = {}): Promise<ServerPr
       stdio: ["ignore", "pipe", "pipe"]
     })
     child = started
-    let hasSaid = false
+    let announced = false
+    const isUp = async (): Promise<boolean> => (await isReady(url)) && announced
     gone = new Promise((resolve) => started.once("exit", (code) => resolve(code)))
     const collect = (chunk: Buffer): void => {
       const text = chunk.toString()
-      if (text.includes(startMessage)) hasSaid = true
+      if (text.includes(startMessage)) announced = true
       output = (output + text).slice(-1_000_000)
     }
     started.stdout.on("data", collect)
     started.stderr.on("data", collect)
     const deadline = performance.now() + (options.readyTimeoutMillis ?? 60_000)
-    while (!((await isReady(url)) && hasSaid)) {
+    while (!(await isUp())) {
       if (started.exitCode !== null || started.signalCode !== null) {
         throw new Error(
           `the server ended before it was ready (${started.exitCode ?? started.signalCode}):\n${output}`
