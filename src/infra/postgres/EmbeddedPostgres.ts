@@ -168,22 +168,30 @@ export const start = Effect.fnUntraced(function* (
   if (before._tag === "Damaged") {
     yield* Effect.logWarning(`${before.file} is damaged; it is written anew, and the port may be another`)
   }
-  const port =
-    (yield* freePort(before._tag === "Found" ? Number(new URL(before.state.url).port) : 0)) ??
-    (yield* freePort(0)) ??
-    0
-  const url = `postgres://${role}:${password}@127.0.0.1:${port}/${role}`
-  yield* Effect.sync(() =>
-    writePrivate(cluster.publishedAt, JSON.stringify({ url, owner: self() } satisfies Published))
-  )
-  const supervised = yield* keepRunning({
-    name: "PostgreSQL",
-    start: Effect.andThen(
-      Effect.suspend(() => endOrphan(holderOf(cluster), limits)),
-      startServer({ ...cluster, args: settings(port, limits), stopMillis: limits.storeStopMillis })
-    ),
-    minMillis: limits.storeRestartMinMillis,
-    maxMillis: limits.storeRestartMaxMillis
+  const startOn = Effect.fnUntraced(function* (wanted: number) {
+    const port = (yield* freePort(wanted)) ?? (yield* freePort(0)) ?? 0
+    const url = `postgres://${role}:${password}@127.0.0.1:${port}/${role}`
+    yield* Effect.sync(() =>
+      writePrivate(cluster.publishedAt, JSON.stringify({ url, owner: self() } satisfies Published))
+    )
+    const supervised = yield* keepRunning({
+      name: "PostgreSQL",
+      start: Effect.andThen(
+        Effect.suspend(() => endOrphan(holderOf(cluster), limits)),
+        startServer({ ...cluster, args: settings(port, limits), stopMillis: limits.storeStopMillis })
+      ),
+      minMillis: limits.storeRestartMinMillis,
+      maxMillis: limits.storeRestartMaxMillis
+    })
+    return { ...supervised, url: Redacted.make(url, { label: "DATABASE_URL" }) }
   })
-  return { ...supervised, url: Redacted.make(url, { label: "DATABASE_URL" }) }
+  const kept = before._tag === "Found" ? Number(new URL(before.state.url).port) : 0
+  // A port that was free a moment ago may be taken by now: two copies of one directory want the same at once.
+  return yield* startOn(kept).pipe(
+    Effect.catchIf(isPortRefused, () => Effect.retry(startOn(0), { times: 4, while: isPortRefused }))
+  )
 })
+
+/** What PostgreSQL says last where it may not listen on its port. */
+const isPortRefused = (error: { readonly message: string }): boolean =>
+  error.message.includes("could not create any TCP/IP sockets")

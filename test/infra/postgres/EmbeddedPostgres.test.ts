@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AppConfig } from "#src/Config.ts"
@@ -133,6 +133,22 @@ describe("the embedded PostgreSQL", () => {
       yield* EmbeddedPostgres.start(dataDir, limits)
       const second = yield* holdStore("postgres", dataDir)
       assert.include(second.said, `is in use by process ${process.pid}`)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("takes another port where the one that was free to this process is refused to PostgreSQL", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* temporary
+      yield* Effect.scoped(EmbeddedPostgres.start(dataDir, limits))
+      const published = join(dataDir, "postgres.json")
+      const { owner, url } = JSON.parse(readFileSync(published, "utf8"))
+      const kept = new URL(url)
+      // Root may listen there, and PostgreSQL's account not: as with a port that is taken between probe and start.
+      kept.port = "83"
+      writeFileSync(published, JSON.stringify({ url: kept.href, owner }))
+      const again = yield* EmbeddedPostgres.start(dataDir, limits)
+      assert.notStrictEqual(new URL(Redacted.value(again.url)).port, "83")
+      assert.strictEqual(JSON.parse(readFileSync(published, "utf8")).url, Redacted.value(again.url))
     }).pipe(Effect.scoped)
   )
 
