@@ -7,7 +7,7 @@ import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAway, storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
+import { storeAway } from "#src/infra/http/StoreAway.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { answerFile } from "./FileAnswers.ts"
 import { Files } from "./Files.ts"
@@ -108,7 +108,6 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("uploadFile", ({ request }) =>
         CurrentKey.pipe(
           Effect.flatMap(({ userId }) => receiveFile(files, userId, request, maxFileSizeBytes)),
-          storeAwayUntimed,
           Effect.map(({ filename, id }) => ({ id, filename, url: `/api/v1/files/${id}` }))
         )
       )

@@ -1,10 +1,12 @@
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Blobs, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { safeFilename } from "#src/infra/http/ContentDisposition.ts"
+import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { type FileRow, FilesRepository } from "./FilesRepository.ts"
 
 export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", { id: Schema.String }) {}
@@ -25,7 +27,7 @@ export class Files extends Context.Service<
       upload: Upload<E>
     ) => Effect.Effect<
       { readonly id: string; readonly filename: string },
-      E | BlobTooLarge | DiskFull | SqlError
+      E | BlobTooLarge | DiskFull | ServiceUnavailable
     >
     readonly find: (id: string) => Effect.Effect<FileRow, FileNotFound | SqlError>
     readonly read: (file: FileRow, range: ByteRange) => Effect.Effect<Stream.Stream<Uint8Array>, FileNotFound>
@@ -62,14 +64,17 @@ const make = (
       const filename = safeFilename(upload.filename)
       yield* blobs.write(id, upload.content, { maxBytes }).pipe(
         Effect.flatMap(({ sha256, sizeBytes }) =>
-          repository.insert({
-            id,
-            userId,
-            filename,
-            contentType: safeContentType(upload.contentType),
-            sizeBytes,
-            sha256
-          })
+          // Its own time limit: the bytes before it may take as long as they need.
+          storeAway(
+            repository.insert({
+              id,
+              userId,
+              filename,
+              contentType: safeContentType(upload.contentType),
+              sizeBytes,
+              sha256
+            })
+          )
         ),
         // Without its row nobody would find the blob, nor remove it.
         Effect.onError(() => blobs.remove(id))

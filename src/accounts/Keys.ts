@@ -21,7 +21,7 @@ export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyF
 /** The user has as many keys as one may have. */
 export class TooManyKeys extends Schema.TaggedError<TooManyKeys>()("TooManyKeys", { limit: Schema.Int }) {}
 
-/** Nobody could administrate the server any more. */
+/** Without this key the server would have no administrator's key left. */
 export class LastAdministratorKey extends Schema.TaggedError<LastAdministratorKey>()(
   "LastAdministratorKey",
   {}

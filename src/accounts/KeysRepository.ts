@@ -70,7 +70,7 @@ const isOfIn = (sql: SqlClient) => (id: string, owner: string | undefined) =>
     ? sql`id = ${id} AND revoked_at IS NULL`
     : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
 
-/** What is not the caller's is not theirs to hear of: it is looked for first. */
+/** The key is looked for first, so that callers learn nothing about keys of others. */
 const unlessLast = (
   sql: SqlClient,
   id: string,

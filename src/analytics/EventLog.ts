@@ -27,7 +27,7 @@ export class EventLog extends Context.Service<EventLog, DurableLog.DurableLog>()
   )
 }
 
-/** Who reads the log of imports: the writer of ClickHouse, and whoever notes in Postgres how far each import has come. */
+/** The readers of the log of imports: the writer of ClickHouse, and the one that notes in Postgres how far each import has come. */
 export const importLogConsumers = { clickHouse: clickHouseConsumer, progress: "progress" } as const
 
 /**

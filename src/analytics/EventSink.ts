@@ -165,7 +165,7 @@ const writeTurn = Effect.fnUntraced(function* (
     insert: (isWanted, token) => insertByMonths(clickhouse, rowsOf(batch, prepared, isWanted), token),
     present: presentOf(clickhouse, batch)
   })
-  // What was there before keeps the identity that it has there.
+  // Events that were there before keep the identity that they have there.
   const events =
     present.size === 0
       ? prepared

@@ -59,7 +59,7 @@ const flatAway = (error: string) => new ServiceUnavailable({ error })
  */
 export const storeAway = answering(flatAway)
 
-/** The same for what may take long beside Postgres, such as an upload: it waits. */
+/** The same for a statement that may take long, such as a recount of the ledger: it is waited for. */
 export const storeAwayUntimed = classified(flatAway)
 
 /** `storeAway` of the nested family. */
