@@ -119,7 +119,7 @@ export const limits = {
   /** a batch of imported events has at most this many rows */
   importBatchRows: 20_000,
   /** rows and months of a batch of imported events that are written before waiting live events have their turn */
-  importTurnRows: 4_000,
+  importTurnRows: 2_000,
   importTurnMonths: 2,
 
   // --- which process counts

@@ -80,7 +80,7 @@ export class EventSink extends Context.Service<EventSink, EventSinkService>()(
  * others may have written them since.
  */
 export const make = Effect.fnUntraced(function* ({
-  importTurns: turnLimits = { rows: 4_000, months: 2 },
+  importTurns: turnLimits = { rows: 2_000, months: 2 },
   onStored = () => undefined,
   residentLimits
 }: EventSinkOptions = {}): Effect.fn.Return<EventSinkService, never, ClickHouse> {
