@@ -16,6 +16,10 @@ export interface Network {
   readonly family: "ipv4" | "ipv6"
 }
 
+/** `TRUST_PROXY` as the front takes it: a number of hops, or networks in CIDR notation. */
+export const networksOf = (trust: Config["trustProxy"]): number | ReadonlyArray<string> =>
+  typeof trust === "number" ? trust : trust.map(({ address, prefix }) => `${address}/${prefix}`)
+
 /** One of several processes that share agent sessions. */
 export interface ClusterMember {
   readonly host: string

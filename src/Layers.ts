@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { FirstBoot } from "./accounts/FirstBoot.ts"
-import { AppConfig, type Config, type Network } from "./Config.ts"
+import { AppConfig, type Config, networksOf } from "./Config.ts"
 import * as ConsoleRoutes from "./console/ConsoleRoutes.ts"
 import * as Edge from "./infra/http/Edge.ts"
 import * as Faults from "./infra/http/Faults.ts"
@@ -61,14 +61,12 @@ const serve = (config: Config) =>
     { routerConfig: Edge.routerConfig, disableLogger: true, disableListenLog: true }
   )
 
-const cidrOf = ({ address, prefix }: Network): string => `${address}/${prefix}`
-
 const front = ({ corsOrigins, host, limits, port, rooms, trustProxy }: Config, maxConnections: number) =>
   Front.layer({
     host,
     port,
     corsOrigins: [...corsOrigins],
-    trustProxy: typeof trustProxy === "number" ? trustProxy : trustProxy.map(cidrOf),
+    trustProxy: networksOf(trustProxy),
     limits: {
       maxConnections,
       maxHeaderBytes: limits.headerBytes,

@@ -1,6 +1,7 @@
-import { Effect, Predicate } from "effect"
-import { HttpServer } from "effect/http"
-import { AppConfig } from "./Config.ts"
+import { Effect, Option, Predicate } from "effect"
+import { HttpServer, type HttpServerRequest } from "effect/http"
+import { AppConfig, networksOf } from "./Config.ts"
+import * as ClientAddress from "./infra/uws/ClientAddress.ts"
 
 /** How this server is reached, without a trailing slash: `BASE_URL`, else the address that it listens on. */
 export const serverUrl = Effect.gen(function* () {
@@ -10,4 +11,30 @@ export const serverUrl = Effect.gen(function* () {
   const port = Predicate.hasProperty(address, "port") ? address.port : undefined
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host
   return `http://${name}:${String(port)}`
+})
+
+/** A host name, IPv4 or bracketed IPv6 address, with or without a port (RFC 9110, 7.2), and nothing that quotes. */
+const authority = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+
+/** What a proxy was asked for, as it says in `Host` and `X-Forwarded-Proto`; undefined where it says neither host nor address. */
+const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined => {
+  const host = headers["host"] ?? ""
+  // The last one is of the proxy that is nearest; those before it are what it was told.
+  const scheme = headers["x-forwarded-proto"]?.split(",").at(-1)?.trim().toLowerCase()
+  return authority.test(host) ? `${scheme === "https" ? "https" : "http"}://${host}` : undefined
+}
+
+/**
+ * As `serverUrl`, for the one that asks: without `BASE_URL` a trusted proxy is believed about where it was asked. Nobody
+ * else is, since an answer could be kept for others on the way.
+ */
+export const serverUrlFor = Effect.gen(function* () {
+  const { baseUrl, trustProxy } = yield* AppConfig
+  const { isProxied } = ClientAddress.make(networksOf(trustProxy))
+  const own = yield* serverUrl
+  return (request: HttpServerRequest.HttpServerRequest): string => {
+    if (baseUrl !== undefined) return baseUrl
+    const peer = (): string => Option.getOrElse(request.peerAddress, () => "")
+    return (isProxied(peer) ? askedFor(request) : undefined) ?? own
+  }
 })

@@ -13,7 +13,9 @@ const programs = [
   { program: "chromium", debian: "chromium" },
   { program: "python3", debian: "python3 python3-venv" },
   { program: "php", debian: "php-cli" },
-  { program: "bwrap", debian: "bubblewrap" }
+  { program: "bwrap", debian: "bubblewrap" },
+  { program: "nginx", debian: "nginx-light" },
+  { program: "caddy", debian: "caddy" }
 ]
 
 /**

@@ -1,10 +1,11 @@
 import { Effect } from "effect"
+import type { HttpServerRequest } from "effect/http"
 import type { SqlError } from "effect/sql/SqlError"
 import type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
 import { toolNames } from "#schemas/agents/ToolCall.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AgentOffer } from "#src/llm/AgentOffer.ts"
-import { serverUrl } from "#src/ServerUrl.ts"
+import { serverUrlFor } from "#src/ServerUrl.ts"
 import { AgentDownloads } from "./AgentDownloads.ts"
 import { installCommands } from "./downloads/InstallScript.ts"
 import { gatewayPath } from "./gateway/Gateway.ts"
@@ -13,13 +14,17 @@ import { gatewayPath } from "./gateway/Gateway.ts"
 export const agentInfo = Effect.gen(function* () {
   const offer = yield* AgentOffer
   const downloads = yield* AgentDownloads
-  const url = yield* serverUrl
-  const gateway = {
-    url: `${url.replace(/^http/, "ws")}${gatewayPath}`,
-    path: gatewayPath,
-    auth: "Authorization: Bearer <API_KEY> on the upgrade request"
-  }
-  return Effect.fnUntraced(function* (key: Principal): Effect.fn.Return<AgentInfo, SqlError> {
+  const urlFor = yield* serverUrlFor
+  return Effect.fnUntraced(function* (
+    key: Principal,
+    request: HttpServerRequest.HttpServerRequest
+  ): Effect.fn.Return<AgentInfo, SqlError> {
+    const url = urlFor(request)
+    const gateway = {
+      url: `${url.replace(/^http/, "ws")}${gatewayPath}`,
+      path: gatewayPath,
+      auth: "Authorization: Bearer <API_KEY> on the upgrade request"
+    }
     const list = downloads.list()
     const model = yield* offer.defaultModel(key)
     return {

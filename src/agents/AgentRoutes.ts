@@ -39,7 +39,7 @@ export const layer = HttpApiBuilder.group(
     })
 
     return handlers.handleAll({
-      readAgent: () => Effect.flatMap(CurrentKey, (key) => storeAway(infoOf(key))),
+      readAgent: ({ request }) => Effect.flatMap(CurrentKey, (key) => storeAway(infoOf(key, request))),
       listAgentSessions: ({ query }) =>
         Effect.gen(function* () {
           const sessions = yield* storeAway(

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join, normalize } from "node:path"
 import { isNoneMatch } from "#src/infra/http/ByteRanges.ts"
-import { encodedBody, encodingFor } from "#src/infra/http/ContentEncoding.ts"
-import { serverUrl } from "#src/ServerUrl.ts"
+import { type EncodedBody, encodedBody, encodingFor } from "#src/infra/http/ContentEncoding.ts"
+import { serverUrl, serverUrlFor } from "#src/ServerUrl.ts"
 
 /** What these routes add to the known paths of the API. */
 export const paths = [
@@ -46,14 +46,14 @@ export const clientFrom = (source: string, url: string): string => {
 }
 
 interface Served {
-  readonly path: (typeof paths)[number][1]
-  readonly content: string
   readonly contentType: string
   readonly caching: string
 }
 
-const route = ({ caching, content, contentType, path }: Served) => {
-  const body = encodedBody(Buffer.from(content))
+type Answer = (request: HttpServerRequest.HttpServerRequest) => HttpServerResponse.HttpServerResponse
+
+/** `body`: the content in each encoding that it is offered in. */
+const answerOf = (content: string, body: Partial<EncodedBody>, { caching, contentType }: Served): Answer => {
   // Weak, because one version is one tag in every encoding.
   const version = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
   const headers = {
@@ -64,38 +64,46 @@ const route = ({ caching, content, contentType, path }: Served) => {
     "cross-origin-resource-policy": "cross-origin",
     "x-content-type-options": "nosniff"
   }
-  const answer = (request: HttpServerRequest.HttpServerRequest): HttpServerResponse.HttpServerResponse => {
+  return (request) => {
     if (isNoneMatch(request.headers["if-none-match"], version))
       return HttpServerResponse.empty({ status: 304, headers })
     const encoding = encodingFor(request.headers["accept-encoding"])
-    return HttpServerResponse.uint8Array(body[encoding], {
+    const encoded = encoding === "identity" ? undefined : body[encoding]
+    return HttpServerResponse.uint8Array(encoded ?? Buffer.from(content), {
       contentType,
-      headers: encoding === "identity" ? headers : { ...headers, "content-encoding": encoding }
+      headers: encoded === undefined ? headers : { ...headers, "content-encoding": encoding }
     })
   }
-  return HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
 }
+
+/** In all encodings, packed once. */
+const packed = (content: string, served: Served): Answer =>
+  answerOf(content, encodedBody(Buffer.from(content)), served)
+
+const route = (path: (typeof paths)[number][1], answer: Answer) =>
+  HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
 
 /** The page script, and the clients for servers, which know this server's address. Source: decisions, Common (CORS). */
 export const layer = Layer.unwrap(
-  Effect.map(serverUrl, (url) => {
-    const client = (name: string): string => clientFrom(textOf(name), url)
-    const caching = "no-cache"
+  Effect.gen(function* () {
+    const own = yield* serverUrl
+    const urlFor = yield* serverUrlFor
+    const client = (name: string, contentType: string): Answer => {
+      const source = textOf(name)
+      const served = { contentType, caching: "no-cache" }
+      const usual = packed(clientFrom(source, own), served)
+      return (request) => {
+        const url = urlFor(request)
+        // Names that a proxy was asked for may be many: what is made for one is not packed, and not kept.
+        return url === own ? usual(request) : answerOf(clientFrom(source, url), {}, served)(request)
+      }
+    }
+    const page = { contentType: javascript, caching: pageScriptCaching }
     return Layer.mergeAll(
-      route({
-        path: "/a.js",
-        content: textOf("a.min.js"),
-        contentType: javascript,
-        caching: pageScriptCaching
-      }),
-      route({
-        path: "/scripts/beacon.mjs",
-        content: client("beacon.mjs"),
-        contentType: javascript,
-        caching
-      }),
-      route({ path: "/scripts/beacon.py", content: client("beacon.py"), contentType: plain, caching }),
-      route({ path: "/scripts/beacon.php", content: client("beacon.php"), contentType: plain, caching })
+      route("/a.js", packed(textOf("a.min.js"), page)),
+      route("/scripts/beacon.mjs", client("beacon.mjs", javascript)),
+      route("/scripts/beacon.py", client("beacon.py", plain)),
+      route("/scripts/beacon.php", client("beacon.php", plain))
     )
   })
 )

@@ -12,12 +12,13 @@ const scripts = ["/a.js", ...clients]
 /** What goes over the wire: `fetch` would decode it. */
 const wire = (
   url: string,
-  acceptEncoding: string
+  acceptEncoding: string,
+  more: Readonly<Record<string, string>> = {}
 ): Effect.Effect<{ readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }> =>
   Effect.promise(
     () =>
       new Promise((resolve, reject) => {
-        get(url, { headers: { "accept-encoding": acceptEncoding } }, (response) => {
+        get(url, { headers: { "accept-encoding": acceptEncoding, ...more } }, (response) => {
           const chunks: Array<Buffer> = []
           response.on("data", (chunk: Buffer) => chunks.push(chunk))
           response.on("end", () => resolve({ headers: response.headers, bytes: Buffer.concat(chunks) }))
@@ -115,10 +116,11 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("know the address that the server listens on where BASE_URL is unset", () =>
     Effect.gen(function* () {
-      const { ask, url } = yield* AccountsServer
+      const { url } = yield* AccountsServer
       for (const path of clients) {
-        const { bytes } = yield* ask("GET", path, { headers: { host: "evil.example" } })
-        const text = Buffer.from(bytes).toString()
+        // `fetch` would send a Host of its own.
+        const headers = { host: "evil.example", "x-forwarded-proto": "https" }
+        const text = (yield* wire(`${url}${path}`, "identity", headers)).bytes.toString()
         assert.include(text, url)
         assert.notInclude(text, "evil.example")
       }
@@ -144,6 +146,37 @@ layer(AccountsServer.layer({ baseUrl: "https://stats.example/it's/$here" }), {
     })
   )
 })
+
+layer(AccountsServer.layer({ trustProxy: 1 }), { excludeTestServices: true, timeout: 60_000 })(
+  "the clients of a server behind a proxy that it trusts",
+  (it) => {
+    it.effect("know where the proxy was asked, in what is a host and a scheme alone", () =>
+      Effect.gen(function* () {
+        const { adminKey, url } = yield* AccountsServer
+        const cases = [
+          [{ host: "stats.example" }, "http://stats.example"],
+          [{ host: "stats.example:8443", "x-forwarded-proto": "https" }, "https://stats.example:8443"],
+          [{ host: "[2001:db8::1]:81", "x-forwarded-proto": "http, HTTPS" }, "https://[2001:db8::1]:81"],
+          [{ host: "stats.example", "x-forwarded-proto": "javascript" }, "http://stats.example"],
+          [{ host: `a"b` }, url],
+          [{ host: "a/b" }, url],
+          [{ host: "a'$(id)" }, url]
+        ] as const
+        for (const [headers, address] of cases) {
+          for (const path of clients) {
+            const text = (yield* wire(`${url}${path}`, "identity", headers)).bytes.toString()
+            const isNamed = text.includes(`"${address}"`) || text.includes(`'${address}'`)
+            assert.isTrue(isNamed, `${path} ${headers.host}`)
+          }
+          const key = { ...headers, authorization: `Bearer ${adminKey}` }
+          const info = yield* wire(`${url}/api/v1/agent`, "identity", key)
+          const { gateway } = JSON.parse(info.bytes.toString())
+          assert.strictEqual(gateway.url, `${address.replace("http", "ws")}/api/v1/agent/ws`)
+        }
+      })
+    )
+  }
+)
 
 layer(AccountsServer.layer({ rooms: new Set(["accounts"]) }), {
   excludeTestServices: true,

@@ -3,7 +3,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { answerBytes } from "#src/infra/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/infra/http/ContentDisposition.ts"
 import { fileBytes } from "#src/infra/blobs/FileBytes.ts"
-import { serverUrl } from "#src/ServerUrl.ts"
+import { serverUrlFor } from "#src/ServerUrl.ts"
 import { AgentDownloads, type StoredDownload } from "../AgentDownloads.ts"
 import { installScript } from "./InstallScript.ts"
 
@@ -33,13 +33,13 @@ const answer = (download: StoredDownload, request: HttpServerRequest.HttpServerR
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     const downloads = yield* AgentDownloads
-    const url = yield* serverUrl
+    const urlFor = yield* serverUrlFor
     return Layer.mergeAll(
       HttpRouter.add(
         "GET",
         "/agent/install.sh",
-        Effect.sync(() =>
-          HttpServerResponse.text(installScript(url, downloads.list()), {
+        Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
+          HttpServerResponse.text(installScript(urlFor(request), downloads.list()), {
             contentType: "text/plain; charset=utf-8",
             headers: { "cache-control": "no-cache, no-transform", "x-content-type-options": "nosniff" }
           })

@@ -38,22 +38,32 @@ export const addressBlock = (address: string): string => {
     : Buffer.from(NetAddress.ipv6ToOctets(parsed).slice(0, 8)).toString("hex")
 }
 
-/** `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options. */
-export const make = (trust: number | ReadonlyArray<string> | undefined): ClientAddress => {
+/**
+ * `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options.
+ * `onMissing` is told of a request whose address was asked for, that a trusted proxy handed over without the header.
+ */
+export const make = (
+  trust: number | ReadonlyArray<string> | undefined,
+  onMissing: (peer: string) => void = () => undefined
+): ClientAddress => {
   if (trust === undefined || trust === 0) {
     return Object.assign((peer: () => string) => peer(), { isProxied: () => false })
   }
   if (typeof trust === "number") {
-    const client = (peer: () => string, forwardedFor: string) => byHops(peer, forwardedFor, trust)
+    const client = (peer: () => string, forwardedFor: string): string => {
+      if (forwardedFor === "") onMissing(peer())
+      return byHops(peer, forwardedFor, trust)
+    }
     return Object.assign(client, { isProxied: () => true })
   }
   const networks = trust.map((network) =>
     IpNetwork.fromStringUnsafe(network.includes("/") ? network : single(network))
   )
-  return Object.assign(
-    (peer: () => string, forwardedFor: string) => byNetworks(peer, forwardedFor, networks),
-    { isProxied: (peer: () => string) => isTrusted(peer(), networks) }
-  )
+  const client = (peer: () => string, forwardedFor: string): string => {
+    if (forwardedFor === "" && isTrusted(peer(), networks)) onMissing(peer())
+    return byNetworks(peer, forwardedFor, networks)
+  }
+  return Object.assign(client, { isProxied: (peer: () => string) => isTrusted(peer(), networks) })
 }
 
 /** With n hops the n-th address from the right was appended by the outermost trusted proxy. */

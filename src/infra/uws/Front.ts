@@ -14,6 +14,10 @@ import * as NodeFront from "./NodeFront.ts"
 import { OpenSockets } from "./OpenSockets.ts"
 import * as UwsServer from "./UwsServer.ts"
 
+const missingForwardedFor = (peer: string): string =>
+  `TRUST_PROXY is set, and ${peer} handed on a request without X-Forwarded-For: all visitors behind a proxy that does ` +
+  `not set it share its address, and its limits. README, "Behind a proxy", has the line for it. This is said once.`
+
 /**
  * The process's HTTP server: uWebSockets.js where its addon is the pinned one and loads, Node's own server elsewhere or
  * where the options ask for it. Both serve the same app, hot routes and hot sockets. When its scope closes it stops
@@ -28,6 +32,7 @@ export const layer = (
       const routes = yield* HotRoutes
       const sockets = yield* HotSockets
       const services = yield* Effect.context<never>()
+      let isMissingTold = false
       const context: HotContext = {
         paths: HotPaths.make(routes, sockets),
         sockets,
@@ -35,7 +40,12 @@ export const layer = (
         cors: HotCors.make(options.corsOrigins ?? []),
         held: new HeldBytes(limitsOf(options)),
         report: (defect) =>
-          void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect))
+          void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect)),
+        onMissingForwardedFor: (peer) => {
+          if (isMissingTold) return
+          isMissingTold = true
+          Effect.runForkWith(services)(Effect.logWarning(missingForwardedFor(peer)))
+        }
       }
       if (options.engine === "node") return yield* NodeFront.make(options, context)
       const loaded = Addon.load(limitsOf(options))

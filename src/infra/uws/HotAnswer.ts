@@ -16,6 +16,8 @@ export interface HotContext {
   readonly held: HeldBytes
   /** a handler or a listener threw */
   readonly report: (defect: unknown) => void
+  /** a trusted proxy did not say whose request it handed over */
+  readonly onMissingForwardedFor: (peer: string) => void
 }
 
 /** Header names that were seen to be safe; the names that handlers use are few and constant. */

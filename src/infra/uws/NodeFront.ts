@@ -24,7 +24,8 @@ export const make = (
 ): Effect.Effect<HttpServer.HttpServer["Service"], ServeError, Scope.Scope> =>
   Effect.gen(function* () {
     const limits = limitsOf(options)
-    const clientAddress = ClientAddress.make(options.trustProxy)
+    const { trustProxy } = options
+    const clientAddress = ClientAddress.make(trustProxy, context.onMissingForwardedFor)
     const hot: NodeHotContext = {
       ...context,
       limits,
@@ -47,7 +48,8 @@ export const make = (
       serve: (httpApp, middleware) =>
         Effect.gen(function* () {
           const scope = yield* Effect.scope
-          const app = withClientAddress(flatErrors(httpApp), hot)
+          // Every request is asked for its address here, those that look after this server's health too: none is missed.
+          const app = withClientAddress(flatErrors(httpApp), ClientAddress.make(trustProxy))
           const serve = middleware === undefined ? server.serve(app) : server.serve(app, middleware)
           yield* withBodyLimit(serve, limits.maxBodyBytes)
           // Added last, so that it runs before the requests that are left are interrupted.
@@ -63,7 +65,7 @@ const drain = (server: NodeFrontServer, context: HotContext, deadlineMillis: num
 
 const withClientAddress = <E, R>(
   app: Effect.Effect<HttpServerResponse, E, R>,
-  { clientAddress }: NodeHotContext
+  clientAddress: ClientAddress.ClientAddress
 ): Effect.Effect<HttpServerResponse, E, R | HttpServerRequest> =>
   Effect.flatMap(HttpServerRequest, (request) => {
     const raw = Option.getOrElse(request.remoteAddress, () => "")

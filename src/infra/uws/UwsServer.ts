@@ -37,7 +37,7 @@ export const make = (
     const trusted = options.trustProxy
     const state = new FrontState(
       limitsOf(options),
-      trusted === undefined ? undefined : ClientAddress.make(trusted),
+      trusted === undefined ? undefined : ClientAddress.make(trusted, context.onMissingForwardedFor),
       yield* LateUpgrades.make(addon)
     )
     const app = yield* Effect.acquireRelease(

@@ -20,6 +20,17 @@ describe("the client's address", () => {
     assert.isFalse(proxied(["192.0.2.0/24"], "198.51.100.1"))
   })
 
+  it("is missed where a trusted proxy does not tell it", () => {
+    const missed: Array<string> = []
+    const miss = (peer: string) => void missed.push(peer)
+    for (const trust of [undefined, 0, 1, ["192.0.2.0/24"]]) {
+      for (const forwarded of ["", "203.0.113.7"]) {
+        for (const peer of ["192.0.2.1", "198.51.100.1"]) make(trust, miss)(() => peer, forwarded)
+      }
+    }
+    assert.deepStrictEqual(missed, ["192.0.2.1", "198.51.100.1", "192.0.2.1"])
+  })
+
   it("is the n-th address from the right behind n hops", () => {
     const chain = "6.6.6.6, 198.51.100.1, 10.0.0.1"
     assert.strictEqual(

@@ -41,11 +41,13 @@ export interface TestFrontOptions extends Omit<FrontOptions, "port" | "engine"> 
   readonly app?: App
   readonly hot?: ReadonlyArray<HotRoute>
   readonly sockets?: ReadonlyArray<HotSocketRoute>
+  /** takes what is logged; absent: nothing is */
+  readonly log?: (line: string) => void
 }
 
 /** A front on a free loopback port, for as long as `use` runs. */
 export const withFront = async <A>(
-  { engine, app, hot, sockets, ...options }: TestFrontOptions,
+  { engine, app, hot, log, sockets, ...options }: TestFrontOptions,
   use: (front: RunningFront) => Promise<A>
 ): Promise<A> => {
   const stopping = Deferred.makeUnsafe<void>()
@@ -60,7 +62,9 @@ export const withFront = async <A>(
     Layer.provideMerge(front),
     Layer.provide([Layer.succeed(HotRoutes, hot ?? []), Layer.succeed(HotSockets, sockets ?? [])]),
     Layer.provideMerge(NodeServices.layer),
-    Layer.provideMerge(Logger.layer([]))
+    Layer.provideMerge(
+      Logger.layer(log === undefined ? [] : [Logger.make(({ message }) => log(String(message)))])
+    )
   )
   const program = Effect.gen(function* () {
     const { address } = yield* HttpServer.HttpServer
