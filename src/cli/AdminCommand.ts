@@ -6,6 +6,7 @@ import { adminFileIn, read, write } from "#src/accounts/AdminFile.ts"
 import { makeAdminKey } from "#src/accounts/FirstBoot.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
 import { runningOn } from "#src/infra/postgres/EmbeddedPostgres.ts"
+import { exitCodes } from "#src/clients/ExitCodes.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import { json, show } from "./Output.ts"
@@ -22,7 +23,7 @@ export class AdminKeyFailed extends Schema.TaggedError<AdminKeyFailed>()("AdminK
 
 /** `key` without `--new`. */
 class NothingToDo extends Schema.TaggedError<NothingToDo>()("NothingToDo", {}) {
-  override readonly [Runtime.errorExitCode] = 1
+  override readonly [Runtime.errorExitCode] = exitCodes.usage
   override get [CliError.userMessage](): string {
     return "Keys are kept as hashes and cannot be shown again; --new makes another one"
   }

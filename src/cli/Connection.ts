@@ -5,15 +5,16 @@ import { CliError } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { PublishedApi } from "#schemas/Api.ts"
+import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { fieldFault } from "#src/infra/http/FieldFault.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {
   problem: Schema.String
 }) {
-  override readonly [Runtime.errorExitCode] = 78
+  override readonly [Runtime.errorExitCode] = exitCodes.configuration
   override get [CliError.userMessage](): string {
-    return `${this.problem}\nStart a server with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_KEY.`
+    return `${this.problem} Start a server with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_KEY.`
   }
 }
 
@@ -22,9 +23,19 @@ export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>()("
   url: Schema.String,
   problem: Schema.String
 }) {
-  override readonly [Runtime.errorExitCode] = 69
+  override readonly [Runtime.errorExitCode] = exitCodes.serverAway
   override get [CliError.userMessage](): string {
     return `No answer from ${this.url}: ${this.problem}`
+  }
+}
+
+/** The server does not take the key: EX_NOPERM. */
+export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", {
+  text: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = exitCodes.keyRefused
+  override get [CliError.userMessage](): string {
+    return this.text
   }
 }
 
@@ -32,7 +43,7 @@ export class ServerUnreachable extends Schema.TaggedError<ServerUnreachable>()("
 export class RequestRefused extends Schema.TaggedError<RequestRefused>()("RequestRefused", {
   text: Schema.String
 }) {
-  override readonly [Runtime.errorExitCode] = 1
+  override readonly [Runtime.errorExitCode] = exitCodes.failed
   override get [CliError.userMessage](): string {
     return this.text
   }
@@ -109,8 +120,9 @@ const rootOf = (error: unknown): string => {
   return error.message === "" && Predicate.hasProperty(error, "code") ? String(error.code) : error.message
 }
 
-const explain = (target: Target, error: unknown): RequestRefused | ServerUnreachable => {
+const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown> => {
   const words = wordsOf(error)
+  if (words !== undefined && Predicate.isTagged(error, "Unauthorized")) return new KeyRefused({ text: words })
   if (words !== undefined) return new RequestRefused({ text: words })
   if (HttpClientError.isHttpClientError(error)) {
     return error.response === undefined
@@ -124,7 +136,7 @@ const explain = (target: Target, error: unknown): RequestRefused | ServerUnreach
   return new RequestRefused({ text: `The answer was not understood: ${String(error)}` })
 }
 
-type Failure = ServerUnknown | ServerUnreachable | RequestRefused
+type Failure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
 
 /** The server that the command line talks to. It is looked for at the first request, so that help needs none. */
 export class Connection extends Context.Service<

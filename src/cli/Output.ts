@@ -18,12 +18,16 @@ const cell = (value: unknown): string => {
   return (typeof value === "string" ? value : JSON.stringify(value)).replace(controls, "\ufffd")
 }
 
+/** `firstEventAt` and `first_event_at` are FIRST EVENT AT. */
+const headingOf = (column: string): string =>
+  column
+    .replaceAll(/([a-z])([A-Z])/g, "$1 $2")
+    .replaceAll("_", " ")
+    .toUpperCase()
+
 /** Rows under their headings, columns as wide as their longest value. */
 export const tableOf = (columns: ReadonlyArray<string>, rows: ReadonlyArray<Row>): string => {
-  const lines = [
-    columns.map((column) => column.toUpperCase()),
-    ...rows.map((row) => columns.map((_) => cell(row[_])))
-  ]
+  const lines = [columns.map(headingOf), ...rows.map((row) => columns.map((_) => cell(row[_])))]
   const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
   return lines
     .map((line) =>

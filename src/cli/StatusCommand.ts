@@ -1,7 +1,19 @@
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Effect, Runtime, Schema } from "effect"
+import { CliError, Command } from "effect/cli"
+import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { Connection } from "./Connection.ts"
 import { json, show } from "./Output.ts"
+
+/** The server answers, and takes no traffic. */
+export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {
+  url: Schema.String,
+  status: Schema.String
+}) {
+  override readonly [Runtime.errorExitCode] = exitCodes.failed
+  override get [CliError.userMessage](): string {
+    return `${this.url} is ${this.status}`
+  }
+}
 
 export const status = Command.make(
   "status",
@@ -22,5 +34,10 @@ export const status = Command.make(
         )
       ].join("\n")
     )
+    if (readiness.status !== "ready") return yield* new NotReady({ url, status: readiness.status })
   })
-).pipe(Command.withDescription("Is the server up, and how are its components?"))
+).pipe(
+  Command.withDescription(
+    "Show whether the server is ready, and how its components are; exit code 1 where it is not"
+  )
+)

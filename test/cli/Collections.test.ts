@@ -31,7 +31,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("signal
         ["acme/large", "borealis/talk"]
       )
       const listed = yield* run("collections", "list")
-      assert.match(listed.out, /^ID +MODEL +NAME +AUTO_ROUTE +MODELS$/m)
+      assert.match(listed.out, /^ID +MODEL +NAME +AUTO ROUTE +MODELS$/m)
       assert.match(listed.out, /collection\/my-set +My set +false +acme\/large borealis\/talk$/m)
       const changed = yield* run(
         "collections",
@@ -62,7 +62,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("signal
       const set = yield* run("markups", "set", "acme", "3.5")
       assert.strictEqual(set.out.trim(), "acme is marked up by 3.5 % from now on, everywhere within a second")
       const listed = yield* run("markups", "list")
-      assert.match(listed.out, /^PROVIDER +PERCENT +ISDEFAULT$/m)
+      assert.match(listed.out, /^PROVIDER +PERCENT +IS DEFAULT$/m)
       assert.match(listed.out, /^acme +3\.5 +false$/m)
       assert.match(listed.out, /^borealis +2 +true$/m)
       const refused = yield* run("markups", "set", "acme", "--", "-1")

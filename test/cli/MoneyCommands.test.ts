@@ -25,7 +25,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
       assert.deepInclude(made, { user_id: id, amount_usd: 12.5, note: "a gift" })
       assert.deepStrictEqual(yield* answerOf(...topUp), made)
       const listed = yield* run("credits", "topups", "--user", id)
-      assert.match(listed.out, /^ID +USER_ID +AMOUNT_USD +NOTE +CREATED_AT$/m)
+      assert.match(listed.out, /^ID +USER ID +AMOUNT USD +NOTE +CREATED AT$/m)
       assert.lengthOf(listed.out.match(/^top_/gm) ?? [], 1)
       assert.include((yield* run("credits", "show")).out, "Balance 0 USD")
       const refused = yield* run("credits", "topup", id, "0")

@@ -34,7 +34,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
       const user = JSON.parse(made.out)
       assert.deepInclude(user, { email: "ada@example.org", name: "Ada", role: "user" })
       const listed = yield* run(["users", "list"])
-      assert.match(listed.out, /^ID +EMAIL +NAME +ROLE +CREATEDAT$/m)
+      assert.match(listed.out, /^ID +EMAIL +NAME +ROLE +CREATED AT$/m)
       assert.include(listed.out, user.id)
       const taken = yield* run(["users", "create", "ADA@example.org"])
       assert.deepStrictEqual([taken.code, taken.out], [1, ""])
@@ -89,7 +89,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
       yield* Effect.promise(() => writeFile(join(dataDir, "admin.json"), JSON.stringify({ url, adminKey })))
       assert.strictEqual((yield* run(["status"], { DATA_DIR: dataDir })).code, 0)
       const refused = yield* run(["status"], { DATA_DIR: dataDir, SIGNALBOX_KEY: "sk_wrong" })
-      assert.deepStrictEqual([refused.code, refused.out], [1, ""])
+      assert.deepStrictEqual([refused.code, refused.out], [77, ""])
       assert.include(refused.err, "Invalid or missing API key")
     })
   )
@@ -119,16 +119,16 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
     })
   )
 
-  it.effect("exits 1 and names what was misused", () =>
+  it.effect("exits 2 and names what was misused, and 1 for what is refused", () =>
     Effect.gen(function* () {
       const kind = yield* run(["keys", "create", "a", "--kind", "site"])
-      assert.deepStrictEqual([kind.code, /kind/.test(kind.err)], [1, true])
+      assert.deepStrictEqual([kind.code, /kind/.test(kind.err)], [2, true])
       const missing = yield* run(["users", "create"])
-      assert.deepStrictEqual([missing.code, /email/.test(missing.err)], [1, true])
+      assert.deepStrictEqual([missing.code, /email/.test(missing.err)], [2, true])
       const invalid = yield* run(["users", "create", "no-address"])
       assert.deepStrictEqual(
         [invalid.code, invalid.err.trim()],
-        [1, "ERROR\n  email: expected an e-mail address"]
+        [1, "signalbox: email: expected an e-mail address"]
       )
     })
   )

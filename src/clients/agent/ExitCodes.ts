@@ -1,22 +1,25 @@
 import type { PromptDone } from "#schemas/agents/ServerFrame.ts"
+import { exitCodes as common } from "../ExitCodes.ts"
 import type { ClosedReason } from "./connection/ClientEvents.ts"
 
 /** What the client ends with. Scripts rely on these: they do not change. */
 export const exitCodes = {
-  completed: 0,
-  error: 1,
-  usage: 2,
+  completed: common.done,
+  error: common.failed,
+  usage: common.usage,
   aborted: 3,
   /** completed, but at least one tool call was refused on this machine */
   denied: 4,
   budget: 5,
   maxTurns: 6,
-  noConnection: 7,
-  interrupted: 130,
-  terminated: 143
+  noConnection: common.serverAway,
+  keyRefused: common.keyRefused,
+  configuration: common.configuration,
+  interrupted: common.interrupted,
+  terminated: common.terminated
 } as const
 
-export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 wrong usage or configuration; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 7 no connection, or the key is refused; 130 Ctrl-C; 143 SIGTERM.`
+export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 called wrongly; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 69 no connection; 77 the key or its account is refused; 78 no server is known, or the configuration is none; 130 Ctrl-C; 143 SIGTERM.`
 
 export const codeOfDone = ({ status, toolCallsDenied }: PromptDone): number => {
   switch (status) {
@@ -46,6 +49,7 @@ export const codeOfClosed = (reason: ClosedReason): number => {
     case "revoked":
     case "key_refused":
     case "no_credits":
+      return exitCodes.keyRefused
     case "no_gateway":
     case "unreachable":
       return exitCodes.noConnection

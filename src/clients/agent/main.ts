@@ -1,33 +1,29 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { CliError, Command } from "effect/cli"
 import packageJson from "../../../package.json" with { type: "json" }
+import { exitCodeOf, faultText, isJson, layer as commandLine, withWords } from "../CommandLine.ts"
+import { codeOfError } from "./CodeOfError.ts"
 import { agent } from "./commands/AgentCommand.ts"
 import { joinResume } from "./commands/Flags.ts"
-import { UsageProblem } from "./config/UsageProblem.ts"
-import { ConnectionClosed } from "./connection/ConnectionClosed.ts"
 import { rootOf } from "./connection/ServerRest.ts"
-import { codeOfClosed, exitCodes } from "./ExitCodes.ts"
 
-const codeOf = (error: unknown): number => {
-  if (error instanceof ConnectionClosed) return codeOfClosed(error.reason)
-  if (error instanceof UsageProblem) return exitCodes.usage
-  return exitCodes.error
-}
+const args = process.argv.slice(2)
 
-/** Wrong usage was shown with the help already. */
+/** Wrong usage was shown already. */
 const fail = (error: unknown): void => {
   if (CliError.isCliError(error)) {
-    process.exitCode = error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : exitCodes.usage
+    process.exitCode = exitCodeOf(error)
     return
   }
-  process.stderr.write(`signalbox-agent: ${rootOf(error)}\n`)
-  process.exitCode = codeOf(error)
+  process.exitCode = codeOfError(error)
+  const text = faultText(isJson(args), `signalbox-agent: ${rootOf(error)}`, process.exitCode)
+  process.stderr.write(`${text}\n`)
 }
 
 await Effect.runPromise(
-  Command.runWith(agent, { version: packageJson.version })(joinResume(process.argv.slice(2))).pipe(
+  Command.runWith(agent, { version: packageJson.version })(joinResume(withWords(agent, args))).pipe(
     Effect.catch((error) => Effect.sync(() => fail(error))),
-    Effect.provide(NodeServices.layer)
+    Effect.provide(Layer.merge(NodeServices.layer, commandLine("signalbox-agent", args)))
   )
 )

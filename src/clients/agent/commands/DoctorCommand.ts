@@ -2,6 +2,7 @@ import { Console, Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../../../package.json" with { type: "json" }
 import { printable } from "../boundary/Printable.ts"
+import { codeOfError } from "../CodeOfError.ts"
 import { configFile, readConfig } from "../config/ConfigFile.ts"
 import { configDirectory, stateDirectory } from "../config/Directories.ts"
 import { findServer, isExposed } from "../config/FindServer.ts"
@@ -21,7 +22,7 @@ const serverOf = (given: { readonly url?: string }): ServerAddress | Finding => 
   try {
     return findServer(given, process.env, readConfig(configDirectory(process.env)))
   } catch (error) {
-    return { mark: "!!", text: `server: ${rootOf(error)}`, code: exitCodes.usage }
+    return { mark: "!!", text: `server: ${rootOf(error)}`, code: exitCodes.configuration }
   }
 }
 
@@ -47,7 +48,7 @@ const ofServer = async (server: ServerAddress): Promise<ReadonlyArray<Finding>> 
         : { mark: "ok", text: `models: ${models.length}, by default ${model}` }
     ]
   } catch (error) {
-    return [way, { mark: "!!", text: `server: ${rootOf(error)}`, code: exitCodes.noConnection }]
+    return [way, { mark: "!!", text: `server: ${rootOf(error)}`, code: codeOfError(error) }]
   }
 }
 

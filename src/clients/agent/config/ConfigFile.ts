@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
-import { UsageProblem } from "./UsageProblem.ts"
+import { ConfigurationProblem } from "./UsageProblem.ts"
 
 /** What `signalbox-agent login` writes, and what a user may add. */
 export const AgentConfig = Schema.Struct({
@@ -33,11 +33,11 @@ const openIfThere = (path: string): number | undefined => {
     return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined
-    throw new UsageProblem(`${path} cannot be read: ${String(error)}`)
+    throw new ConfigurationProblem(`${path} cannot be read: ${String(error)}`)
   }
 }
 
-/** undefined where there is none. Throws `UsageProblem` where others may read it, or it is not understood. */
+/** undefined where there is none. Throws `ConfigurationProblem` where others may read it, or it is not understood. */
 export const readConfig = (directory: string): AgentConfig | undefined => {
   const path = configFile(directory)
   const file = openIfThere(path)
@@ -46,13 +46,13 @@ export const readConfig = (directory: string): AgentConfig | undefined => {
     const { mode, uid } = fstatSync(file)
     const isOwn = process.getuid === undefined || uid === process.getuid()
     if (process.platform !== "win32" && (!isOwn || (mode & othersBits) !== 0)) {
-      throw new UsageProblem(
+      throw new ConfigurationProblem(
         `${path} holds a key, and others than you may read or write it. Make it yours alone: chmod 600 ${path}`
       )
     }
     const config = decode(readFileSync(file, "utf8"))
     if (config._tag === "Some") return config.value
-    throw new UsageProblem(`${path} is not understood. Write it anew: signalbox-agent login`)
+    throw new ConfigurationProblem(`${path} is not understood. Write it anew: signalbox-agent login`)
   } finally {
     closeSync(file)
   }

@@ -1,6 +1,6 @@
 import type { ServerAddress } from "../connection/ServerRest.ts"
 import type { AgentConfig } from "./ConfigFile.ts"
-import { UsageProblem } from "./UsageProblem.ts"
+import { ConfigurationProblem } from "./UsageProblem.ts"
 
 const loginHint = "Sign in once with `signalbox-agent login`, or set SIGNALBOX_URL and SIGNALBOX_KEY."
 
@@ -22,7 +22,7 @@ export const isExposed = (url: string): boolean => {
 
 /**
  * Which server, and with which key: `--url` before SIGNALBOX_URL before the file, SIGNALBOX_KEY before the file. The
- * file's key is only ever sent to the file's server. Throws `UsageProblem`.
+ * file's key is only ever sent to the file's server. Throws `ConfigurationProblem`.
  */
 export const findServer = (
   given: { readonly url?: string },
@@ -30,15 +30,16 @@ export const findServer = (
   config: AgentConfig | undefined
 ): ServerAddress => {
   const wanted = given.url ?? environment.SIGNALBOX_URL ?? config?.url
-  if (wanted === undefined) throw new UsageProblem(`No server is known. ${loginHint}`)
+  if (wanted === undefined) throw new ConfigurationProblem(`No server is known. ${loginHint}`)
   const url = originOf(wanted)
-  if (url === undefined) throw new UsageProblem(`${wanted} is not the address of a server (https://…)`)
+  if (url === undefined)
+    throw new ConfigurationProblem(`${wanted} is not the address of a server (https://…)`)
   if (environment.SIGNALBOX_KEY !== undefined && environment.SIGNALBOX_KEY !== "") {
     return { url, key: environment.SIGNALBOX_KEY }
   }
-  if (config === undefined) throw new UsageProblem(`No key is known. ${loginHint}`)
+  if (config === undefined) throw new ConfigurationProblem(`No key is known. ${loginHint}`)
   if (originOf(config.url) !== url) {
-    throw new UsageProblem(
+    throw new ConfigurationProblem(
       `The key in the configuration is for ${config.url}, and is not sent to ${url}. Set SIGNALBOX_KEY for it.`
     )
   }

@@ -2,3 +2,6 @@
 export class UsageProblem extends Error {
   override readonly name = "UsageProblem"
 }
+
+/** What was configured cannot work, or is missing. */
+export class ConfigurationProblem extends UsageProblem {}

@@ -94,7 +94,7 @@ describe("signalbox-agent login", () => {
       const body = { protocol: 1, default_model: "m", models: [], billing }
       server.answers.set("/api/v1/agent", { status: 401, body: { error: "No such key" } })
       const refused = await startAgent(home, ["login"], { input: `${server.url}\nsk-bad\n` }).ended
-      assert.strictEqual(refused.code, 7)
+      assert.strictEqual(refused.code, 77)
       assert.match(refused.err, /No such key. Nothing was written/)
       assert.isUndefined(readConfig(home.configDir))
       server.answers.set("/api/v1/agent", { status: 200, body })

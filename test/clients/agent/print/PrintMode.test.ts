@@ -94,7 +94,7 @@ describe("signalbox-agent -p", () => {
       }
     ))
 
-  it("ends with 7 and the server's words where the key is refused, and with 2 where it was called wrongly", () =>
+  it("ends with 77 and the server's words where the key is refused, and with 2 where it was called wrongly", () =>
     serving(
       () => Promise.resolve(),
       async (server, home) => {
@@ -103,7 +103,7 @@ describe("signalbox-agent -p", () => {
           startAgent(home, ["-p", "go"]).ended,
           startAgent(home, ["-p", "go", "--allow", "everything"]).ended
         ])
-        assert.deepStrictEqual([refused.code, misused.code], [7, 2])
+        assert.deepStrictEqual([refused.code, misused.code], [77, 2])
         assert.match(refused.err, /No such key/)
         assert.match(misused.err, /everything is none of network, commit/)
       }
@@ -145,7 +145,7 @@ describe("the exit codes", () => {
     ]
     assert.deepStrictEqual(codes.slice(0, 6), [0, 3, 1, 5, 6, 4])
     for (const code of codes) assert.match(exitCodesText, new RegExp(`[ ;]${code} `))
-    assert.strictEqual(codeOfClosed("key_refused"), 7)
-    assert.strictEqual(codeOfClosed("unreachable"), 7)
+    assert.strictEqual(codeOfClosed("key_refused"), 77)
+    assert.strictEqual(codeOfClosed("unreachable"), 69)
   })
 })
