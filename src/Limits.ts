@@ -74,6 +74,8 @@ export const limits = {
   dropFlushMillis: 1_000,
 
   // --- disk
+  /** room that a first start with embedded stores needs under DATA_DIR; they take about 50 MiB of it */
+  dataDirFreeBytes: 96 * 1024 * 1024,
   /** with less room than this under DATA_DIR the disk counts as full on `/readyz` and in the log … */
   diskFreeBytesMin: 32 * 1024 * 1024,
   /** … which is looked at this often */

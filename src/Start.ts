@@ -45,13 +45,16 @@ const startFailedCode = 1
 
 const failureOf = (cause: Cause.Cause<unknown>): unknown => cause.reasons.find(Cause.isFailReason)?.error
 
-const wordsOf = (cause: Cause.Cause<unknown>): string => {
+/** Why a start failed, for a person. A refusal of the system names its file; only a mistake of ours needs a trace. */
+export const wordsOf = (cause: Cause.Cause<unknown>): string => {
   const failure = failureOf(cause)
   if (failure instanceof ServeError) {
     const problem = failure.cause instanceof Error ? failure.cause.message : String(failure.cause)
     return `${problem}: another process may have the port. PORT and HOST choose another`
   }
-  return Predicate.hasProperty(failure, "message") ? String(failure.message) : Cause.pretty(cause)
+  if (Predicate.hasProperty(failure, "message")) return String(failure.message)
+  const defect = Cause.squash(cause)
+  return defect instanceof Error && "syscall" in defect ? defect.message : Cause.pretty(cause)
 }
 
 /** Says in plain words why the server could not start. */

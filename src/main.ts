@@ -1,6 +1,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer } from "effect"
 import { AppConfig } from "./Config.ts"
+import { checkDataDirectory } from "./infra/process/DataDirectory.ts"
 import { checkHost } from "./infra/process/ListenAddress.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
@@ -18,7 +19,7 @@ const telemetry = Layer.unwrap(
 )
 
 const server = Effect.andThen(
-  Effect.andThen(checkHost, sayStarting),
+  Effect.andThen(Effect.andThen(checkHost, checkDataDirectory), sayStarting),
   Layer.launch(Layer.provide(announce, Layers.layer))
 ).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
 

@@ -71,10 +71,13 @@ export const runServer = (
       stdio: ["ignore", "pipe", "pipe"]
     })
     const timer = setTimeout(() => child.kill("SIGTERM"), 30_000)
+    // One that does not even listen to that would be left behind, and take a core.
+    const lastTimer = setTimeout(() => child.kill("SIGKILL"), 45_000)
     let output = ""
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += String(chunk)))
     child.once("close", (code) => {
       clearTimeout(timer)
+      clearTimeout(lastTimer)
       resolve({ code, output })
     })
   })
