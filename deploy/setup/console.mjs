@@ -21,7 +21,7 @@ const filesOf = (directory) =>
     })
     .sort()
 
-/** What the built page depends on: its sources, what they are built with, and how. */
+/** The built page depends on these: its sources, what they are built with, and how. */
 const fingerprint = (root) => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   hash.update(readFileSync(builder))

@@ -14,7 +14,7 @@ import { dirname, join, relative } from "node:path"
 import process from "node:process"
 import { npm } from "./npm.mjs"
 
-/** What the installed tree depends on: the lockfile, the Node it was installed with and the machine. */
+/** The installed tree depends on these: the lockfile, the Node it was installed with and the machine. */
 const fingerprint = (root, version) =>
   createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))

@@ -13,13 +13,22 @@ export const say = (line) => process.stdout.write(`${line}\n`)
 
 const megabytes = (bytes) => `${Math.round(bytes / 1_000_000)} MB`
 
-/** Bytes that a process has written so far, where the system tells (Linux); undefined elsewhere or when it is gone. */
-const bytesWritten = (pid) => {
+/** A number of `/proc/PID/io`, where the system tells (Linux); undefined elsewhere or when the process is gone. */
+const bytesOf = (pid, name) => {
   try {
-    return Number(/^wchar: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1])
+    return Number(new RegExp(`^${name}: (\\d+)`, "m").exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1])
   } catch {
     return undefined
   }
+}
+
+/** Bytes that a process has written so far, to files and connections. */
+const bytesWritten = (pid) => bytesOf(pid, "wchar")
+
+/** Bytes that a process has read and written so far. */
+export const bytesMoved = (pid) => {
+  const [read, written] = [bytesOf(pid, "rchar"), bytesWritten(pid)]
+  return read === undefined || written === undefined ? undefined : read + written
 }
 
 /**

