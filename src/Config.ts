@@ -20,6 +20,8 @@ export interface Network {
 export const networksOf = (trust: Config["trustProxy"]): number | ReadonlyArray<string> =>
   typeof trust === "number" ? trust : trust.map(({ address, prefix }) => `${address}/${prefix}`)
 
+const logFormats = ["auto", "text", "json"] as const
+
 /** One of several processes that share agent sessions. */
 export interface ClusterMember {
   readonly host: string
@@ -59,6 +61,8 @@ export interface Config {
   readonly rooms: ReadonlySet<RoomName>
   readonly maxFileSizeBytes: number
   readonly logLevel: LogLevel
+  /** `LOG_FORMAT`: lines for people, or JSON for programs; auto: for people on a terminal */
+  readonly logFormat: (typeof logFormats)[number]
   /** `GEOIP_DB`, absolute path of an mmdb file */
   readonly geoipDb: string | undefined
   /** `TRUST_PROXY`: hops to count from the right of `X-Forwarded-For` (0: the header does not count), or networks */
@@ -214,6 +218,12 @@ export const decode = (
     ),
     maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
+    logFormat:
+      read.parsed(
+        "LOG_FORMAT",
+        (_) => logFormats.find((format) => format === _),
+        "takes auto, text or json"
+      ) ?? "auto",
     geoipDb: read.file("GEOIP_DB", directory),
     trustProxy:
       read.parsed(

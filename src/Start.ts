@@ -2,12 +2,20 @@ import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig } from "./Config.ts"
+import * as Log from "./infra/telemetry/Log.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
 import { serverUrl } from "./ServerUrl.ts"
-import { modelsOf, startMessage } from "./StartMessage.ts"
+import { modelsOf, startMessage, startRecord } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
-const say = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+/**
+ * A line that is said whatever the log's least level is: words where people read the log, else JSON like the rest of it.
+ * `json` where the words are not to be in it.
+ */
+const say = (words: string, json = Log.jsonLine(words.trim())) =>
+  Effect.flatMap(AppConfig, ({ logFormat }) =>
+    Effect.sync(() => process.stdout.write(`${Log.formatOf(logFormat) === "json" ? json : words}\n`))
+  )
 
 const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
@@ -23,10 +31,26 @@ export const sayStoresReady = Effect.suspend(() =>
   say(`  stores ready after ${seconds(process.uptime() * 1000)}`)
 )
 
+/** It listened, and is being stopped: only then there is an end to tell. */
+let isStopping = false
+
+const sayStopping = Effect.suspend(() => {
+  isStopping = true
+  return say("Signalbox stops: requests under way come to their end, and the stores after them")
+})
+
+/** The last sign of life of a server that had started; a start that failed says why instead. */
+export const sayStopped = Effect.suspend(() =>
+  isStopping ? say("Signalbox has stopped; everything that it took is kept") : Effect.void
+)
+
+const proxyWithoutUrl =
+  "unset: addresses for elsewhere name the host that the proxy was asked for; BASE_URL names one for all"
+
 /** Once the server listens: writes where into admin.json, and shows a person how to begin. */
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { dataDir, rooms, upstreamUrl } = yield* AppConfig
+    const { baseUrl, dataDir, rooms, trustProxy, upstreamUrl } = yield* AppConfig
     const { announce } = yield* FirstBoot
     const url = yield* serverUrl
     const adminKey = yield* announce(url)
@@ -35,8 +59,11 @@ export const announce = Layer.effectDiscard(
     const { version } = packageJson
     const analytics = yield* (yield* Readiness).ask("analytics")
     const standby = analytics?.status === "standby" ? analytics.detail : undefined
-    const message = startMessage({ version, url, dataDir, adminKey, elapsedMillis, models, standby })
-    yield* say(message)
+    const proxy = trustProxy !== 0 && baseUrl === undefined ? proxyWithoutUrl : undefined
+    const started = { version, url, dataDir, adminKey, elapsedMillis, models, standby, proxy }
+    const { message, ...more } = startRecord(started)
+    yield* say(startMessage(started), Log.jsonLine(message, more))
+    yield* Effect.addFinalizer(() => sayStopping)
   })
 )
 

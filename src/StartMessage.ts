@@ -13,6 +13,8 @@ export interface Started {
   readonly models: string | undefined
   /** why another process counts events; undefined: this one does */
   readonly standby: string | undefined
+  /** a word about BASE_URL where it is missing behind a proxy */
+  readonly proxy: string | undefined
 }
 
 /** `upstreamUrl` undefined: there is none but the sandbox. */
@@ -62,12 +64,47 @@ const placeOfKey = ({ adminKey, dataDir }: Started): string => {
   }
 }
 
-export const startMessage = (started: Started): string => {
-  const { elapsedMillis, models, standby, url, version } = started
+const headline = ({ elapsedMillis, version }: Started): string =>
+  `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`
+
+/** What is out of the ordinary, by its heading; it is in every start's message. */
+const notes = ({ proxy, standby }: Started): ReadonlyArray<string> => [
+  ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
+  ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])
+]
+
+/** The first start shows how to begin; later ones are by somebody who has begun. */
+export const startMessage = (started: Started): string =>
+  started.adminKey._tag === "New" ? firstMessage(started) : laterMessage(started)
+
+const laterMessage = (started: Started): string =>
+  [
+    `${headline(started)}: ${started.url}/ (API docs: ${started.url}/docs)`,
+    ...notes(started),
+    `  Admin key  ${placeOfKey(started)}`
+  ].join("\n")
+
+/** The same for programs. Logs are kept and read by many: the key is not in it. */
+export const startRecord = (
+  started: Started
+): { readonly message: string; readonly [name: string]: string } => {
+  const { adminKey, dataDir, models, proxy, standby, url } = started
+  return {
+    message: headline(started),
+    url,
+    adminKey: adminKey._tag === "New" ? `made; in ${join(dataDir, "admin.json")}` : placeOfKey(started),
+    ...(models === undefined ? {} : { models }),
+    ...(standby === undefined ? {} : { analytics: `standby: ${standby}` }),
+    ...(proxy === undefined ? {} : { baseUrl: proxy })
+  }
+}
+
+const firstMessage = (started: Started): string => {
+  const { models, url } = started
   const [create, send, read] = commandsOf(started)
   return [
     "",
-    `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`,
+    headline(started),
     "",
     `  Console    ${url}/`,
     `  API        ${url}/api/v1`,
@@ -75,7 +112,7 @@ export const startMessage = (started: Started): string => {
     `  Readiness  ${url}/readyz`,
     `  Metrics    ${url}/metrics`,
     ...(models === undefined ? [] : [`  Models     ${models}`]),
-    ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
+    ...notes(started),
     `  Admin key  ${placeOfKey(started)}`,
     "",
     "Count a visit, in another terminal:",

@@ -7,20 +7,20 @@ import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
 import * as Layers from "./Layers.ts"
 import packageJson from "../package.json" with { type: "json" }
-import { announce, exitWithCode, explainFailure, sayStarting } from "./Start.ts"
+import { announce, exitWithCode, explainFailure, sayStarting, sayStopped } from "./Start.ts"
 
 const telemetry = Layer.unwrap(
-  Effect.map(AppConfig, ({ logLevel, otelEndpoint }) =>
+  Effect.map(AppConfig, ({ logFormat, logLevel, otelEndpoint }) =>
     Otlp.layer({ endpoint: otelEndpoint, version: packageJson.version }).pipe(
       // Below, not beside: the collector is added to the loggers that it finds.
-      Layer.provideMerge(Log.layer(logLevel))
+      Layer.provideMerge(Log.layer(logLevel, undefined, Log.formatOf(logFormat)))
     )
   )
 )
 
 const server = Effect.andThen(
   Effect.andThen(Effect.andThen(checkHost, checkDataDirectory), sayStarting),
-  Layer.launch(Layer.provide(announce, Layers.layer))
+  Effect.ensuring(Layer.launch(Layer.provide(announce, Layers.layer)), sayStopped)
 ).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
 
 NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })

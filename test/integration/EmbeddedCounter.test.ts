@@ -33,7 +33,7 @@ describe("a server with stores of its own", () => {
     guest = await startServer({ env: { DATABASE_URL: url, CLICKHOUSE_URL: embeddedClickHouse(own).url } })
     const other = guest
     assert.strictEqual(await analyticsOf(other), "standby")
-    assert.match(other.output(), /Analytics +standby/)
+    assert.match(other.output(), /"analytics":"standby/)
     const site = await createSite(own)
     const json = [{ id: "order 1", url: "/bought", name: "buy", visitor: "one" }]
     const collected = await ask(own, "POST", "/api/v1/collect", { key: site.secret, json })

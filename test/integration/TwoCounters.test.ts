@@ -183,7 +183,7 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
     }
     const ready = await ask(other, "GET", "/readyz", { key: "" })
     assert.strictEqual(ready.status, 200)
-    assert.match(other.output(), /Analytics +standby/)
+    assert.match(other.output(), /"analytics":"standby/)
     const served = [
       ask(other, "GET", "/api/v1/sites", { key }),
       ask(other, "PATCH", path, { key, json: { name: "Renamed" } }),

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { commandsOf, modelsOf, startMessage, type Started } from "#src/StartMessage.ts"
+import { commandsOf, modelsOf, startMessage, startRecord, type Started } from "#src/StartMessage.ts"
 
 const started: Started = {
   version: "1.2.3",
@@ -8,6 +8,7 @@ const started: Started = {
   adminKey: { _tag: "New", key: "sk_secret" },
   models: "made up",
   standby: undefined,
+  proxy: undefined,
   elapsedMillis: 1234
 }
 
@@ -19,7 +20,7 @@ describe("the start message", () => {
     assert.include(first, "sk_secret")
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" } })
     assert.notInclude(later, "sk_")
-    assert.match(later, /Admin key +in \/srv\/it's here\/admin\.json\n/)
+    assert.match(later, /Admin key +in \/srv\/it's here\/admin\.json$/)
   })
 
   it("names no admin.json where that has no key, but the way to one", () => {
@@ -32,6 +33,32 @@ describe("the start message", () => {
     assert.include(modelsOf(undefined), "sandbox")
     assert.strictEqual(modelsOf("https://me:secret@router.example/api/v1"), "those of router.example/api/v1")
     assert.notInclude(startMessage({ ...started, models: undefined }), "Models")
+  })
+
+  it("is long at the first start, and three lines at most later", () => {
+    assert.include(startMessage(started), "# create a site")
+    const later = startMessage({ ...started, adminKey: { _tag: "Kept" }, standby: "another counts" })
+    assert.isAtMost(later.split("\n").length, 3)
+    assert.include(later, "is ready after 1.2 s: http://127.0.0.1:8080/")
+    assert.match(later, /Analytics +standby: another counts\n/)
+  })
+
+  it("holds no key where programs read it, and the same besides", () => {
+    const record = startRecord({ ...started, standby: "another counts", proxy: "unset" })
+    assert.deepStrictEqual(record, {
+      message: "Signalbox 1.2.3 is ready after 1.2 s",
+      url: "http://127.0.0.1:8080",
+      adminKey: "made; in /srv/it's here/admin.json",
+      models: "made up",
+      analytics: "standby: another counts",
+      baseUrl: "unset"
+    })
+  })
+
+  it("says that BASE_URL is missing behind a proxy", () => {
+    for (const adminKey of [started.adminKey, { _tag: "Kept" } as const]) {
+      assert.match(startMessage({ ...started, adminKey, proxy: "unset" }), /Base URL +unset\n/)
+    }
   })
 
   it("says why another process counts", () => {

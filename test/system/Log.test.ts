@@ -23,6 +23,28 @@ const logged = (effect: Effect.Effect<void>, level: "Info" | "Debug" | "Error" =
 }
 
 describe("a log line", () => {
+  it.effect("is one line of words for people, which nobody's text can end or steer", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const text = Log.layer("Info", (line) => void lines.push(line), "text")
+      yield* Effect.logWarning("Disk\nroot# \u001b[2J", new Error("why\u009b")).pipe(
+        Effect.annotateLogs({ path: "/a\r\nERROR b", n: 2 }),
+        Effect.provide(text)
+      )
+      const [line = ""] = lines
+      assert.match(line, /^\d\d:\d\d:\d\d\.\d{3} WARN {2}Disk\\nroot# \\u001b\[2J /)
+      assert.include(line, String.raw`path=/a\r\nERROR b n=2`)
+      assert.include(line, String.raw`why\u009b`)
+      for (const part of line.trimEnd().split("\n")) assert.notMatch(part, control)
+      assert.isTrue(
+        line
+          .split("\n")
+          .slice(1, -1)
+          .every((part) => part.startsWith("  "))
+      )
+    })
+  )
+
   it.effect("is one JSON object with time, level, message, annotations and cause", () =>
     Effect.gen(function* () {
       const [line = ""] = yield* logged(

@@ -1,18 +1,48 @@
 import { Cause, Layer, Logger, type LogLevel, References } from "effect"
 
+export type LogFormat = "text" | "json"
+
+/** `auto`: JSON wherever a program may read along, which is everywhere but on a terminal. */
+export const formatOf = (format: LogFormat | "auto"): LogFormat =>
+  format === "auto" ? (process.stdout.isTTY === true ? "text" : "json") : format
+
 /**
- * One JSON object per line on standard output: `time`, `level`, `message`, what the line was annotated with
+ * One JSON object per line on standard output, or for a person one line of words each: `time`, `level`, `message`, what the line was annotated with
  * (`requestId` above all), and `cause`. Texts of callers (paths, headers) are values in it and are escaped, so that
  * nobody can write a line of their own into the log.
  */
 export const layer = (
   minimum: LogLevel.LogLevel,
-  write: (line: string) => void = (line) => void process.stdout.write(line)
+  write: (line: string) => void = (line) => void process.stdout.write(line),
+  format: LogFormat = "json"
 ) =>
   Layer.merge(
-    Logger.layer([Logger.make((entry) => write(`${lineOf(entry)}\n`))]),
+    Logger.layer([Logger.make((entry) => write(`${format === "json" ? lineOf(entry) : wordsOf(entry)}\n`))]),
     Layer.succeed(References.MinimumLogLevel, minimum)
   )
+
+/** A line of words: time, level, message, then what it was annotated with; a cause stands below it, line by line. */
+const wordsOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): string => {
+  const parts = Array.isArray(message) ? message : [message]
+  const annotations = Object.entries(plain(fiber.getRef(References.CurrentLogAnnotations)))
+  const line = [
+    date.toISOString().slice(11, 23),
+    logLevel.toUpperCase().padEnd(5),
+    oneLine(parts.map(textOf).join(" ")),
+    ...annotations.map(([name, value]) => oneLine(`${name}=${String(value)}`))
+  ].join(" ")
+  const below = cause.reasons.length === 0 ? [] : Cause.pretty(cause).split("\n")
+  return [line, ...below.map((text) => `  ${oneLine(text)}`)].join("\n")
+}
+
+/** Text of callers must not end a line, or steer the terminal: it is escaped as JSON escapes it. */
+const oneLine = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex
+  escaped(text.replace(/[\u0000-\u001f]/g, (c) => JSON.stringify(c).slice(1, -1)))
+
+/** A line as the log's own, for what is said whatever the least level is. */
+export const jsonLine = (message: string, more: Readonly<Record<string, string>> = {}): string =>
+  escaped(JSON.stringify({ ...more, time: new Date().toISOString(), level: "info", message }))
 
 const lineOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): string => {
   const parts = Array.isArray(message) ? message : [message]
