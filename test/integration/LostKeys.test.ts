@@ -70,7 +70,7 @@ describe("an operator who has lost every key", () => {
     assert.strictEqual(code, 1)
     assert.include(`${out}${err}`, `No server has kept its data in ${env.DATA_DIR}`)
     assert.isFalse(existsSync(env.DATA_DIR))
-    assert.strictEqual((await signalbox(["admin", "key"], env)).code, 1)
+    assert.strictEqual((await signalbox(["admin", "key"], env)).code, 2)
   })
 
   it(

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -23,7 +23,7 @@ work()
 `
 
 const script = (waits: string): string => `
-import { npm } from "./deploy/setup/npm.mjs"
+import { npm } from ${JSON.stringify(join(project, "deploy/setup/npm.mjs"))}
 const options = { cwd: process.cwd(), label: "Installing dependencies", waits: ${waits} }
 await npm(process.execPath, ["install"], options).catch((error) => {
   console.log("FAILED " + error.message + " | " + error.advice)
@@ -40,7 +40,6 @@ interface Ended {
 const install = async (waits: string, environment: Record<string, string>): Promise<Ended> => {
   const root = mkdtempSync(join(tmpdir(), "signalbox-setup-"))
   try {
-    cpSync(join(project, "deploy"), join(root, "deploy"), { recursive: true })
     writeFileSync(join(root, "npm-cli.js"), fakeNpm)
     writeFileSync(join(root, "package.json"), '{ "dependencies": { "left-pad": "1.3.0" } }')
     const env = {
