@@ -64,6 +64,16 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     assert.isAbove(bytes, 10_000)
   })
 
+  it("takes a key from the keyboard at once, and from a password manager", async () => {
+    const { page, shows } = await open(`?site=${site.id}`)
+    const field = page.getByLabel("API key").and(page.locator(":focus"))
+    await field.waitFor()
+    assert.strictEqual(await field.getAttribute("autocomplete"), "current-password")
+    await page.keyboard.type(server.adminKey())
+    await page.keyboard.press("Enter")
+    await shows("visitors", "1")
+  })
+
   it("refuses a wrong key in words, and keeps what was typed", async () => {
     const { enterKey, page, shows } = await open("")
     await enterKey(unknownKey)
@@ -102,6 +112,60 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     assert.strictEqual(query(), `?site=${site.id}&period=7d`)
     await enterKey(server.adminKey())
     await shows("visitors", "1")
+  })
+
+  it("waits for nothing for ever: it says that a server hangs, and goes on with it", async () => {
+    const { enterKey, figure, page } = await open("?room=agents", { hasOwnClock: true })
+    const light = page.locator(".rooms-light")
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    process.kill(server.pid(), "SIGSTOP")
+    try {
+      await enterKey(server.adminKey())
+      await page.locator("form[aria-busy=true]").waitFor()
+      await page.clock.runFor(40_000)
+      await page.getByRole("alert").filter({ hasText: "has not answered for 20 seconds" }).waitFor()
+      await light.filter({ hasText: "No answer" }).waitFor()
+    } finally {
+      process.kill(server.pid(), "SIGCONT")
+    }
+    await enterKey(server.adminKey())
+    await page.getByText("No sessions yet").waitFor()
+    await page.clock.runFor(15_000)
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    process.kill(server.pid(), "SIGSTOP")
+    try {
+      await page.getByRole("link", { name: "Sites" }).click()
+      await page.getByText("Asking for your sites …").waitFor()
+      // From then on no timer runs: nothing is asked again unless the reader says so.
+      const now: number = await page.evaluate("Date.now()")
+      await page.clock.pauseAt(now + 21_000)
+      await page.getByText("The server has not answered for 20 seconds").waitFor()
+      await page.getByText("No answer about your sites yet.").waitFor()
+      // The way to the other rooms stays.
+      await page.getByRole("link", { name: "Models" }).waitFor()
+    } finally {
+      process.kill(server.pid(), "SIGCONT")
+    }
+    await page.getByRole("button", { name: "Try again now" }).click()
+    await page.getByRole("heading", { name: "Sites", level: 1 }).waitFor()
+    await page.clock.resume()
+    await page.getByRole("link", { name: "Models" }).click()
+    await figure("balance").filter({ hasText: "$" }).waitFor()
+  })
+
+  it("lets its light say at once what a request of the page found out: no answer", async () => {
+    const { enterKey, page } = await open("", { hasOwnClock: true })
+    const light = page.locator(".rooms-light")
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    // No timer runs from here on: the light cannot learn it at its next turn.
+    await page.clock.pauseAt(Date.now() + 10_000)
+    await page.route("**/*", (route) => route.abort())
+    await enterKey(server.adminKey())
+    await page.getByRole("alert").filter({ hasText: "The server does not answer" }).waitFor()
+    await light.filter({ hasText: "No answer" }).waitFor()
+    await page.unroute("**/*")
+    await page.clock.runFor(5_000)
+    await light.filter({ hasText: "All rooms up" }).waitFor()
   })
 
   it("leads from no site at all to the first event", async () => {

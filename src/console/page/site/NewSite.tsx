@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useId, useState } from "preact/hooks"
-import { Refused } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import type { CreatedSite } from "../api/Contract.ts"
 import { useSession } from "../api/Session.ts"
 
