@@ -1,7 +1,7 @@
 const silence = new EventTarget()
 const name = "silence"
 
-/** A request had no answer: the readiness of the server is to be asked for now, and not at the next turn. */
+/** A request had no answer: the readiness of the server is asked at once, before its next turn. */
 export const reportSilence = (): void => {
   silence.dispatchEvent(new Event(name))
 }
