@@ -202,6 +202,43 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     await page.getByText("The first event is here.").waitFor()
   })
 
+  it("says what would make countries known, and shows no time that nobody measured", async () => {
+    const { enterKey, page, shows } = await open(`?site=${site.id}`)
+    await enterKey(server.adminKey())
+    await shows("avgDurationSec", "–")
+    await page.getByText("No country is known.").getByText("GEOIP_DB").waitFor()
+  })
+
+  it("tells of a site that counts the domain already before it makes a second one", async () => {
+    const user = await ask(server, "POST", "/api/v1/admin/users", {
+      json: { email: "twin@example.org", name: "Twin" }
+    })
+    const { key } = await newKey(textAt(user, "id"))
+    await ask(server, "POST", "/api/v1/sites", {
+      key,
+      json: { name: "The shop", domain: "shop.example.com" }
+    })
+    const { enterKey, page } = await open("?site=")
+    const sites = async (): Promise<number> => {
+      const { body } = await ask(server, "GET", "/api/v1/sites", { key })
+      return (body as { readonly sites: ReadonlyArray<unknown> }).sites.length
+    }
+    await enterKey(key)
+    await page.getByRole("link", { name: "Signalbox" }).click()
+    await page.getByText("New site").click()
+    await page.getByLabel("Domain").fill("https://WWW.Shop.Example.com/cart")
+    await page.getByRole("button", { name: "Make the site" }).click()
+    const told = page.getByRole("alert").filter({ hasText: "The shop counts shop.example.com already" })
+    await told.waitFor()
+    assert.strictEqual(await sites(), 1)
+    await page.getByLabel("Domain").fill("blog.example.com")
+    await told.waitFor({ state: "detached" })
+    await page.getByLabel("Domain").fill("shop.example.com")
+    await page.getByRole("button", { name: "Make a second site" }).click()
+    await page.getByText("Waiting for the first event").waitFor()
+    assert.strictEqual(await sites(), 2)
+  })
+
   it("shows how to send events to a site that has none, and a new secret once", async () => {
     const empty = await createSite(server, "empty.example")
     const { enterKey, page } = await open(`?site=${empty.id}`, { width: 360 })

@@ -79,7 +79,9 @@ export const App = () => {
         onForget={() => forget("The key is forgotten.")}
       />
       <TroubleNote troubles={troubles} />
-      <main id="main">{key === undefined ? foreign : own}</main>
+      <main id="main" tabIndex={-1}>
+        {key === undefined ? foreign : own}
+      </main>
     </SessionProvider>
   )
 }

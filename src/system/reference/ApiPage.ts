@@ -12,6 +12,9 @@ const { schemas, securitySchemes } = document.components
 
 const anchorOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9.]+/g, "-")
 
+/** For places where there is nothing but text. */
+const titleOf = ({ operationId, summary = operationId }: Operation): string => summary.replaceAll("`", "")
+
 const securityOf = ({ security = [] }: Operation): "apiKey" | "siteSecret" | undefined => {
   const [scheme] = Object.keys(security[0] ?? {})
   return scheme === "siteSecret" || scheme === "apiKey" ? scheme : undefined
@@ -40,7 +43,7 @@ const command = (operation: Operation): Html =>
   html`<pre
     tabindex="0"
     role="group"
-    aria-label="Request: ${operation.summary ?? operation.operationId}"
+    aria-label="Request: ${titleOf(operation)}"
   ><code>${commandOf(operation)}</code></pre>`
 
 const rowOf = ({ name, required = false, schema }: Parameter): FieldRow => {
@@ -93,7 +96,7 @@ const successOf = (operation: Operation): ReadonlyArray<Html> => {
     Object.entries(operation.responses).find(([code]) => code.startsWith("2")) ?? []
   const types = Object.entries(answer?.content ?? {})
   const schema: Node | undefined = answer?.content?.["application/json"]?.schema
-  const title = operation.summary ?? operation.operationId
+  const title = titleOf(operation)
   return [
     html`<h4>${status} <span class="hint">${types.map(([type]) => type).join(", ") || "no body"}</span></h4>`,
     ...(schema === undefined
@@ -136,7 +139,7 @@ const operationOf = (operation: Operation): Html => {
   const security = securityOf(operation)
   const anchor = anchorOf(operationId)
   return html`<section id="${anchor}">
-    <h3><a href="#${anchor}">${summary}</a></h3>
+    <h3><a href="#${anchor}">${words(summary)}</a></h3>
     <p class="endpoint">
       <code><strong>${method}</strong> ${path}</code>
       <span class="hint">${security === undefined ? "open to everybody" : `with ${access[security]}`}</span>
@@ -159,7 +162,7 @@ const overview = html`<nav class="contents" aria-label="Contents">
         name,
         operations.map(({ operationId, summary = operationId }) => ({
           anchor: anchorOf(operationId),
-          name: summary
+          name: summary.replaceAll("`", "")
         }))
       )
     )}

@@ -52,7 +52,7 @@ interface SiteIndexProps {
 const SiteIndex = ({ onMade, rooms, sites }: SiteIndexProps) => (
   <div class="entrance">
     {sites.length === 0 ? (
-      <NewSite onMade={onMade} isFirst />
+      <NewSite sites={sites} onMade={onMade} isFirst />
     ) : (
       <section>
         <h1>Sites</h1>
@@ -69,7 +69,7 @@ const SiteIndex = ({ onMade, rooms, sites }: SiteIndexProps) => (
         </ul>
         <details class="new-site">
           <summary>New site</summary>
-          <NewSite onMade={onMade} />
+          <NewSite sites={sites} onMade={onMade} />
         </details>
       </section>
     )}
