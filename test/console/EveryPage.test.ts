@@ -161,22 +161,24 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
   it.each(places.map((place) => [place.name, place] as const))(
     "breaks no rule of axe, scrolls downwards alone, has targets to hit and a head to skip: %s",
     async (_name, place) => {
-      for (const [width, colorScheme] of [
-        [1280, "light"],
-        [320, "dark"]
-      ] as const) {
-        await visit(place, { viewport: { width, height: 900 }, colorScheme }, async (page) => {
+      await visit(place, { viewport: { width: 1280, height: 900 } }, async (page) => {
+        for (const [width, colorScheme] of [
+          [1280, "light"],
+          [320, "dark"]
+        ] as const) {
           const where = `at ${width} px, ${colorScheme}`
+          await page.setViewportSize({ width, height: 900 })
+          await page.emulateMedia({ colorScheme })
           if (place.isLong !== true || width === 320) assert.deepStrictEqual(await axeOn(page), [], where)
           assert.isAtMost(await overflowOf(page), 0, where)
           assert.deepStrictEqual(await page.evaluate(smallTargets), [], where)
-          // The first thing that the keyboard finds leads past the head.
-          assert.isTrue(await page.evaluate(`document.querySelector("a, button, input").matches(".skip")`))
-          await page.getByRole("link", { name: "Skip to the content" }).focus()
-          await page.keyboard.press("Enter")
-          assert.strictEqual(await page.evaluate("document.activeElement?.tagName"), "MAIN")
-        })
-      }
+        }
+        // The first thing that the keyboard finds leads past the head.
+        assert.isTrue(await page.evaluate(`document.querySelector("a, button, input").matches(".skip")`))
+        await page.getByRole("link", { name: "Skip to the content" }).focus()
+        await page.keyboard.press("Enter")
+        assert.strictEqual(await page.evaluate("document.activeElement?.tagName"), "MAIN")
+      })
     }
   )
 
