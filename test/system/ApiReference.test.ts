@@ -76,6 +76,8 @@ describe("the API's reference at /docs", () => {
     for (const { path } of operations) assert.include(page, `</strong> ${path}</code>`)
     assert.match(page, /<html lang="en">/)
     assert.include(page, '<a href="/">Console</a>')
+    // Bounds of what may be null are told as well.
+    assert.match(page, /<code>rate_limit_per_minute<\/code>[^]*?<code>integer \| null<\/code>[^]*?1 to /)
     assert.include(page, '<a href="/docs/agent">Agent protocol</a>')
   })
 

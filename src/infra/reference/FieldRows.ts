@@ -93,6 +93,12 @@ const limitsOf = ({
   return parts.filter((part) => part !== "").join(", ")
 }
 
+/** Of what may be null, what it is otherwise. */
+const valueOf = (node: Node, definitions: Definitions): Node => {
+  const [only, ...others] = (node.anyOf ?? []).filter(({ type }) => type !== "null")
+  return only === undefined || others.length > 0 ? node : resolved(only, definitions)
+}
+
 const rowsWithin = (node: Node, definitions: Definitions, path: string): ReadonlyArray<FieldRow> => {
   if (node.anyOf !== undefined) {
     return node.anyOf.flatMap((one) => rowsWithin(resolved(one, definitions), definitions, path))
@@ -107,8 +113,8 @@ const rowsWithin = (node: Node, definitions: Definitions, path: string): Readonl
       path: `${prefix}${name}`,
       isRequired: node.required?.includes(name) === true,
       type: typeOf(field, definitions),
-      limits: limitsOf(field),
-      description: field.description ?? ""
+      limits: limitsOf(valueOf(field, definitions)),
+      description: field.description ?? valueOf(field, definitions).description ?? ""
     }
     return [row, ...rowsWithin(field, definitions, row.path)]
   })

@@ -4,7 +4,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "admin.createUser": { email: "ada@example.org", name: "Ada", role: "user" },
   "admin.updateUser": { name: "Ada Lovelace", role: "admin" },
   "keys.createKey": {
-    name: "Ada's laptop",
+    name: "Laptop of Ada",
     kind: "router",
     models: ["sandbox/echo", "sandbox/free"],
     spend_limit_usd: 5,

@@ -7,7 +7,7 @@ export const unknownText = "…"
 /** Texts that the schemas do not give an example of, by the name of their field. */
 const texts: Readonly<Record<string, string>> = {
   amount: "20.000000000000",
-  apiKey: "Ada's laptop",
+  apiKey: "Laptop of Ada",
   arch: "linux-x64",
   auth: "Authorization: Bearer <API_KEY>",
   binary: "curl -fsSL https://signalbox.example.net/agent/install.sh | sh",
@@ -44,7 +44,7 @@ const texts: Readonly<Record<string, string>> = {
   instructions: "Keep what was decided",
   interval: "60s",
   key: "sk_7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo",
-  label: "Ada's laptop",
+  label: "Laptop of Ada",
   leased: "0.000000000000",
   limit: "credits",
   loss: "0.000000000000",

@@ -8,7 +8,7 @@ export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<strin
     <div role="status" class="trouble-place">
       {trouble !== undefined && (
         <p class="trouble">
-          {wordsFor(trouble)}
+          {wordsFor(trouble)}{" "}
           <button type="button" class="plain" onClick={tryNow}>
             Try again now
           </button>
