@@ -8,12 +8,14 @@ export type Choice = ModelList["data"][number]
 interface ModelPickerProps {
   readonly choices: ReadonlyArray<Choice>
   readonly funds: Funds | undefined
+  /** false: the model to begin with is not known, and would come between what is typed */
+  readonly isReady: boolean
   readonly value: string
   onChange(id: string): void
 }
 
 /** Models and collections by their ids, found by any part of id or name: the browser's own list does it. */
-export const ModelPicker = ({ choices, funds, onChange, value }: ModelPickerProps) => {
+export const ModelPicker = ({ choices, funds, isReady, onChange, value }: ModelPickerProps) => {
   const id = useId()
   const chosen = choices.find((choice) => choice.id === value)
   return (
@@ -24,6 +26,7 @@ export const ModelPicker = ({ choices, funds, onChange, value }: ModelPickerProp
       <input
         id={id}
         required
+        disabled={!isReady}
         value={value}
         list={`${id}-list`}
         maxLength={200}

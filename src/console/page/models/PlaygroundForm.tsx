@@ -56,6 +56,7 @@ export const PlaygroundForm = ({
       <ModelPicker
         choices={choices}
         funds={funds}
+        isReady={isReady}
         value={question.model}
         onChange={(model) => onChange({ model })}
       />
