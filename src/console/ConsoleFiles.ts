@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { extname, join, normalize } from "node:path"
-import type { Encoding } from "#src/infra/http/ContentEncoding.ts"
+import { staticBody, type StaticBodies } from "#src/infra/http/StaticAnswer.ts"
 
 /** The built page, read once at the start: some fifty kilobytes, in three encodings. */
 export interface ConsoleFiles {
@@ -13,8 +12,7 @@ export interface ConsoleFile {
   readonly contentType: string
   /** what the name ends in when the content changes; the page's own name never changes */
   readonly isHashed: boolean
-  /** with its strong entity tag, one a body */
-  readonly bodies: Readonly<Record<Encoding, { readonly bytes: Uint8Array; readonly etag: string }>>
+  readonly bodies: StaticBodies
 }
 
 /** Where `deploy/setup/console.mjs` puts it. */
@@ -36,10 +34,7 @@ export const readConsoleFiles = (directory = home): ConsoleFiles | undefined => 
   for (const name of readdirSync(directory)) {
     const contentType = contentTypes[extname(name)]
     if (contentType === undefined) continue
-    const body = (suffix: string) => {
-      const bytes = readFileSync(join(directory, `${name}${suffix}`))
-      return { bytes, etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"` }
-    }
+    const body = (suffix: string) => staticBody(readFileSync(join(directory, `${name}${suffix}`)))
     const bodies = { identity: body(""), gzip: body(".gz"), br: body(".br") }
     files.set(name, { contentType, isHashed: name !== pageName, bodies })
   }

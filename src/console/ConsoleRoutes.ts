@@ -1,7 +1,6 @@
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isNoneMatch } from "#src/infra/http/ByteRanges.ts"
-import { encodingFor } from "#src/infra/http/ContentEncoding.ts"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { staticAnswer } from "#src/infra/http/StaticAnswer.ts"
 import { type ConsoleFile, type ConsoleFiles, pageName, readConsoleFiles } from "./ConsoleFiles.ts"
 
 /** What these routes add to the known paths of the API. */
@@ -24,27 +23,12 @@ const contentSecurityPolicy = [
 
 const year = 365 * 24 * 60 * 60
 
-const headersOf = ({ isHashed }: ConsoleFile, etag: string): Record<string, string> => ({
-  etag,
-  vary: "Accept-Encoding",
+const headersOf = ({ isHashed }: ConsoleFile): Record<string, string> => ({
   "cache-control": isHashed ? `public, max-age=${year}, immutable` : "no-cache",
   "content-security-policy": contentSecurityPolicy,
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer"
 })
-
-const answer = (file: ConsoleFile, request: HttpServerRequest.HttpServerRequest) => {
-  const encoding = encodingFor(request.headers["accept-encoding"])
-  const { bytes, etag } = file.bodies[encoding]
-  const headers = headersOf(file, etag)
-  if (isNoneMatch(request.headers["if-none-match"], etag)) {
-    return HttpServerResponse.empty({ status: 304, headers })
-  }
-  return HttpServerResponse.uint8Array(bytes, {
-    contentType: file.contentType,
-    headers: encoding === "identity" ? headers : { ...headers, "content-encoding": encoding }
-  })
-}
 
 const notFound = HttpServerResponse.jsonUnsafe({ error: "Not found" }, { status: 404 })
 
@@ -57,10 +41,11 @@ const notBuilt = HttpServerResponse.text(`${howToBuild}.\nThe API is not affecte
 
 const routes = (files: ConsoleFiles | undefined) => {
   const answerFile = (name: string) =>
-    Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
-      if (files === undefined) return notBuilt
+    Effect.suspend(() => {
+      if (files === undefined) return Effect.succeed(notBuilt)
       const file = files.file(name)
-      return file === undefined ? notFound : answer(file, request)
+      if (file === undefined) return Effect.succeed(notFound)
+      return staticAnswer(file.bodies, { contentType: file.contentType, headers: headersOf(file) })
     })
   return Layer.mergeAll(
     HttpRouter.add("GET", "/", answerFile(pageName)),

@@ -1,27 +1,37 @@
 import { Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
-import { HttpApiScalar, OpenApi } from "effect/http-api"
-import { PublishedApi } from "#schemas/Api.ts"
+import { documentRoute, referenceRoute } from "#src/infra/reference/ReferencePage.ts"
 import * as ReferenceRoutes from "#src/agents/reference/ReferenceRoutes.ts"
+import packageJson from "../../package.json" with { type: "json" }
+import { apiPage } from "./reference/ApiPage.ts"
+import { document } from "./reference/Operations.ts"
 
 const openapiPath = "/openapi.json"
-const docsPath = "/docs"
+const indexPath = "/api/v1"
 
-/** What these routes add to the known paths of the API. */
-export const paths = [["GET", openapiPath], ["GET", docsPath], ...ReferenceRoutes.paths] as const
-
-/** The page keeps to this server: no fonts, tools, telemetry or client of the page's maker. */
-const scalar = {
-  authentication: { preferredSecurityScheme: "apiKey" },
-  withDefaultFonts: false,
-  showDeveloperTools: "never",
-  hideClientButton: true,
-  telemetry: false
+/** What the start message names, and a person or a program asks first: where everything else is said. */
+const index = {
+  name: "signalbox",
+  version: packageJson.version,
+  docs: "/docs",
+  openapi: openapiPath,
+  agent_docs: "/docs/agent",
+  health: "/healthz"
 }
 
-/** The contract, for programs and for people. The page's script is part of the answer: no CDN is asked. */
-export const layer = Layer.mergeAll(
-  HttpRouter.add("GET", openapiPath, HttpServerResponse.jsonUnsafe(OpenApi.fromApi(PublishedApi))),
-  HttpApiScalar.layer(PublishedApi, { path: docsPath, scalar }),
-  ReferenceRoutes.layer
+/** What these routes add to the known paths of the API. */
+export const paths = [
+  ["GET", indexPath],
+  ["GET", openapiPath],
+  ["GET", "/docs"],
+  ...ReferenceRoutes.paths
+] as const
+
+/** The contract, for programs and for people, made once. */
+export const layer = Layer.suspend(() =>
+  Layer.mergeAll(
+    documentRoute(indexPath, index),
+    documentRoute(openapiPath, document),
+    referenceRoute(apiPage()),
+    ReferenceRoutes.layer
+  )
 )

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { onTestFinished, vi } from "vitest"
 import { type CompletionEvent, completionEvents } from "#src/console/page/models/CompletionEvents.ts"
 
 const stream = [
@@ -41,4 +42,19 @@ describe("the events of a streamed completion", () => {
       }
     })
   )
+
+  it("end with what happened where the stream falls silent", async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(stream.slice(0, 80)))
+    })
+    const reading = (async () => {
+      for await (const event of completionEvents(new Response(body))) assert.isDefined(event)
+    })()
+    const outcome = reading.catch(String)
+    await vi.advanceTimersByTimeAsync(44_000)
+    await vi.advanceTimersByTimeAsync(2_000)
+    assert.include(await outcome, "The server has said nothing for 45 seconds")
+  })
 })

@@ -64,6 +64,16 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     assert.isAbove(bytes, 10_000)
   })
 
+  it("takes a key from the keyboard at once, and from a password manager", async () => {
+    const { page, shows } = await open(`?site=${site.id}`)
+    const field = page.getByLabel("API key").and(page.locator(":focus"))
+    await field.waitFor()
+    assert.strictEqual(await field.getAttribute("autocomplete"), "current-password")
+    await page.keyboard.type(server.adminKey())
+    await page.keyboard.press("Enter")
+    await shows("visitors", "1")
+  })
+
   it("refuses a wrong key in words, and keeps what was typed", async () => {
     const { enterKey, page, shows } = await open("")
     await enterKey(unknownKey)
@@ -104,6 +114,60 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     await shows("visitors", "1")
   })
 
+  it("waits for nothing for ever: it says that a server hangs, and goes on with it", async () => {
+    const { enterKey, figure, page } = await open("?room=agents", { hasOwnClock: true })
+    const light = page.locator(".rooms-light")
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    process.kill(server.pid(), "SIGSTOP")
+    try {
+      await enterKey(server.adminKey())
+      await page.locator("form[aria-busy=true]").waitFor()
+      await page.clock.runFor(40_000)
+      await page.getByRole("alert").filter({ hasText: "has not answered for 20 seconds" }).waitFor()
+      await light.filter({ hasText: "No answer" }).waitFor()
+    } finally {
+      process.kill(server.pid(), "SIGCONT")
+    }
+    await enterKey(server.adminKey())
+    await page.getByText("No sessions yet").waitFor()
+    await page.clock.runFor(15_000)
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    process.kill(server.pid(), "SIGSTOP")
+    try {
+      await page.getByRole("link", { name: "Sites" }).click()
+      await page.getByText("Asking for your sites …").waitFor()
+      // From then on no timer runs: nothing is asked again unless the reader says so.
+      const now: number = await page.evaluate("Date.now()")
+      await page.clock.pauseAt(now + 21_000)
+      await page.getByText("The server has not answered for 20 seconds").waitFor()
+      await page.getByText("No answer about your sites yet.").waitFor()
+      // The way to the other rooms stays.
+      await page.getByRole("link", { name: "Models" }).waitFor()
+    } finally {
+      process.kill(server.pid(), "SIGCONT")
+    }
+    await page.getByRole("button", { name: "Try again now" }).click()
+    await page.getByRole("heading", { name: "Sites", level: 1 }).waitFor()
+    await page.clock.resume()
+    await page.getByRole("link", { name: "Models" }).click()
+    await figure("balance").filter({ hasText: "$" }).waitFor()
+  })
+
+  it("lets its light say at once what a request of the page found out: no answer", async () => {
+    const { enterKey, page } = await open("", { hasOwnClock: true })
+    const light = page.locator(".rooms-light")
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+    // No timer runs from here on: the light cannot learn it at its next turn.
+    await page.clock.pauseAt(Date.now() + 10_000)
+    await page.route("**/*", (route) => route.abort())
+    await enterKey(server.adminKey())
+    await page.getByRole("alert").filter({ hasText: "The server does not answer" }).waitFor()
+    await light.filter({ hasText: "No answer" }).waitFor()
+    await page.unroute("**/*")
+    await page.clock.runFor(5_000)
+    await light.filter({ hasText: "All rooms up" }).waitFor()
+  })
+
   it("leads from no site at all to the first event", async () => {
     const user = await ask(server, "POST", "/api/v1/admin/users", {
       json: { email: "new@example.org", name: "New" }
@@ -136,6 +200,43 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     await collect(secret, [{ url: "/", visitor: "first" }])
     await shows("visitors", "1")
     await page.getByText("The first event is here.").waitFor()
+  })
+
+  it("says what would make countries known, and shows no time that nobody measured", async () => {
+    const { enterKey, page, shows } = await open(`?site=${site.id}`)
+    await enterKey(server.adminKey())
+    await shows("avgDurationSec", "–")
+    await page.getByText("No country is known.").getByText("GEOIP_DB").waitFor()
+  })
+
+  it("tells of a site that counts the domain already before it makes a second one", async () => {
+    const user = await ask(server, "POST", "/api/v1/admin/users", {
+      json: { email: "twin@example.org", name: "Twin" }
+    })
+    const { key } = await newKey(textAt(user, "id"))
+    await ask(server, "POST", "/api/v1/sites", {
+      key,
+      json: { name: "The shop", domain: "shop.example.com" }
+    })
+    const { enterKey, page } = await open("?site=")
+    const sites = async (): Promise<number> => {
+      const { body } = await ask(server, "GET", "/api/v1/sites", { key })
+      return (body as { readonly sites: ReadonlyArray<unknown> }).sites.length
+    }
+    await enterKey(key)
+    await page.getByRole("link", { name: "Signalbox" }).click()
+    await page.getByText("New site").click()
+    await page.getByLabel("Domain").fill("https://WWW.Shop.Example.com/cart")
+    await page.getByRole("button", { name: "Make the site" }).click()
+    const told = page.getByRole("alert").filter({ hasText: "The shop counts shop.example.com already" })
+    await told.waitFor()
+    assert.strictEqual(await sites(), 1)
+    await page.getByLabel("Domain").fill("blog.example.com")
+    await told.waitFor({ state: "detached" })
+    await page.getByLabel("Domain").fill("shop.example.com")
+    await page.getByRole("button", { name: "Make a second site" }).click()
+    await page.getByText("Waiting for the first event").waitFor()
+    assert.strictEqual(await sites(), 2)
   })
 
   it("shows how to send events to a site that has none, and a new secret once", async () => {

@@ -37,7 +37,6 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
       const { adminKey, ask } = yield* AccountsServer
       for (const path of [
         "/api/v1/nothing",
-        "/api/v1",
         "/api/v2/health",
         "/api/v1/health/",
         "//api/v1/health",
@@ -294,6 +293,57 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
           assert.strictEqual(answer.status, expected, `${method} ${path}`)
           if (expected === 400) assert.match(JSON.stringify(answer.json), /id: expected an id of at most 64/)
         }
+      }
+    })
+  )
+
+  it.effect("says below /api/v1 where everything is", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const index = yield* ask("GET", "/api/v1", { key: "" })
+      assert.strictEqual(index.status, 200)
+      assert.deepInclude(index.json, { name: "signalbox", docs: "/docs", openapi: "/openapi.json" })
+      for (const path of [textOf(index, "docs"), textOf(index, "openapi"), textOf(index, "health")]) {
+        assert.strictEqual((yield* ask("GET", path, { key: "" })).status, 200, path)
+      }
+      assert.strictEqual((yield* ask("POST", "/api/v1")).status, 405)
+    })
+  )
+
+  it.effect("shows a person the way on where nothing is, and tells programs in JSON", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+      for (const path of ["/nothing", "/api/v1/nothing", "/api/v1/files/fil_0", "/docs;x", "/docs/"]) {
+        const shown = yield* ask("GET", path, { headers: { accept } })
+        assert.strictEqual(shown.status, 404, path)
+        assert.strictEqual(shown.headers.get("content-type"), "text/html; charset=utf-8", path)
+        assert.match(
+          shown.headers.get("content-security-policy") ?? "",
+          /^default-src 'none'; style-src 'sha256-/
+        )
+        const page = Buffer.from(shown.bytes).toString()
+        assert.include(page, '<a href="/">The console</a>')
+        assert.include(page, '<a href="/docs">The API</a>')
+        for (const headers of [{ accept: "*/*" }, { accept: "application/json" }, {}]) {
+          const told = yield* ask("GET", path, { headers })
+          assert.strictEqual(told.status, 404, path)
+          assert.match(JSON.stringify(told.json), /^\{"error":"(Not|File not) found"\}$/)
+        }
+        assert.strictEqual(
+          (yield* ask("POST", path, { headers: { accept } })).headers.get("content-type"),
+          "application/json"
+        )
+      }
+    })
+  )
+
+  it.effect("lets no browser take a body for what its type does not say", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* AccountsServer
+      for (const path of ["/openapi.json", "/metrics", "/readyz", "/docs", "/api/v1/users", "/nothing"]) {
+        const answer = yield* ask("GET", path)
+        assert.strictEqual(answer.headers.get("x-content-type-options"), "nosniff", path)
       }
     })
   )

@@ -1,7 +1,7 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { exampleConversation } from "#schemas/agents/ExampleConversation.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
-import { html, type Html } from "./Html.ts"
+import { html } from "#src/infra/reference/Html.ts"
 import {
   byeMeanings,
   closeMeanings,
@@ -17,7 +17,9 @@ import {
   serverEntries,
   toolEntries
 } from "./ProtocolReference.ts"
-import { contents, entry, exchange, fieldTable, meaningTable, toolSection } from "./ReferenceParts.ts"
+import { contents, fieldTable, meaningTable } from "#src/infra/reference/Parts.ts"
+import type { ReferencePage } from "#src/infra/reference/ReferencePage.ts"
+import { entry, exchange, toolSection } from "./ReferenceParts.ts"
 
 const count = new Intl.NumberFormat("en")
 
@@ -180,39 +182,16 @@ const conversation = html`<section id="conversation">
   </ol>
 </section>`
 
-/** The whole page. `style` is put into it: it needs nothing else of anybody. */
-export const referencePage = (style: string): string => {
-  // Not in the template: its hash is in the page's policy, and no space may come to it.
-  const css: Html = { html: `<style>${style}</style>` }
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <title>Agent protocol · Signalbox</title>
-        ${css}
-      </head>
-      <body>
-        <header class="page-header">
-          <a href="/" class="wordmark"
-            ><svg viewBox="0 0 16 16" aria-hidden="true">
-              <rect width="16" height="16" rx="4" />
-              <path d="M4 12V8M8 12V4M12 12V6.500" /></svg
-            >Signalbox</a
-          >
-          <nav aria-label="Documentation">
-            <a href="/docs">API</a><a href="/docs/agent" aria-current="page">Agent protocol</a>
-          </nav>
-        </header>
-        <main>
-          <h1>Agent protocol 1</h1>
-          <p class="lead">
-            What is said on the WebSocket of a coding agent’s session. Made from the schemas that the server
-            decodes with; <a href="/docs/agent.json">the same as JSON Schema</a>.
-          </p>
-          ${overview} ${connecting} ${resuming} ${frames} ${closing} ${codes} ${limits} ${conversation}
-        </main>
-      </body>
-    </html> `.html
-}
+/** The protocol of the agents, for people. */
+export const protocolPage = {
+  path: "/docs/agent",
+  title: "Agent protocol",
+  main: html`
+    <h1>Agent protocol 1</h1>
+    <p class="lead">
+      What is said on the WebSocket of a coding agent’s session. Made from the schemas that the server decodes
+      with; <a href="/docs/agent.json">the same as JSON Schema</a>.
+    </p>
+    ${overview} ${connecting} ${resuming} ${frames} ${closing} ${codes} ${limits} ${conversation}
+  `
+} as const satisfies ReferencePage

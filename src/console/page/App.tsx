@@ -9,7 +9,7 @@ import { KeyForm } from "./parts/KeyForm.tsx"
 import { PageHeader } from "./parts/PageHeader.tsx"
 import { Rooms, RoomsLight } from "./parts/Rooms.tsx"
 import { TroubleNote } from "./parts/TroubleNote.tsx"
-import { useReadiness } from "./parts/UseReadiness.ts"
+import { type ReadinessState, useReadiness } from "./parts/UseReadiness.ts"
 import { OwnSites } from "./site/OwnSites.tsx"
 import { SharedSite } from "./site/SharedSite.tsx"
 import { useNavigation } from "./view/Navigation.tsx"
@@ -52,10 +52,10 @@ export const App = () => {
     }
   }
 
-  const doors = key === undefined ? [] : doorsOf(hasSites, readiness)
+  const doors = key === undefined ? [] : doorsOf(hasSites, readiness.last)
   // A link into a room is followed before it is known which rooms there are.
   const room = key === undefined || hasSites ? view.room : roomWithoutSites(view.room)
-  const rooms = <Rooms readiness={readiness} />
+  const rooms = <Rooms readiness={readiness.now} />
   const onBack = asking === "chosen" ? () => setAsking("where needed") : undefined
   const keyForm = (
     <div class="entrance">
@@ -75,11 +75,13 @@ export const App = () => {
       <PageHeader
         doors={doors}
         open={room}
-        rooms={<RoomsLight readiness={readiness} />}
+        rooms={<RoomsLight readiness={readiness.now} />}
         onForget={() => forget("The key is forgotten.")}
       />
       <TroubleNote troubles={troubles} />
-      <main id="main">{key === undefined ? foreign : own}</main>
+      <main id="main" tabIndex={-1}>
+        {key === undefined ? foreign : own}
+      </main>
     </SessionProvider>
   )
 }
@@ -88,8 +90,8 @@ export const App = () => {
 const roomWithoutSites = (room: RoomName): RoomName => (room === "sites" ? "models" : room)
 
 /** The rooms that a key opens: sites are an account's, and the others are everywhere but where they do not run. */
-const doorsOf = (hasSites: boolean, readiness: ReturnType<typeof useReadiness>): ReadonlyArray<RoomName> => {
-  const components = typeof readiness === "object" ? readiness.components : {}
+const doorsOf = (hasSites: boolean, readiness: ReadinessState["last"]): ReadonlyArray<RoomName> => {
+  const components = readiness?.components ?? {}
   return [
     ...(hasSites ? (["sites"] as const) : []),
     ...(!hasSites || "catalogue" in components ? (["models"] as const) : []),

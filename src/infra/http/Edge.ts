@@ -4,6 +4,7 @@ import * as Cors from "./Cors.ts"
 import { faultText, logFault } from "./Faults.ts"
 import type { KnownPaths } from "./KnownPaths.ts"
 import { RequestId, requestIdOf } from "./RequestId.ts"
+import { notFoundPage } from "#src/infra/reference/ReferencePage.ts"
 
 /**
  * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the flat
@@ -38,6 +39,7 @@ export const routerConfig = {
 
 export const layer = (options: EdgeOptions) => {
   const cors = Cors.make(options.corsOrigins)
+  const nothingHere = notFoundPage()
   return HttpRouter.middleware(
     (httpEffect) =>
       Effect.gen(function* () {
@@ -53,6 +55,7 @@ export const layer = (options: EdgeOptions) => {
               : answer(httpEffect, request, options.known)
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
+          Effect.map((response) => (response.status === 404 && isPerson(request) ? nothingHere : response)),
           Effect.tap(({ status }) => logAnswer(status, millis())),
           Effect.provideService(RequestId, id),
           Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
@@ -60,6 +63,8 @@ export const layer = (options: EdgeOptions) => {
         yield* measure(request.method, response.status, millis())
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,
+          // A body is what its type says, whatever a browser finds in it.
+          "x-content-type-options": "nosniff",
           // RFC 9110, 15.5.2: a 401 says how to authenticate.
           ...(response.status === 401 ? { "www-authenticate": "Bearer" } : {})
         })
@@ -83,6 +88,10 @@ const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Reques
       Effect.map(faultText, (text) => flatError(500, text))
     )
   })
+
+/** A browser that goes to an address says that it wants HTML; programs and the scripts of pages do not. */
+const isPerson = ({ headers, method }: Request): boolean =>
+  method === "GET" && headers["accept"]?.includes("text/html") === true
 
 const isRouteNotFound = (error: unknown): boolean =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"

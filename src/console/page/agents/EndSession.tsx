@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
-import { Refused } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import { useSession } from "../api/Session.ts"
 
 interface EndSessionProps {

@@ -1,6 +1,7 @@
 import type { AgentSession, AgentSessionList } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { formatCounted, formatInstant, formatUsd } from "../figures/Format.ts"
+import { Asking } from "../parts/Asking.tsx"
 import { useFocusOnce } from "../parts/UseFocusOnce.ts"
 import { ViewLink } from "../view/Navigation.tsx"
 import { agentsView } from "../view/View.ts"
@@ -12,7 +13,7 @@ const refreshMillis = 3_000
 /** The latest sessions: those that are live first. */
 export const SessionList = () => {
   const heading = useFocusOnce()
-  const { data } = useAnswer<AgentSessionList>("/api/v1/agent/sessions?limit=100", refreshMillis)
+  const { data, refused } = useAnswer<AgentSessionList>("/api/v1/agent/sessions?limit=100", refreshMillis)
   const live = data?.data.filter((session) => session.live) ?? []
   const earlier = data?.data.filter((session) => !session.live) ?? []
   return (
@@ -20,7 +21,7 @@ export const SessionList = () => {
       <h1 ref={heading} tabIndex={-1}>
         Agents
       </h1>
-      {data === undefined && <p class="hint quiet">Asking for your sessions …</p>}
+      {data === undefined && <Asking what="your sessions" isRefused={refused !== undefined} />}
       {data?.data.length === 0 && <FirstSession />}
       <Sessions title="Live" sessions={live} />
       <Sessions title="Earlier" sessions={earlier} />

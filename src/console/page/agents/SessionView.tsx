@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks"
 import type { AgentSession } from "../api/Contract.ts"
 import { formatCompact, formatCount, formatExactUsd, formatInstant } from "../figures/Format.ts"
+import { Asking } from "../parts/Asking.tsx"
 import { useFocusOnce } from "../parts/UseFocusOnce.ts"
 import { ViewLink } from "../view/Navigation.tsx"
 import { agentsView } from "../view/View.ts"
@@ -16,7 +17,12 @@ export const SessionView = ({ id }: { readonly id: string }) => {
   const [since, setSince] = useState(0)
   const { refused, transcript } = useTranscript(id, since)
   useStickToEnd(transcript)
-  if (transcript === undefined) return refused?.status === 404 ? <UnknownSession /> : <Asking />
+  if (transcript === undefined)
+    return refused?.status === 404 ? (
+      <UnknownSession />
+    ) : (
+      <Asking what="the session" isRefused={refused !== undefined} />
+    )
   const { entries, session } = transcript
   const { light, words } = stateOf(session)
   return (
@@ -59,8 +65,6 @@ export const SessionView = ({ id }: { readonly id: string }) => {
 }
 
 const toTheEnd = (): void => scrollTo(0, document.documentElement.scrollHeight)
-
-const Asking = () => <p class="hint quiet">Asking for the session …</p>
 
 const UnknownSession = () => (
   <section class="narrow">

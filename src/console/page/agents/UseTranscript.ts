@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks"
-import { Refused } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import type { AgentSession, AgentSessionDetail, TranscriptEntry } from "../api/Contract.ts"
 import { useSession } from "../api/Session.ts"
 import { whenVisible } from "../api/WhenVisible.ts"
@@ -52,7 +52,7 @@ export const useTranscript = (id: string, since: number): TranscriptState => {
         if (error.status === 401 && hasKey) return onUnknownKey()
         setState((before) => ({ ...before, refused: error }))
         onTrouble(id, error.status === 404 ? undefined : error)
-        if (error.retryMillis !== undefined) whenVisible(error.retryMillis, load, signal)
+        whenVisible(error.retryMillis, load, signal)
       }
     }
     void load()

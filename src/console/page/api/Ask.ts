@@ -1,90 +1,99 @@
-/** A request that the server, or the way to it, refused; the message is for the person at the page. */
-export class Refused extends Error {
-  /** 0 where there was no answer */
-  readonly status: number
-  /** when it is worth trying again; undefined where it is not */
-  readonly retryMillis: number | undefined
-  /** what the nested family calls the fault */
-  readonly code: string | undefined
-
-  constructor(status: number, message: string, retryMillis: number | undefined, code?: string) {
-    super(message)
-    this.status = status
-    this.retryMillis = retryMillis
-    this.code = code
-  }
-}
+import { faultOf, Refused } from "./Refused.ts"
+import { reportSilence } from "./Silence.ts"
 
 export interface Asked {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE"
   readonly json?: unknown
   readonly signal?: AbortSignal
+  /** sent again with the same one, a change is made once */
+  readonly idempotencyKey?: string
 }
 
 /** One request to this server; fails with `Refused`, or with the abort of its signal. */
 export interface Ask {
   <A>(path: string, asked?: Asked): Promise<A>
-  /** the same, where the answer comes piece by piece */
+  /** the same, where the answer comes piece by piece: its head is waited for, its pieces are the reader's to wait for */
   readonly open: (path: string, asked?: Asked) => Promise<Response>
 }
 
-/** How long to wait for a server that does not answer at all, or does not say. */
+/** An answer that is not there as a whole after so long is not waited for any more. */
+const answerMillis = 20_000
+
+/** How long to wait before a server that does not answer at all, or does not say, is asked again. */
 const unansweredRetryMillis = 5_000
 
 /** Asks with the account key, or without one. The key is held by this closure and is nowhere else. */
 export const makeAsk = (key: string | undefined): Ask => {
-  const open: Ask["open"] = async (path, { json, method = "GET", signal } = {}) => {
+  const send = async (path: string, asked: Asked, signal: AbortSignal): Promise<Response> => {
+    const { idempotencyKey, json, method = "GET" } = asked
     const headers = new Headers()
     if (key !== undefined) headers.set("authorization", `Bearer ${key}`)
     if (json !== undefined) headers.set("content-type", "application/json")
+    if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey)
+    const body = json === undefined ? null : JSON.stringify(json)
     const response = await fetch(path, {
       method,
       headers,
-      body: json === undefined ? null : JSON.stringify(json),
-      signal: signal ?? null,
+      body,
+      signal,
       credentials: "omit",
       cache: "no-store"
-    }).catch((error: unknown) => {
-      if (signal?.aborted === true) throw error
-      throw new Refused(0, "The server does not answer", unansweredRetryMillis)
     })
     if (response.ok) return response
-    const { code, message } = faultOf(response.status, await jsonOf(response))
-    signal?.throwIfAborted()
+    const { code, message } = faultOf(response.status, await jsonOf(response, signal))
     throw new Refused(response.status, message, retryOf(response), code)
   }
-  const ask = async <A>(path: string, asked: Asked = {}): Promise<A> => {
-    const body = await jsonOf(await open(path, asked))
-    asked.signal?.throwIfAborted()
-    return body as A
-  }
-  return Object.assign(ask, { open })
+  const ask = <A>(path: string, asked: Asked = {}): Promise<A> =>
+    withinTime(asked.signal, async (signal) => {
+      const response = await send(path, asked, signal)
+      return (await jsonOf(response, signal)) as A
+    })
+  return Object.assign(ask, {
+    open: (path: string, asked: Asked = {}) => withinTime(asked.signal, (signal) => send(path, asked, signal))
+  })
 }
 
-const jsonOf = async (response: Response): Promise<unknown> => {
+/**
+ * Runs a request that is called off when its time is over, or by the signal of its asker. Of an answer that has begun,
+ * the asker's signal goes on to hold.
+ */
+const withinTime = async <A>(
+  asker: AbortSignal | undefined,
+  request: (signal: AbortSignal) => Promise<A>
+): Promise<A> => {
+  const own = new AbortController()
+  asker?.throwIfAborted()
+  asker?.addEventListener("abort", () => own.abort(asker.reason), { once: true })
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    own.abort()
+  }, answerMillis)
   try {
-    return await response.json()
+    const answer = await request(own.signal)
+    asker?.throwIfAborted()
+    return answer
+  } catch (error) {
+    asker?.throwIfAborted()
+    if (error instanceof Refused) throw error
+    reportSilence()
+    const problem = isLate
+      ? `The server has not answered for ${answerMillis / 1000} seconds`
+      : "The server does not answer"
+    throw new Refused(0, problem, unansweredRetryMillis)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const jsonOf = async (response: Response, signal: AbortSignal): Promise<unknown> => {
+  const text = await response.text()
+  signal.throwIfAborted()
+  try {
+    return JSON.parse(text)
   } catch {
     // Something in between answered in the server's place, with words of its own: the status says enough.
     return undefined
-  }
-}
-
-const at = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null && name in value
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined
-
-/** What an answer of either error family says. */
-export const faultOf = (
-  status: number,
-  body: unknown
-): { readonly message: string; readonly code?: string } => {
-  const error = at(body, "error")
-  const [message, code] = typeof error === "string" ? [error] : [at(error, "message"), at(error, "code")]
-  return {
-    message: typeof message === "string" ? message : `The server answered ${status}`,
-    ...(typeof code === "string" ? { code } : {})
   }
 }
 

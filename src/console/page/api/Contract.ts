@@ -2,6 +2,7 @@ import type {
   AgentSessionDetail as AgentSessionDetailSchema,
   AgentSessionList as AgentSessionListSchema
 } from "#schemas/agents/AgentSession.ts"
+import type { Stats as AccountStats } from "#schemas/accounts/AccountApi.ts"
 import type { Breakdown as BreakdownSchema } from "#schemas/analytics/Breakdown.ts"
 import type { Drops as DropsSchema } from "#schemas/analytics/Drops.ts"
 import type { SiteList as SiteListSchema } from "#schemas/analytics/Site.ts"
@@ -17,6 +18,11 @@ export type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
 export type { AgentSession, TranscriptEntry, TranscriptToolCall } from "#schemas/agents/AgentSession.ts"
 export type { CollectionModel, Model } from "#schemas/llm/Model.ts"
 export type { UsageBucket, UsageOfWindow, UsageWindow, UsedModel } from "#schemas/llm/Usage.ts"
+
+export type { CallingKey, TopUp } from "#schemas/llm/Credits.ts"
+export type { OwnSubscription } from "#schemas/llm/Subscription.ts"
+
+export type OwnAccount = Pick<AccountStats, "user">
 
 /** Source: spec 1, Credits. */
 export interface Credits {

@@ -1,6 +1,7 @@
 import { createContext } from "preact"
 import { useContext } from "preact/hooks"
-import { type Ask, makeAsk, type Refused } from "./Ask.ts"
+import { type Ask, makeAsk } from "./Ask.ts"
+import type { Refused } from "./Refused.ts"
 
 /** Who is at the page: asks with their key, which lives in this object as long as the tab does, and nowhere else. */
 export interface Session {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks"
-import { Refused } from "./Ask.ts"
+import { Refused } from "./Refused.ts"
 import { useSession } from "./Session.ts"
 import { whenVisible } from "./WhenVisible.ts"
 
@@ -46,7 +46,7 @@ export const useAnswer = <A>(
         if (error.status === 401 && hasKey) return onUnknownKey()
         setState((before) => ({ ...before, refused: error }))
         onTrouble(path, error)
-        if (error.retryMillis !== undefined) whenVisible(error.retryMillis, load, signal)
+        whenVisible(error.retryMillis, load, signal)
       }
     }
     void load()

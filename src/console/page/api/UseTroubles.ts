@@ -1,5 +1,5 @@
 import { useCallback, useState } from "preact/hooks"
-import type { Refused } from "./Ask.ts"
+import type { Refused } from "./Refused.ts"
 
 /** What parts of the page wait for, by part. */
 export const useTroubles = () => {

@@ -43,9 +43,9 @@ interface ChipProps {
 }
 
 const Chip = ({ name, onRemove, value }: ChipProps) => (
-  <button type="button" class="chip" aria-label={`Remove the filter ${name}: ${value}`} onClick={onRemove}>
-    <span class="chip-name">{name}</span>
-    <span class="chip-value">{value}</span>
+  <button type="button" class="chip" onClick={onRemove}>
+    <span class="chip-name">{name}</span> <span class="chip-value">{value}</span>{" "}
+    <span class="unseen">remove the filter</span>
     <span class="chip-cross" aria-hidden="true">
       ×
     </span>

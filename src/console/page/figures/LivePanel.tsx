@@ -25,7 +25,7 @@ export const LivePanel = ({ base }: { readonly base: string }) => {
           <span class={`light ${visitors > 0 ? "up" : "off"}`} aria-hidden="true" /> Now
         </h2>
         <p aria-live="polite" aria-atomic="true">
-          <strong data-figure="live">{formatCount(visitors)}</strong>{" "}
+          <strong data-figure="live">{data === undefined ? "–" : formatCount(visitors)}</strong>{" "}
           <span>{visitors === 1 ? "visitor" : "visitors"} in the last 5 minutes</span>
         </p>
       </div>

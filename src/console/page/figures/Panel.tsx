@@ -34,14 +34,27 @@ const [fewRows, manyRows] = [10, 200]
 const refreshMillis = 60_000
 
 interface PanelProps {
+  /** the server is not the reader's */
+  readonly isShared: boolean
   readonly panel: PanelKind
   readonly base: string
   /** of the whole period: what shares are of */
   readonly visitors: number
 }
 
+/** Not one value is known. */
+const isUnknown = (data: Breakdown | undefined): boolean =>
+  data !== undefined && data.rows.length > 0 && data.rows.every(({ value }) => value === null)
+
+const CountriesHint = () => (
+  <p class="hint">
+    No country is known. Name a database of addresses in the server’s setting <code>GEOIP_DB</code>, or let a
+    proxy that it trusts send <code>CF-IPCountry</code>: countries are known from then on.
+  </p>
+)
+
 /** The values of a dimension, most visitors first; a click on one narrows everything to it. */
-export const Panel = ({ base, panel, visitors }: PanelProps) => {
+export const Panel = ({ base, isShared, panel, visitors }: PanelProps) => {
   const { view } = useNavigation()
   const [limit, setLimit] = useState(fewRows)
   const dimension = panel.dimensions.find((name) => name === view.tabs[panel.name]) ?? panel.dimensions[0]
@@ -81,6 +94,7 @@ export const Panel = ({ base, panel, visitors }: PanelProps) => {
           />
         ))}
       </ol>
+      {shown === "country" && !isShared && isUnknown(data) && <CountriesHint />}
       {data !== undefined && (data.rows.length >= fewRows || limit > fewRows) && (
         <button
           type="button"

@@ -15,6 +15,12 @@ const longCount = 1_000_000
 const formatBigCount = (count: number): string =>
   count < longCount ? formatCount(count) : formatCompact(count)
 
+/** Servers and imported logs do not know how long a page was seen: there is no time then, and not one of 0 s. */
+const formatVisible = (seconds: number): string => (seconds === 0 ? "–" : formatDuration(seconds))
+
+const visibleChange = (now: number, before: number): Change | undefined =>
+  now === 0 || before === 0 ? undefined : relativeChange(now, before)
+
 const tiles: ReadonlyArray<Tile> = [
   { field: "visitors", label: "Visitors", format: formatBigCount, change: relativeChange },
   { field: "visits", label: "Visits", format: formatBigCount, change: relativeChange },
@@ -26,7 +32,7 @@ const tiles: ReadonlyArray<Tile> = [
     format: (rate) => `${formatDecimal(rate)}%`,
     change: pointsFewer
   },
-  { field: "avgDurationSec", label: "Visible time", format: formatDuration, change: relativeChange }
+  { field: "avgDurationSec", label: "Visible time", format: formatVisible, change: visibleChange }
 ]
 
 const none: Change = { text: "", verdict: "same" }

@@ -1,9 +1,15 @@
 import type { ComponentChildren } from "preact"
 import { formatCount, formatExactUsd } from "../figures/Format.ts"
+import { MoreCredits } from "./MoreCredits.tsx"
 import type { Completion } from "./UseCompletion.ts"
 
+interface AnswerProps {
+  readonly completion: Completion | undefined
+  onAdded(): void
+}
+
 /** What the model says, as it says it, and what came of it. */
-export const Answer = ({ completion }: { readonly completion: Completion | undefined }) => {
+export const Answer = ({ completion, onAdded }: AnswerProps) => {
   const isRunning = completion?.phase === "asking" || completion?.phase === "streaming"
   return (
     <section class="answer" aria-labelledby="answer-title">
@@ -25,6 +31,7 @@ export const Answer = ({ completion }: { readonly completion: Completion | undef
       <p class="problem" role="alert">
         {completion?.problem}
       </p>
+      {completion?.code === "insufficient_credits" && <MoreCredits onAdded={onAdded} />}
       {completion !== undefined && <Facts completion={completion} />}
     </section>
   )

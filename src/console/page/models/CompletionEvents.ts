@@ -1,3 +1,5 @@
+import { Refused } from "../api/Refused.ts"
+
 /** The `router` block of an answer. Source: spec 1, Completion response. */
 export interface RouterBlock {
   readonly requested: string
@@ -27,18 +29,42 @@ export interface CompletionEvent {
   readonly error?: { readonly message?: string }
 }
 
-/** The events of a stream, one after the other; comments and `[DONE]` are left out. */
+/** The server says every 15 seconds that a stream lives: after three such pauses nothing comes any more. */
+const silenceMillis = 45_000
+
+/** The events of a stream, one after the other; comments and `[DONE]` are left out. Fails with `Refused` once it is silent. */
 export const completionEvents = async function* (response: Response): AsyncGenerator<CompletionEvent> {
   if (response.body === null) return
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {
-    const { done, value } = await reader.read()
+    const { done, value } = await inTime(reader)
     if (done) return
     const lines = (rest + value).split(/\r?\n/)
     rest = lines.pop() ?? ""
     for (const line of lines) {
       if (line.startsWith("data: {")) yield JSON.parse(line.slice("data: ".length)) as CompletionEvent
     }
+  }
+}
+
+const inTime = async <A>(reader: ReadableStreamDefaultReader<A>) => {
+  const silent = new Refused(
+    0,
+    `The server has said nothing for ${silenceMillis / 1000} seconds. Run it again`,
+    undefined
+  )
+  let isSilent = false
+  const timer = setTimeout(() => {
+    isSilent = true
+    // Ends the read under way as if the stream were over, and the request with it.
+    void reader.cancel(silent)
+  }, silenceMillis)
+  try {
+    const read = await reader.read()
+    if (isSilent) throw silent
+    return read
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -1,12 +1,15 @@
+import { useState } from "preact/hooks"
 import type { Credits } from "../api/Contract.ts"
-import { useAnswer } from "../api/UseAnswer.ts"
 import { formatUsd } from "../figures/Format.ts"
+import { MoreCredits } from "./MoreCredits.tsx"
 
-const refreshMillis = 60_000
+interface CreditsPanelProps {
+  readonly credits: Credits | undefined
+  onAdded(): void
+}
 
 /** What the owner's credits are, and how much of its own limit the key has spent. */
-export const CreditsPanel = ({ since }: { readonly since: number }) => {
-  const { data } = useAnswer<Credits>("/api/v1/credits", refreshMillis, since)
+export const CreditsPanel = ({ credits: data, onAdded }: CreditsPanelProps) => {
   const limit = data?.key.spend_limit_usd ?? null
   return (
     <section class="credits" aria-labelledby="credits-title" aria-busy={data === undefined}>
@@ -22,7 +25,24 @@ export const CreditsPanel = ({ since }: { readonly since: number }) => {
           note={data === undefined ? "" : limit === null ? "no limit of its own" : `of ${formatUsd(limit)}`}
         />
       </dl>
+      {data !== undefined && <Source isOpenFirst={data.balance_usd <= 0} onAdded={onAdded} />}
     </section>
+  )
+}
+
+interface SourceProps {
+  readonly isOpenFirst: boolean
+  onAdded(): void
+}
+
+const Source = ({ isOpenFirst, onAdded }: SourceProps) => {
+  // Later it is the reader's to open and to close: what they added there is said there.
+  const [isOpen] = useState(isOpenFirst)
+  return (
+    <details open={isOpen}>
+      <summary>Where credits come from</summary>
+      <MoreCredits onAdded={onAdded} />
+    </details>
   )
 }
 

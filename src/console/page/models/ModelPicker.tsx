@@ -1,17 +1,21 @@
 import { useId } from "preact/hooks"
 import type { ModelList } from "../api/Contract.ts"
 import { formatCompact, formatUsd } from "../figures/Format.ts"
+import { type Funds, isPayable } from "./Funds.ts"
 
 export type Choice = ModelList["data"][number]
 
 interface ModelPickerProps {
   readonly choices: ReadonlyArray<Choice>
+  readonly funds: Funds | undefined
+  /** false: the model to begin with is not known, and would come between what is typed */
+  readonly isReady: boolean
   readonly value: string
   onChange(id: string): void
 }
 
 /** Models and collections by their ids, found by any part of id or name: the browser's own list does it. */
-export const ModelPicker = ({ choices, onChange, value }: ModelPickerProps) => {
+export const ModelPicker = ({ choices, funds, isReady, onChange, value }: ModelPickerProps) => {
   const id = useId()
   const chosen = choices.find((choice) => choice.id === value)
   return (
@@ -22,6 +26,7 @@ export const ModelPicker = ({ choices, onChange, value }: ModelPickerProps) => {
       <input
         id={id}
         required
+        disabled={!isReady}
         value={value}
         list={`${id}-list`}
         maxLength={200}
@@ -41,6 +46,9 @@ export const ModelPicker = ({ choices, onChange, value }: ModelPickerProps) => {
       </datalist>
       <p id={`${id}-facts`} class="hint facts-of-model">
         {chosen === undefined ? value === "" ? "" : "Not among this key’s models." : <Facts of={chosen} />}
+        {chosen !== undefined && funds !== undefined && isPayable(chosen, funds) === false && (
+          <> · the credits do not cover it</>
+        )}
       </p>
     </div>
   )

@@ -1,8 +1,13 @@
-import { useCallback, useEffect, useState } from "preact/hooks"
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks"
 import { useFocusOnce } from "../parts/UseFocusOnce.ts"
+import type { Credits, OwnSubscription } from "../api/Contract.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
 import { CreditsPanel } from "./CreditsPanel.tsx"
+import { fundsOf } from "./Funds.ts"
 import { Playground } from "./Playground.tsx"
 import { UsagePanel } from "./UsagePanel.tsx"
+
+const refreshMillis = 60_000
 
 /** Models: a place to try them, what is left to spend, and what was used. */
 export const ModelsRoom = () => {
@@ -10,6 +15,13 @@ export const ModelsRoom = () => {
   // Raised when a completion is over: what it cost is asked for again.
   const [since, setSince] = useState(0)
   const onOver = useCallback(() => setSince((before) => before + 1), [])
+  const { data: credits, refused } = useAnswer<Credits>("/api/v1/credits", refreshMillis, since)
+  const { data: subscription } = useAnswer<OwnSubscription>("/api/v1/subscription", refreshMillis, since)
+  const funds = useMemo(() => {
+    if (credits !== undefined) return fundsOf(credits, subscription)
+    // Where it is not known what there is, a free model is the one to begin with.
+    return refused === undefined ? undefined : { creditsUsd: 0, hasPlan: false }
+  }, [credits, subscription, refused])
   useEffect(() => {
     document.title = "Models · Signalbox"
     return () => {
@@ -21,8 +33,8 @@ export const ModelsRoom = () => {
       <h1 ref={heading} tabIndex={-1}>
         Models
       </h1>
-      <Playground onOver={onOver} />
-      <CreditsPanel since={since} />
+      <Playground funds={funds} onOver={onOver} />
+      <CreditsPanel credits={credits} onAdded={onOver} />
       <UsagePanel since={since} />
     </div>
   )

@@ -2,29 +2,39 @@ import { useState } from "preact/hooks"
 import type { ModelList } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Answer } from "./Answer.tsx"
+import { firstChoice, type Funds } from "./Funds.ts"
 import type { Choice } from "./ModelPicker.tsx"
 import { emptyQuestion, PlaygroundForm, type Question } from "./PlaygroundForm.tsx"
 import { useCompletion } from "./UseCompletion.ts"
 
-/** Asks a model or a collection with the key of this tab, and shows the answer as it comes. `onOver`: it may have cost. */
-export const Playground = ({ onOver }: { onOver(): void }) => {
+interface PlaygroundProps {
+  /** undefined until the server has told */
+  readonly funds: Funds | undefined
+  /** a call may have cost, or credits were added */
+  onOver(): void
+}
+
+/** Asks a model or a collection with the key of this tab, and shows the answer as it comes. */
+export const Playground = ({ funds, onOver }: PlaygroundProps) => {
   const { data } = useAnswer<ModelList>("/api/v1/models")
   const [typed, setTyped] = useState(emptyQuestion)
   const { completion, run, stop } = useCompletion(onOver)
   const choices = (data?.data ?? []).filter(isForChat)
-  const question = typed.model === "" ? { ...typed, model: choices[0]?.id ?? "" } : typed
+  const first = funds && firstChoice(choices, funds)
+  const question = typed.model === "" ? { ...typed, model: first?.id ?? "" } : typed
   return (
     <div class="playground">
       <PlaygroundForm
         choices={choices}
         question={question}
-        isReady={data !== undefined}
+        funds={funds}
+        isReady={data !== undefined && funds !== undefined}
         isRunning={completion?.phase === "asking" || completion?.phase === "streaming"}
         onChange={(change) => setTyped({ ...question, ...change })}
         onRun={() => void run(bodyOf(question))}
         onStop={stop}
       />
-      <Answer completion={completion} />
+      <Answer completion={completion} onAdded={onOver} />
     </div>
   )
 }

@@ -1,4 +1,5 @@
 import { NumberField, TextArea } from "./Fields.tsx"
+import type { Funds } from "./Funds.ts"
 import { type Image, ImageField } from "./ImageField.tsx"
 import { type Choice, ModelPicker } from "./ModelPicker.tsx"
 
@@ -24,6 +25,7 @@ export const emptyQuestion: Question = {
 interface PlaygroundFormProps {
   readonly choices: ReadonlyArray<Choice>
   readonly question: Question
+  readonly funds: Funds | undefined
   readonly isReady: boolean
   readonly isRunning: boolean
   onChange(change: Partial<Question>): void
@@ -33,6 +35,7 @@ interface PlaygroundFormProps {
 
 export const PlaygroundForm = ({
   choices,
+  funds,
   isReady,
   isRunning,
   onChange,
@@ -50,7 +53,13 @@ export const PlaygroundForm = ({
   })
   return (
     <form aria-label="Playground" onSubmit={onSubmit}>
-      <ModelPicker choices={choices} value={question.model} onChange={(model) => onChange({ model })} />
+      <ModelPicker
+        choices={choices}
+        funds={funds}
+        isReady={isReady}
+        value={question.model}
+        onChange={(model) => onChange({ model })}
+      />
       <TextArea label="System" hint="Optional" rows={2} {...text("system")} />
       <TextArea label="Message" rows={5} isRequired {...text("message")} />
       <ImageField image={question.image} onChange={(image) => onChange({ image })} />

@@ -1,4 +1,4 @@
-import { Refused } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 
 /** Why there is no answer, and what helps, in words. Source: spec 1, Errors; decisions, Common. */
 export const wordsFor = (error: unknown): string => {

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { type Ask, Refused } from "../api/Ask.ts"
+import type { Ask } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import { useSession } from "../api/Session.ts"
 import {
   type CompletionEvent,
@@ -17,6 +18,8 @@ export interface Completion {
   readonly usage: TokenUsage | undefined
   readonly router: RouterBlock | undefined
   readonly problem: string | undefined
+  /** what the API calls the problem */
+  readonly code: string | undefined
   readonly firstTokenMillis: number | undefined
   readonly totalMillis: number | undefined
 }
@@ -28,6 +31,7 @@ const begun: Completion = {
   usage: undefined,
   router: undefined,
   problem: undefined,
+  code: undefined,
   firstTokenMillis: undefined,
   totalMillis: undefined
 }
@@ -61,7 +65,10 @@ export const useCompletion = (onOver: () => void) => {
       } catch (error) {
         if (error instanceof Refused && error.status === 401) return onUnknownKey()
         if (own.signal.aborted) show({ phase: "stopped" })
-        else show({ phase: "failed", problem: wordsFor(error) })
+        else {
+          const code = error instanceof Refused ? error.code : undefined
+          show({ phase: "failed", problem: wordsFor(error), code })
+        }
       }
       show({ totalMillis: performance.now() - startedMillis })
       onOver()

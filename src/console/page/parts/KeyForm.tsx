@@ -1,5 +1,6 @@
-import { useId, useState } from "preact/hooks"
-import { makeAsk, Refused } from "../api/Ask.ts"
+import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { makeAsk } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import type { ModelList, SiteList } from "../api/Contract.ts"
 
 interface KeyFormProps {
@@ -16,6 +17,8 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
   const [typed, setTyped] = useState("")
   const { check, forgetProblem, isBusy, problem } = useKeyCheck(onKey)
   const id = useId()
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus({ preventScroll: true }), [])
   const onSubmit = (event: Event): void => {
     event.preventDefault()
     void check(typed.trim())
@@ -27,6 +30,7 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
       <label for={id}>API key</label>
       <div class="field-row">
         <input
+          ref={field}
           id={id}
           type="password"
           value={typed}
@@ -34,7 +38,7 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
             setTyped(event.currentTarget.value)
             forgetProblem()
           }}
-          autocomplete="off"
+          autocomplete="current-password"
           autocapitalize="off"
           spellcheck={false}
           placeholder="sk_…"
@@ -58,7 +62,7 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
       )}
       <p id={`${id}-hint`} class="hint">
         The first start printed it, and wrote it to <code>admin.json</code> in the data directory. It stays in
-        this tab’s memory: a reload asks again.
+        this tab’s memory: a reload asks again, and a password manager may answer.
       </p>
     </form>
   )

@@ -1,4 +1,5 @@
 import type { Readiness, RoomComponent } from "../api/Contract.ts"
+import type { ReadinessState } from "./UseReadiness.ts"
 
 /** The rooms, and which parts of the server each of them stands on, as `/readyz` names them. */
 const rooms = [
@@ -9,7 +10,7 @@ const rooms = [
 ] as const
 
 interface RoomsProps {
-  readonly readiness: Readiness | "silent" | undefined
+  readonly readiness: ReadinessState["now"]
 }
 
 /** Which rooms are up, and what the others lack. */

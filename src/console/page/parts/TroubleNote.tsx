@@ -1,11 +1,19 @@
-import type { Refused } from "../api/Ask.ts"
+import type { Refused } from "../api/Refused.ts"
+import { tryNow } from "../api/WhenVisible.ts"
 
 /** What the page waits for, once, whatever number of its parts do. */
 export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<string, Refused> }) => {
   const [trouble] = [...troubles.values()].sort((a, b) => urgency(b) - urgency(a))
   return (
     <div role="status" class="trouble-place">
-      {trouble !== undefined && <p class="trouble">{wordsFor(trouble)}</p>}
+      {trouble !== undefined && (
+        <p class="trouble">
+          {wordsFor(trouble)}{" "}
+          <button type="button" class="plain" onClick={tryNow}>
+            Try again now
+          </button>
+        </p>
+      )}
     </div>
   )
 }
@@ -14,7 +22,7 @@ export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<strin
 const urgency = ({ retryMillis }: Refused): number => (retryMillis === undefined ? 1 : 0)
 
 const wordsFor = ({ message, retryMillis, status }: Refused): string => {
-  if (retryMillis === undefined) return message
+  if (retryMillis === undefined) return `${message}.`
   const seconds = Math.ceil(retryMillis / 1000)
   const problem = status === 429 ? "Too many requests at once" : message
   return `${problem}. Trying again every ${seconds === 1 ? "second" : `${seconds} seconds`}; what is shown may be older.`

@@ -1,34 +1,66 @@
 import { useEffect, useState } from "preact/hooks"
 import type { Readiness } from "../api/Contract.ts"
+import { onSilence } from "../api/Silence.ts"
 import { whenVisible } from "../api/WhenVisible.ts"
+
+export interface ReadinessState {
+  /** what `/readyz` says; undefined until it has said anything */
+  readonly now: Readiness | "silent" | undefined
+  /** what it said last, while it is silent too */
+  readonly last: Readiness | undefined
+}
 
 const refreshMillis = 15_000
 
-/** What `/readyz` says, while the tab is seen; undefined until it has said anything. */
-export const useReadiness = (): Readiness | "silent" | undefined => {
-  const [readiness, setReadiness] = useState<Readiness | "silent">()
+/** A server that did not answer is asked again sooner. */
+const silentRefreshMillis = 5_000
+
+/** The report is made in milliseconds: a server that has not sent it after so long does not answer. */
+const answerMillis = 10_000
+
+/** What `/readyz` says, while the tab is seen, and at once when another request of the page had no answer. */
+export const useReadiness = (): ReadinessState => {
+  const [state, setState] = useState<ReadinessState>({ now: undefined, last: undefined })
   useEffect(() => {
-    const controller = new AbortController()
-    const { signal } = controller
+    const page = new AbortController()
+    let wait = new AbortController()
+    let isAsking = false
     const load = async (): Promise<void> => {
-      const report = await readReadiness(signal)
-      if (signal.aborted) return
-      setReadiness(report)
-      whenVisible(refreshMillis, load, signal)
+      if (isAsking) return
+      isAsking = true
+      wait.abort()
+      const report = await readReadiness(page.signal)
+      isAsking = false
+      if (page.signal.aborted) return
+      setState(({ last }) => ({ now: report, last: report === "silent" ? last : report }))
+      wait = new AbortController()
+      whenVisible(report === "silent" ? silentRefreshMillis : refreshMillis, load, wait.signal)
     }
+    onSilence(load, page.signal)
     void load()
-    return () => controller.abort()
+    return () => {
+      page.abort()
+      wait.abort()
+    }
   }, [])
-  return readiness
+  return state
 }
 
 /** A server that is not ready says so with 503 and the same body. */
-const readReadiness = async (signal: AbortSignal): Promise<Readiness | "silent"> => {
+const readReadiness = async (page: AbortSignal): Promise<Readiness | "silent"> => {
+  const request = new AbortController()
+  const end = (): void => request.abort()
+  page.addEventListener("abort", end)
+  const timer = setTimeout(end, answerMillis)
   try {
+    const { signal } = request
     const response = await fetch("/readyz", { signal, cache: "no-store", credentials: "omit" })
     return (await response.json()) as Readiness
   } catch {
-    // No connection, or a proxy's page in the server's place: the reader is told, and it is tried again.
+    // No connection, no answer in time, or a proxy's page in the server's place: it is told, and tried again.
     return "silent"
+  } finally {
+    clearTimeout(timer)
+    page.removeEventListener("abort", end)
   }
 }

@@ -1,10 +1,14 @@
 import type { ComponentChildren } from "preact"
 import { useId, useState } from "preact/hooks"
-import { Refused } from "../api/Ask.ts"
-import type { CreatedSite } from "../api/Contract.ts"
+import { Refused } from "../api/Refused.ts"
+import type { CreatedSite, Site } from "../api/Contract.ts"
 import { useSession } from "../api/Session.ts"
+import { ViewLink } from "../view/Navigation.tsx"
+import { emptyView } from "../view/View.ts"
 
 interface NewSiteProps {
+  /** those that there are */
+  readonly sites: ReadonlyArray<Site>
   onMade(created: CreatedSite): void
   readonly isFirst?: boolean
 }
@@ -12,12 +16,18 @@ interface NewSiteProps {
 const ownTimeZone = Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** Makes a site: the domain is enough. */
-export const NewSite = ({ isFirst = false, onMade }: NewSiteProps) => {
+export const NewSite = ({ isFirst = false, onMade, sites }: NewSiteProps) => {
   const { isBusy, make, problem } = useMaking(onMade)
   const [fields, setFields] = useState({ name: "", domain: "", timezone: ownTimeZone })
   const zones = useId()
+  const [confirmed, setConfirmed] = useState<string>()
+  const domain = domainOf(fields.domain)
+  const twin = confirmed === domain ? sites.find((site) => site.domain === domain) : undefined
   const onSubmit = (event: Event): void => {
     event.preventDefault()
+    const isKnown = sites.some((site) => site.domain === domain)
+    // The first time it is told that there is one; the second time it is meant.
+    if (isKnown && confirmed !== domain) return setConfirmed(domain)
     void make(fields)
   }
   const text = (name: keyof typeof fields) => ({
@@ -55,11 +65,30 @@ export const NewSite = ({ isFirst = false, onMade }: NewSiteProps) => {
       <p class="problem" role="alert">
         {problem}
       </p>
+      {twin !== undefined && <Twin site={twin} />}
       <button type="submit" class="primary" disabled={isBusy}>
-        Make the site
+        {twin === undefined ? "Make the site" : "Make a second site"}
       </button>
     </form>
   )
+}
+
+const Twin = ({ site }: { readonly site: Site }) => (
+  <p role="alert" class="twin">
+    <ViewLink to={{ ...emptyView, site: site.id }}>{site.name}</ViewLink> counts {site.domain} already. A
+    second site has an id and a snippet of its own, and figures apart from the first one’s.
+  </p>
+)
+
+/** The domain as the server will have it: without scheme, `www.`, port and path, in small letters. */
+const domainOf = (typed: string): string => {
+  try {
+    const { hostname } = new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(typed) ? typed : `http://${typed.trim()}`)
+    return hostname.replace(/^www\./, "")
+  } catch {
+    // No domain: the server says why not.
+    return ""
+  }
 }
 
 const Introduction = () => (

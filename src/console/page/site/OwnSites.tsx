@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import type { CreatedSite, Site, SiteList } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
+import { Asking } from "../parts/Asking.tsx"
 import { useNavigation, ViewLink } from "../view/Navigation.tsx"
 import { emptyView, type View } from "../view/View.ts"
 import { NewSite } from "./NewSite.tsx"
@@ -13,9 +14,9 @@ const refreshMillis = 30_000
 /** The sites of the key's owner: the one in the address bar, the list of them, or how to make the first. */
 export const OwnSites = ({ rooms }: { readonly rooms: ComponentChildren }) => {
   const { go, view } = useNavigation()
-  const { data } = useAnswer<SiteList>("/api/v1/sites", refreshMillis)
+  const { data, refused } = useAnswer<SiteList>("/api/v1/sites", refreshMillis)
   const [made, setMade] = useState<ReadonlyArray<CreatedSite>>([])
-  if (data === undefined) return <p class="hint quiet">Asking for your sites …</p>
+  if (data === undefined) return <Asking what="your sites" isRefused={refused !== undefined} />
 
   const listed = new Set(data.sites.map(({ id }) => id))
   const sites = [...data.sites, ...made.map(({ site }) => site).filter(({ id }) => !listed.has(id))]
@@ -51,7 +52,7 @@ interface SiteIndexProps {
 const SiteIndex = ({ onMade, rooms, sites }: SiteIndexProps) => (
   <div class="entrance">
     {sites.length === 0 ? (
-      <NewSite onMade={onMade} isFirst />
+      <NewSite sites={sites} onMade={onMade} isFirst />
     ) : (
       <section>
         <h1>Sites</h1>
@@ -68,7 +69,7 @@ const SiteIndex = ({ onMade, rooms, sites }: SiteIndexProps) => (
         </ul>
         <details class="new-site">
           <summary>New site</summary>
-          <NewSite onMade={onMade} />
+          <NewSite sites={sites} onMade={onMade} />
         </details>
       </section>
     )}

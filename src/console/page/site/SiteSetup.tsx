@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks"
-import { type Ask, Refused } from "../api/Ask.ts"
+import type { Ask } from "../api/Ask.ts"
+import { Refused } from "../api/Refused.ts"
 import type { Site } from "../api/Contract.ts"
 import { useSession } from "../api/Session.ts"
 import { Code } from "../parts/Code.tsx"

@@ -75,7 +75,13 @@ export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }
       {summary !== undefined && summary.visitors === 0 && !stats.isOld && <NothingHere />}
       <div class="panels">
         {panels.map((panel) => (
-          <Panel key={panel.name} panel={panel} base={base} visitors={summary?.visitors ?? 0} />
+          <Panel
+            key={panel.name}
+            isShared={isShared}
+            panel={panel}
+            base={base}
+            visitors={summary?.visitors ?? 0}
+          />
         ))}
         {!isShared && <DropsPanel base={base} />}
       </div>

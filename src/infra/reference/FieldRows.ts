@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** One field of a frame, as the reference shows it; nested ones by their way: `client.version`, `queue[].id`. */
+/** One field of a frame or a body, as the reference shows it; nested ones by their way: `client.version`, `queue[].id`. */
 export interface FieldRow {
   readonly path: string
   readonly isRequired: boolean
@@ -12,14 +12,19 @@ export interface FieldRow {
 }
 
 /** What of a JSON Schema these rows are made from. Source: JSON Schema 2020-12. */
-interface Node {
+export interface Node {
   readonly $ref?: string
   readonly type?: string
   readonly enum?: ReadonlyArray<unknown>
   readonly anyOf?: ReadonlyArray<Node>
+  readonly allOf?: ReadonlyArray<Node>
   readonly properties?: Readonly<Record<string, Node>>
   readonly required?: ReadonlyArray<string>
   readonly items?: Node | false
+  readonly additionalProperties?: Node | boolean
+  readonly examples?: ReadonlyArray<unknown>
+  readonly default?: unknown
+  readonly format?: string
   readonly description?: string
   readonly pattern?: string
   readonly minLength?: number
@@ -30,22 +35,27 @@ interface Node {
   readonly maxItems?: number
 }
 
-type Definitions = Readonly<Record<string, Node>>
+export type Definitions = Readonly<Record<string, Node>>
 
-const refName = (ref: string): string => ref.split("/").at(-1) ?? ""
+/** The name of the definition that a reference is to. */
+export const refName = (ref: string): string => ref.split("/").at(-1) ?? ""
 
-const resolved = (node: Node, definitions: Definitions): Node =>
-  node.$ref === undefined ? node : { ...definitions[refName(node.$ref)], ...node }
-
-const isTextOrNull = (alternatives: ReadonlyArray<Node>): boolean =>
-  alternatives.every(({ properties }) => properties === undefined)
+/** The node with what it refers to, and with what else holds of it, where that is not said of itself. */
+export const resolved = (node: Node, definitions: Definitions): Node => {
+  const { $ref, allOf, ...own } = node
+  const more = (allOf ?? []).map((part) => resolved(part, definitions))
+  const referred = $ref === undefined ? {} : resolved(definitions[refName($ref)] ?? {}, definitions)
+  return Object.assign({}, referred, ...more, own)
+}
 
 const typeOf = (node: Node, definitions: Definitions): string => {
   if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(" | ")
   if (node.anyOf !== undefined) {
-    return isTextOrNull(node.anyOf)
-      ? node.anyOf.map((one) => typeOf(resolved(one, definitions), definitions)).join(" | ")
-      : "one of the following"
+    const alternatives = node.anyOf.map((one) => resolved(one, definitions))
+    if (alternatives.filter(({ properties }) => properties !== undefined).length > 1) {
+      return "one of the following"
+    }
+    return alternatives.map((one) => typeOf(one, definitions)).join(" | ")
   }
   if (node.type === "array") {
     const of = typeOf(resolved(node.items || {}, definitions), definitions)
@@ -83,8 +93,14 @@ const limitsOf = ({
   return parts.filter((part) => part !== "").join(", ")
 }
 
+/** Of what may be null, what it is otherwise. */
+const valueOf = (node: Node, definitions: Definitions): Node => {
+  const [only, ...others] = (node.anyOf ?? []).filter(({ type }) => type !== "null")
+  return only === undefined || others.length > 0 ? node : resolved(only, definitions)
+}
+
 const rowsWithin = (node: Node, definitions: Definitions, path: string): ReadonlyArray<FieldRow> => {
-  if (node.anyOf !== undefined && !isTextOrNull(node.anyOf)) {
+  if (node.anyOf !== undefined) {
     return node.anyOf.flatMap((one) => rowsWithin(resolved(one, definitions), definitions, path))
   }
   if (node.type === "array") {
@@ -97,12 +113,16 @@ const rowsWithin = (node: Node, definitions: Definitions, path: string): Readonl
       path: `${prefix}${name}`,
       isRequired: node.required?.includes(name) === true,
       type: typeOf(field, definitions),
-      limits: limitsOf(field),
-      description: field.description ?? ""
+      limits: limitsOf(valueOf(field, definitions)),
+      description: field.description ?? valueOf(field, definitions).description ?? ""
     }
     return [row, ...rowsWithin(field, definitions, row.path)]
   })
 }
+
+/** The fields of a JSON Schema, nested ones behind their parents. */
+export const rowsOfNode = (node: Node, definitions: Definitions): ReadonlyArray<FieldRow> =>
+  rowsWithin(resolved(node, definitions), definitions, "")
 
 /** The fields of a struct, nested ones behind their parents; and what is said of the whole. */
 export const fieldRowsOf = (

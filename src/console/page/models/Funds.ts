@@ -1,0 +1,48 @@
+import type { Credits, OwnSubscription } from "../api/Contract.ts"
+import type { Choice } from "./ModelPicker.tsx"
+
+/** What the key that asks can pay a call with. */
+export interface Funds {
+  /** USD: the balance, or what is left of the key's own limit where that is less */
+  readonly creditsUsd: number
+  /** a plan pays for calls; which models it covers, only the server knows */
+  readonly hasPlan: boolean
+}
+
+export const fundsOf = (credits: Credits, own: OwnSubscription | undefined): Funds => {
+  const { spend_limit_usd: limit, spent_usd: spent } = credits.key
+  return {
+    creditsUsd: Math.min(credits.balance_usd, limit === null ? Infinity : limit - spent),
+    hasPlan:
+      own?.plan?.covers_direct_api === true &&
+      own.allowances.every(({ tokens_remaining }) => tokens_remaining > 0)
+  }
+}
+
+/** Tokens of a first question and of its answer: what the server holds of a short one before it knows better. */
+const firstCall = { prompt: 1_000, completion: 1_024 }
+
+/** Whether a short call of the model would be paid for; undefined where only the server knows. */
+export const isPayable = (choice: Choice, { creditsUsd, hasPlan }: Funds): boolean | undefined => {
+  // Of a collection's members the list says nothing.
+  if ("collection" in choice) return creditsUsd > 0 ? true : undefined
+  if (isFree(choice)) return true
+  const { completion, prompt, request } = choice.pricing
+  if (prompt === "-1") return creditsUsd > 0 || hasPlan ? undefined : false
+  const usd = Number(prompt) * firstCall.prompt + Number(completion) * firstCall.completion + Number(request)
+  return usd <= creditsUsd ? true : hasPlan ? undefined : false
+}
+
+const isFree = (choice: Choice): boolean =>
+  !("collection" in choice) && choice.categories.includes("free") && choice.pricing.prompt !== "-1"
+
+/** Others are for one purpose, such as moderation. */
+const isGeneral = (choice: Choice): boolean =>
+  "collection" in choice || choice.supported_parameters.includes("tools")
+
+/** The model to begin with: one that is sure to be paid for, before others one for any purpose. */
+export const firstChoice = (choices: ReadonlyArray<Choice>, funds: Funds): Choice | undefined => {
+  const sure = choices.filter((choice) => isPayable(choice, funds) === true)
+  const open = choices.filter((choice) => isPayable(choice, funds) === undefined)
+  return sure.find(isGeneral) ?? sure[0] ?? open[0] ?? choices[0]
+}

@@ -1,0 +1,11 @@
+interface AskingProps {
+  /** such as `your sites` */
+  readonly what: string
+  /** the server was asked, and did not tell; the note above the page says why */
+  readonly isRefused: boolean
+}
+
+/** In the place of what the server has not told yet. */
+export const Asking = ({ isRefused, what }: AskingProps) => (
+  <p class="hint quiet">{isRefused ? `No answer about ${what} yet.` : `Asking for ${what} …`}</p>
+)

@@ -1,0 +1,100 @@
+/** Bodies of requests that are worth sending, by operation. A test sees that each has one, and that its schema takes it. */
+export const requestExamples: Readonly<Record<string, unknown>> = {
+  "account.echoUser": { email: "ada@example.org", name: "Ada" },
+  "admin.createUser": { email: "ada@example.org", name: "Ada", role: "user" },
+  "admin.updateUser": { name: "Ada Lovelace", role: "admin" },
+  "keys.createKey": {
+    name: "Laptop of Ada",
+    kind: "router",
+    models: ["sandbox/echo", "sandbox/free"],
+    spend_limit_usd: 5,
+    expires_at: "2027-01-01T00:00:00Z"
+  },
+  "keys.updateKey": { spend_limit_usd: 10 },
+  "sites.createSite": { name: "Example", domain: "example.com", timezone: "Europe/Berlin" },
+  "sites.updateSite": { public: true },
+  "rebuild.rebuildVisits": { from: "2026-11-01", to: "2026-11-30", check: true },
+  "collections.createCollection": {
+    name: "Best effort",
+    auto_route: true,
+    models: ["sandbox/fails", "sandbox/echo"]
+  },
+  "collections.updateCollection": { models: ["sandbox/echo", "sandbox/free"] },
+  "markups.setMarkup": { percent: 2 },
+  "credits.topUp": { user_id: "usr_2sJH7aQmXy4TzWcVbN8kLp", amount_usd: 20, note: "Invoice 42" },
+  "plans.createPlan": {
+    name: "Team",
+    price_usd: 20,
+    scope: "all",
+    covers_direct_api: true,
+    models: "*",
+    allowances: { hour: 200_000, day: 1_000_000, week: 5_000_000 }
+  },
+  "subscriptions.createSubscription": {
+    user_id: "usr_2sJH7aQmXy4TzWcVbN8kLp",
+    plan_id: "pln_2sJH7aQmXy4TzWcVbN8kLp",
+    current_period_end: "2026-12-21T00:00:00Z"
+  },
+  "ingest.browserEvent": {
+    s: "st_2sJH7aQmXy4TzWcVbN8kLp",
+    k: "event",
+    n: "Signup",
+    u: "https://example.com/pricing",
+    p: { plan: "pro" }
+  },
+  "ingest.collect": {
+    url: "https://example.com/pricing",
+    name: "Signup",
+    ip: "203.0.113.7",
+    userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    props: { plan: "pro" }
+  },
+  "completions.complete": {
+    model: "sandbox/free",
+    messages: [{ role: "user", content: "Say hello" }],
+    max_tokens: 100
+  },
+  "completions.embed": { model: "sandbox/embed", input: ["A text", "Another one"] }
+}
+
+/** Bodies that are no JSON, as `curl` sends them. */
+export const otherBodies: Readonly<Record<string, string>> = {
+  "account.uploadFile": "-F file=@report.pdf",
+  "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
+}
+
+const id = "2sJH7aQmXy4TzWcVbN8kLp"
+
+/** What stands in a path for its parameter, by the segment in front of it. */
+const pathValues: Readonly<Record<string, string>> = {
+  files: `fil_${id}`,
+  users: `usr_${id}`,
+  keys: `key_${id}`,
+  sites: `st_${id}`,
+  collections: `col_${id}`,
+  plans: `pln_${id}`,
+  subscriptions: `sub_${id}`,
+  sessions: `ses_${id}`,
+  models: "sandbox%2Fecho",
+  markups: "openai",
+  quarantine: "calls"
+}
+
+const byName: Readonly<Record<string, string>> = { provider: "sandbox", name: "echo", offset: "4096" }
+
+/** A path that could be asked for. */
+export const examplePath = (path: string): string => {
+  if (path.endsWith("/{provider}/{name}")) return path.replace("{provider}/{name}", "sandbox/echo")
+  const segments = path.split("/")
+  return segments
+    .map((segment, index) => {
+      const [, name] = /^\{(\w+)\}$/.exec(segment) ?? []
+      return name === undefined ? segment : (pathValues[segments[index - 1] ?? ""] ?? byName[name] ?? segment)
+    })
+    .join("/")
+}
+
+/** Parameters without which an operation answers 400. */
+export const requiredQueries: Readonly<Record<string, string>> = {
+  "import.importEvents": "import=logs-2026-10&offset=0"
+}

@@ -1,0 +1,113 @@
+const usage = { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 }
+
+const router = {
+  requested: "collection/best-effort",
+  resolved: "openai/gpt-5",
+  collection: "collection/best-effort",
+  auto_route: true,
+  attempts: 2,
+  stages: ["primary"],
+  charged_usd: 0.0001275,
+  covered_by_subscription: false
+}
+
+const model = {
+  id: "openai/gpt-5",
+  object: "model",
+  created: 1_754_524_800,
+  owned_by: "openai",
+  name: "GPT-5",
+  description: "A general-purpose model",
+  context_length: 400_000,
+  architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+  categories: ["vision", "tools", "long-context", "reasoning"],
+  pricing: { prompt: "0.000001275", completion: "0.0000102", request: "0", image: "0" },
+  supported_parameters: ["max_tokens", "reasoning", "tools"],
+  top_provider: { context_length: 400_000, max_completion_tokens: 128_000 }
+}
+
+const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
+
+/**
+ * Answers whose fields depend on each other, by the name of their schema: one field after the other they would make no
+ * sense. A test sees that the schemas take them.
+ */
+export const wholes: Readonly<Record<string, unknown>> = {
+  TokenUsage: usage,
+  RouterBlock: router,
+  Model: model,
+  ModelList: {
+    object: "list",
+    data: [
+      {
+        id: "collection/best-effort",
+        object: "model",
+        owned_by: "collection",
+        name: "Best effort",
+        collection
+      },
+      model
+    ],
+    meta: { total: 1, returned: 1, collections: 1 }
+  },
+  Collection: {
+    ...collection,
+    model: "collection/best-effort",
+    name: "Best effort",
+    slug: "best-effort",
+    models: [
+      { position: 0, id: "openai/gpt-5", vision: true, free: false, available: true },
+      { position: 1, id: "sandbox/free", vision: false, free: true, available: true }
+    ]
+  },
+  ChatCompletion: {
+    id: "chatcmpl-7Yk2",
+    object: "chat.completion",
+    model: "openai/gpt-5",
+    choices: [{ index: 0, message: { role: "assistant", content: "Hello!" }, finish_reason: "stop" }],
+    usage,
+    router
+  },
+  EmbeddingList: {
+    object: "list",
+    data: [
+      { index: 0, embedding: [0.0132, -0.0071, 0.0248] },
+      { index: 1, embedding: [0.0094, 0.0155, -0.0312] }
+    ],
+    model: "sandbox/embed",
+    usage: { prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 },
+    router: { ...router, requested: "sandbox/embed", resolved: "sandbox/embed" }
+  },
+  Ready: {
+    status: "ready",
+    components: {
+      postgres: { status: "up" },
+      clickhouse: { status: "degraded", detail: "It does not answer; events wait in the log" }
+    }
+  },
+  ImportedPart: {
+    next: 10_000,
+    stored: 9_987,
+    dropped: { bot: 12 },
+    bots: { GPTBot: 12 },
+    errors: [{ line: 7, error: "url: expected an absolute URL" }],
+    failed: 1
+  },
+  CollectAnswer: { accepted: 1, results: [{ index: 0, stored: true }] },
+  AgentInfo: {
+    protocol: 1,
+    gateway: {
+      url: "wss://signalbox.example.net/api/v1/agent/ws",
+      path: "/api/v1/agent/ws",
+      auth: "Authorization: Bearer <API_KEY>"
+    },
+    tools: ["read", "write", "edit", "ls", "find", "grep", "bash"],
+    billing: { mode: "credits", plan: null, covers_direct_api: false },
+    default_model: "openai/gpt-5",
+    models: [{ id: "openai/gpt-5", name: "GPT-5", context_length: 400_000 }],
+    downloads: [],
+    downloads_available: false,
+    downloads_note: "The client is not built here yet",
+    install: { source: "node src/clients/agent/signalbox-agent.mjs", binary: "" }
+  }
+}
