@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
@@ -47,6 +48,17 @@ const socketsOpen = (reason: string): string =>
   `Services with a Unix socket outside of homes, /tmp and /run: commands can reach them, as no filter of system calls can be loaded (${reason})`
 const pipes = "Named pipes outside of homes, /tmp and /run: commands can open those that you can"
 
+const environment =
+  "The client's environment, keys and tokens in it, from commands without a sandbox: emptied at the start (/proc/self/mem)"
+const environmentOpen =
+  "The client's environment, keys and tokens in it, from commands that you allow without a sandbox: they can read it"
+const descendants =
+  "Programs that a command without a sandbox leaves running: ended with it, by its control group or a mark in their environment"
+
+/** Whether others of this user's programs find nothing in the environment of this process. */
+const isEnvironmentHidden = (): boolean =>
+  existsSync("/proc/self/environ") && !/[^\0]/.test(readFileSync("/proc/self/environ", "latin1"))
+
 const install = "Install bubblewrap (apt-get install bubblewrap)"
 /** Source: the system's switches in user_namespaces(7), sysctl/user.rst, and AppArmor's in Ubuntu 24.04's release notes. */
 const allowNamespaces =
@@ -68,13 +80,22 @@ export const protections = async (root: string = process.cwd()): Promise<Protect
       notProtected: [...(found.filter === true ? [] : [socketsOpen(found.filter.reason)]), pipes, ...never],
       advice: asRoot
     }
+  const hidden = isEnvironmentHidden()
   const raised =
     setpriv === undefined ? [] : ["Raised rights: no program of a command gets them (no_new_privs)"]
   return {
     ...common,
     sandbox: { usable: false, reason: found.reason },
-    protected: [files, ...always, "Commands: none runs before you have read and allowed it", ...raised],
+    protected: [
+      files,
+      ...always,
+      "Commands: none runs before you have read and allowed it",
+      ...raised,
+      ...(hidden ? [environment] : []),
+      ...(isLinux ? [descendants] : [])
+    ],
     notProtected: [
+      ...(hidden ? [] : [environmentOpen]),
       `Everything of yours below ${homedir()} and elsewhere, from a command that you allowed`,
       ...never
     ],

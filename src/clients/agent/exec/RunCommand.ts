@@ -2,6 +2,7 @@ import { spawn, type ChildProcess, type StdioOptions } from "node:child_process"
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import { systemCode, ToolFailure } from "../tools/ToolFailure.ts"
+import { descendantsOf } from "./Descendants.ts"
 import { openSocketFilter, type SocketFilterOptions } from "./SocketFilter.ts"
 
 /** From SIGTERM to SIGKILL. */
@@ -123,9 +124,19 @@ export interface RunOptions {
 
 /**
  * Runs a program in a process group of its own, with nothing to read, until it exits, takes too long or is cancelled. What
- * it started and left behind is ended with it.
+ * it started and left behind is ended with it: by bubblewrap's process namespace, else as far as it is found.
  */
 export const runCommand = async (program: Program, options: RunOptions): Promise<Ended> => {
+  if (program.reportsStatus) return runUntilItEnds(program, options)
+  const { end, env, wrapped } = descendantsOf(program.file, program.args)
+  try {
+    return await runUntilItEnds({ ...program, ...wrapped, env: { ...program.env, ...env } }, options)
+  } finally {
+    await end()
+  }
+}
+
+const runUntilItEnds = async (program: Program, options: RunOptions): Promise<Ended> => {
   const { reportsStatus } = program
   const child = start(program)
   let status = ""
