@@ -15,7 +15,7 @@ import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
 import { needsOf } from "./CommandNeeds.ts"
 import { CommandOutput } from "./CommandOutput.ts"
 import { questionOf } from "./CommandQuestion.ts"
-import { missedNeeds } from "./MissedNeeds.ts"
+import { failureIn, missedNeeds } from "./MissedNeeds.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
 import { removePlantedLinks } from "./PlantedLinks.ts"
@@ -197,7 +197,8 @@ export class CommandRunner {
     if (stopped === "cancelled")
       throw new ToolFailure("cancelled", `The command was cancelled. Its output up to then:\n${text}`)
     if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
-    const hint = exitCode === 0 || !this.#isHeld ? "" : missedNeeds(text, decided)
+    const failure = this.#isHeld ? failureIn(decided.command, text, exitCode) : undefined
+    const hint = failure === undefined ? "" : missedNeeds(decided.command, failure, decided)
     const removed = decided.planted.map(
       (path) => `\n[${path} was removed: it would move the repository's hooks]\n`
     )

@@ -32,16 +32,24 @@ const withoutSetup = new RegExp(
   `(config file|\\.git/(config|hooks|modules|worktrees|info/attributes))${refusedWrite}`,
   "i"
 )
-const withoutHistory = new RegExp(`\\.git\\b${refusedWrite}`, "i")
+const isReadOnly = /read-only file system|EROFS/i
 const withoutDocker = /cannot connect to the docker daemon|docker\.sock/i
 
-const lines = (output: string, given: Given): ReadonlyArray<string> => {
+const mentionsGit = /\bgit\b/
+/** Some of git's commands do not say what could not be written, and git stash says nothing at all. */
+const isHistory = (command: string, output: string): boolean =>
+  output.trim() === ""
+    ? mentionsGit.test(command)
+    : isReadOnly.test(output) && mentionsGit.test(command + output)
+
+const lines = (command: string, output: string, given: Given): ReadonlyArray<string> => {
   const lacksSetup = given.access !== "all" && withoutSetup.test(output)
+  const lacksHistory = isHistory(command, output)
   const kinds = [
     ...(!given.network && withoutNetwork.test(output) ? ["network"] : []),
     ...(!given.sockets && withoutSockets.test(output) ? ["sockets"] : []),
     ...(lacksSetup ? ["repository"] : []),
-    ...(given.access === "look" && !lacksSetup && withoutHistory.test(output) ? ["commit"] : [])
+    ...(given.access === "look" && !lacksSetup && lacksHistory ? ["commit"] : [])
   ]
   const asked = kinds.join(",")
   return [
@@ -58,8 +66,22 @@ const lines = (output: string, given: Given): ReadonlyArray<string> => {
   ]
 }
 
-/** What a command ran into that the user could allow: words behind its output that tell the model how to ask. "" for none. */
-export const missedNeeds = (output: string, given: Given): string =>
-  lines(output, given)
+/** Where the exit code is that of a part, or of a git that goes on without its configuration, the end of the output tells. */
+const hidesFailure = /[|;\n]|\bgit\b/
+const tellingLines = 20
+
+/** What is looked through for what was missing; undefined where nothing failed, as far as can be told. */
+export const failureIn = (command: string, output: string, exitCode: number | null): string | undefined => {
+  if (exitCode !== 0) return output
+  const end = output.trimEnd().split("\n").slice(-tellingLines).join("\n")
+  return hidesFailure.test(command.trim()) && end !== "" ? end : undefined
+}
+
+/**
+ * What a command that failed ran into and the user could allow: words behind its output that tell the model how to ask.
+ * "" for none.
+ */
+export const missedNeeds = (command: string, output: string, given: Given): string =>
+  lines(command, output, given)
     .map((line) => `\n[${line}]\n`)
     .join("")
