@@ -58,6 +58,9 @@ const lines = (command: string, output: string, given: Given): ReadonlyArray<str
       : [
           `This command ran without ${kinds.join(" and ")}, which the user has to allow. If it failed for that, start it with ${askVariable}=${asked} to ask the user.`
         ]),
+    ...(kinds.includes("sockets")
+      ? ["A server and its clients on 127.0.0.1, within one command, need nothing."]
+      : []),
     ...(withoutDocker.test(output)
       ? [
           "Docker's socket is not there for commands in the sandbox, and no approval of a command brings it. The user can run this."

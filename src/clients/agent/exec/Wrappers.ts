@@ -147,6 +147,8 @@ const cargo: Unwrap = (rest) => {
 }
 
 const shellNames = ["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"]
+/** These run a text that they are given. */
+export const shells: ReadonlySet<string> = new Set([...shellNames, "eval"])
 const pythonNames = /^(python|pypy)[\d.]*$/
 
 /** Programs that run others, by how their arguments say so. Sources: their manual pages. */
