@@ -1,5 +1,6 @@
 import { basename } from "node:path"
 import { approvalKinds, type ApprovalKind } from "../boundary/Approval.ts"
+import { askVariable } from "./MissedNeeds.ts"
 import { programKinds, type Surroundings } from "./ProgramNeeds.ts"
 import { readShell, type ShellCommand } from "./ShellCommands.ts"
 import { words } from "./Words.ts"
@@ -18,8 +19,6 @@ export interface CommandNeeds {
   readonly isPlainCommit: boolean
 }
 
-/** A command can ask for what its text does not show: `SIGNALBOX_ASK=network,commit make release`. */
-export const askVariable = "SIGNALBOX_ASK"
 const askable: ReadonlyArray<ApprovalKind> = ["sockets", "network", "commit", "repository", "install"]
 
 const privileged = words(

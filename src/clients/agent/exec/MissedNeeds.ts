@@ -1,5 +1,7 @@
-import { askVariable } from "./CommandNeeds.ts"
 import type { GitAccess } from "./MountPlan.ts"
+
+/** A command can ask for what its text does not show: `SIGNALBOX_ASK=network,commit make release`. */
+export const askVariable = "SIGNALBOX_ASK"
 
 /** What a command was given. */
 export interface Given {

@@ -2,7 +2,6 @@ import { spawn, type ChildProcess, type StdioOptions } from "node:child_process"
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import { systemCode, ToolFailure } from "../tools/ToolFailure.ts"
-import { descendantsOf } from "./Descendants.ts"
 import { openSocketFilter, type SocketFilterOptions } from "./SocketFilter.ts"
 
 /** From SIGTERM to SIGKILL. */
@@ -128,6 +127,7 @@ export interface RunOptions {
  */
 export const runCommand = async (program: Program, options: RunOptions): Promise<Ended> => {
   if (program.reportsStatus) return runUntilItEnds(program, options)
+  const { descendantsOf } = await import("./Descendants.ts")
   const { end, env, wrapped } = descendantsOf(program.file, program.args)
   try {
     return await runUntilItEnds({ ...program, ...wrapped, env: { ...program.env, ...env } }, options)

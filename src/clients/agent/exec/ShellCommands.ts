@@ -22,6 +22,9 @@ export interface ShellReading {
   readonly hasJobs: boolean
 }
 
+/** These run a text that they are given. */
+export const shells: ReadonlySet<string> = new Set("sh bash dash zsh ksh ash mksh fish eval".split(" "))
+
 /** Substitutions within each other, and all parts of the tree: what lies deeper is not looked at. */
 const maxSubstitutions = 32
 const maxDepth = 1_000

@@ -1,4 +1,5 @@
 import { gitRuns } from "./GitNeeds.ts"
+import { shells } from "./ShellCommands.ts"
 import { argumentsOf, words } from "./Words.ts"
 
 /** What a command runs in turn: commands by their words, and texts that a shell reads. */
@@ -146,14 +147,11 @@ const cargo: Unwrap = (rest) => {
   }
 }
 
-const shellNames = ["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish"]
-/** These run a text that they are given. */
-export const shells: ReadonlySet<string> = new Set([...shellNames, "eval"])
 const pythonNames = /^(python|pypy)[\d.]*$/
 
 /** Programs that run others, by how their arguments say so. Sources: their manual pages. */
 const wrappers: Readonly<Record<string, Unwrap>> = {
-  ...Object.fromEntries(shellNames.map((name) => [name, shell])),
+  ...Object.fromEntries(Array.from(shells, (name) => [name, shell])),
   env,
   find: found,
   fd: found,
