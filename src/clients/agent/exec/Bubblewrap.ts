@@ -50,11 +50,11 @@ const isRealDirectory = (path: string): boolean =>
 
 /** Toolchains below the home directory that are on the search path: their programs and libraries, not their settings. */
 const toolchains = (home: string): ReadonlyArray<string> => {
-  const entries = (process.env["PATH"] ?? "")
-    .split(delimiter)
-    .filter((path) => path.startsWith("/") && existsSync(path))
+  const entries = [...new Set((process.env["PATH"] ?? "").split(delimiter))].filter(
+    (path) => path.startsWith("/") && existsSync(path)
+  )
   const found = entries.flatMap((path) => {
-    const directory = realpathSync(path)
+    const directory = realpathSync.native(path)
     const prefix = dirname(directory)
     const libraries = basename(directory) === "bin" ? ["lib", "libexec", "include"] : []
     return [path, directory, ...libraries.map((name) => join(prefix, name))]
@@ -62,12 +62,12 @@ const toolchains = (home: string): ReadonlyArray<string> => {
   const own = [".rustup", ".cargo/registry", ".nvm/versions", ".pyenv/versions"].map((name) =>
     join(home, name)
   )
-  const hidden = [...found, ...own].filter(
+  const hidden = [...new Set([...found, ...own])].filter(
     (path) =>
       emptied.some((outer) => path !== outer && isWithin(outer, path)) ||
       (path !== home && isWithin(home, path))
   )
-  return [...new Set(hidden)].filter(isRealDirectory)
+  return hidden.filter(isRealDirectory)
 }
 
 /** Names are looked up with this; on many systems it lies below /run. */

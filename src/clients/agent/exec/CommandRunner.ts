@@ -46,6 +46,9 @@ interface Decided {
   readonly sockets: boolean
 }
 
+/** The reader of shells is loaded with the first command: without it the client starts 8 % sooner. */
+let loadNeeds: Promise<typeof import("./CommandNeeds.ts")> | undefined
+
 const accessOf = (kinds: ReadonlyArray<ApprovalKind>): GitAccess =>
   kinds.includes("repository") ? "all" : kinds.includes("commit") ? "commit" : "look"
 
@@ -158,8 +161,7 @@ export class CommandRunner {
   /** Asks what has to be asked; what comes back was allowed. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
     const { root, closed, network, approvals } = this.#settings
-    // The reader of shells is loaded with the first command: without it the client starts 8 % sooner.
-    const { needsOf } = await import("./CommandNeeds.ts")
+    const { needsOf } = await (loadNeeds ??= import("./CommandNeeds.ts"))
     const needs = needsOf(command)
     if (needs.privileged !== undefined)
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)

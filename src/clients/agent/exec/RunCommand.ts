@@ -67,9 +67,10 @@ const isInherited = (fd: number): boolean => {
 
 /**
  * Files that whoever started the client left open, a directory outside of the workspace perhaps: a command would inherit
- * them, sandbox or not. Node closes all that it opened itself.
+ * them, sandbox or not. Node closes all that it opened itself, so none is added later.
  */
-const inherited = (): ReadonlyArray<number> =>
+let inherited: ReadonlyArray<number> | undefined
+const findInherited = (): ReadonlyArray<number> =>
   process.platform === "linux"
     ? readdirSync("/proc/self/fd")
         .map(Number)
@@ -86,7 +87,7 @@ const filesFor = (reportsStatus: boolean, nothing: number, filter: number | unde
     ...(filter === undefined ? [] : [filter])
   ]
   const taken = files.length
-  for (const fd of inherited()) {
+  for (const fd of (inherited ??= findInherited())) {
     while (files.length < fd) files.push("ignore")
     if (fd >= taken) files[fd] = nothing
   }

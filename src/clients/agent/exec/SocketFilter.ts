@@ -174,6 +174,12 @@ const nameless = (program: Buffer): number => {
   }
 }
 
+const programFor = (sockets: boolean): Buffer => {
+  const program = socketFilter(process.arch, { sockets })
+  if (program === undefined) throw new RangeError(`There is no socket filter for ${process.arch}`)
+  return program
+}
+
 const kept = new Map<boolean, number>()
 
 /** Whether there is a program for this machine. */
@@ -184,9 +190,7 @@ export const hasSocketFilter = socketFilter(process.arch, { sockets: false }) !=
  * place in an open file is shared with whatever it is handed to, so each command gets it opened anew.
  */
 export const openSocketFilter = ({ sockets }: SocketFilterOptions): number => {
-  const program = socketFilter(process.arch, { sockets })
-  if (program === undefined) throw new RangeError(`There is no socket filter for ${process.arch}`)
-  const fd = kept.get(sockets) ?? nameless(program)
+  const fd = kept.get(sockets) ?? nameless(programFor(sockets))
   kept.set(sockets, fd)
   return openSync(`/proc/self/fd/${fd}`, "r")
 }
