@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
+import { isEnvironmentHidden } from "../hideEnvironment.mjs"
 import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
 
@@ -54,10 +54,6 @@ const environmentOpen =
   "The client's environment, keys and tokens in it, from commands that you allow without a sandbox: they can read it"
 const descendants =
   "Programs that a command without a sandbox leaves running: ended with it, by its control group or a mark in their environment"
-
-/** Whether others of this user's programs find nothing in the environment of this process. */
-const isEnvironmentHidden = (): boolean =>
-  existsSync("/proc/self/environ") && !/[^\0]/.test(readFileSync("/proc/self/environ", "latin1"))
 
 const install = "Install bubblewrap (apt-get install bubblewrap)"
 /** Source: the system's switches in user_namespaces(7), sysctl/user.rst, and AppArmor's in Ubuntu 24.04's release notes. */
