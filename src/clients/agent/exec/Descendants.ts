@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { systemCode } from "../tools/ToolFailure.ts"
@@ -72,7 +72,7 @@ const removed = (group: string): boolean => {
     return true
   } catch (error) {
     if (systemCode(error) === "ENOENT") return true
-    if (["EBUSY", "EACCES", "EPERM"].includes(systemCode(error))) return false
+    if (["EBUSY", "EACCES", "EPERM", "EROFS"].includes(systemCode(error))) return false
     throw error
   }
 }
@@ -88,20 +88,23 @@ const sweep = (parent: string): void => {
   }
 }
 
+/** Not every user may make one; and in a threaded one no list of processes can be read. */
+const noGroup = ["EACCES", "EPERM", "EROFS", "ENOENT", "EINVAL", "EAGAIN", "ENOTSUP", "EOPNOTSUPP"]
+
 const makeGroup = (id: string): string | undefined => {
   const parent = ownGroup()
   if (parent === undefined) return undefined
+  const group = join(parent, `${prefix}${process.pid}-${id}`)
   try {
     sweep(parent)
-    const group = join(parent, `${prefix}${process.pid}-${id}`)
     mkdirSync(group)
-    // A group that takes no process is none: some systems let one be made and nothing be put into it.
-    writeFileSync(join(group, "cgroup.procs"), "")
+    accessSync(join(group, "cgroup.procs"), constants.R_OK | constants.W_OK)
+    readFileSync(join(group, "cgroup.procs"))
     return group
   } catch (error) {
-    if (["EACCES", "EPERM", "EROFS", "ENOENT", "EINVAL", "EAGAIN"].includes(systemCode(error)))
-      return undefined
-    throw error
+    if (!noGroup.includes(systemCode(error))) throw error
+    removed(group)
+    return undefined
   }
 }
 
