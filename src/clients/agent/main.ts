@@ -7,6 +7,7 @@ import { codeOfError } from "./CodeOfError.ts"
 import { agent } from "./commands/AgentCommand.ts"
 import { joinResume } from "./commands/Flags.ts"
 import { rootOf } from "./connection/ServerRest.ts"
+import { hideEnvironment } from "./hideEnvironment.mjs"
 
 const args = process.argv.slice(2)
 
@@ -19,6 +20,13 @@ const fail = (error: unknown): void => {
   process.exitCode = codeOfError(error)
   const text = faultText(isJson(args), `signalbox-agent: ${rootOf(error)}`, process.exitCode)
   process.stderr.write(`${text}\n`)
+}
+
+try {
+  hideEnvironment()
+} catch (error) {
+  // A system without /proc, or one that lets no process write to its own memory: doctor says so.
+  if (!(error instanceof Error && "code" in error)) throw error
 }
 
 await Effect.runPromise(

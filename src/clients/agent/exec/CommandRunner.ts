@@ -12,9 +12,9 @@ import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
-import { askVariable, needsOf } from "./CommandNeeds.ts"
 import { CommandOutput } from "./CommandOutput.ts"
 import { questionOf } from "./CommandQuestion.ts"
+import { failureIn, missedNeeds } from "./MissedNeeds.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
 import { removePlantedLinks } from "./PlantedLinks.ts"
@@ -43,7 +43,11 @@ interface Decided {
   readonly access: GitAccess
   readonly plan: MountPlan
   readonly network: boolean
+  readonly sockets: boolean
 }
+
+/** The reader of shells is loaded with the first command: without it the client starts 8 % sooner. */
+let loadNeeds: Promise<typeof import("./CommandNeeds.ts")> | undefined
 
 const accessOf = (kinds: ReadonlyArray<ApprovalKind>): GitAccess =>
   kinds.includes("repository") ? "all" : kinds.includes("commit") ? "commit" : "look"
@@ -58,6 +62,12 @@ const remarkOf = ({ sandbox }: CommandSettings, { loose }: MountPlan): string =>
   return loose.length === 0
     ? ""
     : `The sandbox cannot keep this as it is, links are in the way: ${loose.join(", ")}.`
+}
+
+/** What a client without the network gives to no command: a service behind a Unix socket may have it. */
+const switchedOff: Readonly<Partial<Record<ApprovalKind, string>>> = {
+  network: "The network is",
+  sockets: "Unix sockets, with the network, are"
 }
 
 const shell = (): string => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh")
@@ -76,7 +86,7 @@ const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "
 
 const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
   const { root, hidden, sandbox, outputs, gitIdentity } = settings
-  const { command, layout, plan, network } = decided
+  const { command, layout, plan, network, sockets } = decided
   if ("reason" in sandbox) {
     const env = commandEnvironment(process.env, { home, network: true })
     return { ...withoutSandbox(root, command), cwd: root, env, reportsStatus: false }
@@ -84,18 +94,8 @@ const programOf = (settings: CommandSettings, decided: Decided, home: string): P
   const own = sandboxArguments(sandbox, { root, layout, plan, hidden, network, outputs, gitIdentity })
   const env = commandEnvironment(process.env, { home, network })
   const args = [...own, shell(), ...shellArguments(command)]
-  return { file: sandbox.program, args, cwd: root, env, reportsStatus: true }
-}
-
-/** What a command ran into that the user could allow; the model is told how to ask. */
-const hintFor = (output: string, { network, access }: Decided): string => {
-  const lacksNetwork =
-    !network &&
-    /ENOTFOUND|EAI_AGAIN|ENETUNREACH|resolve host|name resolution|network is unreachable/i.test(output)
-  const lacksGit = access === "look" && /\.git\b.*read-only file system/i.test(output)
-  const kinds = [...(lacksNetwork ? ["network"] : []), ...(lacksGit ? ["commit"] : [])]
-  if (kinds.length === 0) return ""
-  return `\n[This command ran without ${kinds.join(" and ")}. To ask the user for it, start it with ${askVariable}=${kinds.join(",")}]\n`
+  const filter = sandbox.filter === true ? { filter: { sockets } } : {}
+  return { file: sandbox.program, args, cwd: root, env, reportsStatus: true, ...filter }
 }
 
 /** proc.exec. */
@@ -161,15 +161,18 @@ export class CommandRunner {
   /** Asks what has to be asked; what comes back was allowed. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
     const { root, closed, network, approvals } = this.#settings
+    const { needsOf } = await (loadNeeds ??= import("./CommandNeeds.ts"))
     const needs = needsOf(command)
     if (needs.privileged !== undefined)
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)
-    if (network === "off" && needs.kinds.includes("network"))
-      throw denied("The network is switched off for this client")
+    const lacking = network === "off" ? needs.kinds.find((kind) => kind in switchedOff) : undefined
+    if (lacking !== undefined) throw denied(`${switchedOff[lacking]} switched off for this client`)
     const layout = (this.#layout ??= gitLayoutOf(root))
     const access = accessOf(needs.kinds)
     const plan = mountPlan({ root, layout, sealed: hookDirectories(root, layout), closed }, access)
-    const kinds = [...needs.kinds]
+    const { sandbox } = this.#settings
+    const filters = "filter" in sandbox && sandbox.filter === true
+    const kinds = needs.kinds.filter((kind) => kind !== "sockets" || filters)
     if (!this.#isHeld) kinds.push("unsandboxed")
     else if (plan.loose.length > 0 && !kinds.includes("repository")) kinds.push("repository")
     const writes = access === "look" ? [] : writtenOutside(root, layout)
@@ -177,7 +180,9 @@ export class CommandRunner {
     const question = questionOf({ callId, command, root, kinds, needs, writes, remark })
     if (kinds.length > 0 && !(await approvals.allows(question, approve)))
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
-    return { command, layout, access, plan, network: needs.kinds.includes("network") }
+    const hasNetwork = kinds.includes("network")
+    const sockets = hasNetwork || kinds.includes("sockets") || !filters
+    return { command, layout, access, plan, network: hasNetwork, sockets }
   }
 
   #result(
@@ -195,7 +200,8 @@ export class CommandRunner {
     if (stopped === "cancelled")
       throw new ToolFailure("cancelled", `The command was cancelled. Its output up to then:\n${text}`)
     if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
-    const hint = exitCode === 0 || !this.#isHeld ? "" : hintFor(text, decided)
+    const failure = this.#isHeld ? failureIn(decided.command, text, exitCode) : undefined
+    const hint = failure === undefined ? "" : missedNeeds(decided.command, failure, decided)
     const removed = decided.planted.map(
       (path) => `\n[${path} was removed: it would move the repository's hooks]\n`
     )
