@@ -4,7 +4,7 @@ import { AppConfig } from "./Config.ts"
 import { checkHost } from "./infra/process/ListenAddress.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
-import * as Layers from "./Layers.ts"
+import * as Server from "./Server.ts"
 import packageJson from "../package.json" with { type: "json" }
 import { announce, exitWithCode, explainFailure, sayStarting } from "./Start.ts"
 
@@ -19,7 +19,7 @@ const telemetry = Layer.unwrap(
 
 const server = Effect.andThen(
   Effect.andThen(checkHost, sayStarting),
-  Layer.launch(Layer.provide(announce, Layers.layer))
+  Layer.launch(Layer.provide(announce, Server.layer))
 ).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
 
 NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })
