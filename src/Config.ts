@@ -4,10 +4,10 @@ import { isIP } from "node:net"
 import { resolve } from "node:path"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
+import { rooms } from "./Rooms.ts"
 
 /** The rooms that `ROOMS` can name. Accounts are served in any case: the others need them. */
-export const rooms = ["accounts", "llm", "agents", "analytics"] as const
-export type RoomName = (typeof rooms)[number]
+const roomNames: ReadonlyArray<string> = rooms.map(({ name }) => name)
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
 export interface Network {
@@ -58,7 +58,7 @@ export interface Config {
   readonly upstreamApiKey: Redacted.Redacted | undefined
   /** `UPSTREAM_COST_MAX_USD`: the most that is believed of a call whose model has no price in the upstream's list */
   readonly upstreamCostMaxUsd: number
-  readonly rooms: ReadonlySet<RoomName>
+  readonly rooms: ReadonlySet<string>
   readonly maxFileSizeBytes: number
   readonly logLevel: LogLevel
   /** `LOG_FORMAT`: lines for people, or JSON for programs; auto: for people on a terminal */
@@ -193,7 +193,8 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
  */
 export const decode = (
   environment: Readonly<Record<string, string | undefined>>,
-  directory: string
+  directory: string,
+  names: ReadonlyArray<string> = roomNames
 ): Effect.Effect<Config, ConfigInvalid> => {
   const read = new EnvironmentReader(environment)
   const config: Config = {
@@ -212,9 +213,9 @@ export const decode = (
       limits.upstreamCostMaxUsd,
     rooms: read.list(
       "ROOMS",
-      (name) => rooms.find((room) => room === name),
-      `takes ${rooms.join(", ")}`,
-      rooms
+      (name) => names.find((room) => room === name),
+      `takes ${names.join(", ")}`,
+      names
     ),
     maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",

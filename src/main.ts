@@ -5,7 +5,7 @@ import { checkDataDirectory } from "./infra/process/DataDirectory.ts"
 import { checkHost } from "./infra/process/ListenAddress.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
-import * as Layers from "./Layers.ts"
+import * as Server from "./Server.ts"
 import packageJson from "../package.json" with { type: "json" }
 import { announce, exitWithCode, explainFailure, sayStarting, sayStopped } from "./Start.ts"
 
@@ -20,7 +20,7 @@ const telemetry = Layer.unwrap(
 
 const server = Effect.andThen(
   Effect.andThen(Effect.andThen(checkHost, checkDataDirectory), sayStarting),
-  Effect.ensuring(Layer.launch(Layer.provide(announce, Layers.layer)), sayStopped)
+  Effect.ensuring(Layer.launch(Layer.provide(announce, Server.layer)), sayStopped)
 ).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
 
 NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })

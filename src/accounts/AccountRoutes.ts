@@ -2,7 +2,7 @@ import { Clock, Effect, Layer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
@@ -77,7 +77,7 @@ const listUsers = (query: { readonly limit?: number; readonly offset?: number })
 const fileNotFound = () => Effect.fail(new NotFound({ error: "File not found" }))
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AccountsRoomApi,
   "account",
   Effect.fnUntraced(function* (handlers) {
     const files = yield* Files

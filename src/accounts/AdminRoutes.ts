@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { AdministratorsOnly, CurrentKey, NestedAdministratorsOnly } from "#schemas/core/Authorization.ts"
 import { NestedForbidden } from "#schemas/core/NestedProblem.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
@@ -36,7 +36,7 @@ const problems = {
 }
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AccountsRoomApi,
   "admin",
   Effect.fnUntraced(function* (handlers) {
     const users = yield* Users

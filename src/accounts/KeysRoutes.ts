@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ApiKey } from "#schemas/accounts/ApiKey.ts"
 import { keysLimitDefault } from "#schemas/accounts/KeysApi.ts"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import {
   NestedBadRequest,
@@ -65,7 +65,7 @@ const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
   })
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AccountsRoomApi,
   "keys",
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* Keys

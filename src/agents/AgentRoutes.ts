@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { sessionsLimitDefault, transcriptLimitDefault } from "#schemas/agents/AgentApi.ts"
-import { Api } from "#schemas/Api.ts"
+import { AgentsRoomApi } from "#schemas/agents/AgentsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -13,7 +13,7 @@ import { SessionsRepository, type StoredSession } from "./store/SessionsReposito
 import { entriesOf, pageOf } from "./Transcript.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AgentsRoomApi,
   "agents",
   Effect.fnUntraced(function* (handlers) {
     const repository = yield* SessionsRepository

@@ -2,7 +2,7 @@ import { ByteSize, Effect, Semaphore } from "effect"
 import { HttpEffect, HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
-import { Api } from "#schemas/Api.ts"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import {
   BadRequest,
@@ -72,7 +72,7 @@ const problems = {
 const partsAtOnce = 4
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AnalyticsRoomApi,
   "import",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
@@ -21,7 +21,7 @@ const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
   )
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AnalyticsRoomApi,
   "rebuild",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites

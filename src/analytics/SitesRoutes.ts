@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
@@ -21,7 +21,7 @@ const tooMany = ({ limit }: TooManySites) =>
   Effect.fail(new Conflict({ error: `A user has at most ${limit} sites` }))
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AnalyticsRoomApi,
   "sites",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites

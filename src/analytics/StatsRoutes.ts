@@ -1,7 +1,7 @@
 import { Clock, Effect, Option } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
@@ -77,7 +77,7 @@ const makeFigures = Effect.gen(function* () {
 })
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AnalyticsRoomApi,
   "stats",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
@@ -119,7 +119,7 @@ export const layer = HttpApiBuilder.group(
  * for the site would let a single reader close it for all.
  */
 export const publicLayer = HttpApiBuilder.group(
-  Api,
+  AnalyticsRoomApi,
   "publicStats",
   Effect.fnUntraced(function* (handlers) {
     const directory = yield* SiteDirectory

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Predicate, Runtime, Schema } from "effect"
 import { CliError } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
-import { PublishedApi } from "#schemas/Api.ts"
+import { PublishedApi } from "#src/PublishedApi.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { fieldFault } from "#src/infra/http/FieldFault.ts"
 

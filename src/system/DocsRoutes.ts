@@ -1,9 +1,9 @@
 import { Layer } from "effect"
+import type { HttpApi } from "effect/http-api"
 import { documentRoute, referenceRoute } from "#src/infra/reference/ReferencePage.ts"
-import * as ReferenceRoutes from "#src/agents/reference/ReferenceRoutes.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { apiPage } from "./reference/ApiPage.ts"
-import { document } from "./reference/Operations.ts"
+import { documentOf } from "./reference/Operations.ts"
 
 const openapiPath = "/openapi.json"
 const indexPath = "/api/v1"
@@ -22,16 +22,16 @@ const index = {
 export const paths = [
   ["GET", indexPath],
   ["GET", openapiPath],
-  ["GET", "/docs"],
-  ...ReferenceRoutes.paths
+  ["GET", "/docs"]
 ] as const
 
 /** The contract, for programs and for people, made once. */
-export const layer = Layer.suspend(() =>
-  Layer.mergeAll(
-    documentRoute(indexPath, index),
-    documentRoute(openapiPath, document),
-    referenceRoute(apiPage()),
-    ReferenceRoutes.layer
-  )
-)
+export const layerOf = (api: HttpApi.Top) =>
+  Layer.suspend(() => {
+    const document = documentOf(api)
+    return Layer.mergeAll(
+      documentRoute(indexPath, index),
+      documentRoute(openapiPath, document),
+      referenceRoute(apiPage(document))
+    )
+  })

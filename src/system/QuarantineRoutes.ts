@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { Conflict, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { LogName, SetAsideRecord } from "#schemas/system/QuarantineApi.ts"
 import { NotSetAside } from "#streams/kernel/LogQuarantine.ts"
@@ -30,7 +30,7 @@ const problems = {
 }
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  AccountsRoomApi,
   "quarantine",
   Effect.fnUntraced(function* (handlers) {
     const { all } = yield* Quarantines

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
-import { Api } from "#schemas/Api.ts"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { Unready } from "#schemas/system/SystemApi.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 
 /** `/healthz`, `/readyz`, `/metrics`. */
 export const layer = HttpApiBuilder.group(
-  Api,
+  AccountsRoomApi,
   "system",
   Effect.fnUntraced(function* (handlers) {
     const readiness = yield* Readiness

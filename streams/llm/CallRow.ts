@@ -1,6 +1,6 @@
 import type { CallRecord } from "./CallRecord.ts"
 
-/** A call as the table `calls` has it, less its place in the log. Source: src/migrations/clickhouse/0003_Calls.ts. */
+/** A call as the table `calls` has it, less its place in the log. Source: src/llm/migrations/clickhouse/0003_Calls.ts. */
 export const rowOf = (record: CallRecord) => ({
   user_id: record.userId,
   /** epoch milliseconds: the text that a DateTime64(3) is read from */

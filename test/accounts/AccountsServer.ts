@@ -4,7 +4,9 @@ import { FirstBoot } from "#src/accounts/FirstBoot.ts"
 import type { AppConfig, ConfigChanges } from "#src/Config.ts"
 import { type OpenBlobFile, OpenFile } from "#src/infra/blobs/Blobs.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
-import * as Layers from "#src/Layers.ts"
+import type { Room } from "#src/Room.ts"
+import { rooms } from "#src/Rooms.ts"
+import * as Server from "#src/Server.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 
 export interface Answer {
@@ -53,7 +55,7 @@ export class AccountsServer extends Context.Service<
     const lines: Array<string> = []
     const clock = new StoppableClock()
     return Layer.effect(AccountsServer, make(lines, clock)).pipe(
-      Layer.provideMerge(Layers.layer),
+      Layer.provideMerge(Server.layerOf(outside.rooms ?? rooms)),
       Layer.provideMerge(Layer.effectDiscard(Effect.scoped(outside.before ?? Effect.void))),
       Layer.provideMerge(
         TestStores.layerWith({ ...changes, limits: { ...withoutRateLimit, ...changes.limits } }, outside.wire)
@@ -67,6 +69,8 @@ export class AccountsServer extends Context.Service<
 
 /** What a test may put between the server and the machine. */
 export interface Outside {
+  /** in place of all rooms; `ROOMS` has to name them too */
+  readonly rooms?: ReadonlyArray<Room>
   /** the disk, for account files */
   readonly open?: OpenBlobFile
   /** the wire to Postgres: the URL that the server is to have, from the real one */

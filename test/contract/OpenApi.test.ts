@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Validator } from "@seriousme/openapi-schema-validator"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { PublishedApi } from "#schemas/Api.ts"
+import { PublishedApi } from "#src/PublishedApi.ts"
 
 const golden = join(import.meta.dirname, "openapi.json")
 const spec = OpenApi.fromApi(PublishedApi)

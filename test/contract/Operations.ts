@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
-import { PublishedApi } from "#schemas/Api.ts"
+import { PublishedApi } from "#src/PublishedApi.ts"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { threeVisits } from "#test/analytics/SiteVisits.ts"
 import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"

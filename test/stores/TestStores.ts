@@ -10,7 +10,7 @@ import { AppConfig, type ConfigChanges } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
-import * as Stores from "#src/infra/Stores.ts"
+import * as Stores from "#src/Stores.ts"
 import { atDatabase } from "./DatabaseUrl.ts"
 
 /**

@@ -11,7 +11,7 @@ import { start as startEmbeddedPostgres } from "#src/infra/postgres/EmbeddedPost
 import { migrate } from "#src/infra/postgres/Migrations.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { limits } from "#src/Limits.ts"
-import { postgresMigrations } from "#src/migrations/PostgresMigrations.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
 import { atDatabase } from "./DatabaseUrl.ts"
 
 declare module "vitest" {

@@ -5,13 +5,18 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { HttpRouter } from "effect/http"
 import * as DocsRoutes from "#src/system/DocsRoutes.ts"
 import { examplePath, otherBodies, requestExamples } from "#src/system/reference/Examples.ts"
-import { document, groups } from "#src/system/reference/Operations.ts"
+import { publish } from "#src/PublishedApi.ts"
+import { rooms } from "#src/Rooms.ts"
+import { documentOf, groupsOf } from "#src/system/reference/Operations.ts"
 import { sampleOf, unknownText } from "#src/system/reference/Samples.ts"
 import type { Node } from "#src/infra/reference/FieldRows.ts"
 
+const api = publish(rooms)
+const document = documentOf(api)
+const groups = groupsOf(document)
 const operations = groups.flatMap((group) => group.operations)
 
-const server = HttpRouter.toWebHandler(DocsRoutes.layer, { disableLogger: true })
+const server = HttpRouter.toWebHandler(DocsRoutes.layerOf(api), { disableLogger: true })
 const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
   server.handler(new Request(`http://localhost${path}`, { headers }))
 

@@ -1,4 +1,4 @@
-import { HttpApi, type HttpApiGroup } from "effect/http-api"
+import { HttpApi } from "effect/http-api"
 import { NestedFaults } from "#schemas/core/Faults.ts"
 
 /** Which methods a path has, so that a wrong one is answered 405 with `Allow` and not 404. */
@@ -19,13 +19,12 @@ export interface KnownPath {
   readonly errors: "flat" | "nested"
 }
 
-type Endpoint = readonly [method: string, path: string, errors?: KnownPath["errors"]]
+export type KnownEndpoint = readonly [method: string, path: string, errors?: KnownPath["errors"]]
 
 /** The endpoints of an API. */
-export const endpointsOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
-  api: HttpApi.HttpApi<Id, Groups>
-): ReadonlyArray<Endpoint> => {
-  const endpoints: Array<Endpoint> = []
+export const endpointsOf = (api: HttpApi.Constraint): ReadonlyArray<KnownEndpoint> => {
+  if (!HttpApi.isHttpApi(api)) return []
+  const endpoints: Array<KnownEndpoint> = []
   HttpApi.reflect(api, {
     onGroup() {},
     onEndpoint: ({ endpoint, middleware }) =>
@@ -38,7 +37,7 @@ export const endpointsOf = <Id extends string, Groups extends HttpApiGroup.Const
 const isNested = (middleware: ReadonlySet<{ readonly key: string }>): boolean =>
   [...middleware].some(({ key }) => key === NestedFaults.key)
 
-export const make = (endpoints: ReadonlyArray<Endpoint>): KnownPaths => {
+export const make = (endpoints: ReadonlyArray<KnownEndpoint>): KnownPaths => {
   const methods = new Map<string, Set<string>>()
   const families = new Map<string, KnownPath["errors"]>()
   for (const [method, path, errors = "flat"] of endpoints) {

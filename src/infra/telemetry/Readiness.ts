@@ -9,6 +9,9 @@ export interface ComponentState {
   readonly detail?: string
 }
 
+export const up: ComponentState = { status: "up" }
+export const degraded = (detail: string): ComponentState => ({ status: "degraded", detail })
+
 export interface ReadinessReport {
   readonly status: "ready" | "unready" | "draining"
   readonly components: Readonly<Record<string, ComponentState>>

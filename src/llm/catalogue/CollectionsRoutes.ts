@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import {
   NestedBadRequest,
@@ -73,7 +73,7 @@ const userOf = (users: Users["Service"], caller: Principal, userId: string | und
   })
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "collections",
   Effect.fnUntraced(function* (handlers) {
     const collections = yield* Collections

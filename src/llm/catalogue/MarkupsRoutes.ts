@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { storeAway } from "#src/infra/http/StoreAway.ts"
 import { Markups } from "./Markups.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "markups",
   Effect.fnUntraced(function* (handlers) {
     const markups = yield* Markups

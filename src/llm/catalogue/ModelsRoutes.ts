@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedForbidden, NestedNotFound, NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import type { CollectionModel, Model } from "#schemas/llm/Model.ts"
@@ -38,7 +38,7 @@ const collectionResource = ({ autoRoute, id, name, slug }: CollectionRow): Colle
 })
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "models",
   Effect.fnUntraced(function* (handlers) {
     const catalogue = yield* Catalogue

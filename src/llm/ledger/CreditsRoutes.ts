@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { NestedConflict, NestedForbidden, NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
@@ -77,7 +77,7 @@ const known = (users: Users["Service"], userId: string) =>
   )
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "credits",
   Effect.fnUntraced(function* (handlers) {
     const credits = yield* Credits

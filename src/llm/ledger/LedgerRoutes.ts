@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 import { storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
@@ -8,7 +8,7 @@ import { Ledger } from "./Ledger.ts"
 import { LedgerCheck } from "./LedgerCheck.ts"
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "ledger",
   Effect.fnUntraced(function* (handlers) {
     const { flush } = yield* Ledger

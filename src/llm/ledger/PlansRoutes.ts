@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Plan } from "#schemas/llm/Plan.ts"
@@ -20,7 +20,7 @@ const planResource = (plan: PlanRow): Plan => ({
 })
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "plans",
   Effect.fnUntraced(function* (handlers) {
     const plans = yield* Plans

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedBadRequest, NestedConflict, NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
@@ -56,7 +56,7 @@ const problems = {
 }
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "subscriptions",
   Effect.fnUntraced(function* (handlers) {
     const subscriptions = yield* Subscriptions

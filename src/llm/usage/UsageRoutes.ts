@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "#schemas/Api.ts"
+import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
@@ -21,7 +21,7 @@ const stores = {
 }
 
 export const layer = HttpApiBuilder.group(
-  Api,
+  LlmRoomApi,
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const usage = yield* Usage

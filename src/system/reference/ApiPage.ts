@@ -1,14 +1,12 @@
-import { type FieldRow, type Node, rowsOfNode } from "#src/infra/reference/FieldRows.ts"
+import { type Definitions, type FieldRow, type Node, rowsOfNode } from "#src/infra/reference/FieldRows.ts"
 import { formatJson } from "#src/infra/reference/FormatJson.ts"
 import { html, type Html } from "#src/infra/reference/Html.ts"
 import { contents, example, fieldTable, tableOfFields } from "#src/infra/reference/Parts.ts"
 import type { ReferencePage } from "#src/infra/reference/ReferencePage.ts"
 import { examplePath, otherBodies, requestExamples, requiredQueries } from "./Examples.ts"
-import { document, type Group, groups, type Operation, type Parameter } from "./Operations.ts"
+import { type Document, type Group, groupsOf, type Operation, type Parameter } from "./Operations.ts"
 import { prose, words } from "./Prose.ts"
 import { sampleOf } from "./Samples.ts"
-
-const { schemas, securitySchemes } = document.components
 
 const anchorOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9.]+/g, "-")
 
@@ -20,8 +18,13 @@ const securityOf = ({ security = [] }: Operation): "apiKey" | "siteSecret" | und
   return scheme === "siteSecret" || scheme === "apiKey" ? scheme : undefined
 }
 
+/** A body that is worth sending, else one that fits its schema. */
+const exampleOf = ({ operationId, requestBody }: Operation, schemas: Definitions): unknown =>
+  requestExamples[operationId] ??
+  sampleOf(requestBody?.content["application/json"]?.schema ?? {}, schemas, "")
+
 /** The request as a command: `$URL` is this server's address, `$KEY` a key. */
-const commandOf = (operation: Operation): string => {
+const commandOf = (operation: Operation, schemas: Definitions): string => {
   const { method, operationId, path } = operation
   const security = securityOf(operation)
   const query = requiredQueries[operationId]
@@ -34,19 +37,19 @@ const commandOf = (operation: Operation): string => {
   else if (operation.requestBody !== undefined) {
     parts.push("-H 'Content-Type: application/json'")
     // As a shell takes it: a quote within quotes ends them, is one of its own, and begins them again.
-    parts.push(`-d '${formatJson(requestExamples[operationId]).replaceAll("'", String.raw`'\''`)}'`)
+    parts.push(`-d '${formatJson(exampleOf(operation, schemas)).replaceAll("'", String.raw`'\''`)}'`)
   }
   return parts.join(" \\\n  ")
 }
 
-const command = (operation: Operation): Html =>
+const command = (operation: Operation, schemas: Definitions): Html =>
   html`<pre
     tabindex="0"
     role="group"
     aria-label="Request: ${titleOf(operation)}"
-  ><code>${commandOf(operation)}</code></pre>`
+  ><code>${commandOf(operation, schemas)}</code></pre>`
 
-const rowOf = ({ name, required = false, schema }: Parameter): FieldRow => {
+const rowOf = ({ name, required = false, schema }: Parameter, schemas: Definitions): FieldRow => {
   const [row] = rowsOfNode({ properties: { [name]: schema } }, schemas)
   const otherwise = schema.default === undefined ? "" : `default ${String(schema.default)}`
   return {
@@ -64,9 +67,14 @@ const places = [
   { place: "header", title: "Headers" }
 ] as const
 
-const parameterTables = ({ parameters = [], summary = "" }: Operation): ReadonlyArray<Html> =>
+const parameterTables = (
+  { parameters = [], summary = "" }: Operation,
+  schemas: Definitions
+): ReadonlyArray<Html> =>
   places.flatMap(({ place, title }) => {
-    const rows = parameters.filter((parameter) => parameter.in === place).map(rowOf)
+    const rows = parameters
+      .filter((parameter) => parameter.in === place)
+      .map((parameter) => rowOf(parameter, schemas))
     return rows.length === 0 ? [] : [html`<h4>${title}</h4>`, tableOfFields(`${title}: ${summary}`, rows)]
   })
 
@@ -81,7 +89,7 @@ const merged = (rows: ReadonlyArray<FieldRow>): ReadonlyArray<FieldRow> => {
   return [...byPath.values()]
 }
 
-const bodyOf = ({ requestBody, summary = "" }: Operation): ReadonlyArray<Html> =>
+const bodyOf = ({ requestBody, summary = "" }: Operation, schemas: Definitions): ReadonlyArray<Html> =>
   Object.entries(requestBody?.content ?? {}).flatMap(([contentType, { schema = {} }]) => {
     const rows = merged(rowsOfNode(schema, schemas))
     return [
@@ -91,7 +99,7 @@ const bodyOf = ({ requestBody, summary = "" }: Operation): ReadonlyArray<Html> =
   })
 
 /** What comes back where all is well: an example, and every field behind it. */
-const successOf = (operation: Operation): ReadonlyArray<Html> => {
+const successOf = (operation: Operation, schemas: Definitions): ReadonlyArray<Html> => {
   const [status = "200", answer] =
     Object.entries(operation.responses).find(([code]) => code.startsWith("2")) ?? []
   const types = Object.entries(answer?.content ?? {})
@@ -134,7 +142,7 @@ const access = {
   siteSecret: "a site’s secret"
 } as const
 
-const operationOf = (operation: Operation): Html => {
+const operationOf = (operation: Operation, schemas: Definitions): Html => {
   const { description = "", method, operationId, path, summary = operationId } = operation
   const security = securityOf(operation)
   const anchor = anchorOf(operationId)
@@ -144,48 +152,52 @@ const operationOf = (operation: Operation): Html => {
       <code><strong>${method}</strong> ${path}</code>
       <span class="hint">${security === undefined ? "open to everybody" : `with ${access[security]}`}</span>
     </p>
-    ${prose(description)} ${command(operation)} ${parameterTables(operation)} ${bodyOf(operation)}
-    ${successOf(operation)} ${errorsOf(operation)}
+    ${prose(description)} ${command(operation, schemas)} ${parameterTables(operation, schemas)}
+    ${bodyOf(operation, schemas)} ${successOf(operation, schemas)} ${errorsOf(operation)}
   </section>`
 }
 
-const groupOf = ({ description, name, operations }: Group): Html =>
+const groupOf = ({ description, name, operations }: Group, schemas: Definitions): Html =>
   html`<section id="${anchorOf(name)}">
     <h2><a href="#${anchorOf(name)}">${name}</a></h2>
-    ${prose(description)} ${operations.map(operationOf)}
+    ${prose(description)} ${operations.map((operation) => operationOf(operation, schemas))}
   </section>`
 
-const overview = html`<nav class="contents" aria-label="Contents">
-  <ul>
-    ${groups.map(({ name, operations }) =>
-      contents(
-        name,
-        operations.map(({ operationId, summary = operationId }) => ({
-          anchor: anchorOf(operationId),
-          name: summary.replaceAll("`", "")
-        }))
-      )
-    )}
-  </ul>
-</nav>`
+const overviewOf = (groups: ReadonlyArray<Group>): Html =>
+  html`<nav class="contents" aria-label="Contents">
+    <ul>
+      ${groups.map(({ name, operations }) =>
+        contents(
+          name,
+          operations.map(({ operationId, summary = operationId }) => ({
+            anchor: anchorOf(operationId),
+            name: summary.replaceAll("`", "")
+          }))
+        )
+      )}
+    </ul>
+  </nav>`
 
-const keys = html`<section id="keys-and-secrets">
-  <h2><a href="#keys-and-secrets">Keys, and the commands below</a></h2>
-  <p>
-    The commands take <code>$URL</code>, this server’s address without a path, and <code>$KEY</code>, a key;
-    the first start printed one.
-  </p>
-  <pre
-    tabindex="0"
-    role="group"
-    aria-label="Code"
-  ><code>export URL=http://127.0.0.1:8080 KEY=sk_…</code></pre>
-  ${Object.values(securitySchemes).map(({ description }) => prose(description))}
-</section>`
+const keysOf = ({ components: { securitySchemes } }: Document): Html =>
+  html`<section id="keys-and-secrets">
+    <h2><a href="#keys-and-secrets">Keys, and the commands below</a></h2>
+    <p>
+      The commands take <code>$URL</code>, this server’s address without a path, and <code>$KEY</code>, a key;
+      the first start printed one.
+    </p>
+    <pre
+      tabindex="0"
+      role="group"
+      aria-label="Code"
+    ><code>export URL=http://127.0.0.1:8080 KEY=sk_…</code></pre>
+    ${Object.values(securitySchemes).map(({ description }) => prose(description))}
+  </section>`
 
 /** Every endpoint, made from the document that programs read. */
-export const apiPage = () =>
-  ({
+export const apiPage = (document: Document) => {
+  const groups = groupsOf(document)
+  const { schemas } = document.components
+  return {
     path: "/docs",
     title: "API",
     main: html`
@@ -196,6 +208,7 @@ export const apiPage = () =>
           <a href="/openapi.json">The same as OpenAPI 3.1</a>, for programs and for clients of your choice.
         </p>
       </div>
-      ${overview} ${keys} ${groups.map(groupOf)}
+      ${overviewOf(groups)} ${keysOf(document)} ${groups.map((group) => groupOf(group, schemas))}
     `
-  }) as const satisfies ReferencePage
+  } as const satisfies ReferencePage
+}

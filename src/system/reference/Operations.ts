@@ -1,5 +1,4 @@
-import { OpenApi } from "effect/http-api"
-import { PublishedApi } from "#schemas/Api.ts"
+import { type HttpApi, OpenApi } from "effect/http-api"
 import type { Definitions, Node } from "#src/infra/reference/FieldRows.ts"
 
 /** What of the published document is shown. Source: OpenAPI 3.1. */
@@ -41,7 +40,7 @@ export interface Group {
   readonly operations: ReadonlyArray<Operation>
 }
 
-interface Document {
+export interface Document {
   readonly info: { readonly title: string; readonly description: string }
   readonly tags: ReadonlyArray<{ readonly name: string; readonly description: string }>
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
@@ -51,15 +50,21 @@ interface Document {
   }
 }
 
-export const document: Document = JSON.parse(JSON.stringify(OpenApi.fromApi(PublishedApi)))
-
-const operations: ReadonlyArray<Operation> = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path }))
-)
+/** The document of an API as programs read it. */
+export const documentOf = (api: HttpApi.Top): Document => JSON.parse(JSON.stringify(OpenApi.fromApi(api)))
 
 /** The operations of the document, each once, in its order. */
-export const groups: ReadonlyArray<Group> = document.tags.map(({ description, name }) => ({
-  name,
-  description,
-  operations: operations.filter(({ tags }) => tags?.includes(name) === true)
-}))
+export const groupsOf = ({ paths, tags }: Document): ReadonlyArray<Group> => {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path
+    }))
+  )
+  return tags.map(({ description, name }) => ({
+    name,
+    description,
+    operations: operations.filter((operation) => operation.tags?.includes(name) === true)
+  }))
+}

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { migrate } from "#src/infra/clickhouse/Migrations.ts"
-import { noDrafts } from "#src/migrations/clickhouse/0002_NoDrafts.ts"
+import { noDrafts } from "#src/analytics/migrations/clickhouse/0002_NoDrafts.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 
 /** RowBinary of (n UInt64, text String, tags Array(String)). */

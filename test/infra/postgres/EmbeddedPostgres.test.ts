@@ -11,7 +11,7 @@ import * as Mirror from "#src/infra/postgres/Mirror.ts"
 import { isReachableByOthers } from "#src/infra/postgres/PostgresBinaries.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { limits } from "#src/Limits.ts"
-import { postgresMigrations } from "#src/migrations/PostgresMigrations.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
 import { eventually } from "#test/infra/Eventually.ts"
 import { holdStore } from "#test/infra/StoreHolder.ts"
 

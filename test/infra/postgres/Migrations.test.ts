@@ -5,7 +5,7 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { migrate, SchemaIsNewer } from "#src/infra/postgres/Migrations.ts"
-import { postgresMigrations } from "#src/migrations/PostgresMigrations.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
 import { atDatabase } from "#test/stores/DatabaseUrl.ts"
 import { TestStores } from "#test/stores/TestStores.ts"
 

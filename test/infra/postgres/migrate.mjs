@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { AppConfig } from "../../../src/Config.ts"
 import { migrate } from "../../../src/infra/postgres/Migrations.ts"
 import * as Postgres from "../../../src/infra/postgres/Postgres.ts"
-import { postgresMigrations } from "../../../src/migrations/PostgresMigrations.ts"
+import { postgresMigrations } from "../../../src/Migrations.ts"
 
 const applied = await Effect.runPromise(
   migrate(postgresMigrations).pipe(Effect.provide(Postgres.layer.pipe(Layer.provide(AppConfig.layer))))

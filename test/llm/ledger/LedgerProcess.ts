@@ -2,7 +2,8 @@ import { writeSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { Effect, Layer, Redacted, Result } from "effect"
 import { AppConfig } from "#src/Config.ts"
-import * as Stores from "#src/infra/Stores.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
+import * as Stores from "#src/Stores.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
@@ -79,7 +80,12 @@ const config = AppConfig.layerOf({
 await Effect.runPromise(
   Effect.scoped(
     program.pipe(
-      Effect.provide(ledgerLayer.pipe(Layer.provideMerge(Stores.postgres), Layer.provideMerge(config)))
+      Effect.provide(
+        ledgerLayer.pipe(
+          Layer.provideMerge(Stores.postgresWith(postgresMigrations)),
+          Layer.provideMerge(config)
+        )
+      )
     )
   )
 )

@@ -1,47 +1,11 @@
 import { Effect, Layer } from "effect"
-import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
-import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
-import { CountingLease, type CountingLeaseService } from "#src/analytics/counting/CountingLease.ts"
-import { EventDrain } from "#src/analytics/EventDrain.ts"
-import { EventLog, ImportLog } from "#src/analytics/EventLog.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
 import { troubleWords } from "#src/infra/http/StoreTrouble.ts"
-import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
-import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
-
-const up: ComponentState = { status: "up" }
-const degraded = (detail: string): ComponentState => ({ status: "degraded", detail })
-
-/**
- * What `/readyz` asks. A store that is away degrades: events are still taken and keys still known, reads answer 503. Only
- * a log that takes nothing makes the server unready.
- */
-const mirrored = (status: MirrorStatus): ComponentState =>
-  status.suspended
-    ? degraded(
-        `away for ${Math.round(status.staleMillis / 1000)} s: keys and sites are served from memory, ` +
-          "revocation within 1 s is suspended"
-      )
-    : up
-
-export const accounts = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const { register } = yield* Readiness
-    const keys = yield* KeyDirectory
-    const buckets = yield* RateBuckets
-    yield* register(
-      "postgres",
-      Effect.sync(() => mirrored(keys.status()))
-    )
-    yield* register(
-      "rate-limits",
-      Effect.sync(() =>
-        buckets.stats().sharing === "away" ? degraded("Redis is away: every process limits on its own") : up
-      )
-    )
-  })
-)
+import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
+import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
+import { EventDrain } from "./EventDrain.ts"
+import { EventLog, ImportLog } from "./EventLog.ts"
 
 const standby = "events and figures answer 503 here"
 
@@ -62,7 +26,11 @@ const countingOf = ({ state }: CountingLeaseService): ComponentState => {
   }
 }
 
-export const analytics = Layer.effectDiscard(
+/**
+ * Counting, ClickHouse and the event logs on `/readyz`. A store that is away degrades: events are still taken, reads answer
+ * 503. Only a log that takes nothing makes the server unready.
+ */
+export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { register } = yield* Readiness
     const clickhouse = yield* ClickHouse

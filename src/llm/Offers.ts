@@ -1,53 +1,34 @@
 import { Effect, Layer } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
-import { LlmRoomApi } from "#schemas/Api.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
-import * as Stores from "#src/infra/Stores.ts"
+import * as Stores from "#src/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
-import { InProcessCalls } from "#src/llm/InProcessCalls.ts"
+import { AgentOffer } from "./AgentOffer.ts"
+import { InProcessCalls } from "./InProcessCalls.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
-import * as CallMetrics from "#src/llm/usage/CallMetrics.ts"
-import * as CallReadiness from "#src/llm/usage/CallReadiness.ts"
 import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { CallsUnderWay } from "#src/llm/calls/CallsUnderWay.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
-import * as CatalogueReadiness from "#src/llm/catalogue/CatalogueReadiness.ts"
 import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { Collections } from "#src/llm/catalogue/Collections.ts"
-import * as CollectionsRoutes from "#src/llm/catalogue/CollectionsRoutes.ts"
-import { completionRoutes } from "#src/llm/calls/CompletionRoutes.ts"
 import { Completions } from "#src/llm/calls/Completions.ts"
 import { Credits } from "#src/llm/ledger/Credits.ts"
-import * as CreditsRoutes from "#src/llm/ledger/CreditsRoutes.ts"
 import { Embeddings } from "#src/llm/calls/Embeddings.ts"
-import * as LaterFormats from "#src/llm/calls/LaterFormats.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
-import * as LedgerRoutes from "#src/llm/ledger/LedgerRoutes.ts"
 import { MarkupDirectory } from "#src/llm/catalogue/MarkupDirectory.ts"
 import { Markups } from "#src/llm/catalogue/Markups.ts"
-import * as MarkupsRoutes from "#src/llm/catalogue/MarkupsRoutes.ts"
-import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
 import { PlanDirectory } from "#src/llm/ledger/PlanDirectory.ts"
 import { Plans } from "#src/llm/ledger/Plans.ts"
-import * as PlansRoutes from "#src/llm/ledger/PlansRoutes.ts"
-import { Settler } from "#src/llm/ledger/Settler.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
-import * as SubscriptionsRoutes from "#src/llm/ledger/SubscriptionsRoutes.ts"
 import { TokenCounter } from "#src/llm/calls/TokenCounter.ts"
 import { TopUps } from "#src/llm/ledger/TopUps.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
-import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
-import { Quarantines } from "#src/system/Quarantines.ts"
-import { Workers } from "#src/infra/workers/Workers.ts"
-import { HotRouteTable } from "./HotRouteTable.ts"
 
 /** The upstream of `UPSTREAM_URL`, else a sandbox of this process's own. */
 const upstreamAddress = Layer.effect(
@@ -81,7 +62,7 @@ const collectionRoutes = Layer.unwrap(
 const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-export const services = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe(
+export const offers = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe(
   Layer.provideMerge(
     Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
   ),
@@ -101,40 +82,4 @@ export const services = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe
   ),
   Layer.provideMerge(Layer.merge(CallLog.layer, upstreamAddress)),
   Layer.provideMerge(Stores.clickHouse)
-)
-
-export const api = LlmRoomApi
-
-const apiRoutes = HttpApiBuilder.layer(LlmRoomApi).pipe(
-  Layer.provide([
-    ModelsRoutes.layer,
-    CollectionsRoutes.layer,
-    MarkupsRoutes.layer,
-    CreditsRoutes.layer,
-    PlansRoutes.layer,
-    SubscriptionsRoutes.layer,
-    LedgerRoutes.layer,
-    UsageRoutes.layer
-  ])
-)
-
-export const routes = Layer.mergeAll(
-  apiRoutes,
-  LaterFormats.layer,
-  CatalogueReadiness.layer,
-  CallReadiness.layer,
-  CallMetrics.layer,
-  Quarantines.entry(
-    "calls",
-    Effect.map(CallDrain, ({ quarantine }) => quarantine)
-  ),
-  Quarantines.entry(
-    "ledger",
-    Effect.map(Settler, ({ quarantine }) => quarantine)
-  )
-).pipe(Layer.provide(services))
-
-export const hotRoutes = HotRouteTable.add(completionRoutes).pipe(
-  Layer.provide(services),
-  Layer.provide(Workers.layer)
 )

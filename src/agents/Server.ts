@@ -1,11 +1,14 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
-import { AgentsRoomApi } from "#schemas/Api.ts"
-import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
-import * as AgentMetrics from "#src/agents/AgentMetrics.ts"
-import * as AgentReadiness from "#src/agents/AgentReadiness.ts"
-import * as AgentRoutes from "#src/agents/AgentRoutes.ts"
+import { AgentsRoomApi } from "#schemas/agents/AgentsRoomApi.ts"
+import { offers as models } from "#src/llm/Offers.ts"
+import type { RoomServer } from "#src/Room.ts"
+import * as ReferenceRoutes from "./reference/ReferenceRoutes.ts"
+import { AgentDownloads } from "./AgentDownloads.ts"
+import * as AgentMetrics from "./AgentMetrics.ts"
+import * as AgentReadiness from "./AgentReadiness.ts"
+import * as AgentRoutes from "./AgentRoutes.ts"
 import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
@@ -16,14 +19,13 @@ import { Greeting } from "#src/agents/gateway/Greeting.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
-import { SessionEnder } from "#src/agents/SessionEnder.ts"
-import { SessionHomes } from "#src/agents/SessionHomes.ts"
+import { SessionEnder } from "./SessionEnder.ts"
+import { SessionHomes } from "./SessionHomes.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
-import { HotRouteTable } from "./HotRouteTable.ts"
-import * as LlmRoom from "./LlmRoom.ts"
+import { RawRoutes } from "#src/infra/uws/RawRoutes.ts"
 
 const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSessions.layer({ limits, newId })))
 
@@ -43,28 +45,24 @@ const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
   Layer.provideMerge(AgentOwners.layer),
   Layer.provideMerge(RouterModelCalls.layer),
   Layer.provideMerge(PromptImages.layer),
-  Layer.provide(LlmRoom.services)
+  Layer.provide(models)
 )
 
-export const hotSockets = HotRouteTable.addSockets(Effect.map(Gateway, ({ route }) => [route])).pipe(
-  Layer.provide(services)
-)
+const endpoints = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
 
-export const api = AgentsRoomApi
-
-/** What is served beside the API. */
-export const paths = DownloadRoutes.paths
-
-const apiRoutes = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
-
-export const routes = Layer.mergeAll(
-  apiRoutes,
-  DownloadRoutes.layer,
-  AgentReadiness.layer,
-  AgentMetrics.layer
-).pipe(
-  Layer.provide(SessionEnder.layer),
-  Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
-  Layer.provide(services),
-  Layer.provide(LlmRoom.services)
-)
+export const server: RoomServer = {
+  served: Layer.mergeAll(
+    endpoints,
+    DownloadRoutes.layer,
+    ReferenceRoutes.layer,
+    AgentReadiness.layer,
+    AgentMetrics.layer
+  ).pipe(
+    Layer.provide(SessionEnder.layer),
+    Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
+    Layer.provide(services),
+    Layer.provide(models)
+  ),
+  raw: RawRoutes.addSockets(Effect.map(Gateway, ({ route }) => [route])).pipe(Layer.provide(services)),
+  paths: [...DownloadRoutes.paths, ...ReferenceRoutes.paths]
+}

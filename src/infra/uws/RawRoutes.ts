@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
-import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
-import { HotSockets, type HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
+import { HotRoutes, type HotRoute } from "./HotRoute.ts"
+import { HotSockets, type HotSocketRoute } from "./HotSocket.ts"
 
 interface Table {
   readonly routes: Array<HotRoute>
@@ -8,9 +8,9 @@ interface Table {
 }
 
 /** Where each room puts what is served beside the Effect pipeline, before the front reads it. */
-export class HotRouteTable extends Context.Service<HotRouteTable, Table>()("signalbox/rooms/HotRouteTable") {
+export class RawRoutes extends Context.Service<RawRoutes, Table>()("signalbox/infra/RawRoutes") {
   static readonly layer = Layer.effect(
-    HotRouteTable,
+    RawRoutes,
     Effect.sync(() => ({ routes: [], sockets: [] }))
   )
 
@@ -18,7 +18,7 @@ export class HotRouteTable extends Context.Service<HotRouteTable, Table>()("sign
   static readonly add = <E, R>(routes: Effect.Effect<ReadonlyArray<HotRoute>, E, R>) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
-        const table = yield* HotRouteTable
+        const table = yield* RawRoutes
         table.routes.push(...(yield* routes))
       })
     )
@@ -27,20 +27,20 @@ export class HotRouteTable extends Context.Service<HotRouteTable, Table>()("sign
   static readonly addSockets = <E, R>(sockets: Effect.Effect<ReadonlyArray<HotSocketRoute>, E, R>) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
-        const table = yield* HotRouteTable
+        const table = yield* RawRoutes
         table.sockets.push(...(yield* sockets))
       })
     )
 
   /** For the front: all routes of the rooms that were added before. */
-  static readonly hotRoutes = Layer.merge(
+  static readonly forFront = Layer.merge(
     Layer.effect(
       HotRoutes,
-      Effect.map(HotRouteTable, ({ routes }) => routes)
+      Effect.map(RawRoutes, ({ routes }) => routes)
     ),
     Layer.effect(
       HotSockets,
-      Effect.map(HotRouteTable, ({ sockets }) => sockets)
+      Effect.map(RawRoutes, ({ sockets }) => sockets)
     )
   )
 }

@@ -1,0 +1,16 @@
+import { HttpApi } from "effect/http-api"
+import { strictBodies } from "../core/StrictBodies.ts"
+import { QuarantineApi } from "../system/QuarantineApi.ts"
+import { SystemApi } from "../system/SystemApi.ts"
+import { AccountApi } from "./AccountApi.ts"
+import { AdminApi } from "./AdminApi.ts"
+import { KeysApi } from "./KeysApi.ts"
+
+/** The endpoints that every server has: accounts, and how it is. */
+export class AccountsRoomApi extends HttpApi.make("signalbox")
+  .add(AccountApi)
+  .add(AdminApi)
+  .add(KeysApi)
+  .add(QuarantineApi)
+  .add(SystemApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -1,0 +1,77 @@
+import type { FileSystem, Layer, Path } from "effect"
+import type { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
+import type { HttpApi } from "effect/http-api"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type {
+  AdministratorsOnly,
+  Authorization,
+  NestedAdministratorsOnly,
+  NestedAuthorization
+} from "#schemas/core/Authorization.ts"
+import type { Faults, NestedFaults } from "#schemas/core/Faults.ts"
+import type { JsonBody, NestedJsonBody } from "#schemas/core/JsonBody.ts"
+import type { NestedRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
+import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
+import type * as Accounts from "./accounts/Offers.ts"
+import type { AppConfig } from "./Config.ts"
+import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
+import type { KnownEndpoint } from "./infra/http/KnownPaths.ts"
+import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
+import type { Readiness } from "./infra/telemetry/Readiness.ts"
+import type { RawRoutes } from "./infra/uws/RawRoutes.ts"
+import type { Quarantines } from "./system/Quarantines.ts"
+
+/**
+ * A room is a part of the server that `ROOMS` can name. Its record is data, light to import: the command line, the
+ * migrations and the documentation read it without loading the server. `src/Rooms.ts` is the list of them.
+ */
+export interface Room<Name extends string = string> {
+  readonly name: Name
+  /** stores beside Postgres that are started for it */
+  readonly needs: ReadonlyArray<"clickhouse">
+  /** the endpoints that pass the Effect pipeline */
+  readonly api: HttpApi.Constraint
+  /** those served beside it, by the front itself: documented, and nothing else */
+  readonly rawApi: HttpApi.Constraint
+  readonly migrations: {
+    readonly postgres: ReadonlyArray<PostgresMigration>
+    readonly clickhouse: ReadonlyArray<ClickHouseMigration>
+  }
+  /** loaded where `ROOMS` names the room */
+  readonly server: () => Promise<RoomServer>
+}
+
+export interface RoomServer {
+  /** endpoints, workers, checks of `/readyz`, metrics */
+  readonly served: Layer.Layer<never, RoomFault, Ground | Serving>
+  /** the routes that the front serves itself, read before it listens */
+  readonly raw: Layer.Layer<never, RoomFault, Ground | RawRoutes>
+  /** the paths that `served` adds beside the API */
+  readonly paths: ReadonlyArray<KnownEndpoint>
+}
+
+/** What is there before a room is: configuration, stores, and accounts, on which every other room rests. */
+export type Ground = AppConfig | SqlClient | Readiness | Quarantines | Layer.Success<typeof Accounts.offers>
+
+/** What serves the endpoints of all rooms. */
+export type Serving =
+  | HttpRouter.HttpRouter
+  | HttpServer.HttpServer
+  | HttpPlatform.HttpPlatform
+  | Etag.Generator
+  | FileSystem.FileSystem
+  | Path.Path
+  | AdministratorsOnly
+  | Authorization
+  | Faults
+  | JsonBody
+  | NestedAdministratorsOnly
+  | NestedAuthorization
+  | NestedFaults
+  | NestedJsonBody
+  | NestedRateLimit
+  | PagesForAdmins
+  | RateLimit
+
+/** Why a room cannot start: the start says its message, and ends with its `exitCode` where it has one. */
+export type RoomFault = Error

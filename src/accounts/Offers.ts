@@ -1,0 +1,49 @@
+import { Effect, Layer, Redacted } from "effect"
+import { join } from "node:path"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import { AppConfig } from "#src/Config.ts"
+import { Blobs } from "#src/infra/blobs/Blobs.ts"
+import * as Redis from "#src/infra/redis/Redis.ts"
+import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
+import { AnonymousRates } from "./AnonymousRates.ts"
+import { Files } from "./Files.ts"
+import { FirstBoot } from "./FirstBoot.ts"
+import { KeyDirectory } from "./KeyDirectory.ts"
+import { KeyGate } from "./KeyGate.ts"
+import { Keys } from "./Keys.ts"
+import { KeyWatch } from "./KeyWatch.ts"
+import { RequestCounts } from "./RequestCounts.ts"
+import { UserDirectory } from "./UserDirectory.ts"
+import { Users } from "./Users.ts"
+
+const rateBuckets = Layer.unwrap(
+  Effect.map(AppConfig, ({ limits, redisUrl }) => {
+    const options = {
+      rateBurst: limits.rateBurst,
+      idleMillis: limits.rateBucketIdleMillis,
+      leaseTokens: limits.rateLeaseTokens
+    }
+    if (redisUrl === undefined) return RateBuckets.layer(options)
+    return RateBuckets.layerShared(options).pipe(
+      Layer.provide(RedisTokenLease.layer),
+      Layer.provide(Redis.layer({ url: Redacted.make(Redacted.value(redisUrl)) }))
+    )
+  })
+)
+
+const rates = AnonymousRates.layer.pipe(Layer.provideMerge(rateBuckets))
+
+const blobs = Layer.unwrap(
+  Effect.map(AppConfig, ({ dataDir }) => Blobs.layer({ directory: join(dataDir, "files") }))
+)
+
+/**
+ * Users, keys and files, over Postgres and the disk: what every other room rests on. The first boot comes before the
+ * directories read the tables.
+ */
+export const offers = Layer.merge(KeyGate.layer, KeyWatch.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rates)),
+  Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
+  Layer.provide(blobs),
+  Layer.provideMerge(FirstBoot.layer)
+)

@@ -1,0 +1,17 @@
+import { HttpApi } from "effect/http-api"
+import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
+import type { Room } from "#src/Room.ts"
+import { accounts as tables } from "./migrations/postgres/0001_Accounts.ts"
+
+/** Users, keys, files, and how the server is: every server has this room. */
+export const accounts = {
+  name: "accounts",
+  needs: [],
+  api: AccountsRoomApi,
+  rawApi: HttpApi.make("signalbox"),
+  migrations: {
+    postgres: [tables],
+    clickhouse: []
+  },
+  server: async () => (await import("./Server.ts")).server
+} as const satisfies Room<"accounts">

@@ -1,0 +1,26 @@
+import { HttpApi } from "effect/http-api"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
+import { IngestApi } from "#schemas/analytics/IngestApi.ts"
+import { ScriptsApi } from "#schemas/analytics/ScriptsApi.ts"
+import type { Room } from "#src/Room.ts"
+import { drops } from "./migrations/postgres/0002_Drops.ts"
+import { imports } from "./migrations/postgres/0003_Imports.ts"
+import { namedDrops } from "./migrations/postgres/0004_NamedDrops.ts"
+import { counting } from "./migrations/postgres/0012_Counting.ts"
+import { grownImports } from "./migrations/postgres/0013_GrownImports.ts"
+import { analytics as tables } from "./migrations/clickhouse/0001_Analytics.ts"
+import { noDrafts } from "./migrations/clickhouse/0002_NoDrafts.ts"
+import { counting as epochs } from "./migrations/clickhouse/0004_Counting.ts"
+
+/** Visits of websites: events in, figures out. */
+export const analytics = {
+  name: "analytics",
+  needs: ["clickhouse"],
+  api: AnalyticsRoomApi,
+  rawApi: HttpApi.make("signalbox").add(IngestApi).add(ScriptsApi),
+  migrations: {
+    postgres: [drops, imports, namedDrops, counting, grownImports],
+    clickhouse: [tables, noDrafts, epochs]
+  },
+  server: async () => (await import("./Server.ts")).server
+} as const satisfies Room<"analytics">

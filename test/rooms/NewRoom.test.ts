@@ -1,0 +1,58 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { decode } from "#src/Config.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
+import { rooms } from "#src/Rooms.ts"
+import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { notes } from "./notes/Room.ts"
+
+const live = { excludeTestServices: true, timeout: 60_000 } as const
+
+const list = [...rooms, notes(postgresMigrations.length + 1)]
+
+layer(AccountsServer.layer({ rooms: new Set(["accounts", "notes"]) }, { rooms: list }), live)(
+  "a new room is its folder and one line of the list",
+  (it) => {
+    it.effect("its noun is kept, its own route served, and a wrong method told", () =>
+      Effect.gen(function* () {
+        const { ask, makeUser } = yield* AccountsServer
+        const made = yield* ask("POST", "/api/v1/notes", { json: { text: "one" } })
+        assert.deepInclude(made, { status: 201 })
+        const listed = yield* ask("GET", "/api/v1/notes")
+        assert.deepStrictEqual(listed.json, { notes: [made.json] })
+        const { key } = yield* makeUser()
+        assert.deepStrictEqual((yield* ask("GET", "/api/v1/notes", { key })).json, { notes: [] })
+        assert.strictEqual((yield* ask("GET", "/api/v1/notes", { key: "" })).status, 401)
+        const wrong = yield* ask("DELETE", "/api/v1/notes")
+        assert.deepStrictEqual([wrong.status, wrong.headers.get("allow")], [405, "GET, HEAD, POST"])
+        const raw = yield* ask("GET", "/notes.txt", { key: "" })
+        assert.deepStrictEqual([raw.status, Buffer.from(raw.bytes).toString()], [200, "raw"])
+      })
+    )
+
+    it.effect(
+      "it is in the document, on /docs and on /readyz; a room that ROOMS leaves out is not served",
+      () =>
+        Effect.gen(function* () {
+          const { ask } = yield* AccountsServer
+          const document = (yield* ask("GET", "/openapi.json")).json as { paths: object }
+          assert.property(document.paths, "/api/v1/notes")
+          assert.include(Buffer.from((yield* ask("GET", "/docs")).bytes).toString(), "/api/v1/notes")
+          const ready = (yield* ask("GET", "/readyz")).json as { components: Record<string, unknown> }
+          assert.deepStrictEqual(ready.components["notes"], { status: "up", detail: "kept" })
+          assert.notProperty(ready.components, "analytics")
+          assert.strictEqual((yield* ask("GET", "/api/v1/sites")).status, 404)
+        })
+    )
+
+    it.effect("ROOMS takes its name", () =>
+      Effect.gen(function* () {
+        const names = list.map(({ name }) => name)
+        const config = yield* decode({ ROOMS: "notes" }, "/srv", names)
+        assert.deepStrictEqual([...config.rooms], ["notes"])
+        const fault = yield* Effect.flip(decode({ ROOMS: "note" }, "/srv", names))
+        assert.include(fault.message, "notes")
+      })
+    )
+  }
+)

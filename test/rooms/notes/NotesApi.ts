@@ -1,0 +1,27 @@
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Authorization } from "#schemas/core/Authorization.ts"
+import { Faults } from "#schemas/core/Faults.ts"
+import { JsonBody } from "#schemas/core/JsonBody.ts"
+import { RateLimit } from "#schemas/core/RateLimit.ts"
+
+const Note = Schema.Struct({ id: Schema.String, text: Schema.String })
+
+class Notes extends HttpApiGroup.make("notes")
+  .add(
+    HttpApiEndpoint.get("listNotes", "/notes", {
+      success: Schema.Struct({ notes: Schema.Array(Note) })
+    }).annotate(OpenApi.Summary, "List notes"),
+    HttpApiEndpoint.post("createNote", "/notes", {
+      payload: Schema.Struct({ text: Schema.String }),
+      success: Note.pipe(HttpApiSchema.status(201))
+    })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Make a note")
+  )
+  .middleware(RateLimit)
+  .middleware(Authorization)
+  .middleware(Faults)
+  .prefix("/api/v1") {}
+
+export class NotesRoomApi extends HttpApi.make("signalbox").add(Notes) {}
