@@ -5,6 +5,7 @@
  * - `repository`: a command that may also write hooks and configuration of a repository (git init, git config …)
  * - `install`: a command that installs packages, whose scripts run
  * - `unsandboxed`: every command where no sandbox holds it
+ * - `self_running`: writing what other programs run by themselves, such as hooks, editors' tasks, shells' start-up files
  * - `hard_link`: a write to a file that has other names, perhaps outside of the workspace
  */
 export const approvalKinds = [
@@ -13,6 +14,7 @@ export const approvalKinds = [
   "repository",
   "install",
   "unsandboxed",
+  "self_running",
   "hard_link"
 ] as const
 export type ApprovalKind = (typeof approvalKinds)[number]

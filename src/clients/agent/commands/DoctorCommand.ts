@@ -53,12 +53,13 @@ const ofServer = async (server: ServerAddress): Promise<ReadonlyArray<Finding>> 
 
 /** Without a sandbox everything works, and everything is asked. */
 const ofMachine = async (root: string): Promise<ReadonlyArray<Finding>> => {
-  const { advice, notProtected, protected: safe, sandbox } = await protections(root)
+  const { advice, askedFor, notProtected, protected: safe, sandbox } = await protections(root)
   return [
     sandbox.usable
       ? { mark: "ok", text: `sandbox: ${sandbox.program} ${sandbox.version}` }
       : { mark: "!!", text: `sandbox: none, so every command is asked for: ${sandbox.reason}` },
     ...safe.map((text): Finding => ({ mark: "ok", text: `protected: ${text}` })),
+    ...askedFor.map((text): Finding => ({ mark: "ok", text: `asked for before it is written: ${text}` })),
     ...notProtected.map((text): Finding => ({ mark: "--", text: `not protected: ${text}` })),
     ...advice.map((text): Finding => ({ mark: "!!", text: `advice: ${text}` }))
   ]

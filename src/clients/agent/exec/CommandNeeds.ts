@@ -16,7 +16,7 @@ export interface CommandNeeds {
 
 /** A command can ask for what its text does not show: `SIGNALBOX_ASK=network,commit make release`. */
 export const askVariable = "SIGNALBOX_ASK"
-const askable: ReadonlyArray<ApprovalKind> = ["network", "commit", "repository", "install"]
+const askable: ReadonlyArray<ApprovalKind> = ["network", "commit", "repository", "install", "self_running"]
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(" "))
 

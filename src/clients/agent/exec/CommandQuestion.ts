@@ -8,6 +8,7 @@ const words: Readonly<Record<ApprovalKind, string>> = {
   repository: "with the repository's hooks and configuration open to changes",
   install: "that installs packages, whose scripts run",
   unsandboxed: "without a sandbox: it can do all that you can",
+  self_running: "that may write what other programs run by themselves, such as hooks and editors' tasks",
   hard_link: "that replaces a file with several names"
 }
 

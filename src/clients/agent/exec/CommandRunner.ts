@@ -6,22 +6,27 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { ExecParams, ExecResult } from "#schemas/agents/ToolCall.ts"
 import type { ApprovalKind } from "../boundary/Approval.ts"
 import type { Approvals } from "../boundary/Approvals.ts"
-import { gitLayoutOf, hookDirectories, type GitLayout } from "../boundary/GitLayout.ts"
+import { configuredIn } from "../boundary/GitConfiguration.ts"
+import type { GitLayout } from "../boundary/GitLayout.ts"
+import type { Jail } from "../boundary/Jail.ts"
 import { isWithin } from "../boundary/OpenWorkspace.ts"
+import type { Survey } from "../boundary/Survey.ts"
 import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
+import { Aftermath, lacksSelfRunning, selfRunningIn, unheld, type Surroundings } from "./Aftermath.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
-import { askVariable, needsOf } from "./CommandNeeds.ts"
+import { askVariable, needsOf, type CommandNeeds } from "./CommandNeeds.ts"
 import { CommandOutput } from "./CommandOutput.ts"
 import { questionOf } from "./CommandQuestion.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
-import { removePlantedLinks } from "./PlantedLinks.ts"
 import { runCommand, type Ended, type Program, type RunOptions } from "./RunCommand.ts"
 
 /** What commands of one workspace are run with. */
 export interface CommandSettings {
+  readonly jail: Jail
+  readonly survey: Survey
   readonly root: string
   /** the client's own directories that lie in the workspace, and those that do not */
   readonly closed: ReadonlyArray<string>
@@ -39,7 +44,8 @@ export interface CommandSettings {
 /** A command with all that was decided about it. */
 interface Decided {
   readonly command: string
-  readonly layout: GitLayout
+  readonly kinds: ReadonlyArray<ApprovalKind>
+  readonly surroundings: Surroundings
   readonly access: GitAccess
   readonly plan: MountPlan
   readonly network: boolean
@@ -53,12 +59,8 @@ const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string
     ? []
     : [...new Set([main.gitDir, main.commonDir])].filter((directory) => !isWithin(root, directory))
 
-const remarkOf = ({ sandbox }: CommandSettings, { loose }: MountPlan): string => {
-  if ("reason" in sandbox) return `No sandbox: ${sandbox.reason}.`
-  return loose.length === 0
-    ? ""
-    : `The sandbox cannot keep this as it is, links are in the way: ${loose.join(", ")}.`
-}
+const remarkOf = ({ sandbox }: CommandSettings, { plan, surroundings }: Decided): string =>
+  "reason" in sandbox ? `No sandbox: ${sandbox.reason}.` : unheld(plan, surroundings)
 
 const shell = (): string => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh")
 
@@ -76,7 +78,8 @@ const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "
 
 const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
   const { root, hidden, sandbox, outputs, gitIdentity } = settings
-  const { command, layout, plan, network } = decided
+  const { command, plan, network } = decided
+  const { layout } = decided.surroundings
   if ("reason" in sandbox) {
     const env = commandEnvironment(process.env, { home, network: true })
     return { ...withoutSandbox(root, command), cwd: root, env, reportsStatus: false }
@@ -88,12 +91,16 @@ const programOf = (settings: CommandSettings, decided: Decided, home: string): P
 }
 
 /** What a command ran into that the user could allow; the model is told how to ask. */
-const hintFor = (output: string, { network, access }: Decided): string => {
+const hintFor = (root: string, output: string, { network, access, plan }: Decided): string => {
   const lacksNetwork =
     !network &&
     /ENOTFOUND|EAI_AGAIN|ENETUNREACH|resolve host|name resolution|network is unreachable/i.test(output)
   const lacksGit = access === "look" && /\.git\b.*read-only file system/i.test(output)
-  const kinds = [...(lacksNetwork ? ["network"] : []), ...(lacksGit ? ["commit"] : [])]
+  const kinds = [
+    ...(lacksNetwork ? ["network"] : []),
+    ...(lacksGit ? ["commit"] : []),
+    ...(lacksSelfRunning(root, output, plan) ? ["self_running"] : [])
+  ]
   if (kinds.length === 0) return ""
   return `\n[This command ran without ${kinds.join(" and ")}. To ask the user for it, start it with ${askVariable}=${kinds.join(",")}]\n`
 }
@@ -105,11 +112,13 @@ export class CommandRunner {
    * Looked for only while no command runs, and kept while any does: what is in it every command finds mounted, so none can
    * put a link in its place before it is mounted for the next. What a running one makes is not in it.
    */
-  #layout: GitLayout | undefined
+  #surroundings: Promise<Surroundings> | undefined
   #active = 0
+  readonly #aftermath: Aftermath
 
   constructor(settings: CommandSettings) {
     this.#settings = settings
+    this.#aftermath = new Aftermath(settings.jail, settings.survey)
   }
 
   async run(
@@ -127,15 +136,19 @@ export class CommandRunner {
         call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax
       )
       const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
+      const begun = this.#aftermath.begin(decided.surroundings)
       const ended = await this.#run(decided, {
         timeoutMillis: seconds * 1000,
         signal: hooks.signal,
         onOutput: (stream, data) => output.push(stream, data)
+      }).finally(async () => {
+        const given = { ...decided, isHeld: this.#isHeld, isAlone: this.#active === 1 }
+        for (const line of await this.#aftermath.undo(begun, given))
+          output.push("stderr", Buffer.from(`\n[${line}]\n`))
       })
-      const planted = decided.access === "commit" ? removePlantedLinks(decided.layout) : []
-      return this.#result(ended, output, { ...decided, planted }, seconds)
+      return this.#result(ended, output, decided, seconds)
     } finally {
-      if (--this.#active === 0) this.#layout = undefined
+      if (--this.#active === 0) this.#surroundings = undefined
     }
   }
 
@@ -160,30 +173,43 @@ export class CommandRunner {
 
   /** Asks what has to be asked; what comes back was allowed. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
-    const { root, closed, network, approvals } = this.#settings
+    const { root, network, approvals } = this.#settings
     const needs = needsOf(command)
     if (needs.privileged !== undefined)
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)
     if (network === "off" && needs.kinds.includes("network"))
       throw denied("The network is switched off for this client")
-    const layout = (this.#layout ??= gitLayoutOf(root))
-    const access = accessOf(needs.kinds)
-    const plan = mountPlan({ root, layout, sealed: hookDirectories(root, layout), closed }, access)
+    const before = await (this.#surroundings ??= this.#aftermath.lookAround())
+    const decided = this.#planned(command, needs, before)
+    const { access, plan } = decided
     const kinds = [...needs.kinds]
     if (!this.#isHeld) kinds.push("unsandboxed")
-    else if (plan.loose.length > 0 && !kinds.includes("repository")) kinds.push("repository")
-    const writes = access === "look" ? [] : writtenOutside(root, layout)
-    const remark = remarkOf(this.#settings, plan)
+    else if (unheld(plan, before) !== "" && !kinds.includes("repository")) kinds.push("repository")
+    if (kinds.length === 0) return decided
+    const writes = access === "look" ? [] : writtenOutside(root, before.layout)
+    const remark = remarkOf(this.#settings, decided)
     const question = questionOf({ callId, command, root, kinds, needs, writes, remark })
-    if (kinds.length > 0 && !(await approvals.allows(question, approve)))
+    if (!(await approvals.allows(question, approve)))
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
-    return { command, layout, access, plan, network: needs.kinds.includes("network") }
+    if (this.#active > 1) return decided
+    // Files that the user has made while the question was open are theirs.
+    return this.#planned(command, needs, await (this.#surroundings = this.#aftermath.lookAround()))
+  }
+
+  #planned(command: string, { kinds }: CommandNeeds, surroundings: Surroundings): Decided {
+    const { root, closed } = this.#settings
+    const { layout } = surroundings
+    const access = accessOf(kinds)
+    const { sealed, named } = configuredIn(root, layout)
+    const selfRunning = kinds.includes("self_running") ? [] : selfRunningIn(root, surroundings, named)
+    const plan = mountPlan({ root, layout, sealed, selfRunning, closed }, access)
+    return { command, kinds, surroundings, access, plan, network: kinds.includes("network") }
   }
 
   #result(
     { exitCode, signal, stopped, hasRun }: Ended,
     printed: CommandOutput,
-    decided: Decided & { readonly planted: ReadonlyArray<string> },
+    decided: Decided,
     seconds: number
   ): typeof ExecResult.Type {
     const { output: text, ...rest } = printed.end()
@@ -195,11 +221,8 @@ export class CommandRunner {
     if (stopped === "cancelled")
       throw new ToolFailure("cancelled", `The command was cancelled. Its output up to then:\n${text}`)
     if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
-    const hint = exitCode === 0 || !this.#isHeld ? "" : hintFor(text, decided)
-    const removed = decided.planted.map(
-      (path) => `\n[${path} was removed: it would move the repository's hooks]\n`
-    )
-    const output = text + removed.join("") + hint
+    const hint = exitCode === 0 || !this.#isHeld ? "" : hintFor(this.#settings.root, text, decided)
+    const output = text + hint
     return { exitCode, ...(signal !== undefined && { signal }), output, ...rest }
   }
 }
