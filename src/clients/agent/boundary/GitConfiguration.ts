@@ -25,9 +25,10 @@ const textOf = (path: string): string => {
     throw error
   }
   try {
-    if (!fstatSync(fd).isFile()) return ""
-    const bytes = Buffer.alloc(maxBytes)
-    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, maxBytes, 0))
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) return ""
+    const bytes = Buffer.alloc(Math.min(stats.size, maxBytes))
+    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, 0))
   } finally {
     closeSync(fd)
   }

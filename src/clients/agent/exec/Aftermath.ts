@@ -74,12 +74,14 @@ const freshMillis = 2_000
 export class Aftermath {
   readonly #jail: Jail
   readonly #survey: Survey
+  readonly #isLocal: boolean
   /** what the last command left, and when it was looked at */
   #left: { readonly surveyed: Surveyed; readonly at: number } | undefined
 
   constructor(jail: Jail, survey: Survey) {
     this.#jail = jail
     this.#survey = survey
+    this.#isLocal = hasLocalTimes(jail.root)
   }
 
   async lookAround(): Promise<Surroundings> {
@@ -91,7 +93,7 @@ export class Aftermath {
 
   begin(surroundings: Surroundings): Begun {
     const rebase = rebaseCommands(surroundings.layout)
-    return { surroundings, rebase, beginning: new Beginning(this.#jail.root) }
+    return { surroundings, rebase, beginning: new Beginning(this.#isLocal) }
   }
 
   /** Answers with what to tell the user and the model, a line each. */
@@ -119,7 +121,7 @@ export class Aftermath {
     })
     // Where the root is no repository a command's mounts have changed it.
     const { root } = this.#jail
-    const isTimed = hasLocalTimes(root) && layout.main?.entry === join(root, ".git")
+    const isTimed = this.#isLocal && layout.main?.entry === join(root, ".git")
     this.#left = told.length === 0 && isTimed ? { surveyed: after, at: performance.now() } : undefined
     return [...inGit, ...told]
   }

@@ -15,8 +15,8 @@ export class Beginning {
   readonly #wall = Date.now()
   readonly #steady = performance.now()
 
-  constructor(root: string) {
-    this.#isLocal = hasLocalTimes(root)
+  constructor(isLocal: boolean) {
+    this.#isLocal = isLocal
   }
 
   /** Milliseconds since 1970, before which nothing of the command's was changed; 0 where that cannot be known. */
