@@ -212,7 +212,8 @@ describe("what a user sees", () => {
   })
 
   it("is told what protects this machine, and what does not", async () => {
-    const { sandbox, protected: lines, notProtected } = await protections()
+    const { sandbox, protected: lines, notProtected, askedFor } = await protections()
+    assert.isTrue(askedFor.some((line) => /^husky, at commits: \.husky, .*\(https:/.test(line)))
     assert.strictEqual(sandbox.usable, !("reason" in found))
     assert.isAbove(lines.length, 4)
     assert.isAbove(notProtected.length, 2)

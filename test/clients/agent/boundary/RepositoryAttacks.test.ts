@@ -204,6 +204,11 @@ const nestedOnes: ReadonlyArray<Attack> = [
     then: "unset GIT_EDITOR; cd src && git add a && git commit -qm 1 && git commit --allow-empty -qm 2 && git rebase -i HEAD~1"
   },
   {
+    name: "a new one, where it lies under its other name",
+    calls: [nested("src", "alias.st '!@PWN'")],
+    then: "cd src/set-aside-*-.git 2>/dev/null || cd src/.git; git st"
+  },
+  {
     name: "an included configuration",
     calls: [
       `${nested("src", "include.path ../inc")}; printf '[core]\\nfsmonitor="@PWN; false"\\n' > src/inc`

@@ -361,8 +361,8 @@ describe("a race", () => {
         swap()
         const outcome = run("fs.write", { path: "d/tasks.json", content: "x" })
         for (let step = 0; step <= round % 6; step++) {
-          await Promise.resolve()
           swap()
+          await Promise.resolve()
         }
         await outcome
       }
