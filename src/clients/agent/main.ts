@@ -8,6 +8,7 @@ import { UsageProblem } from "./config/UsageProblem.ts"
 import { ConnectionClosed } from "./connection/ConnectionClosed.ts"
 import { rootOf } from "./connection/ServerRest.ts"
 import { codeOfClosed, exitCodes } from "./ExitCodes.ts"
+import { hideEnvironment } from "./hideEnvironment.mjs"
 
 const codeOf = (error: unknown): number => {
   if (error instanceof ConnectionClosed) return codeOfClosed(error.reason)
@@ -23,6 +24,13 @@ const fail = (error: unknown): void => {
   }
   process.stderr.write(`signalbox-agent: ${rootOf(error)}\n`)
   process.exitCode = codeOf(error)
+}
+
+try {
+  hideEnvironment()
+} catch (error) {
+  // A system without /proc, or one that lets no process write to its own memory: doctor says so.
+  if (!(error instanceof Error && "code" in error)) throw error
 }
 
 await Effect.runPromise(

@@ -5,6 +5,7 @@ import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
+import { hideEnvironment } from "./hideEnvironment.mjs"
 
 const here = dirname(fileURLToPath(import.meta.url))
 const packaged = join(
@@ -16,6 +17,7 @@ const isEnough = major > 22 || (major === 22 && minor >= 19)
 if (isEnough) await import("./main.ts")
 else if (existsSync(packaged)) {
   const child = spawn(packaged, [join(here, "main.ts"), ...process.argv.slice(2)], { stdio: "inherit" })
+  hideEnvironment()
   // What is to end this process ends the child, and this process with it. A terminal's Ctrl-C reaches both by itself.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {

@@ -1,5 +1,6 @@
 /**
  * What the user is asked before it is done:
+ * - `sockets`: a command that may use Unix sockets, and so reach services of this machine that listen on one
  * - `network`: a command that may reach the network, and every service of this machine with it
  * - `commit`: a command that may write to the repository's history (commit, push, merge, tag …)
  * - `repository`: a command that may also write hooks and configuration of a repository (git init, git config …)
@@ -9,6 +10,7 @@
  * - `hard_link`: a write to a file that has other names, perhaps outside of the workspace
  */
 export const approvalKinds = [
+  "sockets",
   "network",
   "commit",
   "repository",

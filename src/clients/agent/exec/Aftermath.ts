@@ -6,6 +6,7 @@ import { isWithin } from "../boundary/OpenWorkspace.ts"
 import { linkEnd } from "../boundary/SelfRunning.ts"
 import { surveyBounds, type Survey, type Surveyed } from "../boundary/Survey.ts"
 import { Beginning, hasLocalTimes } from "./Beginning.ts"
+import { askVariable } from "./MissedNeeds.ts"
 import type { GitAccess, MountPlan } from "./MountPlan.ts"
 import { removePlantedLinks } from "./PlantedLinks.ts"
 import { rebaseCommands, removeRebaseCommands, type RebaseCommands } from "./RebaseTodo.ts"
@@ -51,6 +52,9 @@ export const unheld = ({ loose }: MountPlan, { surveyed: { isComplete } }: Surro
 export const lacksSelfRunning = (root: string, output: string, { selfRunning }: MountPlan): boolean =>
   /read-only file system|resource busy|EROFS|EBUSY/i.test(output) &&
   selfRunning.some((path) => output.includes(relative(root, path).split("/")[0] ?? path))
+
+/** Behind the output of such a command: tells the model how to ask. */
+export const missedSelfRunning = `\n[This command ran without self_running, which the user has to allow. If it failed for that, start it with ${askVariable}=self_running to ask the user.]\n`
 
 /** A command that has begun. */
 export interface Begun {

@@ -1,5 +1,5 @@
-import { execFile } from "node:child_process"
-import { existsSync, lstatSync, realpathSync } from "node:fs"
+import { execFile, spawn } from "node:child_process"
+import { closeSync, existsSync, lstatSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, delimiter, dirname, join } from "node:path"
 import { promisify } from "node:util"
@@ -7,6 +7,7 @@ import type { GitLayout } from "../boundary/GitLayout.ts"
 import { isWithin, realPath } from "../boundary/OpenWorkspace.ts"
 import { findProgram } from "./CommandEnvironment.ts"
 import type { MountKind, MountPlan } from "./MountPlan.ts"
+import { hasSocketFilter, openSocketFilter } from "./SocketFilter.ts"
 
 const run = promisify(execFile)
 
@@ -14,7 +15,19 @@ const run = promisify(execFile)
 export interface Bubblewrap {
   readonly program: string
   readonly isolation: ReadonlyArray<string>
+  /** whether it takes a program of seccomp, which refuses sockets; else why not */
+  readonly filter: true | { readonly reason: string }
 }
+
+export interface NoBubblewrap {
+  readonly reason: string
+  /** it is there, and the system does not let it work */
+  readonly installed: boolean
+}
+
+/** Files that bubblewrap is handed: it tells of its process on the first and reads the socket filter from the second. */
+export const statusFile = 3
+export const filterFile = 4
 
 const isolation = [
   ..."--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --cap-drop ALL".split(
@@ -37,11 +50,11 @@ const isRealDirectory = (path: string): boolean =>
 
 /** Toolchains below the home directory that are on the search path: their programs and libraries, not their settings. */
 const toolchains = (home: string): ReadonlyArray<string> => {
-  const entries = (process.env["PATH"] ?? "")
-    .split(delimiter)
-    .filter((path) => path.startsWith("/") && existsSync(path))
+  const entries = [...new Set((process.env["PATH"] ?? "").split(delimiter))].filter(
+    (path) => path.startsWith("/") && existsSync(path)
+  )
   const found = entries.flatMap((path) => {
-    const directory = realpathSync(path)
+    const directory = realpathSync.native(path)
     const prefix = dirname(directory)
     const libraries = basename(directory) === "bin" ? ["lib", "libexec", "include"] : []
     return [path, directory, ...libraries.map((name) => join(prefix, name))]
@@ -49,12 +62,12 @@ const toolchains = (home: string): ReadonlyArray<string> => {
   const own = [".rustup", ".cargo/registry", ".nvm/versions", ".pyenv/versions"].map((name) =>
     join(home, name)
   )
-  const hidden = [...found, ...own].filter(
+  const hidden = [...new Set([...found, ...own])].filter(
     (path) =>
       emptied.some((outer) => path !== outer && isWithin(outer, path)) ||
       (path !== home && isWithin(home, path))
   )
-  return [...new Set(hidden)].filter(isRealDirectory)
+  return hidden.filter(isRealDirectory)
 }
 
 /** Names are looked up with this; on many systems it lies below /run. */
@@ -132,20 +145,47 @@ export const sandboxArguments = (bubblewrap: Bubblewrap, options: SandboxOptions
     join(home, ".gitconfig"),
     "--chdir",
     root,
+    ...(bubblewrap.filter === true ? ["--seccomp", `${filterFile}`] : []),
     "--json-status-fd",
-    "3",
+    `${statusFile}`,
     "--"
   ]
 }
 
-const works = async (program: string, flags: ReadonlyArray<string>): Promise<string | undefined> => {
-  const args = [...flags, "--unshare-net", ...base(sandboxHome()), "--", "/bin/sh", "-c", "exit 0"]
+/** Why it cannot be used so; undefined when it can. */
+const works = async (
+  program: string,
+  flags: ReadonlyArray<string>,
+  filtered: boolean
+): Promise<string | undefined> => {
+  const filter = filtered ? openSocketFilter({ sockets: false }) : undefined
+  const seccomp = filtered ? ["--seccomp", `${filterFile}`] : []
+  const args = [
+    ...flags,
+    "--unshare-net",
+    ...base(sandboxHome()),
+    ...seccomp,
+    "--",
+    "/bin/sh",
+    "-c",
+    "exit 0"
+  ]
   try {
-    await run(program, args, { timeout: 10_000, env: {} })
-    return undefined
-  } catch (error) {
-    const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : ""
-    return stderr === "" ? String(error) : stderr
+    const child = spawn(program, args, {
+      timeout: 10_000,
+      env: {},
+      stdio: ["ignore", "ignore", "pipe", "ignore", filter ?? "ignore"]
+    })
+    let told = ""
+    child.stderr?.on("data", (data: Buffer) => (told += data.toString()))
+    const { promise, resolve } = Promise.withResolvers<string | undefined>()
+    child.once("error", (error) => resolve(String(error)))
+    child.once("close", (code, signal) =>
+      resolve(code === 0 ? undefined : told.trim() || `it ended with ${code ?? signal}`)
+    )
+    return await promise
+  } finally {
+    if (filter !== undefined) closeSync(filter)
   }
 }
 
@@ -156,15 +196,21 @@ export const versionOf = async ({ program }: Bubblewrap): Promise<string> => {
 }
 
 /** Looks for bubblewrap, and tries it as commands will use it; else why there is none. Never one from the workspace. */
-export const findBubblewrap = async (root: string): Promise<Bubblewrap | { readonly reason: string }> => {
-  if (process.platform !== "linux") return { reason: `bubblewrap runs on Linux, this is ${process.platform}` }
+export const findBubblewrap = async (root: string): Promise<Bubblewrap | NoBubblewrap> => {
+  if (process.platform !== "linux")
+    return { reason: `bubblewrap runs on Linux, this is ${process.platform}`, installed: false }
   const program = findProgram("bwrap", root)
-  if (program === undefined) return { reason: "bubblewrap (bwrap) is not installed" }
+  if (program === undefined) return { reason: "bubblewrap (bwrap) is not installed", installed: false }
   let reason = ""
-  for (const flags of [noNested, isolation]) {
-    const failed = await works(program, flags)
-    if (failed === undefined) return { program, isolation: flags }
-    reason = failed
+  for (const filter of hasSocketFilter ? [true, false] : [false]) {
+    for (const flags of [noNested, isolation]) {
+      const failed = await works(program, flags, filter)
+      if (failed === undefined) {
+        const why = hasSocketFilter ? reason : `none is known for ${process.arch}`
+        return { program, isolation: flags, filter: filter || { reason: why } }
+      }
+      reason = failed
+    }
   }
-  return { reason: `bubblewrap cannot be used here: ${reason}` }
+  return { reason: `bubblewrap cannot be used here: ${reason}`, installed: true }
 }

@@ -3,6 +3,7 @@ import type { Question } from "../boundary/Approvals.ts"
 import type { CommandNeeds } from "./CommandNeeds.ts"
 
 const words: Readonly<Record<ApprovalKind, string>> = {
+  sockets: "with Unix sockets, those of this machine's own services included",
   network: "with the network, this machine's own services included",
   commit: "with the repository's history open to changes",
   repository: "with the repository's hooks and configuration open to changes",

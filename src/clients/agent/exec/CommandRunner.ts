@@ -13,12 +13,19 @@ import { isWithin } from "../boundary/OpenWorkspace.ts"
 import type { Survey } from "../boundary/Survey.ts"
 import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
-import { Aftermath, lacksSelfRunning, selfRunningIn, unheld, type Surroundings } from "./Aftermath.ts"
+import {
+  Aftermath,
+  lacksSelfRunning,
+  missedSelfRunning,
+  selfRunningIn,
+  unheld,
+  type Surroundings
+} from "./Aftermath.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
-import { askVariable, needsOf, type CommandNeeds } from "./CommandNeeds.ts"
 import { CommandOutput } from "./CommandOutput.ts"
 import { questionOf } from "./CommandQuestion.ts"
+import { failureIn, missedNeeds } from "./MissedNeeds.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
 import { runCommand, type Ended, type Program, type RunOptions } from "./RunCommand.ts"
@@ -49,7 +56,11 @@ interface Decided {
   readonly access: GitAccess
   readonly plan: MountPlan
   readonly network: boolean
+  readonly sockets: boolean
 }
+
+/** The reader of shells is loaded with the first command: without it the client starts 8 % sooner. */
+let loadNeeds: Promise<typeof import("./CommandNeeds.ts")> | undefined
 
 const accessOf = (kinds: ReadonlyArray<ApprovalKind>): GitAccess =>
   kinds.includes("repository") ? "all" : kinds.includes("commit") ? "commit" : "look"
@@ -61,6 +72,12 @@ const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string
 
 const remarkOf = ({ sandbox }: CommandSettings, { plan, surroundings }: Decided): string =>
   "reason" in sandbox ? `No sandbox: ${sandbox.reason}.` : unheld(plan, surroundings)
+
+/** What a client without the network gives to no command: a service behind a Unix socket may have it. */
+const switchedOff: Readonly<Partial<Record<ApprovalKind, string>>> = {
+  network: "The network is",
+  sockets: "Unix sockets, with the network, are"
+}
 
 const shell = (): string => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh")
 
@@ -78,7 +95,7 @@ const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "
 
 const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
   const { root, hidden, sandbox, outputs, gitIdentity } = settings
-  const { command, plan, network } = decided
+  const { command, plan, network, sockets } = decided
   const { layout } = decided.surroundings
   if ("reason" in sandbox) {
     const env = commandEnvironment(process.env, { home, network: true })
@@ -87,22 +104,8 @@ const programOf = (settings: CommandSettings, decided: Decided, home: string): P
   const own = sandboxArguments(sandbox, { root, layout, plan, hidden, network, outputs, gitIdentity })
   const env = commandEnvironment(process.env, { home, network })
   const args = [...own, shell(), ...shellArguments(command)]
-  return { file: sandbox.program, args, cwd: root, env, reportsStatus: true }
-}
-
-/** What a command ran into that the user could allow; the model is told how to ask. */
-const hintFor = (root: string, output: string, { network, access, plan }: Decided): string => {
-  const lacksNetwork =
-    !network &&
-    /ENOTFOUND|EAI_AGAIN|ENETUNREACH|resolve host|name resolution|network is unreachable/i.test(output)
-  const lacksGit = access === "look" && /\.git\b.*read-only file system/i.test(output)
-  const kinds = [
-    ...(lacksNetwork ? ["network"] : []),
-    ...(lacksGit ? ["commit"] : []),
-    ...(lacksSelfRunning(root, output, plan) ? ["self_running"] : [])
-  ]
-  if (kinds.length === 0) return ""
-  return `\n[This command ran without ${kinds.join(" and ")}. To ask the user for it, start it with ${askVariable}=${kinds.join(",")}]\n`
+  const filter = sandbox.filter === true ? { filter: { sockets } } : {}
+  return { file: sandbox.program, args, cwd: root, env, reportsStatus: true, ...filter }
 }
 
 /** proc.exec. */
@@ -173,16 +176,18 @@ export class CommandRunner {
 
   /** Asks what has to be asked; what comes back was allowed. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
-    const { root, network, approvals } = this.#settings
+    const { root, network, approvals, sandbox } = this.#settings
+    const { needsOf } = await (loadNeeds ??= import("./CommandNeeds.ts"))
     const needs = needsOf(command)
     if (needs.privileged !== undefined)
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)
-    if (network === "off" && needs.kinds.includes("network"))
-      throw denied("The network is switched off for this client")
+    const lacking = network === "off" ? needs.kinds.find((kind) => kind in switchedOff) : undefined
+    if (lacking !== undefined) throw denied(`${switchedOff[lacking]} switched off for this client`)
+    const filters = "filter" in sandbox && sandbox.filter === true
     const before = await (this.#surroundings ??= this.#aftermath.lookAround())
-    const decided = this.#planned(command, needs, before)
+    const kinds = needs.kinds.filter((kind) => kind !== "sockets" || filters)
+    const decided = this.#planned(command, [...kinds], before)
     const { access, plan } = decided
-    const kinds = [...needs.kinds]
     if (!this.#isHeld) kinds.push("unsandboxed")
     else if (unheld(plan, before) !== "" && !kinds.includes("repository")) kinds.push("repository")
     if (kinds.length === 0) return decided
@@ -193,17 +198,20 @@ export class CommandRunner {
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
     if (this.#active > 1) return decided
     // Files that the user has made while the question was open are theirs.
-    return this.#planned(command, needs, await (this.#surroundings = this.#aftermath.lookAround()))
+    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#aftermath.lookAround()))
   }
 
-  #planned(command: string, { kinds }: CommandNeeds, surroundings: Surroundings): Decided {
-    const { root, closed } = this.#settings
+  #planned(command: string, kinds: ReadonlyArray<ApprovalKind>, surroundings: Surroundings): Decided {
+    const { root, closed, sandbox } = this.#settings
     const { layout } = surroundings
     const access = accessOf(kinds)
     const { sealed, named } = configuredIn(root, layout)
     const selfRunning = kinds.includes("self_running") ? [] : selfRunningIn(root, surroundings, named)
     const plan = mountPlan({ root, layout, sealed, selfRunning, closed }, access)
-    return { command, kinds, surroundings, access, plan, network: kinds.includes("network") }
+    const network = kinds.includes("network")
+    const filters = "filter" in sandbox && sandbox.filter === true
+    const sockets = network || kinds.includes("sockets") || !filters
+    return { command, kinds, surroundings, access, plan, network, sockets }
   }
 
   #result(
@@ -221,8 +229,11 @@ export class CommandRunner {
     if (stopped === "cancelled")
       throw new ToolFailure("cancelled", `The command was cancelled. Its output up to then:\n${text}`)
     if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
-    const hint = exitCode === 0 || !this.#isHeld ? "" : hintFor(this.#settings.root, text, decided)
-    const output = text + hint
+    const failure = this.#isHeld ? failureIn(decided.command, text, exitCode) : undefined
+    const hint = failure === undefined ? "" : missedNeeds(decided.command, failure, decided)
+    const { root } = this.#settings
+    const lacks = failure !== undefined && lacksSelfRunning(root, failure, decided.plan)
+    const output = text + hint + (lacks ? missedSelfRunning : "")
     return { exitCode, ...(signal !== undefined && { signal }), output, ...rest }
   }
 }

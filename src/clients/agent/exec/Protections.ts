@@ -1,5 +1,6 @@
 import { homedir } from "node:os"
 import { selfRunningFiles } from "../boundary/SelfRunningFiles.ts"
+import { isEnvironmentHidden } from "../hideEnvironment.mjs"
 import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
 
@@ -47,6 +48,23 @@ const never = [
 ]
 
 const askedFor = selfRunningFiles.map(({ by, paths, source }) => `${by}: ${paths.join(", ")} (${source})`)
+const sockets =
+  "Unix and VM sockets and the kernel's keyrings, from commands: sockets refused until you allow them or the network, keyrings always (seccomp)"
+const socketsOpen = (reason: string): string =>
+  `Services with a Unix socket outside of homes, /tmp and /run: commands can reach them, as no filter of system calls can be loaded (${reason})`
+const pipes = "Named pipes outside of homes, /tmp and /run: commands can open those that you can"
+
+const environment =
+  "The client's environment, keys and tokens in it, from commands without a sandbox: emptied at the start (/proc/self/mem)"
+const environmentOpen =
+  "The client's environment, keys and tokens in it, from commands that you allow without a sandbox: they can read it"
+const descendants =
+  "Programs that a command without a sandbox leaves running: ended with it, by its control group or a mark in their environment"
+
+const install = "Install bubblewrap (apt-get install bubblewrap)"
+/** Source: the system's switches in user_namespaces(7), sysctl/user.rst, and AppArmor's in Ubuntu 24.04's release notes. */
+const allowNamespaces =
+  "bubblewrap is installed, but this system does not let it make a sandbox: allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 where there is one, on Ubuntu an AppArmor profile for bwrap); a container has to allow them and a new /proc"
 
 /** `root`: the workspace, in which no program is looked for. */
 export const protections = async (root: string = process.cwd()): Promise<Protections> => {
@@ -60,20 +78,29 @@ export const protections = async (root: string = process.cwd()): Promise<Protect
     return {
       ...common,
       sandbox: { usable: true, program: found.program, version: await versionOf(found) },
-      protected: [files, ...always, ...bySandbox],
-      notProtected: never,
+      protected: [files, ...always, ...bySandbox, ...(found.filter === true ? [sockets] : [])],
+      notProtected: [...(found.filter === true ? [] : [socketsOpen(found.filter.reason)]), pipes, ...never],
       advice: asRoot
     }
+  const hidden = isEnvironmentHidden()
   const raised =
     setpriv === undefined ? [] : ["Raised rights: no program of a command gets them (no_new_privs)"]
   return {
     ...common,
     sandbox: { usable: false, reason: found.reason },
-    protected: [files, ...always, "Commands: none runs before you have read and allowed it", ...raised],
+    protected: [
+      files,
+      ...always,
+      "Commands: none runs before you have read and allowed it",
+      ...raised,
+      ...(hidden ? [environment] : []),
+      ...(isLinux ? [descendants] : [])
+    ],
     notProtected: [
+      ...(hidden ? [] : [environmentOpen]),
       `Everything of yours below ${homedir()} and elsewhere, from a command that you allowed`,
       ...never
     ],
-    advice: [...(isLinux ? ["Install bubblewrap (apt-get install bubblewrap)"] : []), ...asRoot]
+    advice: [...(isLinux ? [found.installed ? allowNamespaces : install] : []), ...asRoot]
   }
 }

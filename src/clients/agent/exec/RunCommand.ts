@@ -2,6 +2,7 @@ import { spawn, type ChildProcess, type StdioOptions } from "node:child_process"
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import { systemCode, ToolFailure } from "../tools/ToolFailure.ts"
+import { openSocketFilter, type SocketFilterOptions } from "./SocketFilter.ts"
 
 /** From SIGTERM to SIGKILL. */
 const graceMillis = 2_000
@@ -15,6 +16,8 @@ export interface Program {
   readonly env: Readonly<Record<string, string>>
   /** bubblewrap tells on file 3 which process it started; the command is in a session of its own below it */
   readonly reportsStatus: boolean
+  /** bubblewrap reads a socket filter from file 4 */
+  readonly filter?: SocketFilterOptions
 }
 
 export interface Ended {
@@ -64,36 +67,42 @@ const isInherited = (fd: number): boolean => {
 
 /**
  * Files that whoever started the client left open, a directory outside of the workspace perhaps: a command would inherit
- * them, sandbox or not. Node closes all that it opened itself.
+ * them, sandbox or not. Node closes all that it opened itself, so none is added later.
  */
-const inherited = (): ReadonlyArray<number> =>
+let inherited: ReadonlyArray<number> | undefined
+const findInherited = (): ReadonlyArray<number> =>
   process.platform === "linux"
     ? readdirSync("/proc/self/fd")
         .map(Number)
         .filter((fd) => fd > 3 && isInherited(fd))
     : []
 
-/** The three usual files, bubblewrap's report, and nothing where an inherited file would be. */
-const filesFor = (reportsStatus: boolean, nothing: number): StdioOptions => {
+/** The three usual files, bubblewrap's report and filter, and nothing where an inherited file would be. */
+const filesFor = (reportsStatus: boolean, nothing: number, filter: number | undefined): StdioOptions => {
   const files: Array<"ignore" | "pipe" | number> = [
     "ignore",
     "pipe",
     "pipe",
-    reportsStatus ? "pipe" : nothing
+    reportsStatus ? "pipe" : nothing,
+    ...(filter === undefined ? [] : [filter])
   ]
-  for (const fd of inherited()) {
+  const taken = files.length
+  for (const fd of (inherited ??= findInherited())) {
     while (files.length < fd) files.push("ignore")
-    files[fd] = nothing
+    if (fd >= taken) files[fd] = nothing
   }
   return files
 }
 
-const start = ({ file, args, cwd, env, reportsStatus }: Program): ChildProcess => {
+const start = ({ file, args, cwd, env, reportsStatus, filter }: Program): ChildProcess => {
   const nothing = openSync("/dev/null", "r")
+  let program: number | undefined
   try {
-    return spawn(file, args, { cwd, env, detached: true, stdio: filesFor(reportsStatus, nothing) })
+    program = filter === undefined ? undefined : openSocketFilter(filter)
+    return spawn(file, args, { cwd, env, detached: true, stdio: filesFor(reportsStatus, nothing, program) })
   } finally {
     closeSync(nothing)
+    if (program !== undefined) closeSync(program)
   }
 }
 
@@ -115,9 +124,20 @@ export interface RunOptions {
 
 /**
  * Runs a program in a process group of its own, with nothing to read, until it exits, takes too long or is cancelled. What
- * it started and left behind is ended with it.
+ * it started and left behind is ended with it: by bubblewrap's process namespace, else as far as it is found.
  */
 export const runCommand = async (program: Program, options: RunOptions): Promise<Ended> => {
+  if (program.reportsStatus) return runUntilItEnds(program, options)
+  const { descendantsOf } = await import("./Descendants.ts")
+  const { end, env, wrapped } = descendantsOf(program.file, program.args)
+  try {
+    return await runUntilItEnds({ ...program, ...wrapped, env: { ...program.env, ...env } }, options)
+  } finally {
+    await end()
+  }
+}
+
+const runUntilItEnds = async (program: Program, options: RunOptions): Promise<Ended> => {
   const { reportsStatus } = program
   const child = start(program)
   let status = ""

@@ -5,7 +5,7 @@ import { isGitName } from "../boundary/ProtectedPaths.ts"
 import { setAside } from "../boundary/SetAside.ts"
 import type { Jail } from "../boundary/Jail.ts"
 import { surveyBounds, type Surveyed } from "../boundary/Survey.ts"
-import { askVariable } from "./CommandNeeds.ts"
+import { askVariable } from "./MissedNeeds.ts"
 
 /** A path that was made while a command ran, and would run by itself. */
 interface Planted {

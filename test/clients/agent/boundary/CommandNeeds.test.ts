@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { needsOf } from "#src/clients/agent/exec/CommandNeeds.ts"
+import { everydayCommands } from "./EverydayCommands.ts"
 
 const kindsOf = (command: string): string => needsOf(command).kinds.join(" ")
 
@@ -24,7 +25,9 @@ const table: Readonly<Record<string, ReadonlyArray<string>>> = {
     "mkdir install",
     "git config --get user.name",
     "cat > a <<'E'\ncurl x && sudo x\nE\necho b",
-    "cat <<-E >a\ngit push\n\tE"
+    "cat <<-E >a\ngit push\n\tE",
+    // to bash a carriage return is a letter
+    "x\rcurl y"
   ],
   network: [
     "curl https://x",
@@ -42,7 +45,6 @@ const table: Readonly<Record<string, ReadonlyArray<string>>> = {
     "SIGNALBOX_ASK=network make",
     "cu\\rl x",
     "c''url x",
-    "x\rcurl y",
     "git ls-remote",
     "bash <<E\ncurl x\nE"
   ],
@@ -81,6 +83,20 @@ describe("what a command asks for", () => {
   it("is read from its words, through quotes, operators and programs that run others", () => {
     for (const [kinds, commands] of Object.entries(table))
       for (const command of commands) assert.strictEqual(kindsOf(command), kinds, command)
+  })
+
+  it("is what it needs, for commands of every day: none too much, none missed", () => {
+    const told = Object.values(everydayCommands).flat()
+    assert.isAtLeast(new Set(told).size, 120)
+    assert.strictEqual(new Set(told).size, told.length)
+    const wrong = Object.entries(everydayCommands).flatMap(([kinds, commands]) =>
+      commands.flatMap((command) => {
+        const { privileged } = needsOf(command)
+        const asked = privileged ?? kindsOf(command)
+        return asked === kinds ? [] : [`${command}: ${asked || "nothing"} instead of ${kinds || "nothing"}`]
+      })
+    )
+    assert.deepStrictEqual(wrong, [])
   })
 
   it("is privileged however such a program is reached", () => {

@@ -79,7 +79,7 @@ describeWith(bubblewrap, "commands in the sandbox", () => {
         [
           "for f in hooks/pre-commit config config.worktree info/attributes commondir; do echo x >> .git/$f; done",
           "mv .git away; rm -rf .git; mkdir .git/modules; ln -sfn /tmp .git; mv .git/hooks .git/h; cp -r .git other && mv other .git",
-          "g=git; $g config core.fsmonitor 'touch pwned'; mount --bind /tmp .git; unshare -Urm umount .git; umount -l .git"
+          "$(printf git) config core.fsmonitor 'touch pwned'; mount --bind /tmp .git; unshare -Urm umount .git; umount -l .git"
         ].join("\n")
       )
       assert.match(output, /Read-only file system/)
