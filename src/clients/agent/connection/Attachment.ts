@@ -21,12 +21,17 @@ export interface AttachmentParts {
   readonly client: { readonly version: string; readonly platform: string; readonly name: string }
   readonly workspace: Hello["workspace"]
   readonly budgetUsd?: number
-  readonly runner: Pick<ToolRunner, "runInTurn">
+  readonly runner: SessionRunner
   readonly journals: JournalDirectory
   readonly approve: Approve
   readonly patience?: Patience
   readonly random: () => number
   readonly tell: (event: ClientEvent) => void
+}
+
+/** Makes calls, and remembers what was allowed for one session. */
+export type SessionRunner = Pick<ToolRunner, "runInTurn"> & {
+  readonly approvals?: Pick<ToolRunner["approvals"], "enter">
 }
 
 /** What may change between one hello and the next. */
@@ -160,6 +165,7 @@ export class Attachment {
     if (this.held.id !== ready.sessionId) {
       return this.close("refused", `The server gave session ${ready.sessionId} for ${this.held.id}`)
     }
+    this.parts.runner.approvals?.enter(ready.sessionId)
     this.lastReady = ready
     this.unacknowledged.takeReady(ready)
     const unsaid = this.unacknowledged.all().find(({ type }) => type !== "steer")

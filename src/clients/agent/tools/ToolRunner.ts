@@ -96,9 +96,10 @@ const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Pro
 
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
+  /** what the user allowed, to be listed and revoked */
+  readonly approvals: Approvals
   readonly #workspace: Workspace
   readonly #outputs: Workspace
-  readonly #approvals: Approvals
   readonly #commands: CommandRunner
   readonly #order: CallOrder
 
@@ -110,7 +111,7 @@ export class ToolRunner {
   ) {
     this.#workspace = workspace
     this.#outputs = outputs
-    this.#approvals = approvals
+    this.approvals = approvals
     this.#commands = commands
     this.#order = new CallOrder((path) => whereabouts(workspace, path))
   }
@@ -212,9 +213,10 @@ export class ToolRunner {
 
   #askHardLink({ callId }: ToolCall, { approve }: ToolHooks): AskHardLink {
     return (path, names) =>
-      this.#approvals.allows(
+      this.approvals.allows(
         {
           key: JSON.stringify(["hard_link", path]),
+          subject: { type: "write", path },
           ask: {
             callId,
             kinds: ["hard_link"],
