@@ -30,6 +30,8 @@ export interface AgentTerminalOptions {
   readonly files: () => Promise<ReadonlyArray<string>>
   readonly attach: (text: string) => Promise<Attached>
   readonly now: () => number
+  /** Runs something so many milliseconds later; gives how to call it off. Absent: by the clock of the system */
+  readonly later?: (millis: number, run: () => void) => () => void
   /** the user leaves */
   readonly left: () => void
   /** ctrl+z */
@@ -169,6 +171,7 @@ export class AgentTerminal {
     const current = this.#desk.current
     if (asking instanceof ApprovalDialog) {
       if (asking.ask === current?.ask) return
+      asking.close()
       this.screen.close()
     } else if (asking !== undefined) return
     if (current === undefined) return
@@ -178,8 +181,10 @@ export class AgentTerminal {
         ask,
         theme,
         now,
+        later: this.#options.later ?? afterInput,
         waiting: () => this.#desk.current?.waiting ?? 1,
-        rows: () => terminal.rows,
+        size: () => ({ columns: terminal.columns, rows: terminal.rows }),
+        text: () => this.screen.editor.getText(),
         typed: (data) => this.screen.editor.handleInput(data),
         answer: (approval) => this.#desk.answer(ask, approval)
       })
@@ -234,3 +239,9 @@ export class AgentTerminal {
 }
 
 const handled = (_done: void): boolean => true
+
+/** Keys that have come are read first: a machine that was busy for a moment shows them before the time is up. */
+const afterInput = (millis: number, run: () => void): (() => void) => {
+  const timer = setTimeout(() => setImmediate(run), millis)
+  return () => clearTimeout(timer)
+}

@@ -27,6 +27,7 @@ export interface TerminalOptions {
   /** other than the process's own: for tests */
   readonly terminal?: Terminal
   readonly now?: () => number
+  readonly later?: (millis: number, run: () => void) => () => void
 }
 
 /** Why there can be no interactive terminal here; undefined: there can. */

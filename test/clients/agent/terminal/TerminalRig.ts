@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { runTerminal, type TerminalOptions } from "#src/clients/agent/terminal/RunTerminal.ts"
 import { ScriptedClient } from "./ScriptedClient.ts"
+import { VirtualClock } from "./VirtualClock.ts"
 import { VirtualTerminal } from "./VirtualTerminal.ts"
 
 export interface RigOptions extends Partial<TerminalOptions> {
@@ -16,6 +17,8 @@ export const keys = {
   escape: "\u001b",
   up: "\u001b[A",
   down: "\u001b[B",
+  right: "\u001b[C",
+  left: "\u001b[D",
   pageDown: "\u001b[6~",
   tab: "\t",
   ctrlC: "\u0003",
@@ -30,7 +33,7 @@ export class TerminalRig {
   readonly terminal: VirtualTerminal
   readonly directory = mkdtempSync(join(tmpdir(), "signalbox-terminal-"))
   readonly code: Promise<number>
-  now = 1_000_000
+  readonly clock = new VirtualClock(1_000_000)
 
   constructor({ columns = 80, rows = 24, ...options }: RigOptions = {}) {
     this.terminal = new VirtualTerminal(columns, rows)
@@ -57,8 +60,16 @@ export class TerminalRig {
       environment: { TERM: "xterm-256color" },
       terminal: this.terminal,
       now: () => this.now,
+      later: this.clock.later,
       ...options
     })
+  }
+
+  get now(): number {
+    return this.clock.now
+  }
+  set now(millis: number) {
+    this.clock.goTo(millis)
   }
 
   text(): Promise<string> {
