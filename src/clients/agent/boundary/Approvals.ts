@@ -29,6 +29,14 @@ export interface Permission extends Omit<Granted, "key" | "rule"> {
   readonly scope: "session" | "session rule" | "workspace" | "workspace rule"
 }
 
+export interface Permitted {
+  readonly permissions: ReadonlyArray<Permission>
+  /** what in the file does not count, and why */
+  readonly problem?: string
+  /** nothing in it does */
+  readonly isDamaged: boolean
+}
+
 const needOf = ({ ask, subject }: Question): Need | undefined =>
   subject === undefined ? undefined : { subject, kinds: ask.kinds }
 
@@ -47,16 +55,14 @@ const subjectText = ({ ask, subject }: Question): string =>
   subject === undefined ? ask.detail : subject.type === "command" ? subject.command : subject.path
 
 /** What is kept in the configuration, of all workspaces or one. */
-export const keptPermissions = (
-  configDir: string,
-  root?: string
-): { readonly permissions: ReadonlyArray<Permission>; readonly problem?: string } => {
+export const keptPermissions = (configDir: string, root?: string): Permitted => {
   const { granted, problem, strange } = readApprovals(configDir)
   const own = granted.filter(({ workspace }) => root === undefined || workspace === root)
   const unread = `${strange.length} approvals of another version are kept and count for nothing`
   const said = problem ?? (strange.length === 0 ? undefined : unread)
   return {
     permissions: own.map((one) => permissionOf(one, "always")),
+    isDamaged: problem !== undefined,
     ...(said !== undefined && { problem: said })
   }
 }
@@ -136,10 +142,10 @@ export class Approvals {
   }
 
   /** Of this session and of this workspace, with why the file does not count. */
-  list(): { readonly permissions: ReadonlyArray<Permission>; readonly problem?: string } {
-    const { permissions, problem } = keptPermissions(this.#directory, this.#root)
+  list(): Permitted {
+    const kept = keptPermissions(this.#directory, this.#root)
     const session = this.#session.granted.map((one) => permissionOf(one, "session"))
-    return { permissions: [...session, ...permissions], ...(problem !== undefined && { problem }) }
+    return { ...kept, permissions: [...session, ...kept.permissions] }
   }
 
   /** Takes back one by its id, or all of this session and workspace; gives how many. Throws where the file cannot be changed. */

@@ -7,6 +7,7 @@ import { ApprovalDialog } from "./ApprovalDialog.ts"
 import { commandOf } from "./Command.ts"
 import { runCommand } from "./CommandRunner.ts"
 import { Completion } from "./Completion.ts"
+import type { Permissions } from "./PermissionText.ts"
 import { type Choice, Picker } from "./Picker.ts"
 import type { PromptHistory } from "./PromptHistory.ts"
 import { reduce, type TerminalInput } from "./Reducer.ts"
@@ -26,6 +27,7 @@ export interface AgentTerminalOptions {
   readonly logDirectory: string
   readonly workspace: { readonly root: string; readonly name: string }
   readonly history: PromptHistory
+  readonly permissions: Permissions
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   readonly files: () => Promise<ReadonlyArray<string>>
   readonly attach: (text: string) => Promise<Attached>
@@ -70,7 +72,8 @@ export class AgentTerminal {
   }
 
   start(): void {
-    const { client, files, history, models, now } = this.#options
+    const { client, files, history, models, now, permissions } = this.#options
+    permissions.tellProblems((problem) => this.#say("warning", problem))
     this.#unsubscribe = client.events.subscribe((event) => this.#take(event))
     client.answerApprovals((ask, signal) => this.#desk.ask(ask, signal))
     const { editor } = this.screen

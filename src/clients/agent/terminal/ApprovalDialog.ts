@@ -99,7 +99,8 @@ export class ApprovalDialog implements Component {
     const wait = settlesAfter(state)
     if (wait === undefined) return
     this.#callOff = later(wait, () => {
-      if (this.#state === state) this.#take(settle(state, this.#view()))
+      const effect = settle(state, this.#view())
+      if (this.#state === state && effect.type === "answer") answer(effect.choice.approval)
     })
   }
 

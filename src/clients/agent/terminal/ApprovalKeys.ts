@@ -126,14 +126,14 @@ export const settlesAfter = ({ isEntered, letter }: Answering): number | undefin
   isEntered ? approvalPauses.burst : letter === undefined ? undefined : approvalPauses.settle
 
 /** Nothing followed: the answer that was confirmed, or that the letter gives where a single key may give it. */
-export const settle = (state: Answering, view: View): Step => {
+export const settle = (state: Answering, view: View): Effect => {
   const { chosen, isEntered, keyAt } = state
   const wait = settlesAfter(state)
   const choice = chosen === undefined ? undefined : view.choices[chosen]
-  if (choice === undefined || chosen === undefined || wait === undefined) return [state, nothing]
+  if (choice === undefined || chosen === undefined || wait === undefined) return nothing
   const isByLetter = !isEntered && !choice.isWide && !view.hasText
-  if (view.now - keyAt < wait || !(isEntered || isByLetter)) return [state, nothing]
-  return mayAnswer(choice, chosen, view) ? [state, { type: "answer", choice }] : [state, nothing]
+  if (view.now - keyAt < wait || !(isEntered || isByLetter)) return nothing
+  return mayAnswer(choice, chosen, view) ? { type: "answer", choice } : nothing
 }
 
 /** A key that only moves what is looked at: a letter before it was meant for the question, and waits for Enter. */

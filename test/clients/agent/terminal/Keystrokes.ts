@@ -214,9 +214,12 @@ export class Keyboard {
   }
 }
 
+const pasteStart = "\u001b[200~"
+const pasteEnd = "\u001b[201~"
+
 /** What a key writes into an editor. */
 const printed = (key: string): string => {
-  const pasted = /^\u001b\[200~([\s\S]*)\u001b\[201~$/.exec(key)?.[1]
-  if (pasted !== undefined) return pasted.replaceAll(/[^ -~]/g, "")
+  if (key.startsWith(pasteStart))
+    return key.slice(pasteStart.length, -pasteEnd.length).replaceAll(/[^ -~]/g, "")
   return /^[ -~]$/.test(key) ? key : ""
 }

@@ -270,6 +270,7 @@ describe("a crash", () => {
       setTimeout(() => { throw new Error("a bug") }, 50)
       await runTerminal(new ScriptedClient(), {
         version: "1", workspace: { root: "/w", name: "w" }, historyFile: process.argv[1],
+        permissions: { list: () => ({ permissions: [], isDamaged: false }), revoke: () => 0, tellProblems: () => undefined },
         models: async () => [], files: async () => [], attach: async (text) => ({ text, images: [], problems: [] }), environment: process.env
       })`
     const rig = new TerminalRig()

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Approvals } from "#src/clients/agent/boundary/Approvals.ts"
 import { runTerminal, type TerminalOptions } from "#src/clients/agent/terminal/RunTerminal.ts"
 import { ScriptedClient } from "./ScriptedClient.ts"
 import { VirtualClock } from "./VirtualClock.ts"
@@ -32,6 +33,7 @@ export class TerminalRig {
   readonly client = new ScriptedClient()
   readonly terminal: VirtualTerminal
   readonly directory = mkdtempSync(join(tmpdir(), "signalbox-terminal-"))
+  readonly approvals = new Approvals(this.directory, "/home/ada/project")
   readonly code: Promise<number>
   readonly clock = new VirtualClock(1_000_000)
 
@@ -41,6 +43,7 @@ export class TerminalRig {
       version: "1.2.3",
       workspace: { root: "/home/ada/project", name: "project" },
       historyFile: join(this.directory, "history"),
+      permissions: this.approvals,
       models: () =>
         Promise.resolve([
           { id: "sandbox/coder", name: "Scripted", context_length: 128_000 },
