@@ -62,6 +62,7 @@ export class ApprovalDialog implements Component {
   /** the size that was drawn last; nothing was yet: undefined */
   #drawn: { readonly columns: number; readonly rows: number } | undefined
   #shown: number | undefined
+  #shownSince = 0
   #isLarge = false
 
   constructor(options: ApprovalDialogOptions) {
@@ -93,6 +94,8 @@ export class ApprovalDialog implements Component {
 
   #take([state, effect]: Step): void {
     const { answer, later, typed } = this.#options
+    // What is chosen has to be drawn behind this key, even where it was before.
+    if (state.chosen !== this.#state.chosen) this.#shown = undefined
     this.#state = state
     if (effect.type === "answer") return answer(effect.choice.approval)
     if (effect.type === "typed") for (const key of effect.keys) typed(key)
@@ -113,6 +116,7 @@ export class ApprovalDialog implements Component {
       isDrawn: this.#drawn?.columns === columns && this.#drawn.rows === rows,
       isComplete: this.#isLarge && this.#hasSeenAll,
       shown: this.#shown,
+      shownSince: this.#shownSince,
       hasText: text() !== ""
     }
   }
@@ -139,14 +143,16 @@ export class ApprovalDialog implements Component {
     const needed = Math.min(this.#state.chosen === undefined ? detailRows : 1, this.#lines.length)
     const isFloor = width >= smallestWindow.columns && rows >= smallestWindow.rows
     this.#isLarge = isFloor && room - (this.#lines.length > room ? 1 : 0) >= needed
-    this.#shown = this.#isLarge ? this.#state.chosen : undefined
+    const shown = this.#isLarge ? this.#state.chosen : undefined
+    if (this.#shown !== shown) this.#shownSince = this.#options.now()
+    this.#shown = shown
     if (!this.#isLarge) return this.#tooSmall(width, rows)
     const isLong = this.#lines.length > room
     const hadSeenAll = this.#hasSeenAll
-    const shown = this.#details(isLong ? room - 1 : room)
+    const details = this.#details(isLong ? room - 1 : room)
     // What is around them says so at once.
     if (this.#hasSeenAll !== hadSeenAll) return this.render(width)
-    return [...frame.above, ...shown, ...(isLong ? [this.#position(width)] : []), ...frame.below]
+    return [...frame.above, ...details, ...(isLong ? [this.#position(width)] : []), ...frame.below]
   }
 
   /** In another size everything is looked at anew, and what was about to be answered is not. */

@@ -11,7 +11,7 @@ export const approvalPauses = {
   word: 1_000,
   /** keys that follow one another so closely come from a paste */
   burst: 60,
-  /** what lasts longer than once is confirmed no sooner after the key before: by then it can be seen */
+  /** what lasts longer than once is confirmed no sooner after it was drawn, and after the key before */
   confirm: 300
 } as const
 
@@ -40,6 +40,8 @@ export interface View {
   readonly isComplete: boolean
   /** the choice that the last drawing showed with what it covers */
   readonly shown: number | undefined
+  /** since when it is */
+  readonly shownSince: number
   /** the editor holds something that was not sent */
   readonly hasText: boolean
 }
@@ -83,17 +85,19 @@ const moved = (data: string, { chosen }: Answering, count: number): number | und
   return undefined
 }
 
-/** Whether a choice may be given now, by which key whatever. */
+/** Whether a choice may be given now: a yes only where it was on the screen with all that it is about. */
 const mayAnswer = (choice: Choice, at: number, { isComplete, isDrawn, shown }: View): boolean =>
-  choice.approval === "no" || (isDrawn && isComplete && (!choice.isWide || shown === at))
+  choice.approval === "no" || (isDrawn && isComplete && shown === at)
 
 const confirmed = (state: Answering, data: string, view: View): Step => {
   const { chosen, letter } = state
   const pause = view.now - state.keyAt
+  const looked = view.now - view.shownSince
   const choice = chosen === undefined ? undefined : view.choices[chosen]
   if (letter !== undefined && pause < approvalPauses.burst) return typed(state, data, view.now)
-  const waited = choice?.isWide === true ? approvalPauses.confirm : approvalPauses.burst
-  if (choice === undefined || chosen === undefined || pause < waited || !mayAnswer(choice, chosen, view))
+  const isTooSoon =
+    choice?.isWide === true ? Math.min(pause, looked) < approvalPauses.confirm : pause < approvalPauses.burst
+  if (choice === undefined || chosen === undefined || isTooSoon || !mayAnswer(choice, chosen, view))
     return [{ ...state, isEntered: false, keyAt: view.now }, nothing]
   return [{ ...state, letter: undefined, isEntered: true, keyAt: view.now }, nothing]
 }
@@ -110,7 +114,6 @@ export const press = (state: Answering, data: string, view: View): Step => {
     if (!matchesKey(data, "tab")) return typed(state, data, now)
     return [{ ...state, isFocused: true, chosen: no, keyAt: now }, nothing]
   }
-  if (state.isEntered && now - state.keyAt < approvalPauses.burst) return typed(state, data, now)
   if (matchesKey(data, "enter")) return confirmed(state, data, view)
   const next = moved(data, state, choices.length)
   if (next !== undefined)

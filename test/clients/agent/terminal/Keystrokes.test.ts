@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type Asked, Keyboard, streams } from "./Keystrokes.ts"
+import { type Asked, type Drawn, Keyboard, streams } from "./Keystrokes.ts"
 import { keys } from "./TerminalRig.ts"
 
 const seed = Number(process.env["KEYS_SEED"] ?? Date.now() % 2_147_483_647)
@@ -25,17 +25,21 @@ const faultOf = ({ answeredAt, approval, frames, lines, pressed }: Asked): strin
   if (key.isPaste) return "the key was pasted"
   if (last.columns < 32 || last.rows < 10) return "the window is too small"
   if (last.lines.length > last.rows) return "the question is higher than the window"
+  if (key.text !== "" && !pressed.some(({ key: tab, text }) => tab === keys.tab && text === key.text))
+    return "keys were for the text in the editor"
   const shown = new Set(
     frames.filter(({ columns }) => columns === last.columns).flatMap((frame) => frame.lines)
   )
   if (!lines.every((line) => [...shown].some((one) => one.endsWith(line)))) return "not all was on the screen"
   if (approval !== "once") {
     if (key.key !== keys.enter || before === undefined) return "it was not confirmed"
-    if (key.at - before.at < 300 || last.at <= before.at) return "it was confirmed before it could be read"
-    const text = last.lines.join(" ")
     const words = wide[typeof approval === "object" ? "rule" : approval]
-    if (words?.test(text) !== true || !text.includes("Enter confirms"))
-      return "it was not shown when it was confirmed"
+    const isShown = ({ lines: drawn }: Drawn): boolean =>
+      words?.test(drawn.join(" ")) === true && drawn.join(" ").includes("Enter confirms")
+    const until = frames.filter(({ at }) => at <= key.at)
+    const since = until[until.findLastIndex((frame) => !isShown(frame)) + 1]
+    if (since === undefined) return "it was not shown when it was confirmed"
+    if (key.at - Math.max(before.at, since.at) < 300) return "it was confirmed before it could be read"
     return undefined
   }
   if (key.key === keys.enter)

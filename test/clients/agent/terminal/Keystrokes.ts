@@ -10,6 +10,8 @@ export type Action = { readonly after: number } & (
   | { readonly type: "keys"; readonly keys: ReadonlyArray<string>; readonly isPaste: boolean }
   | { readonly type: "resize"; readonly columns: number; readonly rows: number }
   | { readonly type: "ask"; readonly lines: number }
+  /** the machine is busy: what is to be drawn is drawn so many milliseconds late from here on */
+  | { readonly type: "busy"; readonly millis: number }
 )
 
 const pauses = fc.oneof(
@@ -68,6 +70,12 @@ const askAction = fc.record({
   lines: fc.constantFrom(1, 1, 2, 8, 30)
 })
 
+const busyAction = fc.record({
+  type: fc.constant("busy" as const),
+  after: fc.constant(0),
+  millis: fc.constantFrom(0, 400, 3_000)
+})
+
 const typedWord: fc.Arbitrary<ReadonlyArray<Action>> = fc
   .tuple(word, fc.array(pauses, { minLength: 12, maxLength: 12 }))
   .map(([letters, gaps]) =>
@@ -98,6 +106,7 @@ export const streams: fc.Arbitrary<ReadonlyArray<Action>> = fc
       { arbitrary: choice, weight: 4 },
       { arbitrary: pasteAction.map((one): ReadonlyArray<Action> => [one]), weight: 1 },
       { arbitrary: resizeAction.map((one): ReadonlyArray<Action> => [one]), weight: 1 },
+      { arbitrary: busyAction.map((one): ReadonlyArray<Action> => [one]), weight: 1 },
       { arbitrary: askAction.map((one): ReadonlyArray<Action> => [one]), weight: 4 }
     ),
     { minLength: 3, maxLength: 10 }
@@ -152,11 +161,13 @@ export class Keyboard {
   #size = { columns: 80, rows: 24 }
   #dialog: ApprovalDialog | undefined
   #isDrawing = false
+  #busyMillis = 0
 
   run(actions: ReadonlyArray<Action>): void {
     for (const action of actions) {
       this.#clock.goTo(this.#clock.now + action.after)
       if (action.type === "ask") this.#ask(action.lines)
+      else if (action.type === "busy") this.#busyMillis = action.millis
       else if (action.type === "resize") this.#size = { columns: action.columns, rows: action.rows }
       else for (const key of action.keys) this.#press(key, action.isPaste)
       this.#drawSoon()
@@ -206,7 +217,7 @@ export class Keyboard {
   #drawSoon(): void {
     if (this.#isDrawing || this.#dialog === undefined) return
     this.#isDrawing = true
-    this.#clock.later(frameMillis, () => {
+    this.#clock.later(frameMillis + this.#busyMillis, () => {
       this.#isDrawing = false
       const lines = this.#dialog?.render(this.#size.columns)
       if (lines !== undefined) this.asked.at(-1)?.frames.push({ at: this.#clock.now, lines, ...this.#size })
