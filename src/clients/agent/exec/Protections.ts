@@ -25,6 +25,7 @@ const always = [
   ".git and the client's own configuration, from the file tools: never written, existing or not",
   "Keys and tokens in the environment: commands get a short list of variables and an empty home directory",
   "Hooks and fsmonitor of git: switched off for every command",
+  "Your word: never taken from keys typed ahead, a paste or a window too small; listed and revoked by `permissions`",
   "This machine from outside: the client listens on no port"
 ]
 const bySandbox = [
@@ -37,6 +38,7 @@ const never = [
   "Code in the workspace that you run yourself later: read what was changed",
   "Repositories that a command makes in new directories: look at their .git/config before you run git there",
   "What is readable on this system outside of home directories: commands can read it",
+  "Where a command connects to, once you allow it the network: no single host can be allowed",
   "Services of this machine, a display server among them, from a command that you allow the network",
   "Memory and processor time: a command may use all of it until its time is up"
 ]

@@ -35,6 +35,7 @@ describe("asking for the user's word", () => {
         assert.include(text, "git commit -m 'x'")
         assert.include(text, "Run a command that commits")
         rig.terminal.type(key)
+        await rig.text()
         rig.now += settle
         assert.strictEqual(await answer, approval)
         assert.notInclude(await rig.text(), "y once")
@@ -82,6 +83,7 @@ describe("asking for the user's word", () => {
         rig.now += quiet
         for (const key of typed) {
           rig.terminal.type(key)
+          await rig.text()
           rig.now += confirm
         }
         const text = (await rig.text()).replaceAll("\n", " ")
@@ -139,6 +141,7 @@ describe("asking for the user's word", () => {
       rig.now += quiet
       assert.match(await rig.text(), /in the editor: yes/)
       rig.terminal.type("n")
+      await rig.text()
       rig.now += settle
       assert.match(await rig.text(), /in the editor: yesn/, "no letter counts while something is unsent")
       rig.terminal.type(keys.tab)
@@ -163,6 +166,7 @@ describe("asking for the user's word", () => {
       assert.deepStrictEqual(rig.client.done.at(-1), ["steer", "use main", "steer"])
       rig.now += quiet
       rig.terminal.type("y")
+      await rig.text()
       rig.now += settle
       assert.strictEqual(await answer, "once")
     })
@@ -206,6 +210,7 @@ describe("asking for the user's word", () => {
       assert.notInclude(await rig.text(), "rm -rf")
       rig.now += quiet
       rig.terminal.type("y")
+      await rig.text()
       rig.now += settle
       assert.include(await rig.text(), "lines 1 to 14 of 41; ↓ to see all of it")
       rig.terminal.type(keys.enter)
@@ -216,9 +221,89 @@ describe("asking for the user's word", () => {
       assert.include(await rig.text(), "rm -rf everything")
       rig.now += quiet
       rig.terminal.type("y")
+      await rig.text()
       rig.now += settle
       assert.strictEqual(await answer, "once")
     })
+  )
+
+  for (const [columns, rows] of [
+    [20, 5],
+    [30, 9]
+  ] as const)
+    it(
+      `takes no yes in a window of ${columns} by ${rows}, shows all that is asked there, and takes one in a larger one`,
+      withRig(
+        async (rig) => {
+          let given: Approval | undefined
+          const detail = "first words of it; middle words of it; last words of it"
+          void rig.client.approval({ ...commit, detail, rules }).then((approval) => (given = approval))
+          const shown = new Set<string>()
+          for (const key of [
+            "y",
+            keys.enter,
+            keys.right,
+            keys.enter,
+            "s",
+            keys.enter,
+            keys.down,
+            keys.down,
+            keys.down,
+            "y"
+          ]) {
+            const lines = await rig.terminal.visible()
+            assert.include(lines.join("\n"), "Run a command that", "the question is not above the window")
+            for (const line of lines) shown.add(line.slice(4))
+            assert.match(lines.join("\n"), /Too small[\s\S]*Esc: no · ↑↓ all/)
+            rig.now += 2_000
+            rig.terminal.type(key)
+            if (key === "y" || key === "s") {
+              rig.now += 2_000
+              rig.terminal.type("\u007f")
+            }
+          }
+          await rig.text()
+          assert.isUndefined(given)
+          const all = [...shown].join("")
+          for (const word of ["first", "middle", "last"]) assert.include(all, word)
+          rig.terminal.resize(80, 24)
+          assert.include(await rig.text(), "y once")
+          rig.now += quiet
+          rig.terminal.type("y")
+          await rig.text()
+          rig.now += settle
+          await rig.text()
+          assert.strictEqual(given, "once")
+        },
+        { columns, rows }
+      )
+    )
+
+  it(
+    "fits every window, at 40 by 12 with all of the question and its answers",
+    withRig(
+      async (rig) => {
+        const answer = rig.client.approval({ ...commit, rules, unkept: "approvals.json is damaged" })
+        for (const [columns, rows] of [
+          [120, 30],
+          [80, 24],
+          [40, 12],
+          [33, 10],
+          [30, 9],
+          [20, 5],
+          [12, 3],
+          [2, 1]
+        ] as const) {
+          rig.terminal.resize(columns, rows)
+          const lines = await rig.terminal.visible()
+          if (rows > 5) assert.include(lines.join("\n"), "Run a command that", `${columns} by ${rows}`)
+          if (rows >= 12) assert.match(lines.join("\n"), /git commit -m 'x'[\s\S]*y once[\s\S]*n no/)
+        }
+        rig.terminal.type(keys.escape)
+        assert.strictEqual(await answer, "no")
+      },
+      { columns: 120, rows: 30 }
+    )
   )
 
   it(
@@ -248,6 +333,7 @@ describe("asking for the user's word", () => {
       assert.match(await rig.text(), /1 of 2\n +▏ first/)
       rig.now += quiet
       rig.terminal.type("y")
+      await rig.text()
       rig.now += settle
       assert.match(await rig.text(), /▏ third/)
       rig.terminal.type("y")
@@ -272,6 +358,7 @@ describe("asking for the user's word", () => {
       assert.include(await rig.text(), "y once")
       rig.now += quiet
       rig.terminal.type("y")
+      await rig.text()
       rig.now += settle
       assert.strictEqual(await answer, "once")
     })

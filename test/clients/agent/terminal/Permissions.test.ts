@@ -122,6 +122,8 @@ describe("signalbox-agent permissions", () => {
       assert.strictEqual(damaged.code, 2)
       assert.match(damaged.err, /approvals\.json is damaged/)
       assert.strictEqual((await run("revoke", "--all")).code, 2)
+      const doctor = await startAgent(home, ["doctor"]).ended
+      assert.match(doctor.out, /!! {2}permissions: .*approvals\.json is damaged/)
     })
   )
 })
