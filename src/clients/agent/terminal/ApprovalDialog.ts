@@ -185,9 +185,9 @@ export class ApprovalDialog implements Component {
     const { theme } = this.#options
     const [title = ""] = this.#title(width)
     const head = rows > 4 ? [fitted(title, width)] : []
-    const said = theme.warning(
-      fitted(width < 30 ? "Too small: enlarge" : "Too small to allow: enlarge it", width)
-    )
+    const what = this.#state.chosen === undefined ? "to allow" : "for this answer"
+    const words = width < 36 ? "Too small: enlarge" : `Too small ${what}: enlarge it`
+    const said = theme.warning(fitted(words, width))
     const keys = theme.dim(fitted("Esc: no · ↑↓ all", width))
     return [...head, ...this.#details(rows - head.length - 2), said, keys]
   }
@@ -233,7 +233,7 @@ export class ApprovalDialog implements Component {
       const enter = isOpen ? "Enter confirms" : "Not before all was seen (↓)"
       return wrapped(`${enter}: ${strictText(choice.covers)}`, width)
     }
-    if (!isRoomy) return []
+    if (!isRoomy || this.#options.text() !== "") return []
     return wrapped("y and n answer; s, r, a and ← → choose, and Enter confirms what is shown", width).map(
       theme.dim
     )
