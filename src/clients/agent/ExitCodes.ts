@@ -16,7 +16,7 @@ export const exitCodes = {
   terminated: 143
 } as const
 
-export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 wrong usage or configuration; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 7 no connection, or the key is refused; 130 Ctrl-C; 143 SIGTERM.`
+export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 wrong usage or configuration; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 7 no connection, the key is refused, or client and server do not understand one another; 130 Ctrl-C; 143 SIGTERM.`
 
 export const codeOfDone = ({ status, toolCallsDenied }: PromptDone): number => {
   switch (status) {
@@ -48,6 +48,7 @@ export const codeOfClosed = (reason: ClosedReason): number => {
     case "no_credits":
     case "no_gateway":
     case "unreachable":
+    case "not_understood":
       return exitCodes.noConnection
   }
 }

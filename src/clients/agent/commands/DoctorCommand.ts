@@ -1,6 +1,7 @@
 import { Console, Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../../../package.json" with { type: "json" }
+import { keptPermissions } from "../boundary/Approvals.ts"
 import { printable } from "../boundary/Printable.ts"
 import { configFile, readConfig } from "../config/ConfigFile.ts"
 import { configDirectory, stateDirectory } from "../config/Directories.ts"
@@ -51,6 +52,16 @@ const ofServer = async (server: ServerAddress): Promise<ReadonlyArray<Finding>> 
   }
 }
 
+const ofPermissions = (): Finding => {
+  const { permissions, problem } = keptPermissions(configDirectory(process.env))
+  return problem === undefined
+    ? {
+        mark: "ok",
+        text: `permissions: ${permissions.length} are kept; signalbox-agent permissions lists and revokes them`
+      }
+    : { mark: "!!", text: `permissions: ${problem}` }
+}
+
 /** Without a sandbox everything works, and everything is asked. */
 const ofMachine = async (root: string): Promise<ReadonlyArray<Finding>> => {
   const { advice, askedFor, notProtected, protected: safe, sandbox } = await protections(root)
@@ -77,6 +88,7 @@ const examine = async (
       { mark: "ok", text: `client: ${packageJson.version} (${platform})` },
       { mark: "ok", text: `configuration: ${configFile(configDirectory(process.env))}` },
       { mark: "ok", text: `journal: ${stateDirectory(process.env)}` },
+      ofPermissions(),
       ...(await ofMachine(root))
     ]
   }

@@ -30,6 +30,7 @@ const always = [
   "Keys and tokens in the environment: commands get a short list of variables and an empty home directory",
   "Hooks and fsmonitor of git: switched off for every command",
   "Hooks, editors' tasks, shells' start-up files and others that run by themselves: written only when you allow it",
+  "Your word: never taken from keys typed ahead, a paste or a window too small; listed and revoked by `permissions`",
   "This machine from outside: the client listens on no port"
 ]
 const bySandbox = [
@@ -43,6 +44,7 @@ const never = [
   "Code in the workspace that you run yourself later: read what was changed",
   "Files that a command makes, until it ends: do not run git or an editor in a directory that it works in",
   "What is readable on this system outside of home directories: commands can read it",
+  "Where a command connects to, once you allow it the network: no single host can be allowed",
   "Services of this machine, a display server among them, from a command that you allow the network",
   "Memory and processor time: a command may use all of it until its time is up"
 ]

@@ -102,9 +102,10 @@ const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Pro
 
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
+  /** what the user allowed, to be listed and revoked */
+  readonly approvals: Approvals
   readonly #workspace: Workspace
   readonly #outputs: Workspace
-  readonly #approvals: Approvals
   readonly #commands: CommandRunner
   readonly #order: CallOrder
 
@@ -116,7 +117,7 @@ export class ToolRunner {
   ) {
     this.#workspace = workspace
     this.#outputs = outputs
-    this.#approvals = approvals
+    this.approvals = approvals
     this.#commands = commands
     this.#order = new CallOrder((path) => whereabouts(workspace, path))
   }
@@ -231,6 +232,6 @@ export class ToolRunner {
   }
 
   #askWrite({ callId }: ToolCall, { approve }: ToolHooks): AskWrite {
-    return (write) => this.#approvals.allows(questionOfWrite(callId, write), approve)
+    return (write) => this.approvals.allows(questionOfWrite(callId, write), approve)
   }
 }

@@ -23,6 +23,7 @@ export const questionOfWrite = (callId: string, write: WriteQuestion): Question 
   return write.kind === "hard_link"
     ? {
         key: JSON.stringify([kind, path]),
+        subject: { type: "write", path },
         ask: {
           ...ask,
           title: `Replace ${path}, which has ${write.names} names`,

@@ -182,7 +182,13 @@ describe("approvals", () => {
       const file = join(workspace.base, "client", "config", "approvals.json")
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       assert.strictEqual(statSync(join(file, "..")).mode & 0o777, 0o700)
-      assert.deepStrictEqual(Object.keys(JSON.parse(readFileSync(file, "utf8"))), [workspace.root])
+      const { approvals } = JSON.parse(readFileSync(file, "utf8")) as {
+        approvals: Array<{ workspace: string }>
+      }
+      assert.deepStrictEqual(
+        approvals.map(({ workspace: root }) => root),
+        [workspace.root]
+      )
       assert.strictEqual(await touch(workspace, "c"), "ok")
     }))
 
