@@ -19,7 +19,7 @@ export const exitCodes = {
   terminated: common.terminated
 } as const
 
-export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 called wrongly; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 69 no connection; 77 the key or its account is refused; 78 no server is known, or the configuration is none; 130 Ctrl-C; 143 SIGTERM.`
+export const exitCodesText = `Exit codes: 0 completed; 1 error; 2 called wrongly; 3 aborted from elsewhere; 4 completed, but this machine refused at least one tool call; 5 budget used up; 6 too many turns; 69 no connection, or client and server do not understand one another; 77 the key or its account is refused; 78 no server is known, or the configuration is none; 130 Ctrl-C; 143 SIGTERM.`
 
 export const codeOfDone = ({ status, toolCallsDenied }: PromptDone): number => {
   switch (status) {
@@ -52,6 +52,7 @@ export const codeOfClosed = (reason: ClosedReason): number => {
       return exitCodes.keyRefused
     case "no_gateway":
     case "unreachable":
+    case "not_understood":
       return exitCodes.noConnection
   }
 }

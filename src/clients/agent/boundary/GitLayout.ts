@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readFileSync, readdirSync, type Dirent } from "node:fs"
 import { homedir } from "node:os"
-import { dirname, isAbsolute, join, resolve } from "node:path"
+import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import { systemCode } from "../tools/ToolFailure.ts"
 import { isWithin, realPath } from "./OpenWorkspace.ts"
 import { isGitName } from "./ProtectedPaths.ts"
@@ -22,6 +22,8 @@ export interface GitLayout {
   readonly main: Repository | undefined
   /** those of directories below the root, as far as they were looked for */
   readonly nested: ReadonlyArray<Repository>
+  /** directories in the workspace that are repositories themselves, without a working tree around them */
+  readonly bare: ReadonlyArray<string>
   /** `.git` entries that are links or lead to no repository of theirs: nothing can be promised for these */
   readonly odd: ReadonlyArray<string>
 }
@@ -29,7 +31,7 @@ export interface GitLayout {
 /** How far repositories below the root are looked for. */
 const nestedDirectories = 3_000
 const nestedDepth = 6
-const nestedRepositories = 64
+const nestedRepositories = 256
 
 const firstLine = (path: string): string => {
   const [line = ""] = readFileSync(path, "utf8").slice(0, 8_192).split("\n")
@@ -92,9 +94,23 @@ const subdirectories = (directory: string): ReadonlyArray<Dirent> => {
 const isHeldIn = (root: string, { gitDir, commonDir }: Repository): boolean =>
   isWithin(root, gitDir) && isWithin(root, commonDir)
 
+/** All but that of the root itself. */
+interface Below {
+  readonly nested: Array<Repository>
+  readonly bare: Array<string>
+  readonly odd: Array<string>
+}
+
+const addEntry = (root: string, directory: string, found: Below): void => {
+  const look = lookAt(directory)
+  if (look === "odd" || (look !== "none" && !isHeldIn(root, look.repository)))
+    found.odd.push(join(directory, ".git"))
+  else if (look !== "none") found.nested.push(look.repository)
+}
+
 /** Breadth first, so that those near the root are found whatever lies below. */
-const nestedBelow = (root: string): { readonly nested: Array<Repository>; readonly odd: Array<string> } => {
-  const found = { nested: [] as Array<Repository>, odd: [] as Array<string> }
+const nestedBelow = (root: string): Below => {
+  const found: Below = { nested: [], bare: [], odd: [] }
   let level = [root]
   let left = nestedDirectories
   for (let depth = 0; depth < nestedDepth && level.length > 0 && left > 0; depth++) {
@@ -104,10 +120,7 @@ const nestedBelow = (root: string): { readonly nested: Array<Repository>; readon
         if (left-- <= 0 || found.nested.length + found.odd.length >= nestedRepositories) return found
         if (name === "node_modules" || isGitName(name)) continue
         const path = join(directory, name)
-        const look = lookAt(path)
-        if (look === "odd" || (look !== "none" && !isHeldIn(root, look.repository)))
-          found.odd.push(join(path, ".git"))
-        else if (look !== "none") found.nested.push(look.repository)
+        addEntry(root, path, found)
         next.push(path)
       }
     level = next
@@ -115,30 +128,33 @@ const nestedBelow = (root: string): { readonly nested: Array<Repository>; readon
   return found
 }
 
-/** Looks at the repositories of a workspace with plain reads: git itself is not run, so no configuration is obeyed. */
-export const gitLayoutOf = (root: string): GitLayout => {
-  const { nested, odd } = nestedBelow(root)
+/** Of a survey: those that are too many to be held are odd. */
+const nestedOf = (root: string, entries: Iterable<string>): Below => {
+  const found: Below = { nested: [], bare: [], odd: [] }
+  for (const entry of entries) {
+    const directory = dirname(entry)
+    const isBare = !isGitName(basename(entry))
+    if (found.nested.length + found.bare.length >= nestedRepositories) found.odd.push(entry)
+    else if (isBare && basename(entry).toLowerCase() === "head") found.bare.push(directory)
+    else if (!isBare && directory !== root) addEntry(root, directory, found)
+  }
+  return found
+}
+
+/**
+ * Looks at the repositories of a workspace with plain reads: git itself is not run, so no configuration is obeyed.
+ * `entries`: those that a survey found; without them what is near the root is looked for.
+ */
+export const gitLayoutOf = (root: string, entries?: Iterable<string>): GitLayout => {
+  const { odd, ...below } = entries === undefined ? nestedBelow(root) : nestedOf(root, entries)
   const home = realPath(homedir())
   for (let directory = root; ; directory = dirname(directory)) {
     // Above a project may lie a home directory that is itself kept in git: that is none of the project's business.
-    if (directory !== root && isWithin(directory, home)) return { main: undefined, nested, odd }
+    if (directory !== root && isWithin(directory, home)) return { main: undefined, ...below, odd }
     const look = lookAt(directory)
-    if (look === "odd") return { main: undefined, nested, odd: [join(directory, ".git"), ...odd] }
+    if (look === "odd") return { main: undefined, ...below, odd: [join(directory, ".git"), ...odd] }
     const isOwn = look !== "none" && (directory === root || isRepository(look.repository.gitDir))
-    if (isOwn) return { main: look.repository, nested, odd }
-    if (directory === dirname(directory)) return { main: undefined, nested, odd }
+    if (isOwn) return { main: look.repository, ...below, odd }
+    if (directory === dirname(directory)) return { main: undefined, ...below, odd }
   }
 }
-
-/** Directories of hooks that configurations name (`core.hooksPath`), as far as they lie in the workspace. */
-export const hookDirectories = (root: string, { main, nested }: GitLayout): ReadonlyArray<string> =>
-  [main, ...nested].flatMap((repository) => {
-    if (repository === undefined) return []
-    const config = join(repository.commonDir, "config")
-    const path = existsSync(config)
-      ? /^\s*hookspath\s*=\s*"?([^"\n#;]+)/im.exec(readFileSync(config, "utf8"))?.[1]?.trim()
-      : undefined
-    if (path === undefined) return []
-    const directory = realPath(resolve(dirname(repository.entry), path))
-    return directory !== root && isWithin(root, directory) ? [directory] : []
-  })

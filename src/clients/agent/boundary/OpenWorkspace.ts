@@ -45,17 +45,19 @@ const partsBelow = (root: string, path: string): ReadonlyArray<string> =>
 
 /**
  * Opens a workspace, or rejects with why it cannot be one. `closed`: directories of the client itself; `sealed`: what in
- * the workspace only the user changes. No file of the workspace makes more allowed than is without it.
+ * the workspace only the user changes; `named`: what is asked for, beside the list of what runs by itself. No file of the workspace makes more allowed than is without it.
  */
 export const openWorkspace = (
   path: string,
   {
     closed,
     sealed = () => [],
+    named = () => [],
     portable = process.platform !== "linux"
   }: {
     readonly closed: ReadonlyArray<string>
     readonly sealed?: (root: string) => ReadonlyArray<string>
+    readonly named?: (root: string) => ReadonlyArray<string>
     readonly portable?: boolean
   }
 ): Workspace => {
@@ -66,6 +68,10 @@ export const openWorkspace = (
   if (refusal !== undefined) throw new Error(`${root} cannot be a workspace: it ${refusal}`)
   const inside = (paths: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> =>
     paths.filter((one) => one !== root && isWithin(root, one)).map((one) => partsBelow(root, one))
-  const protection: Protection = { closed: inside(real), sealed: inside(sealed(root).map(realPath)) }
+  const protection: Protection = {
+    closed: inside(real),
+    sealed: inside(sealed(root).map(realPath)),
+    named: inside(named(root).map(realPath))
+  }
   return { jail: portable ? portableJail(root) : linuxJail(root), protection }
 }

@@ -9,13 +9,19 @@ export interface Protection {
   readonly closed: ReadonlyArray<Parts>
   /** what git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
   readonly sealed: ReadonlyArray<Parts>
+  /** what a repository's configuration has git run or read, such as the script of a filter: asked for */
+  readonly named: ReadonlyArray<Parts>
 }
 
 /** Letters that HFS+ leaves out of names. Source: git's utf8.c, next_hfs_char. */
 const unseen = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/gu
 
+/** Nearly all names are: for these there is nothing to compose. */
+const plain = /^[\x20-\x7e]*$/
+
 /** One spelling for all that a system which ignores case, or composes letters, takes for one name. */
-export const folded = (name: string): string => name.replace(unseen, "").normalize("NFC").toLowerCase()
+export const folded = (name: string): string =>
+  plain.test(name) ? name.toLowerCase() : name.replace(unseen, "").normalize("NFC").toLowerCase()
 
 const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
   list.some(
@@ -29,11 +35,22 @@ const covers = (list: ReadonlyArray<Parts>, parts: Parts): boolean =>
  */
 export const isGitName = (name: string): boolean => /^(\.git|git~\d+)[. ]*(:.*)?$/su.test(folded(name))
 
-/** git takes every directory with these three for a repository, and runs what its configuration says. */
-export const signsOfRepository = ["HEAD", "objects", "refs"]
+/**
+ * git takes every directory with the names of one line for a repository, and runs what its configuration says; `commondir`
+ * says where the rest is. Source: git's setup.c, is_git_directory.
+ */
+const shapesOfRepository = [
+  ["HEAD", "objects", "refs"],
+  ["HEAD", "commondir"]
+]
+export const signsOfRepository = [...new Set(shapesOfRepository.flat())]
+
+/** Whether a directory with these names, in any case of letters, is a repository for git. */
+export const isShapedAsRepository = (has: (sign: string) => boolean): boolean =>
+  shapesOfRepository.some((signs) => signs.every(has))
 
 const wouldBeRepository = (directory: HeldDirectory, name: string): boolean =>
-  signsOfRepository.every((sign) => folded(name) === folded(sign) || existsSync(directory.at(sign)))
+  isShapedAsRepository((sign) => folded(name) === folded(sign) || existsSync(directory.at(sign)))
 
 export const requireOpen = (protection: Protection, parts: Parts): void => {
   if (covers(protection.closed, parts))

@@ -4,6 +4,7 @@ import { exitCodesText } from "../ExitCodes.ts"
 import { agentFlags } from "./Flags.ts"
 import { doctor } from "./DoctorCommand.ts"
 import { login } from "./LoginCommand.ts"
+import { permissions } from "./PermissionsCommand.ts"
 import { runAgent } from "./RunAgent.ts"
 import { sessions } from "./SessionsCommand.ts"
 
@@ -33,5 +34,5 @@ export const agent = Command.make(
     },
     { command: "signalbox-agent --resume", description: "Go on with the latest session of this directory" }
   ]),
-  Command.withSubcommands([login, doctor, sessions])
+  Command.withSubcommands([login, doctor, permissions, sessions])
 )

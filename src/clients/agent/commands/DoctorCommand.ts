@@ -1,6 +1,7 @@
 import { Console, Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../../../package.json" with { type: "json" }
+import { keptPermissions } from "../boundary/Approvals.ts"
 import { printable } from "../boundary/Printable.ts"
 import { codeOfError } from "../CodeOfError.ts"
 import { configFile, readConfig } from "../config/ConfigFile.ts"
@@ -52,14 +53,25 @@ const ofServer = async (server: ServerAddress): Promise<ReadonlyArray<Finding>> 
   }
 }
 
+const ofPermissions = (): Finding => {
+  const { permissions, problem } = keptPermissions(configDirectory(process.env))
+  return problem === undefined
+    ? {
+        mark: "ok",
+        text: `permissions: ${permissions.length} are kept; signalbox-agent permissions lists and revokes them`
+      }
+    : { mark: "!!", text: `permissions: ${problem}` }
+}
+
 /** Without a sandbox everything works, and everything is asked. */
 const ofMachine = async (root: string): Promise<ReadonlyArray<Finding>> => {
-  const { advice, notProtected, protected: safe, sandbox } = await protections(root)
+  const { advice, askedFor, notProtected, protected: safe, sandbox } = await protections(root)
   return [
     sandbox.usable
       ? { mark: "ok", text: `sandbox: ${sandbox.program} ${sandbox.version}` }
       : { mark: "!!", text: `sandbox: none, so every command is asked for: ${sandbox.reason}` },
     ...safe.map((text): Finding => ({ mark: "ok", text: `protected: ${text}` })),
+    ...askedFor.map((text): Finding => ({ mark: "ok", text: `asked for before it is written: ${text}` })),
     ...notProtected.map((text): Finding => ({ mark: "--", text: `not protected: ${text}` })),
     ...advice.map((text): Finding => ({ mark: "!!", text: `advice: ${text}` }))
   ]
@@ -77,6 +89,7 @@ const examine = async (
       { mark: "ok", text: `client: ${packageJson.version} (${platform})` },
       { mark: "ok", text: `configuration: ${configFile(configDirectory(process.env))}` },
       { mark: "ok", text: `journal: ${stateDirectory(process.env)}` },
+      ofPermissions(),
       ...(await ofMachine(root))
     ]
   }

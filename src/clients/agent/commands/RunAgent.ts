@@ -123,6 +123,7 @@ const interact = async (
     version,
     workspace,
     historyFile: join(stateDir, "history"),
+    permissions: runner.approvals,
     models: async () => (await fetchGatewayInfo(server)).models,
     files: () => listFiles(runner),
     attach: (text) =>

@@ -4,8 +4,7 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { Hello, Steer } from "#schemas/agents/ClientFrame.ts"
 import type { Ready } from "#schemas/agents/ServerFrame.ts"
 import type { JournalDirectory } from "../journal/JournalDirectory.ts"
-import type { ToolRunner } from "../tools/ToolRunner.ts"
-import { Attachment, type AttachmentParts, type Wishes } from "./Attachment.ts"
+import { Attachment, type AttachmentParts, type SessionRunner, type Wishes } from "./Attachment.ts"
 import type { Approve, Client } from "./Client.ts"
 import type { ClientEvent, ClientListener, ClosedReason } from "./ClientEvents.ts"
 import { ConnectionClosed, PromptTooLong } from "./ConnectionClosed.ts"
@@ -21,7 +20,7 @@ export interface AgentClientOptions extends Wishes {
   readonly withHistory: boolean
   /** what each session may cost at most */
   readonly budgetUsd?: number
-  readonly runner: Pick<ToolRunner, "runInTurn">
+  readonly runner: SessionRunner
   readonly journals: JournalDirectory
   readonly approve: Approve
   /** absent: a lost connection is never given up */

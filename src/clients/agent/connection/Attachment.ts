@@ -8,6 +8,7 @@ import type { Approve } from "./Client.ts"
 import type { ClientEvent, ClosedReason, LinkState } from "./ClientEvents.ts"
 import { ConnectionClosed } from "./ConnectionClosed.ts"
 import { Link, type Patience } from "./Link.ts"
+import { misunderstood, StrangeFrames } from "./Misunderstood.ts"
 import type { Read } from "./ReadFrame.ts"
 import { rootOf, type ServerAddress } from "./ServerRest.ts"
 import { ToolCalls } from "./ToolCalls.ts"
@@ -21,12 +22,17 @@ export interface AttachmentParts {
   readonly client: { readonly version: string; readonly platform: string; readonly name: string }
   readonly workspace: Hello["workspace"]
   readonly budgetUsd?: number
-  readonly runner: Pick<ToolRunner, "runInTurn">
+  readonly runner: SessionRunner
   readonly journals: JournalDirectory
   readonly approve: Approve
   readonly patience?: Patience
   readonly random: () => number
   readonly tell: (event: ClientEvent) => void
+}
+
+/** Makes calls, and remembers what was allowed for one session. */
+export type SessionRunner = Pick<ToolRunner, "runInTurn"> & {
+  readonly approvals?: Pick<ToolRunner["approvals"], "enter">
 }
 
 /** What may change between one hello and the next. */
@@ -52,6 +58,7 @@ const isMilestone = (frame: ServerFrame): boolean =>
 export class Attachment {
   private readonly parts: AttachmentParts
   private readonly unacknowledged = new Unacknowledged()
+  private readonly strange = new StrangeFrames()
   private wishes: Wishes
   private held: Held | undefined
   private link: Link
@@ -160,6 +167,7 @@ export class Attachment {
     if (this.held.id !== ready.sessionId) {
       return this.close("refused", `The server gave session ${ready.sessionId} for ${this.held.id}`)
     }
+    this.parts.runner.approvals?.enter(ready.sessionId)
     this.lastReady = ready
     this.unacknowledged.takeReady(ready)
     const unsaid = this.unacknowledged.all().find(({ type }) => type !== "steer")
@@ -193,13 +201,24 @@ export class Attachment {
 
   /** Each numbered frame counts once, however often it comes. */
   private read(read: Read): void {
+    if (read.kind === "strange" || read.kind === "broken") this.notice(read)
     if (read.kind === "broken") return
     if (read.seq !== undefined) {
       if (read.seq <= this.lastSeq) return
       this.lastSeq = read.seq
     }
+    // How the prompt ended cannot be guessed; of one that ended before it does not matter.
+    const isEnd = read.kind === "strange" && read.type === "prompt.done"
+    if (isEnd && (read.seq ?? 0) > (this.lastReady?.seq ?? 0))
+      return this.close("not_understood", misunderstood(read))
     if (read.kind === "strange_call") this.held?.calls.strange(read.callId)
     if (read.kind === "known") this.work(read.frame)
+  }
+
+  /** The session goes on: a newer server may say more than this client knows. */
+  private notice(read: Read): void {
+    const text = this.strange.notice(read)
+    if (text !== undefined) this.parts.tell({ type: "notice", level: "warning", text })
   }
 
   private work(frame: ServerFrame): void {

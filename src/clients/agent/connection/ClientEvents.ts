@@ -3,7 +3,10 @@ import type { ToolError, ToolMethod } from "#schemas/agents/ToolCall.ts"
 
 /** What a client tells those who watch it. */
 
-/** Why a connection ended for good. `key_refused`, `unreachable` and `no_gateway` can only be a start's. */
+/**
+ * Why a connection ended for good. `key_refused`, `unreachable` and `no_gateway` can only be a start's. `not_understood`:
+ * a frame that cannot be done without says something that this version does not know.
+ */
 export const closedReasons = [
   "bye",
   "superseded",
@@ -14,7 +17,8 @@ export const closedReasons = [
   "no_gateway",
   "refused",
   "locked",
-  "unreachable"
+  "unreachable",
+  "not_understood"
 ] as const
 export type ClosedReason = (typeof closedReasons)[number]
 
@@ -53,6 +57,8 @@ export type ClientEvent =
   /** Each frame once, in the order of its `seq`; kinds that this version does not know are left out. */
   | { readonly type: "frame"; readonly frame: ServerFrame }
   | ({ readonly type: "link" } & LinkState)
+  /** Something that the user should know and that changes nothing. */
+  | { readonly type: "notice"; readonly level: "warning"; readonly text: string }
   /** Of a call that runs on this machine. */
   | ({ readonly type: "tool" } & ToolState)
 

@@ -3,6 +3,7 @@ import type { ClientFrame, Hello } from "#schemas/agents/ClientFrame.ts"
 import type { ErrorFrame, Ready, ServerBye, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import { backoffMillis } from "./Backoff.ts"
 import type { LinkState } from "./ClientEvents.ts"
+import { isNeeded, misunderstood } from "./Misunderstood.ts"
 import { readFrame, type Read } from "./ReadFrame.ts"
 import type { ServerAddress } from "./ServerRest.ts"
 import { Socket } from "./Socket.ts"
@@ -10,6 +11,9 @@ import { verdictOf, type SocketEnd } from "./Verdict.ts"
 
 /** A connection that held so long begins its waits anew. */
 const steadyMillis = 5_000
+/** How long a hello waits for its answer; twice as long at each further attempt: a server under load is no strange one. */
+const helloMillis = 5_000
+const helloMillisMax = 40_000
 /** How long a goodbye may take. */
 const farewellMillis = 2_000
 
@@ -48,6 +52,9 @@ export class Link {
   private bye: ServerBye | undefined
   private error: ErrorFrame | undefined
   private silence: NodeJS.Timeout | undefined
+  private unanswered: NodeJS.Timeout | undefined
+  /** came instead of `ready` */
+  private strange: Read | undefined
   private retry: NodeJS.Timeout | undefined
   private farewell: (() => void) | undefined
 
@@ -58,12 +65,14 @@ export class Link {
   open(): void {
     this.bye = undefined
     this.error = undefined
+    this.strange = undefined
     this.isAttached = false
     this.parts.tell({ state: "connecting", attempt: this.failures + 1 })
     this.socket = new Socket(this.parts.server, {
       opened: () => {
         this.alive()
         this.socket?.send(JSON.stringify(this.parts.hello()))
+        this.unanswered = setTimeout(() => this.notAnswered(), this.helloMillis)
       },
       text: (text) => this.take(text),
       ended: (end) => this.lost(end)
@@ -84,6 +93,7 @@ export class Link {
     this.isClosed = true
     this.isAttached = false
     clearTimeout(this.silence)
+    clearTimeout(this.unanswered)
     clearTimeout(this.retry)
     this.socket?.drop()
     this.farewell?.()
@@ -110,15 +120,38 @@ export class Link {
     )
   }
 
+  /** No longer than a hello may take, and no longer than the user waits for a connection. */
+  private get helloMillis(): number {
+    const { patience } = this.parts
+    const millis = Math.min(helloMillisMax, helloMillis * 2 ** Math.min(this.failures, 8))
+    const limit = this.wasAttached ? patience?.lostMillis : patience?.firstMillis
+    if (limit === undefined) return millis
+    return Math.max(0, Math.min(millis, limit - (performance.now() - this.lostAtMillis)))
+  }
+
+  private notAnswered(): void {
+    if (this.strange !== undefined) return this.misunderstand(this.strange)
+    this.socket?.giveUp("The server took the connection, and did not answer the client's hello")
+  }
+
+  /** Trying again would come to the same. */
+  private misunderstand(read: Read): void {
+    this.drop()
+    this.close("not_understood", misunderstood(read))
+  }
+
   private take(text: string): void {
     this.alive()
     const read = readFrame(text)
-    if (read.kind === "known") this.takeKnown(read.frame, read)
-    else if (this.isAttached) this.parts.read(read)
+    if (read.kind === "known") return this.takeKnown(read.frame, read)
+    if (isNeeded(read)) return this.misunderstand(read)
+    if (this.isAttached) this.parts.read(read)
+    else this.strange ??= read
   }
 
   private takeKnown(frame: ServerFrame, read: Read): void {
     if (frame.type === "ready") {
+      clearTimeout(this.unanswered)
       this.isAttached = true
       this.wasAttached = true
       this.attachedAtMillis = performance.now()
@@ -133,6 +166,7 @@ export class Link {
 
   private lost(end: SocketEnd): void {
     clearTimeout(this.silence)
+    clearTimeout(this.unanswered)
     if (this.isClosed) return
     if (this.farewell !== undefined) return this.farewell()
     const now = performance.now()

@@ -43,7 +43,8 @@ export class Socket {
     })
     this.socket.on("open", () => this.listener.opened())
     this.socket.on("message", (data, isBinary) => {
-      if (!this.hasEnded && !isBinary && Buffer.isBuffer(data)) this.listener.text(data.toString())
+      // No frame is binary: it is told of like text that is none.
+      if (!this.hasEnded && Buffer.isBuffer(data)) this.listener.text(isBinary ? "" : data.toString())
     })
     this.socket.on("unexpected-response", (_request, response) => this.refused(response))
     this.socket.on("error", (error) => this.end({ kind: "failed", problem: rootOf(error) }))

@@ -19,7 +19,14 @@ export interface CommandNeeds {
   readonly isPlainCommit: boolean
 }
 
-const askable: ReadonlyArray<ApprovalKind> = ["sockets", "network", "commit", "repository", "install"]
+const askable: ReadonlyArray<ApprovalKind> = [
+  "sockets",
+  "network",
+  "commit",
+  "repository",
+  "install",
+  "self_running"
+]
 
 const privileged = words(
   "sudo sudoedit su doas pkexec run0 runuser nsenter machinectl systemd-run setcap chroot"

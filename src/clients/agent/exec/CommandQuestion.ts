@@ -1,16 +1,6 @@
-import type { ApprovalKind } from "../boundary/Approval.ts"
+import { kindsOfNeed, type ApprovalKind } from "../boundary/Approval.ts"
 import type { Question } from "../boundary/Approvals.ts"
 import type { CommandNeeds } from "./CommandNeeds.ts"
-
-const words: Readonly<Record<ApprovalKind, string>> = {
-  sockets: "with Unix sockets, those of this machine's own services included",
-  network: "with the network, this machine's own services included",
-  commit: "with the repository's history open to changes",
-  repository: "with the repository's hooks and configuration open to changes",
-  install: "that installs packages, whose scripts run",
-  unsandboxed: "without a sandbox: it can do all that you can",
-  hard_link: "that replaces a file with several names"
-}
 
 export interface CommandRequest {
   readonly callId: string
@@ -32,10 +22,12 @@ export const questionOf = (request: CommandRequest): Question => {
   return {
     // The same words with other rights are another question.
     key: JSON.stringify(isPlainCommit ? ["plain commit", writes] : [kinds, command, writes]),
+    // A rule does not tell which repositories elsewhere it would open, and a plain commit is as wide as one already.
+    ...(!isPlainCommit && writes.length === 0 && { subject: { type: "command" as const, command } }),
     ask: {
       callId,
       kinds,
-      title: `Run a command ${kinds.map((kind) => words[kind]).join("; ")}`,
+      title: `Run a command ${kinds.map((kind) => kindsOfNeed[kind].says).join("; ")}`,
       detail: [command, ...notes].join("\n\n"),
       scope: isPlainCommit
         ? `git add, git commit and git's status, diff, log and show in ${root}, without hooks`

@@ -6,10 +6,21 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { ExecParams, ExecResult } from "#schemas/agents/ToolCall.ts"
 import type { ApprovalKind } from "../boundary/Approval.ts"
 import type { Approvals } from "../boundary/Approvals.ts"
-import { gitLayoutOf, hookDirectories, type GitLayout } from "../boundary/GitLayout.ts"
+import { configuredIn } from "../boundary/GitConfiguration.ts"
+import type { GitLayout } from "../boundary/GitLayout.ts"
+import type { Jail } from "../boundary/Jail.ts"
 import { isWithin } from "../boundary/OpenWorkspace.ts"
+import type { Survey } from "../boundary/Survey.ts"
 import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
+import {
+  Aftermath,
+  lacksSelfRunning,
+  missedSelfRunning,
+  selfRunningIn,
+  unheld,
+  type Surroundings
+} from "./Aftermath.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
 import { CommandOutput } from "./CommandOutput.ts"
@@ -17,11 +28,12 @@ import { questionOf } from "./CommandQuestion.ts"
 import { failureIn, missedNeeds } from "./MissedNeeds.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
-import { removePlantedLinks } from "./PlantedLinks.ts"
 import { runCommand, type Ended, type Program, type RunOptions } from "./RunCommand.ts"
 
 /** What commands of one workspace are run with. */
 export interface CommandSettings {
+  readonly jail: Jail
+  readonly survey: Survey
   readonly root: string
   /** the client's own directories that lie in the workspace, and those that do not */
   readonly closed: ReadonlyArray<string>
@@ -39,7 +51,8 @@ export interface CommandSettings {
 /** A command with all that was decided about it. */
 interface Decided {
   readonly command: string
-  readonly layout: GitLayout
+  readonly kinds: ReadonlyArray<ApprovalKind>
+  readonly surroundings: Surroundings
   readonly access: GitAccess
   readonly plan: MountPlan
   readonly network: boolean
@@ -57,12 +70,8 @@ const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string
     ? []
     : [...new Set([main.gitDir, main.commonDir])].filter((directory) => !isWithin(root, directory))
 
-const remarkOf = ({ sandbox }: CommandSettings, { loose }: MountPlan): string => {
-  if ("reason" in sandbox) return `No sandbox: ${sandbox.reason}.`
-  return loose.length === 0
-    ? ""
-    : `The sandbox cannot keep this as it is, links are in the way: ${loose.join(", ")}.`
-}
+const remarkOf = ({ sandbox }: CommandSettings, { plan, surroundings }: Decided): string =>
+  "reason" in sandbox ? `No sandbox: ${sandbox.reason}.` : unheld(plan, surroundings)
 
 /** What a client without the network gives to no command: a service behind a Unix socket may have it. */
 const switchedOff: Readonly<Partial<Record<ApprovalKind, string>>> = {
@@ -86,7 +95,8 @@ const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "
 
 const programOf = (settings: CommandSettings, decided: Decided, home: string): Program => {
   const { root, hidden, sandbox, outputs, gitIdentity } = settings
-  const { command, layout, plan, network, sockets } = decided
+  const { command, plan, network, sockets } = decided
+  const { layout } = decided.surroundings
   if ("reason" in sandbox) {
     const env = commandEnvironment(process.env, { home, network: true })
     return { ...withoutSandbox(root, command), cwd: root, env, reportsStatus: false }
@@ -105,11 +115,13 @@ export class CommandRunner {
    * Looked for only while no command runs, and kept while any does: what is in it every command finds mounted, so none can
    * put a link in its place before it is mounted for the next. What a running one makes is not in it.
    */
-  #layout: GitLayout | undefined
+  #surroundings: Promise<Surroundings> | undefined
   #active = 0
+  readonly #aftermath: Aftermath
 
   constructor(settings: CommandSettings) {
     this.#settings = settings
+    this.#aftermath = new Aftermath(settings.jail, settings.survey)
   }
 
   async run(
@@ -127,15 +139,19 @@ export class CommandRunner {
         call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax
       )
       const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
+      const begun = this.#aftermath.begin(decided.surroundings)
       const ended = await this.#run(decided, {
         timeoutMillis: seconds * 1000,
         signal: hooks.signal,
         onOutput: (stream, data) => output.push(stream, data)
+      }).finally(async () => {
+        const given = { ...decided, isHeld: this.#isHeld, isAlone: this.#active === 1 }
+        for (const line of await this.#aftermath.undo(begun, given))
+          output.push("stderr", Buffer.from(`\n[${line}]\n`))
       })
-      const planted = decided.access === "commit" ? removePlantedLinks(decided.layout) : []
-      return this.#result(ended, output, { ...decided, planted }, seconds)
+      return this.#result(ended, output, decided, seconds)
     } finally {
-      if (--this.#active === 0) this.#layout = undefined
+      if (--this.#active === 0) this.#surroundings = undefined
     }
   }
 
@@ -160,35 +176,48 @@ export class CommandRunner {
 
   /** Asks what has to be asked; what comes back was allowed. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
-    const { root, closed, network, approvals } = this.#settings
+    const { root, network, approvals, sandbox } = this.#settings
     const { needsOf } = await (loadNeeds ??= import("./CommandNeeds.ts"))
     const needs = needsOf(command)
     if (needs.privileged !== undefined)
       throw denied(`${needs.privileged} raises rights: such commands are never run here`)
     const lacking = network === "off" ? needs.kinds.find((kind) => kind in switchedOff) : undefined
     if (lacking !== undefined) throw denied(`${switchedOff[lacking]} switched off for this client`)
-    const layout = (this.#layout ??= gitLayoutOf(root))
-    const access = accessOf(needs.kinds)
-    const plan = mountPlan({ root, layout, sealed: hookDirectories(root, layout), closed }, access)
-    const { sandbox } = this.#settings
     const filters = "filter" in sandbox && sandbox.filter === true
+    const before = await (this.#surroundings ??= this.#aftermath.lookAround())
     const kinds = needs.kinds.filter((kind) => kind !== "sockets" || filters)
+    const decided = this.#planned(command, [...kinds], before)
+    const { access, plan } = decided
     if (!this.#isHeld) kinds.push("unsandboxed")
-    else if (plan.loose.length > 0 && !kinds.includes("repository")) kinds.push("repository")
-    const writes = access === "look" ? [] : writtenOutside(root, layout)
-    const remark = remarkOf(this.#settings, plan)
+    else if (unheld(plan, before) !== "" && !kinds.includes("repository")) kinds.push("repository")
+    if (kinds.length === 0) return decided
+    const writes = access === "look" ? [] : writtenOutside(root, before.layout)
+    const remark = remarkOf(this.#settings, decided)
     const question = questionOf({ callId, command, root, kinds, needs, writes, remark })
-    if (kinds.length > 0 && !(await approvals.allows(question, approve)))
+    if (!(await approvals.allows(question, approve)))
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
-    const hasNetwork = kinds.includes("network")
-    const sockets = hasNetwork || kinds.includes("sockets") || !filters
-    return { command, layout, access, plan, network: hasNetwork, sockets }
+    if (this.#active > 1) return decided
+    // Files that the user has made while the question was open are theirs.
+    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#aftermath.lookAround()))
+  }
+
+  #planned(command: string, kinds: ReadonlyArray<ApprovalKind>, surroundings: Surroundings): Decided {
+    const { root, closed, sandbox } = this.#settings
+    const { layout } = surroundings
+    const access = accessOf(kinds)
+    const { sealed, named } = configuredIn(root, layout)
+    const selfRunning = kinds.includes("self_running") ? [] : selfRunningIn(root, surroundings, named)
+    const plan = mountPlan({ root, layout, sealed, selfRunning, closed }, access)
+    const network = kinds.includes("network")
+    const filters = "filter" in sandbox && sandbox.filter === true
+    const sockets = network || kinds.includes("sockets") || !filters
+    return { command, kinds, surroundings, access, plan, network, sockets }
   }
 
   #result(
     { exitCode, signal, stopped, hasRun }: Ended,
     printed: CommandOutput,
-    decided: Decided & { readonly planted: ReadonlyArray<string> },
+    decided: Decided,
     seconds: number
   ): typeof ExecResult.Type {
     const { output: text, ...rest } = printed.end()
@@ -202,10 +231,9 @@ export class CommandRunner {
     if (!hasRun) throw new ToolFailure("exec_failed", `The sandbox could not be set up: ${text.trim()}`)
     const failure = this.#isHeld ? failureIn(decided.command, text, exitCode) : undefined
     const hint = failure === undefined ? "" : missedNeeds(decided.command, failure, decided)
-    const removed = decided.planted.map(
-      (path) => `\n[${path} was removed: it would move the repository's hooks]\n`
-    )
-    const output = text + removed.join("") + hint
+    const { root } = this.#settings
+    const lacks = failure !== undefined && lacksSelfRunning(root, failure, decided.plan)
+    const output = text + hint + (lacks ? missedSelfRunning : "")
     return { exitCode, ...(signal !== undefined && { signal }), output, ...rest }
   }
 }

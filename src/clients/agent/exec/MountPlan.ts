@@ -25,6 +25,8 @@ export interface MountPlan {
   readonly mounts: ReadonlyArray<Mount>
   /** paths that cannot be held: a link is on the way, which a command could exchange */
   readonly loose: ReadonlyArray<string>
+  /** of what is read only, what runs by itself */
+  readonly selfRunning: ReadonlyArray<string>
 }
 
 /** What of a repository runs by itself, or says what does. Source: gitrepository-layout(5), git-config(1). */
@@ -74,19 +76,43 @@ export interface Protected {
   readonly layout: GitLayout
   /** read only, existing or not: directories of hooks */
   readonly sealed: ReadonlyArray<string>
+  /** read only: what runs by itself, and what repositories' configurations name; none where the user allowed it */
+  readonly selfRunning: ReadonlyArray<string>
   /** not there for commands at all: the client's own directories within the workspace */
   readonly closed: ReadonlyArray<string>
 }
 
-const wanted = ({ root, layout, sealed, closed }: Protected, access: GitAccess): ReadonlyArray<Mount> => {
+/** A mount costs the system time for each that is there already. */
+const maxSelfRunning = 200
+
+/**
+ * Where the root has no repository, an empty directory is in the place of each name that could make one of it: a shell's
+ * prompt looks there at every line. git takes no directory for a HEAD.
+ */
+const noneAt = (root: string): ReadonlyArray<Mount> => [
+  { path: join(root, ".git"), kind: "read", missing: "directory" },
+  ...(lstatSync(join(root, "HEAD"), { throwIfNoEntry: false }) === undefined
+    ? [{ path: join(root, "HEAD"), kind: "read", missing: "directory" } as const]
+    : [])
+]
+
+/** Only paths that are there are held: nothing is made for others, which programs and people would come across. */
+const heldFiles = (paths: ReadonlyArray<string>): ReadonlyArray<Mount> =>
+  paths.slice(0, maxSelfRunning).map((path): Mount => ({ path, kind: "read", missing: "file" }))
+
+const wanted = (
+  { root, layout, sealed, selfRunning, closed }: Protected,
+  access: GitAccess
+): ReadonlyArray<Mount> => {
   const repositories = [layout.main, ...layout.nested].filter((one) => one !== undefined)
   const own = join(root, ".git")
   const hasOwn = repositories.some(({ entry }) => entry === own) || layout.odd.includes(own)
-  const none: ReadonlyArray<Mount> =
-    hasOwn || access === "all" ? [] : [{ path: own, kind: "read", missing: "directory" }]
+  const none = hasOwn || access === "all" || layout.bare.includes(root) ? [] : noneAt(root)
   return [
     ...none,
     ...repositories.flatMap((repository) => mountsOf(repository, access)),
+    ...(access === "all" ? [] : layout.bare.flatMap(dangerous)),
+    ...heldFiles(selfRunning),
     ...(access === "all" ? [] : sealed.map((path): Mount => ({ path, kind: "read", missing: "directory" }))),
     ...closed.map((path): Mount => ({ path, kind: "hide", missing: "directory" }))
   ]
@@ -96,6 +122,7 @@ const wanted = ({ root, layout, sealed, closed }: Protected, access: GitAccess):
 export const mountPlan = (what: Protected, access: GitAccess): MountPlan => {
   const { root, layout } = what
   const loose = new Set(access === "all" ? [] : layout.odd)
+  for (const path of what.selfRunning.slice(maxSelfRunning)) loose.add(path)
   const byPath = new Map<string, Mount>()
   const add = (mount: Mount): void => {
     const there = byPath.get(mount.path)
@@ -122,5 +149,9 @@ export const mountPlan = (what: Protected, access: GitAccess): MountPlan => {
     )
     return outer?.kind === "hide" || (outer?.kind === "read" && kind !== "write" && kind !== "hide")
   }
-  return { mounts: mounts.filter((mount) => !isCovered(mount)), loose: [...loose] }
+  return {
+    mounts: mounts.filter((mount) => !isCovered(mount)),
+    loose: [...loose],
+    selfRunning: what.selfRunning
+  }
 }

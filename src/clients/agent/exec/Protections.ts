@@ -1,4 +1,5 @@
 import { homedir } from "node:os"
+import { selfRunningFiles } from "../boundary/SelfRunningFiles.ts"
 import { isEnvironmentHidden } from "../hideEnvironment.mjs"
 import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
@@ -13,6 +14,8 @@ export interface Protections {
   /** one line each: what, and by what */
   readonly protected: ReadonlyArray<string>
   readonly notProtected: ReadonlyArray<string>
+  /** what runs by itself, and is asked for before it is written: a line for each program, with its documentation */
+  readonly askedFor: ReadonlyArray<string>
   /** what the user can do about it */
   readonly advice: ReadonlyArray<string>
 }
@@ -26,22 +29,27 @@ const always = [
   ".git and the client's own configuration, from the file tools: never written, existing or not",
   "Keys and tokens in the environment: commands get a short list of variables and an empty home directory",
   "Hooks and fsmonitor of git: switched off for every command",
+  "Hooks, editors' tasks, shells' start-up files and others that run by themselves: written only when you allow it",
+  "Your word: never taken from keys typed ahead, a paste or a window too small; listed and revoked by `permissions`",
   "This machine from outside: the client listens on no port"
 ]
 const bySandbox = [
   "All but the workspace, from commands: read only; homes, /run and /tmp empty (bubblewrap)",
   ".git/hooks, .git/config and the client's configuration, from commands: read only, also when missing (bubblewrap)",
+  "Repositories and self-running files that a command makes: renamed when it ends, and told",
   "The network, from commands: off until you allow it for a command (network namespace)",
   "Other programs, from commands: out of sight, and none can raise its rights (process namespace, no_new_privs)"
 ]
 const never = [
   "Code in the workspace that you run yourself later: read what was changed",
-  "Repositories that a command makes in new directories: look at their .git/config before you run git there",
+  "Files that a command makes, until it ends: do not run git or an editor in a directory that it works in",
   "What is readable on this system outside of home directories: commands can read it",
+  "Where a command connects to, once you allow it the network: no single host can be allowed",
   "Services of this machine, a display server among them, from a command that you allow the network",
   "Memory and processor time: a command may use all of it until its time is up"
 ]
 
+const askedFor = selfRunningFiles.map(({ by, paths, source }) => `${by}: ${paths.join(", ")} (${source})`)
 const sockets =
   "Unix and VM sockets and the kernel's keyrings, from commands: sockets refused until you allow them or the network, keyrings always (seccomp)"
 const socketsOpen = (reason: string): string =>
@@ -66,7 +74,7 @@ export const protections = async (root: string = process.cwd()): Promise<Protect
   const isLinux = process.platform === "linux"
   const setpriv = isLinux ? findProgram("setpriv", root) : undefined
   const files = isLinux ? filesOnLinux : filesElsewhere
-  const common = { platform: `${process.platform} ${process.arch}` }
+  const common = { platform: `${process.platform} ${process.arch}`, askedFor }
   const asRoot = process.getuid?.() === 0 ? ["The client runs as root: take a user of your own"] : []
   if (!("reason" in found))
     return {

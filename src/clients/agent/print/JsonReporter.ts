@@ -10,7 +10,7 @@ export interface SessionLine {
 
 /**
  * One JSON object a line: first `{"type":"session",…}`, then every frame as the server sent it, and between them
- * `{"type":"link",…}` and `{"type":"tool",…}`.
+ * `{"type":"link",…}`, `{"type":"tool",…}` and `{"type":"notice",…}`.
  */
 export class JsonReporter implements Reporter {
   private readonly write: Write

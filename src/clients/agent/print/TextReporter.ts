@@ -43,6 +43,7 @@ export class TextReporter implements Reporter {
   take(event: ClientEvent): void {
     if (event.type === "link") this.link(event)
     else if (event.type === "tool") this.tool(event)
+    else if (event.type === "notice") this.note(event.text)
     else this.frame(event.frame)
   }
 

@@ -7,6 +7,7 @@ import { ApprovalDialog } from "./ApprovalDialog.ts"
 import { commandOf } from "./Command.ts"
 import { runCommand } from "./CommandRunner.ts"
 import { Completion } from "./Completion.ts"
+import type { Permissions } from "./PermissionText.ts"
 import { type Choice, Picker } from "./Picker.ts"
 import type { PromptHistory } from "./PromptHistory.ts"
 import { reduce, type TerminalInput } from "./Reducer.ts"
@@ -26,10 +27,13 @@ export interface AgentTerminalOptions {
   readonly logDirectory: string
   readonly workspace: { readonly root: string; readonly name: string }
   readonly history: PromptHistory
+  readonly permissions: Permissions
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   readonly files: () => Promise<ReadonlyArray<string>>
   readonly attach: (text: string) => Promise<Attached>
   readonly now: () => number
+  /** Runs something so many milliseconds later; gives how to call it off. Absent: by the clock of the system */
+  readonly later?: (millis: number, run: () => void) => () => void
   /** the user leaves */
   readonly left: () => void
   /** ctrl+z */
@@ -68,7 +72,8 @@ export class AgentTerminal {
   }
 
   start(): void {
-    const { client, files, history, models, now } = this.#options
+    const { client, files, history, models, now, permissions } = this.#options
+    permissions.tellProblems((problem) => this.#say("warning", problem))
     this.#unsubscribe = client.events.subscribe((event) => this.#take(event))
     client.answerApprovals((ask, signal) => this.#desk.ask(ask, signal))
     const { editor } = this.screen
@@ -169,6 +174,7 @@ export class AgentTerminal {
     const current = this.#desk.current
     if (asking instanceof ApprovalDialog) {
       if (asking.ask === current?.ask) return
+      asking.close()
       this.screen.close()
     } else if (asking !== undefined) return
     if (current === undefined) return
@@ -178,8 +184,10 @@ export class AgentTerminal {
         ask,
         theme,
         now,
+        later: this.#options.later ?? afterInput,
         waiting: () => this.#desk.current?.waiting ?? 1,
-        rows: () => terminal.rows,
+        size: () => ({ columns: terminal.columns, rows: terminal.rows }),
+        text: () => this.screen.editor.getText(),
         typed: (data) => this.screen.editor.handleInput(data),
         answer: (approval) => this.#desk.answer(ask, approval)
       })
@@ -234,3 +242,9 @@ export class AgentTerminal {
 }
 
 const handled = (_done: void): boolean => true
+
+/** Keys that have come are read first: a machine that was busy for a moment shows them before the time is up. */
+const afterInput = (millis: number, run: () => void): (() => void) => {
+  const timer = setTimeout(() => setImmediate(run), millis)
+  return () => clearTimeout(timer)
+}

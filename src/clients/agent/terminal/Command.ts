@@ -14,6 +14,11 @@ export const commands = [
   { name: "later", argument: "text", says: "ask this when the work is done (also Alt-Enter)" },
   { name: "session", argument: "", says: "this session: its id, cost and tokens" },
   { name: "sessions", argument: "", says: "your latest sessions" },
+  {
+    name: "permissions",
+    argument: "[revoke …]",
+    says: "what you allowed; take back one: revoke ID, or all: revoke all"
+  },
   { name: "help", argument: "", says: "keys and commands" },
   { name: "quit", argument: "", says: "leave; the session can be resumed" }
 ] as const
@@ -49,5 +54,9 @@ export const helpText = [
   "Ctrl-C                  empty the editor; twice: leave",
   "Ctrl-T / Ctrl-O         show all thoughts / all of the tool calls",
   "↑ ↓                     earlier prompts",
-  "@name                   a file of the workspace"
+  "@name                   a file of the workspace",
+  "",
+  "A question: y once, n or Esc no. s, r, a and ← → choose what lasts longer: this session,",
+  "a rule (npm test *), always here; Enter confirms what is shown. No key counts that",
+  "comes with typing, and no letter while the editor holds text: Tab, then ← → and Enter."
 ].join("\n")

@@ -8,6 +8,7 @@ import type { Choice } from "./Picker.ts"
 import { safeLine } from "./SafeText.ts"
 import { spent } from "./StatusLines.ts"
 import type { TerminalState } from "./TerminalState.ts"
+import { changePermissions, type Permissions } from "./PermissionText.ts"
 import { thinkingLevels } from "#schemas/agents/ClientFrame.ts"
 
 export interface CommandSurroundings {
@@ -15,6 +16,7 @@ export interface CommandSurroundings {
   readonly state: () => TerminalState
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   readonly workspaceRoot: string
+  readonly permissions: Permissions
   readonly now: () => number
   readonly say: (text: string) => void
   /** undefined: nothing was chosen */
@@ -48,6 +50,8 @@ export const runCommand = async ({ argument, name }: Named, around: CommandSurro
       return chooseThinking(argument, around)
     case "resume":
       return resume(around)
+    case "permissions":
+      return around.say(changePermissions(argument, around.permissions))
     case "session":
       return around.say(describeSession(around.state()))
     case "sessions":

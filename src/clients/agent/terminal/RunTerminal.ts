@@ -6,6 +6,7 @@ import { ConnectionClosed } from "../connection/ConnectionClosed.ts"
 import { codeOfClosed, exitCodes } from "../ExitCodes.ts"
 import type { Attached } from "../prompt/AttachedFiles.ts"
 import { AgentTerminal } from "./AgentTerminal.ts"
+import type { Permissions } from "./PermissionText.ts"
 import { PromptHistory } from "./PromptHistory.ts"
 import { safeLine, safeText } from "./SafeText.ts"
 import { makeTheme } from "./Theme.ts"
@@ -15,6 +16,7 @@ export interface TerminalOptions {
   readonly workspace: { readonly root: string; readonly name: string }
   /** where earlier prompts are kept; its directory is made */
   readonly historyFile: string
+  readonly permissions: Permissions
   /** what the key may run */
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   /** paths relative to the workspace's root */
@@ -27,6 +29,7 @@ export interface TerminalOptions {
   /** other than the process's own: for tests */
   readonly terminal?: Terminal
   readonly now?: () => number
+  readonly later?: (millis: number, run: () => void) => () => void
 }
 
 /** Why there can be no interactive terminal here; undefined: there can. */

@@ -1,4 +1,5 @@
 import { type Component, Editor, setCapabilities, type Terminal, TuiMainScreen } from "@earendil-works/pi-tui"
+import { roomyRows } from "./ApprovalDialog.ts"
 import { checked, fitted, narrowed } from "./Lines.ts"
 import { drawActivity, drawStatus } from "./StatusLines.ts"
 import type { TerminalState } from "./TerminalState.ts"
@@ -121,6 +122,8 @@ export class Screen {
     const shown = state()
     const activity = this.hint === "" ? drawActivity(shown, theme, width, now()) : [theme.warning(this.hint)]
     const asking = this.#asking?.render(width).map((line) => checked(line, width))
+    // A small window is for the question alone.
+    if (asking !== undefined && this.#options.terminal.rows < roomyRows) return asking
     return [
       "",
       ...activity.map((line) => checked(line, width)),

@@ -110,9 +110,7 @@ export const terminalLimits = {
   /** lines of the last thought, while it comes */
   thinkingLines: 4,
   /** lines of a diff, unless all is shown */
-  diffLines: 24,
-  /** lines of what is to be approved, before it says how many more there are */
-  approvalLines: 12
+  diffLines: 24
 } as const
 
 export const emptyState: TerminalState = {

@@ -6,7 +6,8 @@ import { indexOfLinear } from "./IndexOfLinear.ts"
 import { headBytes, readText } from "./ReadFile.ts"
 import { ToolFailure } from "./ToolFailure.ts"
 import { unifiedDiff, type Replacement } from "./UnifiedDiff.ts"
-import { askForHardLink, replaceFile, type AskHardLink } from "./WriteFile.ts"
+import { replaceFile } from "./WriteFile.ts"
+import { askForHardLink, askForSelfRunning, requireAsked, type AskWrite } from "./WriteQuestion.ts"
 
 /** Larger files are for commands such as sed. */
 const maxEditedBytes = 4 * 1024 * 1024
@@ -106,11 +107,13 @@ const cut = (diff: string): string => {
 export const editFile = async (
   workspace: Workspace,
   params: Params,
-  ask: AskHardLink
+  ask: AskWrite
 ): Promise<typeof EditResult.Type> => {
   const parts = partsOf(workspace.jail.root, params.path)
+  const allowed = await askForSelfRunning(workspace, params.path, ask)
   const place = locate(workspace, parts, "change")
   try {
+    requireAsked(workspace, place, allowed)
     await askForHardLink(place, ask)
     const whole = readText(place, maxEditedBytes)
     const mark = whole.startsWith("\ufeff") ? "\ufeff" : ""

@@ -13,8 +13,11 @@ import {
 } from "#schemas/agents/ToolCall.ts"
 import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
 import { Approvals } from "../boundary/Approvals.ts"
-import { gitLayoutOf, hookDirectories } from "../boundary/GitLayout.ts"
+import { configuredIn } from "../boundary/GitConfiguration.ts"
+import { gitLayoutOf } from "../boundary/GitLayout.ts"
 import { isWithin, openWorkspace, realPath } from "../boundary/OpenWorkspace.ts"
+import { linkedSelfRunning } from "../boundary/SelfRunning.ts"
+import { Survey, type SurveyBounds } from "../boundary/Survey.ts"
 import type { Workspace } from "../boundary/Walk.ts"
 import { whereabouts } from "../boundary/Whereabouts.ts"
 import { findBubblewrap } from "../exec/Bubblewrap.ts"
@@ -29,7 +32,8 @@ import { readFile } from "./ReadFile.ts"
 import { searchInThread, type Search } from "./SearchThread.ts"
 import type { ToolCall, ToolHooks, ToolOutcome, TurnHooks } from "./ToolCall.ts"
 import { ToolFailure } from "./ToolFailure.ts"
-import { writeFile, type AskHardLink } from "./WriteFile.ts"
+import { writeFile } from "./WriteFile.ts"
+import { questionOfWrite, type AskWrite } from "./WriteQuestion.ts"
 
 export interface ToolRunnerOptions {
   /** the workspace: an existing directory, neither the home directory nor one above it */
@@ -42,6 +46,8 @@ export interface ToolRunnerOptions {
   readonly sandbox: "auto" | "off"
   /** `off`: commands never get the network, and nobody is asked */
   readonly network: "ask" | "off"
+  /** how much of the workspace is looked at before and after a command */
+  readonly bounds?: SurveyBounds
 }
 
 /** A search that takes longer is ended. */
@@ -96,9 +102,10 @@ const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Pro
 
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
+  /** what the user allowed, to be listed and revoked */
+  readonly approvals: Approvals
   readonly #workspace: Workspace
   readonly #outputs: Workspace
-  readonly #approvals: Approvals
   readonly #commands: CommandRunner
   readonly #order: CallOrder
 
@@ -110,23 +117,37 @@ export class ToolRunner {
   ) {
     this.#workspace = workspace
     this.#outputs = outputs
-    this.#approvals = approvals
+    this.approvals = approvals
     this.#commands = commands
     this.#order = new CallOrder((path) => whereabouts(workspace, path))
   }
 
   /** Rejects with why the directory cannot be a workspace. */
-  static async open({ root, configDir, stateDir, sandbox, network }: ToolRunnerOptions): Promise<ToolRunner> {
+  static async open({
+    root,
+    configDir,
+    stateDir,
+    sandbox,
+    network,
+    bounds
+  }: ToolRunnerOptions): Promise<ToolRunner> {
     const closed = [configDir, stateDir].map(realPath)
-    const sealed = (real: string): ReadonlyArray<string> => hookDirectories(real, gitLayoutOf(real))
-    const workspace = openWorkspace(root, { closed, sealed })
+    const configured = configuredIn(realPath(root), gitLayoutOf(realPath(root)))
+    const workspace = openWorkspace(root, {
+      closed,
+      sealed: () => configured.sealed,
+      named: (real) => [...configured.named, ...linkedSelfRunning(real)]
+    })
     const real = workspace.jail.root
     await mkdir(stateDir, { recursive: true, mode: 0o700 })
     const outputs = await outputsOf(stateDir, real)
     const gitIdentity = join(realPath(stateDir), "gitconfig")
     await writeGitIdentity(gitIdentity, real)
     const approvals = new Approvals(configDir, real)
+    const survey = new Survey(real, bounds)
     const commands = new CommandRunner({
+      survey,
+      jail: workspace.jail,
       root: real,
       closed: closed.filter((directory) => isWithin(real, directory)),
       hidden: closed.filter((directory) => !isWithin(real, directory)),
@@ -178,12 +199,12 @@ export class ToolRunner {
       case "fs.read":
         return this.#read(decode(ReadParams, params))
       case "fs.write":
-        return writeFile(workspace, decode(WriteParams, params), this.#askHardLink(call, hooks))
+        return writeFile(workspace, decode(WriteParams, params), this.#askWrite(call, hooks))
       case "fs.edit":
         return editFile(
           workspace,
           decode(EditParams, tolerantEditParams(params)),
-          this.#askHardLink(call, hooks)
+          this.#askWrite(call, hooks)
         )
       case "fs.list":
         return listDirectory(workspace, decode(ListParams, params))
@@ -210,20 +231,7 @@ export class ToolRunner {
     return searchInThread(search, { jail: jail.handle, protection }, { millis, signal })
   }
 
-  #askHardLink({ callId }: ToolCall, { approve }: ToolHooks): AskHardLink {
-    return (path, names) =>
-      this.#approvals.allows(
-        {
-          key: JSON.stringify(["hard_link", path]),
-          ask: {
-            callId,
-            kinds: ["hard_link"],
-            title: `Replace ${path}, which has ${names} names`,
-            detail: `${path} is one of ${names} names (hard links) of one file. This name gets the new contents; the others keep the old ones.`,
-            scope: `Replacing ${path} in this workspace`
-          }
-        },
-        approve
-      )
+  #askWrite({ callId }: ToolCall, { approve }: ToolHooks): AskWrite {
+    return (write) => this.approvals.allows(questionOfWrite(callId, write), approve)
   }
 }

@@ -17,11 +17,9 @@ import type { WriteParams, WriteResult } from "#schemas/agents/ToolCall.ts"
 import { locate, requireRegular, statOf, type Place, type Workspace } from "../boundary/Walk.ts"
 import { partsOf, shown } from "../boundary/WorkspacePath.ts"
 import { denied, systemCode, ToolFailure } from "./ToolFailure.ts"
+import { askForHardLink, askForSelfRunning, requireAsked, type AskWrite } from "./WriteQuestion.ts"
 
 const synced = promisify(fsync)
-
-/** Answers whether a file that has other names may be replaced. Those names keep the old contents. */
-export type AskHardLink = (path: string, names: number) => Promise<boolean>
 
 /** Rights, owner and group of the file that is replaced; never set-user-id, which was given to other contents. */
 const keepOwner = (fd: number, before: Stats, path: string): void => {
@@ -72,28 +70,19 @@ export const replaceFile = async ({ directory, name }: Place, bytes: Buffer): Pr
   await synced(directory.fd)
 }
 
-/** Asks first where the file has other names. */
-export const askForHardLink = async (place: Place, ask: AskHardLink): Promise<void> => {
-  const stats = statOf(place)
-  if (stats === undefined || !stats.isFile() || stats.nlink < 2) return
-  const path = shown([...place.directory.parts, place.name])
-  if (!(await ask(path, stats.nlink)))
-    throw denied(
-      `${path} has ${stats.nlink} names, some perhaps outside of the workspace; it was not replaced`
-    )
-}
-
 /** fs.write. */
 export const writeFile = async (
   workspace: Workspace,
   { path, content }: typeof WriteParams.Type,
-  ask: AskHardLink
+  ask: AskWrite
 ): Promise<typeof WriteResult.Type> => {
   const parts = partsOf(workspace.jail.root, path)
   if (parts.length === 0)
     throw new ToolFailure("invalid_params", `${path} is the workspace itself, not a file`)
+  const allowed = await askForSelfRunning(workspace, path, ask)
   const place = locate(workspace, parts, "write")
   try {
+    requireAsked(workspace, place, allowed)
     await askForHardLink(place, ask)
     const created = statOf(place) === undefined
     const bytes = Buffer.from(content)

@@ -182,7 +182,13 @@ describe("approvals", () => {
       const file = join(workspace.base, "client", "config", "approvals.json")
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       assert.strictEqual(statSync(join(file, "..")).mode & 0o777, 0o700)
-      assert.deepStrictEqual(Object.keys(JSON.parse(readFileSync(file, "utf8"))), [workspace.root])
+      const { approvals } = JSON.parse(readFileSync(file, "utf8")) as {
+        approvals: Array<{ workspace: string }>
+      }
+      assert.deepStrictEqual(
+        approvals.map(({ workspace: root }) => root),
+        [workspace.root]
+      )
       assert.strictEqual(await touch(workspace, "c"), "ok")
     }))
 
@@ -212,7 +218,8 @@ describe("what a user sees", () => {
   })
 
   it("is told what protects this machine, and what does not", async () => {
-    const { sandbox, protected: lines, notProtected } = await protections()
+    const { sandbox, protected: lines, notProtected, askedFor } = await protections()
+    assert.isTrue(askedFor.some((line) => /^husky, at commits: \.husky, .*\(https:/.test(line)))
     assert.strictEqual(sandbox.usable, !("reason" in found))
     assert.isAbove(lines.length, 4)
     assert.isAbove(notProtected.length, 2)

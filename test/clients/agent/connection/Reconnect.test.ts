@@ -92,12 +92,20 @@ describe("frames of a newer server", () => {
   it("count with their number and are left alone, but for calls, which are answered, and goodbyes", () => {
     assert.deepStrictEqual(readFrame('{"type":"event","kind":"news","seq":7,"promptId":""}'), {
       kind: "strange",
-      seq: 7
+      seq: 7,
+      type: "event news",
+      why: ""
     })
     const strange = readFrame('{"type":"tool.request","seq":8,"callId":"c","method":"fs.fly"}')
     assert.deepStrictEqual(strange, { kind: "strange_call", callId: "c", seq: 8 })
     const bye = readFrame('{"type":"bye","reason":"tired","resumable":true,"retryAfterMs":5}')
     assert.isTrue(bye.kind === "known" && bye.frame.type === "bye" && bye.frame.retryAfterMs === 5)
+    const error = readFrame('{"type":"error","code":"tired","message":"Come back","fatal":true}')
+    assert.isTrue(
+      error.kind === "known" && error.frame.type === "error" && error.frame.message === "Come back"
+    )
+    const ready = readFrame('{"type":"ready","sessionId":"ses_x"}')
+    assert.isTrue(ready.kind === "strange" && ready.type === "ready" && ready.why.includes("sessionId"))
     for (const text of ["", "[", "null", "7", '"ready"'])
       assert.strictEqual(readFrame(text).kind, "broken", text)
   })

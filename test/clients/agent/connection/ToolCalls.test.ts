@@ -189,7 +189,7 @@ describe("a call", () => {
         run: async (call, { approve }) => {
           const ask = { callId: call.callId, kinds: [], title: "", detail: "", scope: "" }
           const answer = await approve(ask)
-          return { ok: false, error: { code: "cancelled", message: answer }, denied: true }
+          return { ok: false, error: { code: "cancelled", message: String(answer) }, denied: true }
         }
       })
       await test.client.start()

@@ -240,10 +240,15 @@ describe("text of others", () => {
           models: () => Promise.resolve([{ id: `m${bad}`, name: bad, context_length: 5 }])
         })
         await work(rig, bad)
-        const approval = rig.client.approval({ title: bad, detail: bad, scope: bad })
+        const rules = [{ name: bad, covers: bad, examples: [bad] }]
+        const approval = rig.client.approval({ title: bad, detail: bad, scope: bad, rules, unkept: bad })
         await rig.text()
         rig.now += 1_000
-        rig.terminal.type(keys.ctrlO, keys.ctrlT, "n", ..."/model", keys.enter)
+        for (const key of ["s", keys.right, keys.ctrlO, keys.ctrlT]) {
+          rig.terminal.type(key)
+          await rig.text()
+        }
+        rig.terminal.type(keys.escape, ..."/model", keys.enter)
         await approval
         await rig.text()
         rig.terminal.type(keys.escape, ..."@")
@@ -265,6 +270,7 @@ describe("a crash", () => {
       setTimeout(() => { throw new Error("a bug") }, 50)
       await runTerminal(new ScriptedClient(), {
         version: "1", workspace: { root: "/w", name: "w" }, historyFile: process.argv[1],
+        permissions: { list: () => ({ permissions: [], isDamaged: false }), revoke: () => 0, tellProblems: () => undefined },
         models: async () => [], files: async () => [], attach: async (text) => ({ text, images: [], problems: [] }), environment: process.env
       })`
     const rig = new TerminalRig()

@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Approvals } from "#src/clients/agent/boundary/Approvals.ts"
 import { runTerminal, type TerminalOptions } from "#src/clients/agent/terminal/RunTerminal.ts"
 import { ScriptedClient } from "./ScriptedClient.ts"
+import { VirtualClock } from "./VirtualClock.ts"
 import { VirtualTerminal } from "./VirtualTerminal.ts"
 
 export interface RigOptions extends Partial<TerminalOptions> {
@@ -16,6 +18,8 @@ export const keys = {
   escape: "\u001b",
   up: "\u001b[A",
   down: "\u001b[B",
+  right: "\u001b[C",
+  left: "\u001b[D",
   pageDown: "\u001b[6~",
   tab: "\t",
   ctrlC: "\u0003",
@@ -29,8 +33,9 @@ export class TerminalRig {
   readonly client = new ScriptedClient()
   readonly terminal: VirtualTerminal
   readonly directory = mkdtempSync(join(tmpdir(), "signalbox-terminal-"))
+  readonly approvals = new Approvals(this.directory, "/home/ada/project")
   readonly code: Promise<number>
-  now = 1_000_000
+  readonly clock = new VirtualClock(1_000_000)
 
   constructor({ columns = 80, rows = 24, ...options }: RigOptions = {}) {
     this.terminal = new VirtualTerminal(columns, rows)
@@ -38,6 +43,7 @@ export class TerminalRig {
       version: "1.2.3",
       workspace: { root: "/home/ada/project", name: "project" },
       historyFile: join(this.directory, "history"),
+      permissions: this.approvals,
       models: () =>
         Promise.resolve([
           { id: "sandbox/coder", name: "Scripted", context_length: 128_000 },
@@ -57,8 +63,16 @@ export class TerminalRig {
       environment: { TERM: "xterm-256color" },
       terminal: this.terminal,
       now: () => this.now,
+      later: this.clock.later,
       ...options
     })
+  }
+
+  get now(): number {
+    return this.clock.now
+  }
+  set now(millis: number) {
+    this.clock.goTo(millis)
   }
 
   text(): Promise<string> {
