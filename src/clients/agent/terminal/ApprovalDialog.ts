@@ -246,7 +246,8 @@ export class ApprovalDialog implements Component {
     const lines: Array<string> = []
     let used = width
     for (const [at, { approval, letter, words }] of this.#choices.entries()) {
-      const cut = fitted(`${lettersCount ? `${letter} ` : ""}${safeLine(words)}`, width - 2)
+      const whole = `${lettersCount ? `${letter} ` : ""}${safeLine(words)}`
+      const cut = visibleWidth(whole) <= width - 2 ? whole : fitted(whole, width - 2)
       const isChosen = at === this.#state.chosen
       const shown = isChosen
         ? theme.bold(theme.accent(`[${cut}]`))
