@@ -19,7 +19,7 @@ const fsmonitor = 'fsmonitor="@PWN; false"'
 /** A repository below the workspace, with settings that git runs something for. */
 const nested = (directory: string, ...settings: ReadonlyArray<string>): string =>
   [
-    `mkdir -p ${directory}; g=git; $g init -q ${directory}; cd ${directory}`,
+    `mkdir -p ${directory}; g=$(echo git); $g init -q ${directory}; cd ${directory}`,
     ...settings.map((setting) => `$g config ${setting}`),
     "cd @ROOT"
   ].join("\n")
@@ -244,7 +244,7 @@ const nestedOnes: ReadonlyArray<Attack> = [
   {
     name: "a linked working tree",
     calls: [
-      `${nested("hidden", "core.fsmonitor '@PWN; false'")}; cd hidden; g=git; $g -c user.name=A -c user.email=a@b commit -q --allow-empty -m x; $g worktree add -q ../wt`
+      `${nested("hidden", "core.fsmonitor '@PWN; false'")}; cd hidden; g=$(echo git); $g -c user.name=A -c user.email=a@b commit -q --allow-empty -m x; $g worktree add -q ../wt`
     ],
     then: "cd wt && git status"
   },
