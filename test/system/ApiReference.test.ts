@@ -2,7 +2,9 @@ import { createHash } from "node:crypto"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import { Layer } from "effect"
 import { HttpRouter } from "effect/http"
+import * as ReferenceRoutes from "#src/agents/reference/ReferenceRoutes.ts"
 import * as DocsRoutes from "#src/system/DocsRoutes.ts"
 import { examplePath, otherBodies, requestExamples } from "#src/system/reference/Examples.ts"
 import { publish } from "#src/PublishedApi.ts"
@@ -16,7 +18,9 @@ const document = documentOf(api)
 const groups = groupsOf(document)
 const operations = groups.flatMap((group) => group.operations)
 
-const server = HttpRouter.toWebHandler(DocsRoutes.layerOf(api), { disableLogger: true })
+const server = HttpRouter.toWebHandler(Layer.merge(DocsRoutes.layerOf(api), ReferenceRoutes.layer), {
+  disableLogger: true
+})
 const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
   server.handler(new Request(`http://localhost${path}`, { headers }))
 

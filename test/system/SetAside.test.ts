@@ -113,7 +113,7 @@ layer(AccountsServer.layer({}, { before: planted }), live)(
         const metrics = Buffer.from((yield* ask("GET", "/metrics", { key: "" })).bytes).toString()
         assert.match(metrics, /signalbox_quarantine_records\{[^}]*log="ledger"[^}]*\} 1/)
         const table = yield* command("list")
-        assert.match(table.out, /^LOG +OFFSET +BYTES +ACCEPTED_AT +SET_ASIDE_AT +PROBLEM$/m)
+        assert.match(table.out, /^LOG +OFFSET +BYTES +ACCEPTED AT +SET ASIDE AT +PROBLEM$/m)
         assert.match(table.out, /^ledger +1 .*22003/m)
       })
     )

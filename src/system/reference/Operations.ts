@@ -42,7 +42,7 @@ export interface Group {
 
 export interface Document {
   readonly info: { readonly title: string; readonly description: string }
-  readonly tags: ReadonlyArray<{ readonly name: string; readonly description: string }>
+  readonly tags: ReadonlyArray<{ readonly name: string; readonly description?: string }>
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
   readonly components: {
     readonly schemas: Definitions
@@ -62,7 +62,7 @@ export const groupsOf = ({ paths, tags }: Document): ReadonlyArray<Group> => {
       path
     }))
   )
-  return tags.map(({ description, name }) => ({
+  return tags.map(({ description = "", name }) => ({
     name,
     description,
     operations: operations.filter((operation) => operation.tags?.includes(name) === true)

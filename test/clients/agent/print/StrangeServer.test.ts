@@ -23,7 +23,7 @@ describe("a server that speaks otherwise", () => {
     const { code, err } = await answerOf((server) => {
       server.ready = ({ limits: _limits, ...ready }) => ready
     })
-    assert.strictEqual(code, 7, err)
+    assert.strictEqual(code, 69, err)
     assert.match(err, /`ready`.*limits/)
     assert.match(err, /differ in version/)
   })
@@ -32,7 +32,7 @@ describe("a server that speaks otherwise", () => {
     const { code, err } = await answerOf((server) => {
       server.ready = () => ({ type: "config", theme: "dark" })
     })
-    assert.strictEqual(code, 7, err)
+    assert.strictEqual(code, 69, err)
     assert.match(err, /`config`/)
     assert.match(err, /differ in version/)
   })
@@ -42,7 +42,7 @@ describe("a server that speaks otherwise", () => {
       server.ready = () => ({ type: "ping", ts: 0 })
     }
     const { code, err } = await answerOf(silent, undefined, 3)
-    assert.strictEqual(code, 7, err)
+    assert.strictEqual(code, 69, err)
     assert.match(err, /took the connection, and did not answer the client's hello/)
   })
 
@@ -51,7 +51,7 @@ describe("a server that speaks otherwise", () => {
       () => undefined,
       (session) => Promise.resolve(session.say({ type: "prompt.done", id: session.active, status: "paused" }))
     )
-    assert.strictEqual(code, 7, err)
+    assert.strictEqual(code, 69, err)
     assert.match(err, /`prompt\.done` \(Missing key|`prompt\.done` \(Expected/)
   })
 
