@@ -4,7 +4,7 @@
 // the command.
 //
 //   node deploy/setup.mjs start [arguments of the server]
-//   node deploy/setup.mjs test [arguments of vitest]
+//   node deploy/setup.mjs test [arguments of vitest]; test:faults and test:browser are the longer tiers
 //   node deploy/setup.mjs bench [suites and options: see bench/harness/Arguments.ts]
 //   node deploy/setup.mjs build:agent [platforms, such as linux-x64]
 //   node deploy/setup.mjs install
@@ -64,10 +64,14 @@ const setUp = async () => {
   })
 }
 
+/** The projects of vitest.config.ts that a command runs. */
+const tiers = { test: ["quick", "quick-apart"], "test:faults": ["faults"], "test:browser": ["browser"] }
+
 const main = async () => {
   const [command = "start", ...args] = process.argv.slice(2)
-  if (!["start", "test", "bench", "build:agent", "install"].includes(command)) {
-    throw new SetupFailed(`unknown command "${command}"`, "use start, test, bench, build:agent or install")
+  const commands = ["start", ...Object.keys(tiers), "bench", "build:agent", "install"]
+  if (!commands.includes(command)) {
+    throw new SetupFailed(`unknown command "${command}"`, `use one of ${commands.join(", ")}`)
   }
   const node = await setUp()
   if (command === "install") return 0
@@ -77,7 +81,8 @@ const main = async () => {
   await ensureTestPrograms()
   await ensurePythonClients(root)
   await ensureOwnBun(root, node)
-  return run(node, ["node_modules/vitest/vitest.mjs", "run", ...args])
+  const projects = tiers[command].map((name) => `--project=${name}`)
+  return run(node, ["node_modules/vitest/vitest.mjs", "run", ...projects, ...args])
 }
 
 try {

@@ -98,7 +98,7 @@ describe("names", () => {
       code.filter((file) => {
         const name = basename(file)
         if (!file.endsWith(".ts") || free.has(name)) return false
-        return !/^(\d{4}_)?[A-Z][A-Za-z0-9]*(\.test)?\.ts$/.test(name)
+        return !/^(\d{4}_)?[A-Z][A-Za-z0-9]*((\.(faults|browser))?\.test)?\.ts$/.test(name)
       })
     )
   })

@@ -3,7 +3,7 @@ import type { Turn } from "./Turns.ts"
 
 /**
  * What a bench suite is. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
- * `test/bench/Bench.test.ts` runs every suite at its tiny size so that none can rot.
+ * `test/bench/Bench.faults.test.ts` runs every suite at its tiny size so that none can rot.
  */
 
 /**

@@ -24,7 +24,7 @@ export interface Tree {
 const root = join(import.meta.dirname, "../..")
 
 /** These folders come from here on both sides: a difference in how two commits measure is none in what they do. */
-const measuring = ["bench", "test/integration", "test/stores"]
+const measuring = ["bench", "test/harness"]
 
 const git = (directory: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", args, { cwd: directory, encoding: "utf8", stdio: "pipe", maxBuffer: 64 * 1024 * 1024 })

@@ -5,8 +5,8 @@ import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { probed } from "#bench/harness/Meter.ts"
 import { descendants, residentMiB } from "#bench/harness/ProcessUse.ts"
 import type { CaseContext, Stage, StageContext } from "#bench/harness/Suite.ts"
-import { ask, createSite, type Reachable, type TestSite } from "#test/integration/ApiClient.ts"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { ask, createSite, type Reachable, type TestSite } from "#test/harness/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 
 /** The real server with its embedded stores, in processes of their own. */
 export interface IngestServer {

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { ask } from "#test/integration/ApiClient.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 import { type Account, completionPrice, promptPrice } from "./Answers.ts"
 import { untilIdle } from "./BenchUpstream.ts"
 import { markupPercent, type OurServer } from "./OurServer.ts"

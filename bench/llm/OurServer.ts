@@ -1,8 +1,8 @@
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { probed } from "#bench/harness/Meter.ts"
 import { descendants } from "#bench/harness/ProcessUse.ts"
-import { ask, type Answer, type Asked, textAt } from "#test/integration/ApiClient.ts"
-import { startServer } from "#test/integration/ServerProcess.ts"
+import { ask, type Answer, type Asked, textAt } from "#test/harness/ApiClient.ts"
+import { startServer } from "#test/harness/ServerProcess.ts"
 import type { ForkedServer } from "#bench/harness/ForkedServer.ts"
 
 /** The real server with its stores, billing and logging as they are by default, asking the bench's upstream. */

@@ -3,8 +3,8 @@ import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { collectGarbage, probed } from "#bench/harness/Meter.ts"
 import { descendants } from "#bench/harness/ProcessUse.ts"
 import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
-import { type Answer, ask, type Asked, textAt } from "#test/integration/ApiClient.ts"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { type Answer, ask, type Asked, textAt } from "#test/harness/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { sessionsPerKey } from "./SocketLoad.ts"
 
 /** A server of sockets with all that the load has to know of it. */

@@ -7,8 +7,8 @@ import { offsetMillis } from "#streams/analytics/LocalTime.ts"
 import { probed } from "#bench/harness/Meter.ts"
 import { shareUntil, weightOf } from "#bench/traffic/Curves.ts"
 import { Traffic, type TrafficEvent, type TrafficOptions } from "#bench/traffic/Traffic.ts"
-import { ask, textAt } from "#test/integration/ApiClient.ts"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { ask, textAt } from "#test/harness/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { makeFiller } from "./Filler.ts"
 
 /** What a filled data directory holds, in `traffic.json`: enough to fill up to a later instant. */

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import packageJson from "../../package.json" with { type: "json" }
-import { AccountsServer, type Answer } from "./AccountsServer.ts"
+import { TestServer, type Answer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -22,7 +22,7 @@ interface Stats {
 }
 
 const statsOf = (key: string) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     Effect.map(ask("GET", "/api/v1/stats", { key }), ({ json, status }) => {
       assert.strictEqual(status, 200)
       return json as Stats
@@ -30,14 +30,14 @@ const statsOf = (key: string) =>
   )
 
 const failing = (key: string, times: number) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     Effect.forEach(Array.from({ length: times }), () => ask("GET", "/api/v1/files/fil_x", { key }))
   )
 
-layer(AccountsServer.layer(), live)("health", (it) => {
+layer(TestServer.shared, live)("health", (it) => {
   it.effect("says who asked, how long the server is up and which version it has, to any valid key", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const person = yield* makeUser()
       for (const kind of ["account", "router"]) {
         const { key } = yield* makeKey({ name: `${kind} of ada`, kind }, person.key)
@@ -58,10 +58,10 @@ layer(AccountsServer.layer(), live)("health", (it) => {
   )
 })
 
-layer(AccountsServer.layer(), live)("stats", (it) => {
+layer(TestServer.own(), live)("stats", (it) => {
   it.effect("has the owner, their keys, and 0.00% where nothing was asked before", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const person = yield* makeUser()
       const { apiStats, meta, user } = yield* statsOf(person.key)
       assert.deepStrictEqual(Object.keys(user).toSorted(), ["createdAt", "email", "id", "name", "role"])
@@ -83,7 +83,7 @@ layer(AccountsServer.layer(), live)("stats", (it) => {
 
   it.effect("counts the requests of all the owner's keys and nobody else's, errors from status 400 on", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const [person, other] = [yield* makeUser(), yield* makeUser()]
       // Making the second key is the first request of this owner.
       const second = yield* makeKey({ kind: "router" }, person.key)
@@ -114,7 +114,7 @@ layer(AccountsServer.layer(), live)("stats", (it) => {
 
   it.effect("counts UTC days, ISO weeks from Monday, and calendar months", () =>
     Effect.gen(function* () {
-      const { makeUser, stopClockAt } = yield* AccountsServer
+      const { makeUser, stopClockAt } = yield* TestServer
       const person = yield* makeUser()
       const at = (time: string) => stopClockAt(Date.parse(time))
       const counts = Effect.map(statsOf(person.key), ({ apiStats }) => [
@@ -145,7 +145,7 @@ layer(AccountsServer.layer(), live)("stats", (it) => {
 
   it.effect("is kept in the database, not in the process alone", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const person = yield* makeUser()
       yield* failing(person.key, 3)
@@ -157,10 +157,10 @@ layer(AccountsServer.layer(), live)("stats", (it) => {
   )
 })
 
-layer(AccountsServer.layer(), live)("every keyed answer", (it) => {
+layer(TestServer.shared, live)("every keyed answer", (it) => {
   it.effect("has the rate limit's headers, whatever it says", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const hasHeaders = ({ headers }: Answer): boolean =>
         ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].every((name) =>
           /^\d+$/.test(headers.get(name) ?? "")

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const flat401 = { error: "Invalid or missing API key" }
 const nested401 = {
@@ -14,12 +14,12 @@ const nested401 = {
   }
 }
 
-layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("authentication", (it) => {
+layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("authentication", (it) => {
   it.effect(
     "answers 401, flat or nested by the endpoint's family, to a missing, malformed or unknown key",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const unknown = `sk_${"0".repeat(40)}`
         for (const key of [
           "",
@@ -41,7 +41,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("takes the scheme in any case, and no other scheme", () =>
     Effect.gen(function* () {
-      const { adminKey, ask } = yield* AccountsServer
+      const { adminKey, ask } = yield* TestServer
       for (const [authorization, status] of [
         [`bearer ${adminKey}`, 200],
         [`BEARER ${adminKey}`, 200],
@@ -58,7 +58,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("lets router keys call the account endpoints and answers 403 to management and sites", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { key } = yield* makeKey({ kind: "router" })
       assert.match(key, /^sk_mr_[0-9A-Za-z]{40}$/)
       for (const path of ["/api/v1/health", "/api/v1/stats", "/api/v1/users"]) {
@@ -96,7 +96,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("answers 401 to a site secret everywhere but at collect", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const site = yield* ask("POST", "/api/v1/sites", { json: { name: "Blog", domain: "example.com" } })
       const secret = textOf(site, "secret")
       for (const path of ["/api/v1/health", "/api/v1/sites", "/api/v1/stats", "/api/v1/keys"]) {
@@ -107,25 +107,9 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
     })
   )
 
-  it.effect("ends with the instant of the key's expiry, and not a millisecond before", () =>
-    Effect.gen(function* () {
-      const { ask, makeKey, stopClockAt } = yield* AccountsServer
-      const instant = Date.now() + 3_600_000
-      const { key } = yield* makeKey({ expires_at: new Date(instant).toISOString() })
-      const statuses = yield* Effect.forEach([instant - 1, instant, instant + 1], (millis) =>
-        Effect.suspend(() => {
-          stopClockAt(millis)
-          return Effect.map(ask("GET", "/api/v1/health", { key }), ({ status }) => status)
-        })
-      )
-      stopClockAt(undefined)
-      assert.deepStrictEqual(statuses, [200, 401, 401])
-    })
-  )
-
   it.effect("ends at once where a key is revoked", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { id, key } = yield* makeKey()
       assert.deepStrictEqual((yield* ask("DELETE", `/api/v1/keys/${id}`)).json, { id, deleted: true })
       assert.strictEqual((yield* ask("GET", "/api/v1/health", { key })).status, 401)
@@ -135,7 +119,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("ends with the key's owner, and their sites with them", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const site = yield* ask("POST", "/api/v1/sites", {
         key: person.key,
@@ -152,7 +136,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("keeps the hash of a key and its first 12 characters, never the key", () =>
     Effect.gen(function* () {
-      const { makeKey } = yield* AccountsServer
+      const { makeKey } = yield* TestServer
       const sql = yield* SqlClient
       const { id, key } = yield* makeKey()
       const [row] = yield* sql<{ prefix: string; hash: Uint8Array; text: string }>`
@@ -170,3 +154,21 @@ const statusBecomes = (status: number, ask: Effect.Effect<Answer>) =>
     Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis") }),
     Effect.timeout("1 second")
   )
+
+layer(TestServer.own(), { excludeTestServices: true, timeout: 60_000 })("a key", (it) => {
+  it.effect("ends with the instant of the key's expiry, and not a millisecond before", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey, stopClockAt } = yield* TestServer
+      const instant = Date.now() + 3_600_000
+      const { key } = yield* makeKey({ expires_at: new Date(instant).toISOString() })
+      const statuses = yield* Effect.forEach([instant - 1, instant, instant + 1], (millis) =>
+        Effect.suspend(() => {
+          stopClockAt(millis)
+          return Effect.map(ask("GET", "/api/v1/health", { key }), ({ status }) => status)
+        })
+      )
+      stopClockAt(undefined)
+      assert.deepStrictEqual(statuses, [200, 401, 401])
+    })
+  )
+})

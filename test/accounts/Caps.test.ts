@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const [keys, sites] = ["/api/v1/keys", "/api/v1/sites"]
 const limits = { keysPerUser: 6, sitesPerUser: 4, ratePerMinuteMax: 6_000 }
@@ -14,12 +14,12 @@ const many = <A>(count: number, make: (index: number) => Effect.Effect<A>) =>
     { concurrency: "unbounded" }
   )
 
-layer(AccountsServer.layer({ limits }), { excludeTestServices: true, timeout: 60_000 })(
+layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 60_000 })(
   "what one user may have",
   (it) => {
     it.effect("is so many keys, however many are made at once; one that is revoked makes room", () =>
       Effect.gen(function* () {
-        const { ask, makeUser } = yield* AccountsServer
+        const { ask, makeUser } = yield* TestServer
         const { key } = yield* makeUser()
         const make = (index: number) =>
           ask("POST", keys, { key, json: { name: `k${index}`, kind: "router" } })
@@ -49,7 +49,7 @@ layer(AccountsServer.layer({ limits }), { excludeTestServices: true, timeout: 60
 
     it.effect("is so many sites, and one that is deleted makes room", () =>
       Effect.gen(function* () {
-        const { ask, makeUser } = yield* AccountsServer
+        const { ask, makeUser } = yield* TestServer
         const { key } = yield* makeUser()
         const make = () => ask("POST", sites, { key, json: { name: "Blog", domain: "example.com" } })
         const made = yield* many(9, make)
@@ -65,7 +65,7 @@ layer(AccountsServer.layer({ limits }), { excludeTestServices: true, timeout: 60
 
     it.effect("is a rate up to a maximum, which only an administrator may pass", () =>
       Effect.gen(function* () {
-        const { ask, makeUser } = yield* AccountsServer
+        const { ask, makeUser } = yield* TestServer
         const { id: userId, key } = yield* makeUser()
         const json = (rate: number) => ({ name: "fast", kind: "router", rate_limit_per_minute: rate })
         const refused = yield* ask("POST", keys, { key, json: json(6_001) })

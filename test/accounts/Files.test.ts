@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { AccountsServer, type Asked, textOf } from "./AccountsServer.ts"
+import { TestServer, type Asked, textOf } from "#test/harness/TestServer.ts"
 
 const limitBytes = 100_000
 const letters = Buffer.from("abcdefghijklmnopqrstuvwxyz")
@@ -13,17 +13,17 @@ const formOf = (bytes: Uint8Array<ArrayBuffer>, name = "letters.txt", type = "te
 }
 
 const upload = (form: FormData, asked: Asked = {}) =>
-  Effect.flatMap(AccountsServer, ({ ask }) => ask("POST", "/api/v1/files", { ...asked, body: form }))
+  Effect.flatMap(TestServer, ({ ask }) => ask("POST", "/api/v1/files", { ...asked, body: form }))
 
 const store = (bytes: Uint8Array<ArrayBuffer>, name?: string, type?: string, asked?: Asked) =>
   Effect.map(upload(formOf(bytes, name, type), asked), (answer) => textOf(answer, "url"))
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") =>
-  Effect.flatMap(AccountsServer, ({ ask }) => ask(method, path, { headers }))
+  Effect.flatMap(TestServer, ({ ask }) => ask(method, path, { headers }))
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
-layer(AccountsServer.layer({ maxFileSizeBytes: limitBytes }), live)("an account file", (it) => {
+layer(TestServer.own({ maxFileSizeBytes: limitBytes }), live)("an account file", (it) => {
   it.effect("is answered 200 with id, filename and url, and read back byte for byte as it was sent", () =>
     Effect.gen(function* () {
       const bytes = new Uint8Array(70_000).map((_, index) => (index * 31) & 255)
@@ -60,7 +60,7 @@ layer(AccountsServer.layer({ maxFileSizeBytes: limitBytes }), live)("an account 
 
   it.effect("may have exactly MAX_FILE_SIZE bytes; with one more it is 413 and nothing is stored", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       assert.strictEqual((yield* upload(formOf(new Uint8Array(limitBytes)))).status, 200)
       for (const size of [limitBytes + 1, 3 * limitBytes]) {
         const refused = yield* upload(formOf(new Uint8Array(size)))
@@ -232,7 +232,7 @@ layer(AccountsServer.layer({ maxFileSizeBytes: limitBytes }), live)("an account 
 
   it.effect("may be read by any account or router key that knows its id, and by nobody without one", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const path = yield* store(letters)
       const stranger = yield* makeUser()
       const router = yield* makeKey({ kind: "router" }, stranger.key)
@@ -245,7 +245,7 @@ layer(AccountsServer.layer({ maxFileSizeBytes: limitBytes }), live)("an account 
 
   it.effect("is deleted by its owner alone, with any key of theirs; then it is gone", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const owner = yield* makeUser()
       const path = yield* store(letters, "a.txt", "text/plain", { key: owner.key })
       const foreign = yield* ask("DELETE", path)

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
 import { AppConfig } from "#src/Config.ts"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 const dataDirectory = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-first-boot-"))),

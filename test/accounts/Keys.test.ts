@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const keys = "/api/v1/keys"
 const tomorrow = (): string => new Date(Date.now() + 86_400_000).toISOString()
@@ -24,10 +24,10 @@ const assertInvalid = (answer: Answer, field: string, message: RegExp, note: str
   assert.match(error.message, message, note)
 }
 
-layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("keys", (it) => {
+layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("keys", (it) => {
   it.effect("are shown once when they are made, with 201, and never again", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       yield* makeCollection(collection)
       const expires = tomorrow()
       const fields = {
@@ -63,7 +63,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("have every field's limits, and say which one was broken", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       yield* makeCollection(collection)
       const create = (fields: object) => ask("POST", keys, { json: { name: "k", kind: "router", ...fields } })
       const many = (count: number, value: string) => Array.from({ length: count }, () => value)
@@ -135,7 +135,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
     "are scoped to collections of their owner alone, when they are made and when they are changed",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const nowhere = `col_${"1".repeat(22)}`
         const others = `col_${"2".repeat(22)}`
         const email = `other-${Date.now()}@example.org`
@@ -163,7 +163,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("of an account take none of a router key's restrictions", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { id } = yield* makeKey({ expires_at: tomorrow(), rate_limit_per_minute: 5, models: null })
       for (const fields of [{ models: ["a/b"] }, { collections: [collection] }, { spend_limit_usd: 1 }]) {
         const [field = ""] = Object.keys(fields)
@@ -181,7 +181,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("that another process made a moment ago are held to their kind as well", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const sql = yield* SqlClient
       const { id } = yield* makeKey()
       const other = id
@@ -198,7 +198,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("change only where they are told to, and null lifts a restriction", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { id } = yield* makeKey({ kind: "router", models: ["a/b"], spend_limit_usd: 3 })
       const path = `${keys}/${id}`
       const before = (yield* ask("PATCH", path, { json: {} })).json as object
@@ -212,7 +212,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("of others are not there for a user, and all there for an administrator", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const [ada, bob] = [yield* makeUser(), yield* makeUser()]
       const { id } = yield* makeKey({ name: "ada's" }, ada.key)
       const notFound = {
@@ -255,7 +255,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("are listed newest first, in pages", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       for (const name of ["1", "2", "3"]) yield* makeKey({ name }, key)
       const namesOf = (query: string) =>
@@ -271,7 +271,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("k
 
   it.effect("that were revoked are not listed and do not come back", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const made = yield* makeKey({}, key)
       yield* ask("DELETE", `${keys}/${made.id}`, { key })

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { AppConfig } from "#src/Config.ts"
-import { AccountsServer } from "./AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 
 const keys = "/api/v1/keys"
 const users = "/api/v1/admin/users"
@@ -30,10 +30,10 @@ const firstKey = Effect.gen(function* () {
   return row
 })
 
-layer(AccountsServer.layer(), options)("the last administrator's last key", (it) => {
+layer(TestServer.own(), options)("the last administrator's last key", (it) => {
   it.effect("stays: it is neither revoked nor made to expire, whatever other keys there are", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { id } = yield* firstKey
       yield* makeUser()
       yield* makeKey({ kind: "router" })
@@ -53,7 +53,7 @@ layer(AccountsServer.layer(), options)("the last administrator's last key", (it)
 
   it.effect("goes once there is another, and of two that go at once one stays", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { id } = yield* firstKey
       const others = yield* Effect.all([makeKey(), makeKey(), makeKey()])
       const gone = yield* Effect.all(
@@ -65,10 +65,10 @@ layer(AccountsServer.layer(), options)("the last administrator's last key", (it)
   )
 })
 
-layer(AccountsServer.layer(), options)("the last administrator with a key", (it) => {
+layer(TestServer.own(), options)("the last administrator with a key", (it) => {
   it.effect("stays one, though there is another administrator: that one has no key", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { user_id: first } = yield* firstKey
       const made = yield* ask("POST", users, { json: { email: "b@example.org", name: "B", role: "admin" } })
       const { id: second } = made.json as { id: string }
@@ -86,10 +86,10 @@ layer(AccountsServer.layer(), options)("the last administrator with a key", (it)
   )
 })
 
-layer(AccountsServer.layer(), options)("admin.json", (it) => {
+layer(TestServer.own(), options)("admin.json", (it) => {
   it.effect("names no key that is revoked, and keeps where the server is", () =>
     Effect.gen(function* () {
-      const { adminKey, ask, makeKey } = yield* AccountsServer
+      const { adminKey, ask, makeKey } = yield* TestServer
       const { dataDir } = yield* AppConfig
       const file = join(dataDir, "admin.json")
       assert.isTrue(existsSync(file))
@@ -102,10 +102,10 @@ layer(AccountsServer.layer(), options)("admin.json", (it) => {
   )
 })
 
-layer(AccountsServer.layer(), options)("admin.json of another boot", (it) => {
+layer(TestServer.own(), options)("admin.json of another boot", (it) => {
   it.effect("names none of a user who is no administrator any more", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const { dataDir } = yield* AppConfig
       const [row] = yield* sql<{ id: string }>`SELECT id FROM users WHERE email = 'admin@localhost'`

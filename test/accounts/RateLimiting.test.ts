@@ -2,14 +2,14 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { rateHeaders } from "#src/accounts/RateLimiting.ts"
 import type { ConfigChanges } from "#src/Config.ts"
-import { AccountsServer, type Answer, textOf } from "./AccountsServer.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const health = "/api/v1/health"
 
 /** A new key with a rate of its own, whose bucket has been emptied. */
 const exhausted = (ratePerMinute: number) =>
   Effect.gen(function* () {
-    const { ask, makeKey } = yield* AccountsServer
+    const { ask, makeKey } = yield* TestServer
     const { key } = yield* makeKey({ rate_limit_per_minute: ratePerMinute })
     const first = yield* ask("GET", health, { key })
     for (let taken = 1; taken < Number(first.headers.get("ratelimit-remaining")) + 1; taken++) {
@@ -42,12 +42,12 @@ describe("a refusal", () => {
 })
 
 const server = (changes: ConfigChanges) =>
-  layer(AccountsServer.layer(changes), { excludeTestServices: true, timeout: 60_000 })
+  layer(TestServer.own(changes), { excludeTestServices: true, timeout: 60_000 })
 
 server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) => {
   it.effect("is told on every answer: 600 a minute and a burst of 120 by default", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { key } = yield* makeKey()
       const first = told(yield* ask("GET", health, { key }))
       assert.deepStrictEqual(first, {
@@ -73,7 +73,7 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) 
     "is its own where the key carries one; over it comes 429 with Retry-After, in either family",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const { first, key } = yield* exhausted(2)
         assert.deepInclude(told(first), { limit: "2", remaining: "1" })
         const flat = yield* ask("GET", health, { key })
@@ -97,7 +97,7 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) 
 
   it.effect("is counted for each key alone, and not for who has none", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       yield* exhausted(2)
       const { key } = yield* makeKey({ rate_limit_per_minute: 2 })
       assert.strictEqual((yield* ask("GET", health, { key })).status, 200)
@@ -109,7 +109,7 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) 
 
   it.effect("may be met by many at once, and lets no more in than it says", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { key } = yield* makeKey({ rate_limit_per_minute: 20 })
       const answers = yield* Effect.all(
         Array.from({ length: 60 }, () => ask("GET", health, { key })),
@@ -123,7 +123,7 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) 
 
   it.effect("leaves collect alone, which counts events", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const made = yield* ask("POST", "/api/v1/sites", { json: { name: "S", domain: "example.com" } })
       const key = textOf(made, "secret")
       for (let sent = 0; sent < 130; sent++) {
@@ -137,7 +137,7 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) 
 server({ rateLimitMode: "block" })("in block mode", (it) => {
   it.effect("a key over its rate gets 403 with Retry-After, in either family", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const { key } = yield* exhausted(2)
       const flat = yield* ask("GET", health, { key })
       assert.strictEqual(flat.status, 403)

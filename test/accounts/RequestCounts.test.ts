@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { RequestCounts } from "#src/accounts/RequestCounts.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 const users = Array.from({ length: 20 }, (_, index) => `usr_${String(index).padStart(22, "0")}`)
 

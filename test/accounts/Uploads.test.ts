@@ -4,10 +4,10 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { openNew } from "#src/infra/blobs/Blobs.ts"
-import { eventually } from "#test/infra/Eventually.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { RawClient, statusOf } from "#test/infra/uws/RawClient.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
-import { AccountsServer, textOf } from "./AccountsServer.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -53,10 +53,10 @@ const part = (name: string, text: string, filename?: string): string =>
 const end = `--${boundary}--\r\n`
 const multipart = { "content-type": `multipart/form-data; boundary=${boundary}` }
 
-layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
+layer(TestServer.own({}, { open }), live)("an upload", (it) => {
   it.effect("that is not one field `file` with a file is 400 naming `file`, and leaves nothing", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const before = [yield* filesOnDisk, yield* rows]
       const shapes: ReadonlyArray<readonly [string, string]> = [
         ["another name", part("document", "x", "a.txt") + end],
@@ -82,7 +82,7 @@ layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
 
   it.effect("of another Content-Type, or without a boundary, is 400 naming `file`", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const type of [
         "application/json",
         "multipart/form-data",
@@ -101,7 +101,7 @@ layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
 
   it.effect("whose client goes away leaves nothing", () =>
     Effect.gen(function* () {
-      const { adminKey, port } = yield* AccountsServer
+      const { adminKey, port } = yield* TestServer
       const before = yield* filesOnDisk
       const client = yield* Effect.promise(() => RawClient.open(port))
       yield* Effect.promise(() =>
@@ -125,7 +125,7 @@ layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
 
   it.effect("may take longer than Postgres may, as long as it goes on", () =>
     Effect.gen(function* () {
-      const { adminKey, port } = yield* AccountsServer
+      const { adminKey, port } = yield* TestServer
       const body = part("file", "slowly".repeat(4_000), "slow.txt") + end
       const client = yield* Effect.promise(() => RawClient.open(port))
       yield* Effect.promise(() =>
@@ -147,7 +147,7 @@ layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
 
   it.effect("onto a full disk is 507, leaves nothing, and works again when there is room", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const before = [yield* filesOnDisk, yield* rows]
       const refused = yield* ask("POST", "/api/v1/files", { body: filed("fill the disk") })
       assert.deepStrictEqual(
@@ -161,7 +161,7 @@ layer(AccountsServer.layer({}, { open }), live)("an upload", (it) => {
 
   it.effect("whose row cannot be written is no file: 500, and its bytes are gone", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const sql = yield* SqlClient
       const before = yield* filesOnDisk
       yield* sql`ALTER TABLE files RENAME TO files_away`

@@ -1,15 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, textOf } from "./AccountsServer.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
 const admin = "/api/v1/admin/users"
 const users = "/api/v1/users"
 const nobody = `usr_${"0".repeat(22)}`
 
-layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("users", (it) => {
+layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("users", (it) => {
   it.effect("are all listed for an administrator, page by page, ten at a time unless told otherwise", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       for (let made = 0; made < 11; made++) yield* makeUser()
       const first = (yield* ask("GET", users)).json as {
         users: ReadonlyArray<object>
@@ -32,7 +32,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("see their own record only, and their limit and offset are ignored, whatever they say", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { id, key } = yield* makeUser()
       for (const query of ["", "?limit=1&offset=5", "?limit=0", "?limit=ten&offset=-1&offset=x"]) {
         const answer = yield* ask("GET", users + query, { key })
@@ -48,7 +48,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("are not shown to a router key of an administrator: such keys go into apps", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const other = yield* makeUser()
       const { key } = yield* makeKey({ kind: "router" })
       const mine = textOf(yield* ask("GET", "/api/v1/health"), "userId")
@@ -62,7 +62,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("are validated and echoed by POST /users for administrators, and nothing is made", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const total = Effect.map(
         ask("GET", users),
         ({ json }) => (json as { meta: { total: number } }).meta.total
@@ -85,7 +85,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("have every field's limits, at the stub as at creation", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const local = "l".repeat(64)
       const valid = { email: "limits@example.org", name: "L" }
       for (const fields of [
@@ -130,7 +130,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("are made, read, changed and deleted by administrators", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const made = yield* ask("POST", admin, { json: { email: "Grace@Example.org", name: "Grace" } })
       assert.strictEqual(made.status, 201)
       const user = made.json as Record<string, unknown>
@@ -160,7 +160,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("keep their e-mail address for themselves, in any case of its letters", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const create = (email: string) => ask("POST", admin, { json: { email, name: "T" } })
       const first = yield* create("taken@example.org")
       const again = yield* create("TAKEN@example.org")
@@ -175,7 +175,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("never lose their last administrator", () =>
     Effect.gen(function* () {
-      const { adminKey, ask, makeUser } = yield* AccountsServer
+      const { adminKey, ask, makeUser } = yield* TestServer
       const adminId = textOf(yield* ask("GET", "/api/v1/health"), "userId")
       const conflict = [409, { error: "The last administrator stays one" }]
       const demoted = yield* ask("PATCH", `${admin}/${adminId}`, { json: { role: "user" } })
@@ -203,7 +203,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("u
 
   it.effect("are managed by nobody but administrators, whose role counts at once", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { id, key } = yield* makeUser()
       for (const [method, path, json] of [
         ["POST", admin, { email: "x@example.org", name: "X" }],

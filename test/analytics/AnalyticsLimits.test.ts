@@ -16,7 +16,7 @@ import { eventAgeMaxMillis } from "#streams/analytics/EventTime.ts"
 import { engageWithinMillis, visitGapMillis } from "#streams/analytics/Visits.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { noon } from "./Senders.ts"
 
 const hour = 3_600_000

@@ -1,6 +1,6 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
@@ -89,7 +89,7 @@ const expectedRows: Readonly<Record<string, ReadonlyArray<Row>>> = {
   "prop:nothing": []
 }
 
-layer(AccountsServer.layer(), live)("reads of a site", (it) => {
+layer(TestServer.shared, live)("reads of a site", (it) => {
   describe("GET /api/v1/sites/:id/breakdown", () => {
     it.effect("shows of every dimension who was there, by unique visitors; unknown values are null", () =>
       Effect.gen(function* () {
@@ -210,7 +210,7 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
       "are 403 for a router key, whether the site is there or not and the query is right or not",
       () =>
         Effect.gen(function* () {
-          const { makeKey } = yield* AccountsServer
+          const { makeKey } = yield* TestServer
           const site = yield* makeSite()
           const { key } = yield* makeKey({ kind: "router" })
           for (const rest of [...ownersReads, "breakdown", "stats?period=x"]) {
@@ -222,7 +222,7 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
 
     it.effect("are 404 for a site of somebody else, also for administrators and for public sites", () =>
       Effect.gen(function* () {
-        const { adminKey, makeUser } = yield* AccountsServer
+        const { adminKey, makeUser } = yield* TestServer
         const person = yield* makeUser()
         const site = yield* makeSite({ public: true }, person.key)
         const stranger = yield* makeUser()
@@ -238,7 +238,7 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
 
     it.effect("are open to every account key of the site's owner: ownership is the user's", () =>
       Effect.gen(function* () {
-        const { makeKey, makeUser } = yield* AccountsServer
+        const { makeKey, makeUser } = yield* TestServer
         const person = yield* makeUser()
         const site = yield* makeSite({}, person.key)
         const { key } = yield* makeKey({}, person.key)
@@ -249,7 +249,7 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
 
     it.effect("count against the key's rate, and tell it", () =>
       Effect.gen(function* () {
-        const { makeKey } = yield* AccountsServer
+        const { makeKey } = yield* TestServer
         const site = yield* makeSite()
         const { key } = yield* makeKey({ rate_limit_per_minute: 5 })
         for (const [taken, rest] of ownersReads.entries()) {
@@ -263,7 +263,7 @@ layer(AccountsServer.layer(), live)("reads of a site", (it) => {
 
     it.effect("are only read: other methods are 405 with Allow", () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const site = yield* makeSite()
         for (const rest of ["stats", "breakdown", "realtime", "drops", "export"]) {
           const refused = yield* ask("POST", `/api/v1/sites/${site.id}/${rest}`, { json: {} })

@@ -2,7 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
 import { csv } from "#src/analytics/Csv.ts"
-import { AccountsServer, type Answer } from "#test/accounts/AccountsServer.ts"
+import { TestServer, type Answer } from "#test/harness/TestServer.ts"
 import { makeSite } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
@@ -76,7 +76,7 @@ const textOfCsv = ({ bytes, headers, status }: Answer): string => {
   return Buffer.from(bytes).toString()
 }
 
-layer(AccountsServer.layer(), live)("format=csv", (it) => {
+layer(TestServer.shared, live)("format=csv", (it) => {
   it.effect("gives the series of stats, one line a bucket", () =>
     Effect.gen(function* () {
       const site = yield* makeSite({ timezone: "Asia/Kolkata" })

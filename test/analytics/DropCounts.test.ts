@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { DropCounts } from "#src/analytics/DropCounts.ts"
 import { parseAgent } from "#streams/analytics/Agent.ts"
 import { Drop } from "#streams/analytics/Drop.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { noon } from "./Senders.ts"
 
 const siteIds = ["st_0000000000000000000001", "st_0000000000000000000002"]

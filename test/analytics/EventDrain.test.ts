@@ -10,9 +10,9 @@ import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
 import { Stats } from "#src/analytics/Stats.ts"
 import type { Limits } from "#src/Limits.ts"
-import { eventually } from "#test/infra/Eventually.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
 const outage = { isAway: false, isStuck: false }

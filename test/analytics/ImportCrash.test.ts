@@ -9,8 +9,8 @@ import { ImportsRepository } from "#src/analytics/ImportsRepository.ts"
 import { Ingest } from "#src/analytics/Ingest.ts"
 import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
-import { eventually } from "#test/infra/Eventually.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { chrome, lookups } from "./Senders.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { AccountsServer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, type Asked, textOf } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 const dayMillis = 86_400_000
@@ -18,7 +18,7 @@ const view = (path: string, daysAgo = 0, userAgent = agent): string =>
     timestamp: Date.now() - 60_000 - daysAgo * dayMillis
   })
 
-const makeSite = Effect.flatMap(AccountsServer, ({ ask }) =>
+const makeSite = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(
     ask("POST", "/api/v1/sites", { json: { name: "Log", domain: "example.org" } }),
     ({ json }) => (json as { site: { id: string } }).site.id
@@ -26,7 +26,7 @@ const makeSite = Effect.flatMap(AccountsServer, ({ ask }) =>
 )
 
 const part = (site: string, query: string, lines: ReadonlyArray<string>, asked: Asked = {}) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", `/api/v1/sites/${site}/import?${query}`, {
       headers: { "content-type": "application/x-ndjson" },
       body: lines.join("\n"),
@@ -35,7 +35,7 @@ const part = (site: string, query: string, lines: ReadonlyArray<string>, asked: 
   )
 
 const pageviews = (site: string, period = "30d") =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     Effect.map(ask("GET", `/api/v1/sites/${site}/stats?period=${period}`), ({ json, status }) => {
       assert.strictEqual(status, 200)
       return (json as { summary: { pageviews: number } }).summary.pageviews
@@ -44,7 +44,7 @@ const pageviews = (site: string, period = "30d") =>
 
 const nothing = { stored: 0, failed: 0, dropped: {}, bots: {}, errors: [] }
 
-layer(AccountsServer.layer(), live)("an import", (it) => {
+layer(TestServer.shared, live)("an import", (it) => {
   it.effect("takes events however old, part after part, and says where to go on", () =>
     Effect.gen(function* () {
       const site = yield* makeSite
@@ -164,7 +164,7 @@ layer(AccountsServer.layer(), live)("an import", (it) => {
 
   it.effect("hashes visitors with a salt of its own, one for all parts, thrown away with the last", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const sql = yield* SqlClient
       const site = yield* makeSite
       const visitors = Effect.map(
@@ -187,7 +187,7 @@ layer(AccountsServer.layer(), live)("an import", (it) => {
 
   it.effect("is for account keys of the site's owner alone", () =>
     Effect.gen(function* () {
-      const { makeKey, makeUser } = yield* AccountsServer
+      const { makeKey, makeUser } = yield* TestServer
       const site = yield* makeSite
       const router = yield* makeKey({ kind: "router" })
       const stranger = yield* makeUser()

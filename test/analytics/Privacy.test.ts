@@ -4,8 +4,8 @@ import { SqlClient } from "effect/sql/SqlClient"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { makeSite, rowsOf } from "./SiteProbe.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -30,9 +30,9 @@ const filesUnder = (directory: string): ReadonlyArray<string> =>
 const tracesIn = (content: Buffer): ReadonlyArray<string> =>
   traces.filter((trace) => content.includes(trace)).map((trace) => trace.toString("latin1"))
 
-layer(AccountsServer.layer({ trustProxy: 1 }), live)("a visitor", (it) => {
+layer(TestServer.own({ trustProxy: 1 }), live)("a visitor", (it) => {
   const sendBoth = Effect.gen(function* () {
-    const { ask } = yield* AccountsServer
+    const { ask } = yield* TestServer
     const site = yield* makeSite()
     const headers = { "x-forwarded-for": address, "user-agent": userAgent }
     const json = { s: site.id, k: "pageview", u: "https://example.com/browser", pv: "p1" }
@@ -51,7 +51,7 @@ layer(AccountsServer.layer({ trustProxy: 1 }), live)("a visitor", (it) => {
 
   it.effect("leaves neither address nor User-Agent in the stores, the files and the log", () =>
     Effect.gen(function* () {
-      const { logged } = yield* AccountsServer
+      const { logged } = yield* TestServer
       const { dataDir } = yield* TestStores
       const { site } = yield* sendBoth
       assert.strictEqual(rowsOf(yield* site.read("breakdown?dimension=page")).length, 2)
@@ -84,7 +84,7 @@ layer(AccountsServer.layer({ trustProxy: 1 }), live)("a visitor", (it) => {
 
   it.effect("is given no cookie", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const { hit, site } = yield* sendBoth
       const script = yield* ask("GET", "/a.js", { key: "" })
       for (const { headers } of [hit, script, yield* site.read("stats")])

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
@@ -13,15 +13,15 @@ const publicReads = ["stats", "breakdown?dimension=page", "realtime"]
 
 /** A public site of a person who meets no rate limit. */
 const makePublicSite = Effect.gen(function* () {
-  const { makeKey } = yield* AccountsServer
+  const { makeKey } = yield* TestServer
   const { key } = yield* makeKey({ rate_limit_per_minute: 1_000_000 })
   return { key, site: yield* makeSite({ public: true }, key) }
 })
 
-layer(AccountsServer.layer(), live)("a public site", (it) => {
+layer(TestServer.own(), live)("a public site", (it) => {
   it.effect("answers everybody, without a key, what it answers its owner", () =>
     Effect.gen(function* () {
-      const { stopClockAt } = yield* AccountsServer
+      const { stopClockAt } = yield* TestServer
       const { site } = yield* makePublicSite
       yield* site.collect(threeVisits)
       yield* Effect.addFinalizer(() => Effect.sync(() => stopClockAt(undefined)))
@@ -64,7 +64,7 @@ layer(AccountsServer.layer(), live)("a public site", (it) => {
     "is 404 from the moment that its owner makes it private, deletes it, or before it is public",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const { key, site } = yield* makePublicSite
         const change = (json: object) => ask("PATCH", `/api/v1/sites/${site.id}`, { key, json })
         const shown = Effect.forEach(publicReads, (rest) => Effect.map(site.readPublic(rest), statusAndBody))
@@ -89,7 +89,7 @@ layer(AccountsServer.layer(), live)("a public site", (it) => {
 
   it.effect("shows neither its drops nor its events, and is changed by nobody else", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const { site } = yield* makePublicSite
       for (const rest of ["drops", "export", "import", ""]) {
         assert.deepStrictEqual(
@@ -111,14 +111,14 @@ layer(AccountsServer.layer(), live)("a public site", (it) => {
   )
 })
 
-layer(AccountsServer.layer({ trustProxy: 1, limits: { ratePerMinute: 3, rateBurst: 3 } }), live)(
+layer(TestServer.own({ trustProxy: 1, limits: { ratePerMinute: 3, rateBurst: 3 } }), live)(
   "the rate of public sites",
   (it) => {
     it.effect(
       "is counted for each reader's address: over it comes 429 with Retry-After, for that reader alone",
       () =>
         Effect.gen(function* () {
-          const { ask } = yield* AccountsServer
+          const { ask } = yield* TestServer
           const { key, site } = yield* makePublicSite
           const other = yield* makeSite({ public: true }, key)
           const readFrom = (address: string, { id } = site, rest = "stats") =>
@@ -151,7 +151,7 @@ layer(AccountsServer.layer({ trustProxy: 1, limits: { ratePerMinute: 3, rateBurs
 
     it.effect("is not spent by sites that are not public, which are 404 however often", () =>
       Effect.gen(function* () {
-        const { makeKey } = yield* AccountsServer
+        const { makeKey } = yield* TestServer
         const { key } = yield* makeKey({ rate_limit_per_minute: 1_000_000 })
         const site = yield* makeSite({}, key)
         for (let times = 0; times < 5; times++) {

@@ -1,6 +1,6 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { makeSite, rowsOf, type SiteProbe, statusAndBody } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
@@ -11,7 +11,7 @@ const ask = (site: SiteProbe, rest: string) => Effect.map(site.read(rest), bodyO
 /** Stops the server's clock until the test is over. */
 const stopClock = (instant: string) =>
   Effect.gen(function* () {
-    const { stopClockAt } = yield* AccountsServer
+    const { stopClockAt } = yield* TestServer
     yield* Effect.addFinalizer(() => Effect.sync(() => stopClockAt(undefined)))
     stopClockAt(Date.parse(instant))
   })
@@ -66,7 +66,7 @@ const filterCases: ReadonlyArray<readonly [name: string, value: string, visits: 
   ["content", "top", 1, 2]
 ]
 
-layer(AccountsServer.layer(), live)("reads of a site", (it) => {
+layer(TestServer.own(), live)("reads of a site", (it) => {
   describe("filters", () => {
     it.effect(
       "each select visits by a value and by (none), and are told in the answer as they were given",

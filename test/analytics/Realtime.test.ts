@@ -9,7 +9,7 @@ import { dayOf } from "#streams/analytics/EventTime.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
 /** Writes events as an earlier run of the server has left them. */

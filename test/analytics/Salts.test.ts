@@ -6,7 +6,7 @@ import { Salts } from "#src/analytics/Salts.ts"
 import { SaltStore, SaltStoreUnavailable } from "#src/analytics/SaltStore.ts"
 import { dayMillis, dayOf } from "#streams/analytics/EventTime.ts"
 import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 const today = Date.UTC(2026, 10, 21)
 const noon = today + dayMillis / 2

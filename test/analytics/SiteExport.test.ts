@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { chrome } from "./Senders.ts"
 import { makeSite, rowsOf, type SiteProbe } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
@@ -30,7 +30,7 @@ const exportOf = (site: SiteProbe, query = "") =>
 const keptDimensions =
   "page entry exit source referrer campaign medium country event hostname term content channel prop:plan"
 
-layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
+layer(TestServer.own(), live)("GET /api/v1/sites/:id/export", (it) => {
   it.effect(
     "shows every event of the site as a line of JSON, just collected ones too, and no other site's",
     () =>
@@ -91,7 +91,7 @@ layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
 
   it.effect("shows engage pings, as events without a page", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const site = yield* makeSite()
       for (const fields of [
         { k: "pageview", u: "https://example.com/", pv: "p1" },
@@ -122,7 +122,7 @@ layer(AccountsServer.layer(), live)("GET /api/v1/sites/:id/export", (it) => {
 
   it.effect("takes a period: the last 30 days, or what is asked for, to the millisecond", () =>
     Effect.gen(function* () {
-      const { stopClockAt } = yield* AccountsServer
+      const { stopClockAt } = yield* TestServer
       yield* Effect.addFinalizer(() => Effect.sync(() => stopClockAt(undefined)))
       stopClockAt(Date.parse("2026-11-21T10:20:30Z"))
       const site = yield* makeSite({ timezone: "Europe/Berlin" })

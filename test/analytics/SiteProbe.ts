@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer, type Answer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, type Answer, type Asked, textOf } from "#test/harness/TestServer.ts"
 
 /** A site of a running server, and what tests of its reads ask. */
 export interface SiteProbe {
@@ -17,12 +17,9 @@ export interface SiteProbe {
 }
 
 /** Makes a site; its owner is the administrator unless a key is given. */
-export const makeSite = (
-  fields: object = {},
-  key?: string
-): Effect.Effect<SiteProbe, never, AccountsServer> =>
+export const makeSite = (fields: object = {}, key?: string): Effect.Effect<SiteProbe, never, TestServer> =>
   Effect.gen(function* () {
-    const { adminKey, ask } = yield* AccountsServer
+    const { adminKey, ask } = yield* TestServer
     const owner = { key: key ?? adminKey }
     const json = { name: "Site", domain: "example.com", ...fields }
     const made = yield* ask("POST", "/api/v1/sites", { ...owner, json })

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { normaliseDomain } from "#src/analytics/SiteDomain.ts"
 import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
 import { Sites } from "#src/analytics/Sites.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 describe("normaliseDomain", () => {
   it("drops scheme, www., user, port, path and case, and keeps international names as punycode", () => {

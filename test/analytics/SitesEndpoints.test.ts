@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import { AccountsServer, type Answer, type Asked, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, type Answer, type Asked, textOf } from "#test/harness/TestServer.ts"
 import { chrome } from "./Senders.ts"
 import { makeSite } from "./SiteProbe.ts"
 
@@ -16,20 +16,20 @@ interface SiteBody {
 const siteOf = ({ json }: Answer): SiteBody => (json as { site: SiteBody }).site
 
 const create = (fields: object = {}, asked: Asked = {}) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", sites, { ...asked, json: { name: "Blog", domain: "example.com", ...fields } })
   )
 
 const collect = (secret: string) =>
-  Effect.flatMap(AccountsServer, ({ ask }) => {
+  Effect.flatMap(TestServer, ({ ask }) => {
     const event = { name: "pageview", url: "https://example.com/", visitor: "v" }
     return Effect.map(ask("POST", "/api/v1/collect", { key: secret, json: event }), ({ status }) => status)
   })
 
-layer(AccountsServer.layer(), live)("sites", (it) => {
+layer(TestServer.shared, live)("sites", (it) => {
   it.effect("are made with 201, the site and a secret that is shown once, and listed oldest first", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const made = yield* create({}, { key })
       assert.strictEqual(made.status, 201)
@@ -61,7 +61,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("name the field that is missing or out of its limits, just outside; just inside is taken", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const { id } = siteOf(yield* create())
       const label = "l".repeat(63)
       const longest = `${label}.${label}.${label}.${"l".repeat(61)}`
@@ -118,7 +118,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("change what is given, and nothing else", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const site = siteOf(yield* create())
       const change = (json: object) => ask("PATCH", `${sites}/${site.id}`, { json })
       assert.deepStrictEqual((yield* change({})).json, site)
@@ -133,7 +133,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("of others, deleted and unknown ones are 404 all the same, for administrators too", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const foreign = siteOf(yield* create({}, { key })).id
       const gone = siteOf(yield* create()).id
@@ -161,7 +161,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("get another secret; the old one stops, and both stop with the site", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const made = yield* create()
       const { id } = siteOf(made)
       const old = textOf(made, "secret")
@@ -183,7 +183,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("show when their first event was as soon as it is accepted, by either way", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const shown = (id: string) =>
         Effect.map(ask("GET", sites), ({ json }) =>
           (json as { sites: ReadonlyArray<SiteBody> }).sites.find((site) => site.id === id)
@@ -203,7 +203,7 @@ layer(AccountsServer.layer(), live)("sites", (it) => {
 
   it.effect("show when their first event was, which may be before they were made", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const site = yield* makeSite()
       yield* site.importLines("old", [
         JSON.stringify({ url: "/", visitor: "b", timestamp: "2026-01-02T00:00:00Z" }),

@@ -5,7 +5,7 @@ import { EventDrain } from "#src/analytics/EventDrain.ts"
 import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
 import { Stats } from "#src/analytics/Stats.ts"
 import { drained } from "./DrainedLog.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 const site: SiteRow = {
   id: "st_0000000000000000000001",

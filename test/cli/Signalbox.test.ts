@@ -3,21 +3,21 @@ import { Effect } from "effect"
 import { mkdtemp, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import { freePort } from "#test/integration/ServerProcess.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { freePort } from "#test/harness/ServerProcess.ts"
 import { signalbox } from "./Signalbox.ts"
 
 const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
-  Effect.flatMap(AccountsServer, ({ adminKey, url }) =>
+  Effect.flatMap(TestServer, ({ adminKey, url }) =>
     Effect.promise(() => signalbox(args, env ?? { SIGNALBOX_URL: url, SIGNALBOX_KEY: adminKey }))
   )
 
 const emptyDirectory = Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-cli-")))
 
-layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
+layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
   it.effect("tells a person or a program how the server and its components are", () =>
     Effect.gen(function* () {
-      const { url } = yield* AccountsServer
+      const { url } = yield* TestServer
       const words = yield* run(["status"])
       assert.deepStrictEqual([words.code, words.err], [0, ""])
       assert.include(words.out, `${url}  ready, version `)
@@ -47,7 +47,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
 
   it.effect("makes a key, shows it once, lists its prefix only, and revokes it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const scope = ["--model", "a/b", "--model", "c/d", "--spend-limit", "2.5"]
       const made = yield* run([
         "keys",
@@ -84,7 +84,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("s
 
   it.effect("finds server and key in DATA_DIR/admin.json, and takes SIGNALBOX_KEY before it", () =>
     Effect.gen(function* () {
-      const { adminKey, url } = yield* AccountsServer
+      const { adminKey, url } = yield* TestServer
       const dataDir = yield* emptyDirectory
       yield* Effect.promise(() => writeFile(join(dataDir, "admin.json"), JSON.stringify({ url, adminKey })))
       assert.strictEqual((yield* run(["status"], { DATA_DIR: dataDir })).code, 0)

@@ -9,7 +9,7 @@ export interface CommandResult {
   readonly err: string
 }
 
-/** Runs `signalbox` in a process of its own, with nothing of this one's settings; Launcher.test.ts holds the launcher. */
+/** Runs `signalbox` in a process of its own, with nothing of this one's settings; Launcher.faults.test.ts holds the launcher. */
 export const signalbox = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,

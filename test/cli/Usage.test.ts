@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import packageJson from "../../package.json" with { type: "json" }
-import { freePort, root } from "#test/integration/ServerProcess.ts"
+import { freePort, root } from "#test/harness/ServerProcess.ts"
 import { signalbox } from "./Signalbox.ts"
 
 const agentEntry = join(root, "src/clients/agent/main.ts")

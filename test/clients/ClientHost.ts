@@ -2,8 +2,9 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { root, serverEnvironment, type ServerProcess } from "#test/integration/ServerProcess.ts"
-import { type Requirement, requirement } from "#test/Requirement.ts"
+import { root, serverEnvironment } from "#test/harness/ServerProcess.ts"
+import type { Reachable } from "#test/harness/ApiClient.ts"
+import { type Requirement, requirement } from "#test/harness/Requirement.ts"
 
 /** A language that a client is served for, with the interpreter that runs it. */
 export interface Language {
@@ -37,11 +38,7 @@ export const languages: ReadonlyArray<Language> = [
 ]
 
 /** Fetches a client as it is served, as an application would have it. */
-export const download = async (
-  server: ServerProcess,
-  { file }: Language,
-  directory: string
-): Promise<string> => {
+export const download = async (server: Reachable, { file }: Language, directory: string): Promise<string> => {
   const response = await fetch(`${server.url}/scripts/${file}`)
   if (response.status !== 200) throw new Error(`${file}: ${response.status}`)
   const path = join(directory, file)

@@ -4,16 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest"
-import { createSite, type TestSite } from "#test/integration/ApiClient.ts"
-import {
-  freePort,
-  type ServerProcess,
-  serverEnvironment,
-  startServer
-} from "#test/integration/ServerProcess.ts"
+import { createSite, type TestSite, type Counting } from "#test/harness/ApiClient.ts"
+import { freePort, serverEnvironment } from "#test/harness/ServerProcess.ts"
+import { sharedServer } from "#test/harness/TestServer.ts"
 import { drained, storedPaths } from "#test/integration/StoredEvents.ts"
-import { until } from "#test/integration/Until.ts"
-import { describeWith } from "#test/Requirement.ts"
+import { until } from "#test/harness/Eventually.ts"
+import { describeWith } from "#test/harness/Requirement.ts"
 import {
   type ClientHost,
   download,
@@ -29,16 +25,15 @@ const headers = {
   referer: "https://other.example/article?private=1"
 }
 
-let server: ServerProcess
+let server: Counting
 let directory: string
 let site: TestSite
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "clients-"))
-  server = await startServer()
+  server = (await sharedServer()).server
 })
 afterAll(async () => {
-  await server.dispose()
   await rm(directory, { recursive: true, force: true })
 })
 beforeEach(async () => {

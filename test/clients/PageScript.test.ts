@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { minifySync, transformWithOxc } from "vite"
-import { root } from "#test/integration/ServerProcess.ts"
+import { root } from "#test/harness/ServerProcess.ts"
 
 const directory = join(root, "src/clients/beacon")
 const source = readFileSync(join(directory, "a.js"), "utf8")

@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, get } from "node:http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { clientFrom } from "#src/analytics/ScriptRoutes.ts"
 import { encodingFor } from "#src/infra/http/ContentEncoding.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 
 const clients = ["/scripts/beacon.mjs", "/scripts/beacon.py", "/scripts/beacon.php"]
 const scripts = ["/a.js", ...clients]
@@ -28,13 +28,13 @@ const wire = (
 
 const etagOf = (headers: Headers): string => headers.get("etag") ?? assert.fail("no ETag")
 
-layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }), {
+layer(TestServer.own({ corsOrigins: new Set(["https://console.example"]) }), {
   excludeTestServices: true,
   timeout: 60_000
 })("/a.js and /scripts/beacon.*", (it) => {
   it.effect("are at most 1,000 bytes for pages, gzipped or in Brotli, as served", () =>
     Effect.gen(function* () {
-      const { url } = yield* AccountsServer
+      const { url } = yield* TestServer
       const plain = yield* wire(`${url}/a.js`, "identity")
       const gzip = yield* wire(`${url}/a.js`, "gzip, deflate")
       const brotli = yield* wire(`${url}/a.js`, "gzip, deflate, br, zstd")
@@ -51,7 +51,7 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("are open to every origin and read as what they are, never run as anything else", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const path of scripts) {
         for (const origin of ["https://example.com", "https://console.example", "null"]) {
           const { headers, status } = yield* ask("GET", path, { key: "", headers: { origin } })
@@ -71,7 +71,7 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("carry their version, a hash of the content, and are not sent again to who has it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const tags = new Set<string>()
       for (const path of scripts) {
         const etag = etagOf((yield* ask("GET", path)).headers)
@@ -93,7 +93,7 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("let pages keep the script for an hour, and a week more while they ask for a new one", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const cachingOf = (path: string) =>
         Effect.map(ask("GET", path), ({ headers }) => headers.get("cache-control"))
       assert.strictEqual(yield* cachingOf("/a.js"), "public, max-age=3600, stale-while-revalidate=604800")
@@ -103,7 +103,7 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("answer HEAD as GET, and other methods with 405", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const path of scripts) {
         const head = yield* ask("HEAD", path)
         assert.deepStrictEqual([head.status, head.bytes.length], [200, 0])
@@ -116,7 +116,7 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
 
   it.effect("know the address that the server listens on where BASE_URL is unset", () =>
     Effect.gen(function* () {
-      const { url } = yield* AccountsServer
+      const { url } = yield* TestServer
       for (const path of clients) {
         // `fetch` would send a Host of its own.
         const headers = { host: "evil.example", "x-forwarded-proto": "https" }
@@ -128,13 +128,13 @@ layer(AccountsServer.layer({ corsOrigins: new Set(["https://console.example"]) }
   )
 })
 
-layer(AccountsServer.layer({ baseUrl: "https://stats.example/it's/$here" }), {
+layer(TestServer.own({ baseUrl: "https://stats.example/it's/$here" }), {
   excludeTestServices: true,
   timeout: 60_000
 })("the clients of a server with a BASE_URL", (it) => {
   it.effect("know it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const texts = [`"https://stats.example/it's/$here"`, `'https://stats.example/it\\'s/$here'`]
       for (const path of clients) {
         const text = Buffer.from((yield* ask("GET", path)).bytes).toString()
@@ -147,12 +147,12 @@ layer(AccountsServer.layer({ baseUrl: "https://stats.example/it's/$here" }), {
   )
 })
 
-layer(AccountsServer.layer({ trustProxy: 1 }), { excludeTestServices: true, timeout: 60_000 })(
+layer(TestServer.own({ trustProxy: 1 }), { excludeTestServices: true, timeout: 60_000 })(
   "the clients of a server behind a proxy that it trusts",
   (it) => {
     it.effect("know where the proxy was asked, in what is a host and a scheme alone", () =>
       Effect.gen(function* () {
-        const { adminKey, url } = yield* AccountsServer
+        const { adminKey, url } = yield* TestServer
         const cases = [
           [{ host: "stats.example" }, "http://stats.example"],
           [{ host: "stats.example:8443", "x-forwarded-proto": "https" }, "https://stats.example:8443"],
@@ -178,13 +178,13 @@ layer(AccountsServer.layer({ trustProxy: 1 }), { excludeTestServices: true, time
   }
 )
 
-layer(AccountsServer.layer({ rooms: new Set(["accounts"]) }), {
+layer(TestServer.own({ rooms: new Set(["accounts"]) }), {
   excludeTestServices: true,
   timeout: 60_000
 })("a server without the analytics room", (it) => {
   it.effect("has no scripts", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const path of scripts) assert.strictEqual((yield* ask("GET", path)).status, 404)
     })
   )

@@ -3,10 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest"
-import { createSite, type TestSite } from "#test/integration/ApiClient.ts"
-import { freePort, type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { createSite, type TestSite, type Counting } from "#test/harness/ApiClient.ts"
+import { freePort } from "#test/harness/ServerProcess.ts"
+import { sharedServer } from "#test/harness/TestServer.ts"
 import { drained, storedPaths } from "#test/integration/StoredEvents.ts"
-import { describeWith } from "#test/Requirement.ts"
+import { describeWith } from "#test/harness/Requirement.ts"
 import { type ClientHost, download, type HostEvent, languages, startHost } from "./ClientHost.ts"
 import { type Middleman, startMiddleman } from "./Middleman.ts"
 import { storedHits } from "./StoredHits.ts"
@@ -18,19 +19,18 @@ const visits = (count: number, prefix = ""): ReadonlyArray<HostEvent> =>
 /** More than any of these tests takes; it ends with an error where a client never comes to its end. */
 const patienceSeconds = 60
 
-let server: ServerProcess
+let server: Counting
 let middleman: Middleman
 let directory: string
 let site: TestSite
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "clients-"))
-  server = await startServer()
+  server = (await sharedServer()).server
   middleman = await startMiddleman(server.url)
 })
 afterAll(async () => {
   await middleman.close()
-  await server.dispose()
   await rm(directory, { recursive: true, force: true })
 })
 beforeEach(async () => {

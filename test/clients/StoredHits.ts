@@ -1,8 +1,7 @@
 import { createClient } from "@clickhouse/client"
-import type { TestSite } from "#test/integration/ApiClient.ts"
-import type { ServerProcess } from "#test/integration/ServerProcess.ts"
-import { drained, embeddedClickHouse } from "#test/integration/StoredEvents.ts"
-import { until } from "#test/integration/Until.ts"
+import type { Counting, TestSite } from "#test/harness/ApiClient.ts"
+import { drained } from "#test/integration/StoredEvents.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 /** An event as ClickHouse has it. */
 export interface StoredHit {
@@ -21,12 +20,9 @@ export interface StoredHit {
 }
 
 /** What is stored of a site now, in the order in which it came in. Asked past all of the server's code. */
-export const storedHits = async (
-  server: ServerProcess,
-  site: TestSite
-): Promise<ReadonlyArray<StoredHit>> => {
+export const storedHits = async (server: Counting, site: TestSite): Promise<ReadonlyArray<StoredHit>> => {
   await drained(server, site)
-  const client = createClient({ url: embeddedClickHouse(server).url })
+  const client = createClient({ url: server.clickhouseUrl() })
   try {
     const result = await client.query({
       query: `SELECT toString(kind) AS kind, name, hostname, path, referrer, source, utm_campaign AS campaign, country,
@@ -43,7 +39,7 @@ export const storedHits = async (
 
 /** Waits until what is stored is enough, and answers it. */
 export const hitsOnce = async (
-  server: ServerProcess,
+  server: Counting,
   site: TestSite,
   isEnough: (hits: ReadonlyArray<StoredHit>) => boolean
 ): Promise<ReadonlyArray<StoredHit>> => {

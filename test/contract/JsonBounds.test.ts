@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { jsonExcess } from "#schemas/core/JsonBounds.ts"
 import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
-import { seededRandom } from "#test/integration/SeededRandom.ts"
+import { seededRandom } from "#test/harness/SeededRandom.ts"
 
 const seed = Number(process.env["SEED"] ?? Date.now() % 2_147_483_647)
 

@@ -3,8 +3,7 @@ import { OpenApi } from "effect/http-api"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { threeVisits } from "#test/analytics/SiteVisits.ts"
-import { ask, createSite, type TestSite, textAt } from "#test/integration/ApiClient.ts"
-import type { ServerProcess } from "#test/integration/ServerProcess.ts"
+import { ask, createSite, type Reachable, type TestSite, textAt } from "#test/harness/ApiClient.ts"
 import type { Definitions, JsonSchema } from "./Generated.ts"
 
 interface Parameter {
@@ -47,13 +46,13 @@ export const operations: ReadonlyArray<Operation> = Object.entries<Record<string
 )
 
 /** Who asks: a key of its own with a high rate, so that the requests meet the endpoints and not the bucket. */
-export interface Asker {
-  readonly server: ServerProcess
+export interface Asker<Server extends Reachable = Reachable> {
+  readonly server: Server
   readonly key: string
   readonly site: TestSite
 }
 
-export const makeAsker = async (server: ServerProcess): Promise<Asker> => {
+export const makeAsker = async <Server extends Reachable>(server: Server): Promise<Asker<Server>> => {
   const json = { name: "generated", kind: "account", rate_limit_per_minute: 1_000_000 }
   const key = textAt(await ask(server, "POST", "/api/v1/keys", { json }), "key")
   const { body } = await ask(server, "GET", "/api/v1/users", { key })

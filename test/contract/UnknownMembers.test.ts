@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { type JsonSchema, valuesOf } from "./Generated.ts"
 import { definitions, operations } from "./Operations.ts"
 
@@ -46,10 +46,10 @@ const json = operations.flatMap((operation) =>
   )
 )
 
-layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a body", (it) => {
+layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body", (it) => {
   it.effect(`with a member that its schema does not have is refused by name (seed ${seed})`, () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       assert.isAbove(json.length, 12)
       for (const { closed, method, path, schema } of json) {
         const [body] = fc.sample(valuesOf(schema, definitions), { seed, numRuns: 1 })
@@ -72,7 +72,7 @@ layer(AccountsServer.layer(), { excludeTestServices: true, timeout: 60_000 })("a
 
   it.effect("makes no unlimited key of a misspelt restriction", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const key = { name: "t", kind: "router" }
       for (const field of ["model", "spend_limit", "expiresAt"]) {
         const { json, status } = yield* ask("POST", "/api/v1/keys", { json: { ...key, [field]: "x" } })

@@ -1,10 +1,10 @@
 import { ManagedRuntime } from "effect"
-import { TestStores } from "#test/stores/TestStores.ts"
-import { type Answer, ask, textAt } from "./ApiClient.ts"
-import { type Balancer, startBalancer } from "./Balancer.ts"
-import { type ServerProcess, startServer } from "./ServerProcess.ts"
-import { startProxy, type TcpProxy } from "./TcpProxy.ts"
-import { until } from "./Until.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import { type Answer, ask, textAt } from "#test/harness/ApiClient.ts"
+import { type Balancer, startBalancer } from "#test/harness/Balancer.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
+import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 /** Two servers on one Postgres and one ClickHouse, each with a wire of its own to Postgres, behind a balancer. */
 export interface CountingServers {

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs"
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type Requirement, requirement } from "#test/Requirement.ts"
-import { freePort, root } from "./ServerProcess.ts"
-import { until } from "./Until.ts"
+import { type Requirement, requirement } from "#test/harness/Requirement.ts"
+import { freePort, root } from "#test/harness/ServerProcess.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 /** A proxy that runs with what README tells its users to write, in front of servers of this test. */
 export interface Proxy {

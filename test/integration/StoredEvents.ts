@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { createClient } from "@clickhouse/client"
-import { ask, type TestSite } from "./ApiClient.ts"
+import { ask, type Counting, type Reachable, type TestSite } from "#test/harness/ApiClient.ts"
 import type { Outcome } from "./BeaconLoad.ts"
-import type { ServerProcess } from "./ServerProcess.ts"
+import type { ServerProcess } from "#test/harness/ServerProcess.ts"
 
 /** The address, with credentials, and the process of the server's embedded ClickHouse. */
 export const embeddedClickHouse = (server: ServerProcess): { readonly url: string; readonly pid: number } =>
@@ -37,9 +37,9 @@ export const pingName = (pv: string, engagedMillis: number): string => `ping ${p
  * embedded.
  */
 export const storedPaths = async (
-  server: ServerProcess,
+  server: Counting,
   site: TestSite,
-  clickhouseUrl = embeddedClickHouse(server).url
+  clickhouseUrl = server.clickhouseUrl()
 ): Promise<ReadonlyMap<string, number>> => {
   const rows = await storedRows<{ readonly what: string; readonly n: string | number }>(
     clickhouseUrl,
@@ -52,11 +52,11 @@ export const storedPaths = async (
 
 /** How many page views and pings of a site are stored. */
 export const storedKinds = async (
-  server: ServerProcess,
+  server: Counting,
   site: TestSite
 ): Promise<{ readonly pageviews: number; readonly pings: number }> => {
   const [row] = await storedRows<{ readonly pageviews: string; readonly pings: string }>(
-    embeddedClickHouse(server).url,
+    server.clickhouseUrl(),
     `SELECT toString(countIf(kind = 'pageview')) AS pageviews, toString(countIf(kind = 'engage')) AS pings
     FROM events WHERE site = {site:String}`,
     { site: site.id }
@@ -70,7 +70,7 @@ const emptyDay = "period=custom&from=2001-01-01&to=2001-01-01"
  * Waits until everything that the server has accepted for the site is in ClickHouse: an export, here of a day without
  * events, leaves nothing out, where other reads show what is there.
  */
-export const drained = async (server: ServerProcess, site: TestSite): Promise<void> => {
+export const drained = async (server: Reachable, site: TestSite): Promise<void> => {
   const deadline = performance.now() + 60_000
   for (;;) {
     const answer = await ask(server, "GET", `/api/v1/sites/${site.id}/export?${emptyDay}`)
@@ -83,7 +83,7 @@ export const drained = async (server: ServerProcess, site: TestSite): Promise<vo
 
 /** The page views of a period as the API counts them, over visits. */
 export const countedPageviews = async (
-  server: ServerProcess,
+  server: Reachable,
   site: TestSite,
   period: "24h" | "30d" = "24h"
 ): Promise<number> => {

@@ -1,7 +1,7 @@
 import { definitionStatement, type OracleParameters, storedStatement } from "#test/analytics/VisitOracle.ts"
 import { signalbox } from "#test/cli/Signalbox.ts"
-import type { TestSite } from "./ApiClient.ts"
-import type { ServerProcess } from "./ServerProcess.ts"
+import type { TestSite } from "#test/harness/ApiClient.ts"
+import type { ServerProcess } from "#test/harness/ServerProcess.ts"
 import { embeddedClickHouse, storedRows } from "./StoredEvents.ts"
 
 /** Events whose visitors are compared at once: a statement has half a gigabyte. */

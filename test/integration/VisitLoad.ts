@@ -1,5 +1,5 @@
 import { Agent } from "node:http"
-import type { TestSite } from "./ApiClient.ts"
+import type { TestSite } from "#test/harness/ApiClient.ts"
 import { addressOf, type Outcome, sendBeacon } from "./BeaconLoad.ts"
 import { pingName } from "./StoredEvents.ts"
 

@@ -1,4 +1,4 @@
-import { ask, type Reachable, textAt } from "#test/integration/ApiClient.ts"
+import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
 import { chat, type ChatAnswer, type ChatOptions } from "./ChatClient.ts"
 
 /** A user with credits and a key of theirs. */

@@ -1,4 +1,4 @@
-import type { Reachable } from "#test/integration/ApiClient.ts"
+import type { Reachable } from "#test/harness/ApiClient.ts"
 
 /** A chunk of a stream, as clients see it. */
 export interface Frame {

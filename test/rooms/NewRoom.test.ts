@@ -3,19 +3,19 @@ import { Effect } from "effect"
 import { decode } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import { rooms } from "#src/Rooms.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { notes } from "./notes/Room.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
 const list = [...rooms, notes(postgresMigrations.length + 1)]
 
-layer(AccountsServer.layer({ rooms: new Set(["accounts", "notes"]) }, { rooms: list }), live)(
+layer(TestServer.own({ rooms: new Set(["accounts", "notes"]) }, { rooms: list }), live)(
   "a new room is its folder and one line of the list",
   (it) => {
     it.effect("its noun is kept, its own route served, and a wrong method told", () =>
       Effect.gen(function* () {
-        const { ask, makeUser } = yield* AccountsServer
+        const { ask, makeUser } = yield* TestServer
         const made = yield* ask("POST", "/api/v1/notes", { json: { text: "one" } })
         assert.deepInclude(made, { status: 201 })
         const listed = yield* ask("GET", "/api/v1/notes")
@@ -34,7 +34,7 @@ layer(AccountsServer.layer({ rooms: new Set(["accounts", "notes"]) }, { rooms: l
       "it is in the document, on /docs and on /readyz; a room that ROOMS leaves out is not served",
       () =>
         Effect.gen(function* () {
-          const { ask } = yield* AccountsServer
+          const { ask } = yield* TestServer
           const document = (yield* ask("GET", "/openapi.json")).json as { paths: object }
           assert.property(document.paths, "/api/v1/notes")
           assert.include(Buffer.from((yield* ask("GET", "/docs")).bytes).toString(), "/api/v1/notes")

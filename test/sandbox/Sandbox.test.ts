@@ -5,7 +5,7 @@ import { join } from "node:path"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { sandboxModels } from "#src/sandbox/SandboxModels.ts"
 import { exampleOf } from "#src/sandbox/SchemaExample.ts"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { type SandboxClient, startSandbox } from "./SandboxClient.ts"
 
 /** The frames of a stream, decoded; comments left out. */

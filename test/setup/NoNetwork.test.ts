@@ -5,7 +5,7 @@ import { createServer } from "node:net"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join, normalize } from "node:path"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 
 const project = normalize(join(import.meta.dirname, "../.."))
 

@@ -7,9 +7,9 @@ import { join } from "node:path"
 import { AppConfig } from "#src/Config.ts"
 import { checkDataDirectory } from "#src/infra/process/DataDirectory.ts"
 import { wordsOf } from "#src/Start.ts"
-import { root, runServer, serverEnvironment } from "#test/integration/ServerProcess.ts"
-import { SmallDisk, smallDisk } from "#test/integration/SmallDisk.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { root, runServer, serverEnvironment } from "#test/harness/ServerProcess.ts"
+import { SmallDisk, smallDisk } from "#test/harness/SmallDisk.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 
 interface Ended {
   readonly code: number | null

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { request as rawRequest } from "node:http"
-import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
 const limits = { jsonBodyBytes: 4096 }
 const origin = "https://console.example"
@@ -28,13 +28,13 @@ const flatError = (answer: { readonly json: unknown }): string => {
   return String(body["error"])
 }
 
-layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
+layer(TestServer.own({ limits, corsOrigins: new Set([origin]) }), {
   excludeTestServices: true,
   timeout: 60_000
 })("every ordinary endpoint", (it) => {
   it.effect("answers unknown paths with 404, flat, whether or not there is a key", () =>
     Effect.gen(function* () {
-      const { adminKey, ask } = yield* AccountsServer
+      const { adminKey, ask } = yield* TestServer
       for (const path of [
         "/api/v1/nothing",
         "/api/v2/health",
@@ -53,7 +53,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("takes a path for what it says: nothing ends or spells it otherwise", () =>
     Effect.gen(function* () {
-      const { adminKey, ask, url } = yield* AccountsServer
+      const { adminKey, ask, url } = yield* TestServer
       for (const path of [
         "/metrics;x",
         "/metrics;",
@@ -78,7 +78,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("answers a wrong method with 405 and what is allowed", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const [method, path, allow] of [
         ["POST", "/api/v1/health", "GET, HEAD"],
         ["GET", "/api/v1/files", "POST"],
@@ -113,7 +113,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("answers HEAD as GET, without the body", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const path of ["/api/v1/users", "/healthz", "/openapi.json"]) {
         const [head, get] = [yield* ask("HEAD", path), yield* ask("GET", path)]
         assert.deepStrictEqual([head.status, head.bytes.length], [200, 0], path)
@@ -125,7 +125,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("gives every answer an X-Request-Id: the caller's if it is a plain token, else a new one", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const idOf = (path: string, sent?: string) =>
         Effect.map(
           ask("GET", path, { headers: sent === undefined ? {} : { "x-request-id": sent } }),
@@ -143,7 +143,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("lets the origins of CORS_ORIGINS in, and no other", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const asked = (from: string) => ask("GET", "/api/v1/health", { headers: { origin: from } })
       const mine = yield* asked(origin)
       assert.strictEqual(mine.headers.get("access-control-allow-origin"), origin)
@@ -170,7 +170,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
     "refuses a body that is no JSON, no UTF-8, too deep, too long or of another type, and says why",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const nested = (depth: number): string => `{"name":${"[".repeat(depth)}${"]".repeat(depth)}}`
         const padded = (length: number): string => JSON.stringify(create).padEnd(length)
         for (const [body, status, error] of [
@@ -198,7 +198,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("holds a body without Content-Length to its limit too", () =>
     Effect.gen(function* () {
-      const { adminKey, port } = yield* AccountsServer
+      const { adminKey, port } = yield* TestServer
       const status = yield* Effect.promise(
         () =>
           new Promise((resolve, reject) => {
@@ -223,7 +223,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
     "lets the last of duplicate keys hold, and takes __proto__ for a member like any other that is unknown",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const twice = `{"email":"first@example.org","name":"A","email":"last@example.org"}`
         const answer = yield* ask("POST", users, { body: twice, headers: json })
         assert.deepInclude(answer.json, {
@@ -245,7 +245,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
     "answers a known query parameter that is invalid with 400 by its name, and ignores unknown ones",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         for (const [query, status, error] of [
           ["limit=1", 200, ""],
           ["limit=100&offset=0", 200, ""],
@@ -268,7 +268,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("answers an odd id as one that is not there, or names it where no id is like that", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const [id, expected] of [
         ["%00", 400],
         ["a%00b", 400],
@@ -299,7 +299,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("says below /api/v1 where everything is", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const index = yield* ask("GET", "/api/v1", { key: "" })
       assert.strictEqual(index.status, 200)
       assert.deepInclude(index.json, { name: "signalbox", docs: "/docs", openapi: "/openapi.json" })
@@ -312,7 +312,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("shows a person the way on where nothing is, and tells programs in JSON", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
       for (const path of ["/nothing", "/api/v1/nothing", "/api/v1/files/fil_0", "/docs;x", "/docs/"]) {
         const shown = yield* ask("GET", path, { headers: { accept } })
@@ -340,7 +340,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("lets no browser take a body for what its type does not say", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const path of ["/openapi.json", "/metrics", "/readyz", "/docs", "/api/v1/users", "/nothing"]) {
         const answer = yield* ask("GET", path)
         assert.strictEqual(answer.headers.get("x-content-type-options"), "nosniff", path)
@@ -350,7 +350,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("publishes its contract and a page that loads nothing from elsewhere", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const contract = yield* ask("GET", "/openapi.json", { key: "" })
       assert.strictEqual(textOf(contract, "openapi"), "3.1.0")
       const docs = yield* ask("GET", "/docs", { key: "" })
@@ -362,7 +362,7 @@ layer(AccountsServer.layer({ limits, corsOrigins: new Set([origin]) }), {
 
   it.effect("serves the agent's protocol, and what installs its client, without a key", () =>
     Effect.gen(function* () {
-      const { ask, url } = yield* AccountsServer
+      const { ask, url } = yield* TestServer
       for (const [path, type] of [
         ["/docs/agent", /^text\/html/],
         ["/docs/agent.json", /^application\/json/],

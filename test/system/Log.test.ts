@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import { RawClient } from "#test/infra/uws/RawClient.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -94,10 +94,10 @@ describe("a log line", () => {
   )
 })
 
-layer(AccountsServer.layer(), live)("an unhandled fault", (it) => {
+layer(TestServer.own(), live)("an unhandled fault", (it) => {
   it.effect("is answered 500 with a generic text and the request id, in the endpoint's family", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const answers = yield* broken(
         Effect.all([
           ask("GET", "/api/v1/files/fil_1", { headers: { "x-request-id": "mine-1" } }),
@@ -115,7 +115,7 @@ layer(AccountsServer.layer(), live)("an unhandled fault", (it) => {
 
   it.effect("is logged once, with its cause, the request's id, method and path, and never the key", () =>
     Effect.gen(function* () {
-      const { adminKey, ask, logged } = yield* AccountsServer
+      const { adminKey, ask, logged } = yield* TestServer
       const headers = { "x-request-id": "mine-2" }
       yield* broken(ask("DELETE", "/api/v1/files/fil_2?token=secret", { headers }))
       const lines = logged().filter((line) => line.includes("mine-2"))
@@ -134,7 +134,7 @@ layer(AccountsServer.layer(), live)("an unhandled fault", (it) => {
 
   it.effect("logs no line of the caller's making, whatever path and headers are sent", () =>
     Effect.gen(function* () {
-      const { adminKey, logged, port } = yield* AccountsServer
+      const { adminKey, logged, port } = yield* TestServer
       const before = logged().length
       const forged = '%0a{"level":"error"}%0d\u0085\u2028\u001b[2J'
       yield* broken(

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { RawClient } from "#test/infra/uws/RawClient.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -50,7 +50,7 @@ const parse = (text: string): Exposition => {
   return { types, samples }
 }
 
-const metrics = Effect.flatMap(AccountsServer, ({ ask }) =>
+const metrics = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(ask("GET", "/metrics", { key: "" }), ({ bytes, headers, status }) => {
     assert.strictEqual(status, 200)
     assert.strictEqual(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
@@ -63,10 +63,10 @@ const requestsOf = ({ samples }: Exposition, labels: RegExp): number =>
     .filter((sample) => sample.name === "signalbox_http_requests_total" && labels.test(sample.labels))
     .reduce((sum, sample) => sum + sample.value, 0)
 
-layer(AccountsServer.layer(), live)("/metrics", (it) => {
+layer(TestServer.shared, live)("/metrics", (it) => {
   it.effect("is Prometheus text: every sample typed once, no series twice, histograms cumulative", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       yield* ask("GET", "/api/v1/health")
       const { samples, types } = parse(yield* metrics)
       const series = new Set<string>()
@@ -89,7 +89,7 @@ layer(AccountsServer.layer(), live)("/metrics", (it) => {
 
   it.effect("counts answers by method and status", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const before = parse(yield* metrics)
       yield* ask("GET", "/api/v1/health")
       yield* ask("GET", "/api/v1/health", { key: "" })
@@ -103,7 +103,7 @@ layer(AccountsServer.layer(), live)("/metrics", (it) => {
 
   it.effect("has no more labels than the server knows, whatever callers make up", () =>
     Effect.gen(function* () {
-      const { port } = yield* AccountsServer
+      const { port } = yield* TestServer
       const before = parse(yield* metrics).samples.length
       for (const method of ["BREW", "PROPFIND", "X-1"]) {
         const client = yield* Effect.promise(() => RawClient.open(port))

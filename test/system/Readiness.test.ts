@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -10,11 +10,11 @@ interface Report {
   readonly components: Readonly<Record<string, ComponentState>>
 }
 
-const readyz = Effect.flatMap(AccountsServer, ({ ask }) =>
+const readyz = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(ask("GET", "/readyz", { key: "" }), ({ json, status }) => ({ status, report: json as Report }))
 )
 
-layer(AccountsServer.layer(), live)("/readyz", (it) => {
+layer(TestServer.own(), live)("/readyz", (it) => {
   it.effect("is 200 without a key and says how each component is", () =>
     Effect.gen(function* () {
       const { report, status } = yield* readyz
@@ -69,7 +69,7 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
 
   it.effect("answers /healthz whatever the components say: a restart would not help", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const readiness = yield* Readiness
       const alive = Effect.scoped(
         Effect.andThen(
@@ -84,7 +84,7 @@ layer(AccountsServer.layer(), live)("/readyz", (it) => {
 
   it.effect("is 503 `draining` from the first step of a shutdown, while requests are still answered", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const readiness = yield* Readiness
       yield* readiness.drain
       const { report, status } = yield* readyz

@@ -4,7 +4,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Socket } from "effect/socket/Socket"
 import { ClusterTransport, type Door } from "#src/agents/cluster/ClusterTransport.ts"
-import { freePort } from "#test/integration/ServerProcess.ts"
+import { freePort } from "#test/harness/ServerProcess.ts"
 import { clusterSecret, holds } from "./Machine.ts"
 
 const handshakeMillis = 500

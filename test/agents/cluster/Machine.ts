@@ -8,8 +8,8 @@ import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
-import { freePort } from "#test/integration/ServerProcess.ts"
-import { until } from "#test/integration/Until.ts"
+import { freePort } from "#test/harness/ServerProcess.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 export const clusterSecret = "a secret that only these machines of a test have"
 

@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest"
 import { installScript, shellQuoted } from "#src/agents/downloads/InstallScript.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { type Build, type DownloadServer, startDownloadServer } from "./DownloadServer.ts"
 
 const has = (program: string): boolean =>

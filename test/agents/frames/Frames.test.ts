@@ -1,8 +1,8 @@
 import fc from "fast-check"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import { type Caller, makeCaller } from "#test/llm/Caller.ts"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
+import { sharedServer, type TestServer } from "#test/harness/TestServer.ts"
 import { assertSound, FrameClient, hello } from "./FrameClient.ts"
 import { FrameSocket, type Heard } from "./FrameSocket.ts"
 import { goodFrames, type Shot, shots } from "./Shots.ts"
@@ -12,16 +12,15 @@ import { workOnce } from "./Witness.ts"
 const count = Number(process.env["FRAME_SHOTS"] ?? 200)
 const seed = Number(process.env["FRAME_SEED"] ?? Date.now() % 2_147_483_647)
 
-let server: ServerProcess
+let server: typeof TestServer.Service
 let attacker: Caller
 let bystander: Caller
 
 beforeAll(async () => {
-  server = await startServer()
-  attacker = await makeCaller(server, 5)
-  bystander = await makeCaller(server, 5)
+  server = await sharedServer()
+  attacker = await makeCaller(server.server, 5)
+  bystander = await makeCaller(server.server, 5)
 })
-afterAll(() => server?.dispose())
 
 const lastError = (heard: ReadonlyArray<Heard>): Heard | undefined =>
   heard.findLast(({ type }) => type === "error")
@@ -67,6 +66,7 @@ describe("the gateway among clients that send anything", () => {
     "answers every frame as the contract has it, and works for the others meanwhile",
     { timeout: 600_000 },
     async () => {
+      const before = server.logged().length
       const client = await FrameClient.open(server.url, attacker.key)
       const witness = await FrameClient.open(server.url, bystander.key)
       const over = new AbortController()
@@ -89,7 +89,8 @@ describe("the gateway among clients that send anything", () => {
       assertSound(client.socket)
       assertSound(witness.socket)
       await workOnce(witness, "after", 3)
-      assert.notMatch(server.output(), /level=(ERROR|FATAL)|Unhandled|RangeError/)
+      for (const line of server.logged().slice(before))
+        assert.notMatch(line, /"level":"(error|fatal)"|Unhandled|RangeError/i)
     }
   )
 

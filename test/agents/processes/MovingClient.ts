@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { WebSocket } from "ws"
-import type { ServerProcess } from "#test/integration/ServerProcess.ts"
+import type { ServerProcess } from "#test/harness/ServerProcess.ts"
 
 type Frame = Readonly<Record<string, unknown>>
 

@@ -1,5 +1,5 @@
 import { WebSocket } from "ws"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 export type Frame = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { AgentSocket, type Frame } from "#test/agents/rest/AgentSocket.ts"
 
 /** What a client does with a call: its outcome, or nothing. */

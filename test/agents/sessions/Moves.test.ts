@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { ask } from "#test/integration/ApiClient.ts"
-import { until } from "#test/integration/Until.ts"
+import { ask } from "#test/harness/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { until } from "#test/integration/Until.ts"
-import { ask } from "#test/integration/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 import type { Frame } from "#test/agents/rest/AgentSocket.ts"
 import { textOf } from "./AgentClient.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"

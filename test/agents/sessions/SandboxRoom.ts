@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { type Caller, makeCaller } from "#test/llm/Caller.ts"
 import { AgentClient, type Doing } from "./AgentClient.ts"
 
@@ -12,12 +12,12 @@ export interface Room {
 }
 
 /** Short waits, so that what has to be waited for can be. */
-export const roomLayer = AccountsServer.layer({
+export const roomLayer = TestServer.own({
   limits: { agentRetryMillis: 1, agentCancelMillis: 300, agentTurns: 6, agentCallGraceMillis: 100 }
 })
 
 export const inRoom = (run: (room: Room) => Promise<void>) =>
-  Effect.flatMap(AccountsServer, ({ adminKey, url }) =>
+  Effect.flatMap(TestServer, ({ adminKey, url }) =>
     Effect.promise(() =>
       run({
         url,

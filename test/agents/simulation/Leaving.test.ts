@@ -7,7 +7,7 @@ import { StepStore, StepStoreAway } from "#actors/agents/StepStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { limits } from "#src/Limits.ts"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { answerOf, type Turn } from "./Script.ts"
 import { SimulatedDatabase, storeOf } from "./SimulatedStore.ts"
 

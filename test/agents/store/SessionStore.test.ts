@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { type ClaimedSession, StepStore } from "#actors/agents/StepStore.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import type { Step } from "#streams/agents/Step.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, promptBody, rowOf, setRow, someone, stepOf } from "./Sessions.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { StepStore } from "#actors/agents/StepStore.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, rowOf, setRow, stepOf } from "./Sessions.ts"
 
 const withSweep = SessionSweep.layer.pipe(Layer.provideMerge(processLayer))

@@ -4,7 +4,7 @@ import * as fc from "fast-check"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { migrate } from "#src/infra/clickhouse/Migrations.ts"
 import { noDrafts } from "#src/analytics/migrations/clickhouse/0002_NoDrafts.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 /** RowBinary of (n UInt64, text String, tags Array(String)). */
 const rowOf = (n: bigint, text: string, tags: ReadonlyArray<string> = []): Uint8Array => {

@@ -4,7 +4,7 @@ import * as EventSink from "#src/analytics/EventSink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import * as LedgerSink from "#src/llm/ledger/LedgerSink.ts"
 import { CallSink } from "#src/llm/usage/CallSink.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

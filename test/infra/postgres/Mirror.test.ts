@@ -2,7 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Mirror from "#src/infra/postgres/Mirror.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 interface Key {
   readonly id: string

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 
 /** A process that has ended, and whose parent lives and does not ask for it: it stays in the process table. */
 export interface Unreaped {

@@ -7,8 +7,8 @@ import { AppConfig } from "#src/Config.ts"
 import * as DiskSpace from "#src/infra/telemetry/DiskSpace.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
-import { SmallDisk, smallDisk } from "#test/integration/SmallDisk.ts"
-import { describeWith } from "#test/Requirement.ts"
+import { SmallDisk, smallDisk } from "#test/harness/SmallDisk.ts"
+import { describeWith } from "#test/harness/Requirement.ts"
 
 const mebibyte = 1024 * 1024
 

@@ -16,8 +16,6 @@ const run = promisify(execFile)
 
 const long = "long ".repeat(40_000)
 
-let sneakedCount = 0
-
 const body = Effect.flatMap(HttpServerRequest, (request) => request.text)
 
 const pieces = (text: string): Stream.Stream<Uint8Array> =>
@@ -25,51 +23,52 @@ const pieces = (text: string): Stream.Stream<Uint8Array> =>
     Stream.tap(() => Effect.sleep("1 millis"))
   )
 
-/** One route for each way in which an answer can leave. */
-const app = Layer.mergeAll(
-  HttpRouter.add(
-    "GET",
-    "/sneaked",
-    Effect.sync(() => {
-      sneakedCount++
-      return Response.text("sneaked")
-    })
-  ),
-  HttpRouter.add(
-    "POST",
-    "/short",
-    Effect.map(body, (text) => Response.text(`${text}3`))
-  ),
-  HttpRouter.add(
-    "POST",
-    "/later",
-    Effect.delay(
-      Effect.map(body, (text) => Response.text(`${text}3`)),
-      "20 millis"
-    )
-  ),
-  HttpRouter.add(
-    "POST",
-    "/long",
-    Effect.map(body, (text) => Response.text(`${long}${text}3`))
-  ),
-  HttpRouter.add(
-    "POST",
-    "/pieces",
-    Effect.map(body, (text) => Response.stream(pieces(text)))
-  ),
-  HttpRouter.add(
-    "POST",
-    "/sized",
-    Effect.map(body, (text) => Response.stream(pieces(text), { contentLength: 4 * (text.length + 1) }))
-  ),
-  HttpRouter.add(
-    "POST",
-    "/single",
-    Effect.map(body, () => Response.stream(Stream.succeed(Buffer.from("3")), { contentLength: 1 }))
-  ),
-  HttpRouter.add("POST", "/nothing", Effect.as(body, Response.empty()))
-)
+/** One route for each way in which an answer can leave, and one that counts. */
+const appWith = (sneaked: () => void) =>
+  Layer.mergeAll(
+    HttpRouter.add(
+      "GET",
+      "/sneaked",
+      Effect.sync(() => {
+        sneaked()
+        return Response.text("sneaked")
+      })
+    ),
+    HttpRouter.add(
+      "POST",
+      "/short",
+      Effect.map(body, (text) => Response.text(`${text}3`))
+    ),
+    HttpRouter.add(
+      "POST",
+      "/later",
+      Effect.delay(
+        Effect.map(body, (text) => Response.text(`${text}3`)),
+        "20 millis"
+      )
+    ),
+    HttpRouter.add(
+      "POST",
+      "/long",
+      Effect.map(body, (text) => Response.text(`${long}${text}3`))
+    ),
+    HttpRouter.add(
+      "POST",
+      "/pieces",
+      Effect.map(body, (text) => Response.stream(pieces(text)))
+    ),
+    HttpRouter.add(
+      "POST",
+      "/sized",
+      Effect.map(body, (text) => Response.stream(pieces(text), { contentLength: 4 * (text.length + 1) }))
+    ),
+    HttpRouter.add(
+      "POST",
+      "/single",
+      Effect.map(body, () => Response.stream(Stream.succeed(Buffer.from("3")), { contentLength: 1 }))
+    ),
+    HttpRouter.add("POST", "/nothing", Effect.as(body, Response.empty()))
+  )
 
 const hot: ReadonlyArray<HotRoute> = [
   {
@@ -129,13 +128,19 @@ const endsOf = (headers: string): string =>
 const isWhole = (text: string): boolean =>
   text.startsWith("HTTP/1.1 204") ? text.includes("\r\n\r\n") : /3(?:\r\n0\r\n\r\n)?$/.test(text)
 
-describe.each(engines)("the last answer of a connection on %s", (engine) => {
-  const served = (use: (url: string, port: number) => Promise<void>): Promise<void> =>
-    withFront({ engine, app, hot }, ({ url, port }) => use(url, port))
+// Side by side: uWebSockets.js has a connection wait for seconds.
+describe.concurrent.each(engines)("the last answer of a connection on %s", (engine) => {
+  const served = (
+    use: (url: string, port: number, sneakedCount: () => number) => Promise<void>
+  ): Promise<void> => {
+    let count = 0
+    return withFront({ engine, app: appWith(() => count++), hot }, ({ url, port }) =>
+      use(url, port, () => count)
+    )
+  }
 
   it.each(all)("comes whole to a chunked request, and nothing behind it is served: %s", (path) =>
-    served(async (_, port) => {
-      sneakedCount = 0
+    served(async (_, port, sneakedCount) => {
       const client = await RawClient.open(port)
       await client.send(`POST ${path} HTTP/1.1\r\n${endsOf("Transfer-Encoding: chunked\r\n")}`)
       const text = await client.until(isWhole)
@@ -144,31 +149,29 @@ describe.each(engines)("the last answer of a connection on %s", (engine) => {
       await client.send(sneaked)
       client.socket.end()
       await client.closed()
-      if (engine === "uws") assert.strictEqual(sneakedCount, 0)
+      if (engine === "uws") assert.strictEqual(sneakedCount(), 0)
     })
   )
 
   it.each(all)("comes whole to a request that says Connection: close: %s", (path) =>
-    served(async (_, port) => {
-      sneakedCount = 0
+    served(async (_, port, sneakedCount) => {
       const client = await RawClient.open(port)
       await client.send(`POST ${path} HTTP/1.1\r\n${endsOf("Connection: close\r\nContent-Length: 3\r\n")}`)
       await client.until(isWhole)
       await client.send(sneaked)
       assert.isTrue(isWhole(await client.closed()))
-      assert.strictEqual(sneakedCount, 0)
+      assert.strictEqual(sneakedCount(), 0)
     })
   )
 
   it.each(all)("is the first one where a request lies behind it in its packet: %s", (path) =>
-    served(async (_, port) => {
-      sneakedCount = 0
+    served(async (_, port, sneakedCount) => {
       const client = await RawClient.open(port)
       await client.send(
         `POST ${path} HTTP/1.1\r\n${endsOf("Connection: close\r\nContent-Length: 3\r\n")}${sneaked}`
       )
       await client.closed()
-      assert.strictEqual(sneakedCount, 0)
+      assert.strictEqual(sneakedCount(), 0)
     })
   )
 

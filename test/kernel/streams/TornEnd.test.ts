@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
-import { captureLog } from "#test/infra/CapturedLog.ts"
+import { captureLog } from "#test/harness/CapturedLog.ts"
 import { bytes, readAll, temporaryDirectory, texts } from "./TemporaryLog.ts"
 
 describe("a log whose end is torn", () => {

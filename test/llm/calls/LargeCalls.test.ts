@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { assertFault, onStage } from "../completions/RoutedServer.ts"
 import { answersWith, tokens } from "../completions/Scripts.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import type { Limits } from "#src/Limits.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { type Answering, ListServer, sends } from "./ListServer.ts"
 import { trappedList } from "./UpstreamModels.ts"
 
@@ -19,7 +19,5 @@ export class TestUpstream extends Context.Service<TestUpstream, ListServer>()("s
 /** The whole server over an upstream that lists the models with the traps, or answers otherwise. */
 export const catalogueServer = (limits: Partial<Limits> = {}, answering: Answering = sends(trappedList)) =>
   Layer.unwrap(
-    Effect.map(TestUpstream, ({ url }) =>
-      AccountsServer.layer({ upstreamUrl: url, logLevel: "Fatal", limits })
-    )
+    Effect.map(TestUpstream, ({ url }) => TestServer.own({ upstreamUrl: url, logLevel: "Fatal", limits }))
   ).pipe(Layer.provideMerge(TestUpstream.layer(answering)))

@@ -1,14 +1,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Markup } from "#schemas/llm/Markup.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { catalogueServer } from "./CatalogueServer.ts"
 
 const markups = "/api/v1/admin/markups"
 
 const promptOf = (id: string) =>
   Effect.gen(function* () {
-    const { ask } = yield* AccountsServer
+    const { ask } = yield* TestServer
     const { json } = yield* ask("GET", `/api/v1/models/${id}`)
     return (json as { pricing: { prompt: string } }).pricing.prompt
   })
@@ -16,7 +16,7 @@ const promptOf = (id: string) =>
 layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markups", (it) => {
   it.effect("are 2 % unless an administrator says otherwise, and change prices at once", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       assert.deepStrictEqual((yield* ask("GET", `${markups}/acme`)).json, {
         provider: "acme",
         percent: 2,
@@ -37,7 +37,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
 
   it.effect("leave -1 alone", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       yield* ask("PUT", `${markups}/router`, { json: { percent: 100 } })
       assert.strictEqual(yield* promptOf("router/auto"), "-1")
     })
@@ -45,7 +45,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
 
   it.effect("are listed for every provider of the catalogue, and those set beside it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       yield* ask("PUT", `${markups}/zeta`, { json: { percent: 1000 } })
       const { json, status } = yield* ask("GET", markups)
       const listed = (json as { markups: ReadonlyArray<Markup> }).markups
@@ -63,7 +63,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
     "are between 0 and 1000 with at most six decimal places; the rest is 400 in the flat family",
     () =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         for (const percent of [-1, 1000.1, 1e21, 0.1234567, 1e-7, "2", null, true, [2]]) {
           const { json, status } = yield* ask("PUT", `${markups}/acme`, { json: { percent } })
           assert.strictEqual(status, 400, String(percent))
@@ -80,7 +80,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
 
   it.effect("are administrators' business: 403 for users and router keys, 401 without a key", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { key: user } = yield* makeUser()
       const { key: router } = yield* makeKey({ kind: "router" })
       for (const [key, status] of [

@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { ModelList } from "#schemas/llm/Model.ts"
-import { AccountsServer, textOf } from "#test/accounts/AccountsServer.ts"
-import { eventually } from "#test/infra/Eventually.ts"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { catalogueServer, TestUpstream } from "./CatalogueServer.ts"
 import { sends } from "./ListServer.ts"
 import { listOf, upstreamModel } from "./UpstreamModels.ts"
@@ -11,16 +11,16 @@ const models = "/api/v1/models"
 
 const collection = (name: string, key: string, ...members: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    const { ask } = yield* AccountsServer
+    const { ask } = yield* TestServer
     return textOf(yield* ask("POST", "/api/v1/collections", { key, json: { name, models: members } }), "id")
   })
 
 const routerKey = (owner: string, scope: object) =>
-  Effect.flatMap(AccountsServer, ({ makeKey }) => makeKey({ kind: "router", ...scope }, owner))
+  Effect.flatMap(TestServer, ({ makeKey }) => makeKey({ kind: "router", ...scope }, owner))
 
 const list = (query: string, key?: string) =>
   Effect.gen(function* () {
-    const { ask } = yield* AccountsServer
+    const { ask } = yield* TestServer
     const answer = yield* ask("GET", `${models}?${query}`, key === undefined ? {} : { key })
     const { data, meta, object } = Schema.decodeUnknownSync(ModelList)(answer.json)
     assert.deepStrictEqual([answer.status, object], [200, "list"])
@@ -32,7 +32,7 @@ const names = ["acme/free:free", "acme/large", "router/auto", "borealis/talk", "
 layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /models", (it) => {
   it.effect("answers the fields of a model, and no others than those that clients of such lists know", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const answer = yield* ask("GET", `${models}?search=acme/large`)
       assert.deepStrictEqual(answer.json, {
         object: "list",
@@ -64,7 +64,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("takes every parameter of the contract, and passes over unknown ones", () =>
     Effect.gen(function* () {
-      const { key } = yield* (yield* AccountsServer).makeUser()
+      const { key } = yield* (yield* TestServer).makeUser()
       for (const [query, expected] of [
         ["", names],
         ["search=THINKS", ["acme/large"]],
@@ -96,7 +96,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("refuses every parameter that makes no sense with 400, and names it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const long = "x".repeat(201)
       for (const [param, ...values] of [
         ["search", long, "a%00b", "a&search=b"],
@@ -128,7 +128,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("has the caller's collections first, outside paging and order, and counts models alone", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const [ada, bob] = [yield* makeUser(), yield* makeUser()]
       const zebra = yield* collection("Zebra", ada.key, "acme/large")
       yield* collection("Ant", ada.key, "acme/large")
@@ -153,7 +153,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("omits collections where a filter for models is set", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       yield* collection("Mine", key, "acme/large")
       for (const filter of [
@@ -180,7 +180,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("shows a limited router key what it may use, and nothing else", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const { key: owner } = yield* makeUser()
       const [first, second] = [
         yield* collection("First", owner, "acme/large"),
@@ -208,7 +208,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("answers 401 without a key and 405 to other methods", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const anonymous = yield* ask("GET", models, { key: "" })
       assert.deepStrictEqual(
         [anonymous.status, (anonymous.json as { error: { code: string } }).error.code],
@@ -228,7 +228,7 @@ layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })
   (it) => {
     const metric = (name: string) =>
       Effect.gen(function* () {
-        const { ask } = yield* AccountsServer
+        const { ask } = yield* TestServer
         const { bytes } = yield* ask("GET", "/metrics")
         return new RegExp(`^signalbox_catalogue_${name} (\\S+)$`, "m").exec(
           Buffer.from(bytes).toString()
@@ -264,7 +264,7 @@ layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })
 layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /models/{id}", (it) => {
   it.effect("takes an id with its slash raw or percent-encoded", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const listed = (yield* list("search=acme/free:free")).data[0]
       for (const id of ["acme/free:free", "acme%2Ffree:free", "acme%2ffree%3Afree", "acme/free%3Afree"]) {
         const answer = yield* ask("GET", `${models}/${id}`)
@@ -275,7 +275,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("takes a collection's name likewise, the caller's own alone", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const [ada, bob] = [yield* makeUser(), yield* makeUser()]
       const id = yield* collection("Mine", ada.key, "acme/large")
       for (const path of ["collection/mine", "collection%2Fmine"]) {
@@ -300,7 +300,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("answers 404 in the nested family for what is not there", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       for (const id of ["acme/none", "acme%2Fnone", "acme", "collection/none", "collection", "ACME/large"]) {
         const answer = yield* ask("GET", `${models}/${id}`)
         assert.deepStrictEqual(
@@ -324,7 +324,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 
   it.effect("answers 403 beyond a key's scope, whether it is there or not", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key: owner } = yield* makeUser()
       const inScope = yield* collection("In", owner, "acme/large")
       yield* collection("Out", owner, "acme/large")

@@ -1,17 +1,17 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import { ask } from "#test/integration/ApiClient.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 
 /** Nothing listens there, and there has never been a list of its models. */
 const nowhere = { upstreamUrl: "http://upstream.invalid/api/v1", limits: { catalogueStartMillis: 200 } }
 
-layer(AccountsServer.layer(nowhere), { excludeTestServices: true, timeout: 60_000 })(
+layer(TestServer.own(nowhere), { excludeTestServices: true, timeout: 60_000 })(
   "a server whose upstream was never there",
   (it) => {
     it.effect("says that no model is available, not that there is none", () =>
       Effect.gen(function* () {
-        const { adminKey, url } = yield* AccountsServer
+        const { adminKey, url } = yield* TestServer
         const server = { url, adminKey: () => adminKey }
         const messages = [{ role: "user", content: "hello" }]
         yield* Effect.promise(async () => {

@@ -1,4 +1,4 @@
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { createOpenAICompatible, type OpenAICompatibleProvider } from "@ai-sdk/openai-compatible"
 import {
   APICallError,
@@ -10,7 +10,7 @@ import {
   streamText,
   tool
 } from "ai"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { makeCaller } from "../Caller.ts"
 import {
   countingFetch,
@@ -26,7 +26,6 @@ beforeAll(async () => {
   running = await startSandboxServer()
   provider = providerOf(running.caller.key)
 })
-afterAll(() => running.dispose())
 
 const providerOf = (apiKey: string, options: object = {}): OpenAICompatibleProvider =>
   createOpenAICompatible({

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import OpenAI from "openai"
 import { makeCaller } from "../Caller.ts"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import {
   countingFetch,
   type SandboxServer,
@@ -17,7 +17,6 @@ beforeAll(async () => {
   running = await startSandboxServer()
   client = clientOf(running.caller.key)
 })
-afterAll(() => running.dispose())
 
 const clientOf = (apiKey: string, options: object = {}): OpenAI =>
   new OpenAI({ apiKey, baseURL: running.baseURL, ...options })

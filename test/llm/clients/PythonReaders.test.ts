@@ -3,8 +3,8 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
-import { root } from "#test/integration/ServerProcess.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { root } from "#test/harness/ServerProcess.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import {
   assertHearsCall,
   assertHearsError,

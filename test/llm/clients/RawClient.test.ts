@@ -1,10 +1,10 @@
-import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { connect } from "node:net"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { picoOf, picoOfNumber } from "#schemas/llm/Money.ts"
-import { ask } from "#test/integration/ApiClient.ts"
-import { startServer } from "#test/integration/ServerProcess.ts"
-import { until } from "#test/integration/Until.ts"
+import { ask } from "#test/harness/ApiClient.ts"
+import { sharedServer } from "#test/harness/TestServer.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { makeCaller } from "../Caller.ts"
 import { type Frame, readStream } from "../ChatClient.ts"
 import { type SandboxServer, startSandboxServer } from "./SandboxServer.ts"
@@ -13,7 +13,6 @@ let running: SandboxServer
 beforeAll(async () => {
   running = await startSandboxServer()
 })
-afterAll(() => running.dispose())
 
 const streaming = { stream: true, stream_options: { include_usage: true } }
 
@@ -149,23 +148,19 @@ const marked = (cost: string): bigint =>
 
 describe("a server without UPSTREAM_URL", () => {
   it("serves the built-in sandbox, plainly labelled, and starts with it", async () => {
-    const server = await startServer()
-    try {
-      const { body } = await ask(server, "GET", "/api/v1/models")
-      const { data } = body as { readonly data: ReadonlyArray<{ id: string; owned_by: string }> }
-      assert.isTrue(
-        data.length > 10 &&
-          data.every(({ id, owned_by }) => id.startsWith("sandbox/") && owned_by === "sandbox")
-      )
-      const free = { model: "sandbox/free", messages: [{ role: "user", content: "hi" }], stream: true }
-      const response = await fetch(`${server.url}/api/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${server.adminKey()}`, "content-type": "application/json" },
-        body: JSON.stringify(free)
-      })
-      assert.include(readStream(await response.text()).text, "sandbox/free")
-    } finally {
-      await server.dispose()
-    }
+    const { server } = await sharedServer()
+    const { body } = await ask(server, "GET", "/api/v1/models")
+    const { data } = body as { readonly data: ReadonlyArray<{ id: string; owned_by: string }> }
+    assert.isTrue(
+      data.length > 10 &&
+        data.every(({ id, owned_by }) => id.startsWith("sandbox/") && owned_by === "sandbox")
+    )
+    const free = { model: "sandbox/free", messages: [{ role: "user", content: "hi" }], stream: true }
+    const response = await fetch(`${server.url}/api/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${server.adminKey()}`, "content-type": "application/json" },
+      body: JSON.stringify(free)
+    })
+    assert.include(readStream(await response.text()).text, "sandbox/free")
   })
 })

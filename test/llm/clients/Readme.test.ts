@@ -2,9 +2,9 @@ import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, assert, beforeAll, it } from "@effect/vitest"
-import { root } from "#test/integration/ServerProcess.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { assert, beforeAll, it } from "@effect/vitest"
+import { root } from "#test/harness/ServerProcess.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { type SandboxServer, startSandboxServer } from "./SandboxServer.ts"
 
 const run = promisify(execFile)
@@ -26,7 +26,6 @@ describeWith(curl, "the README's example of a model call runs as written", () =>
   beforeAll(async () => {
     running = await startSandboxServer()
   })
-  afterAll(() => running.dispose())
 
   const written = async (program: string, args: ReadonlyArray<string>): Promise<string> => {
     const env = { ...process.env, KEY: running.caller.key }

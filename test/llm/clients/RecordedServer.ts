@@ -1,5 +1,6 @@
 import { assert } from "@effect/vitest"
-import { startServer } from "#test/integration/ServerProcess.ts"
+import { Context, ManagedRuntime } from "effect"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { type Caller, makeCaller } from "../Caller.ts"
 import {
   event,
@@ -37,7 +38,7 @@ const streams: Readonly<Record<string, ReadonlyArray<string>>> = {
   [recorded.breaks]: [...recordedEvents.slice(0, 2), finishes("error", { error: failure })]
 }
 
-/** A running server process over these models, and a user with 5 USD. */
+/** A running server over these models, and a user with 5 USD. */
 export interface RecordedServer {
   readonly caller: Caller
   readonly baseURL: string
@@ -50,12 +51,13 @@ export const startRecordedServer = async (): Promise<RecordedServer> => {
   })
   for (const [model, events] of Object.entries(streams))
     upstream.script(model, () => [{ send: streamOf(events) }])
-  const server = await startServer({ env: { UPSTREAM_URL: upstream.url } })
+  const runtime = ManagedRuntime.make(TestServer.own({ upstreamUrl: upstream.url }))
   const dispose = async (): Promise<void> => {
-    await server.dispose()
+    await runtime.dispose()
     await upstream.close()
   }
   try {
+    const { server } = Context.get(await runtime.context(), TestServer)
     return { caller: await makeCaller(server, 5), baseURL: `${server.url}/api/v1`, dispose }
   } catch (error) {
     await dispose()

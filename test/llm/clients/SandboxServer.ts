@@ -1,31 +1,32 @@
-import { startServer, type ServerProcess } from "#test/integration/ServerProcess.ts"
+import { Context, ManagedRuntime } from "effect"
+import type { Reachable } from "#test/harness/ApiClient.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { type SandboxClient, startSandbox } from "#test/sandbox/SandboxClient.ts"
 import { type Caller, makeCaller } from "../Caller.ts"
 
-/** A running server process over a sandbox upstream whose account the test can read, and a user with 5 USD. */
+/** A running server over a sandbox upstream whose account the test can read, and a user with 5 USD. */
 export interface SandboxServer {
-  readonly server: ServerProcess
+  readonly server: Reachable
   readonly sandbox: SandboxClient
   readonly caller: Caller
   /** what clients are given as their base URL */
   readonly baseURL: string
-  readonly dispose: () => Promise<void>
 }
 
-export const startSandboxServer = async (): Promise<SandboxServer> => {
+const start = async () => {
   const sandbox = await startSandbox({ wordMillis: 2 })
-  const server = await startServer({ env: { UPSTREAM_URL: sandbox.url } })
-  const dispose = async (): Promise<void> => {
-    await server.dispose()
-    await sandbox.close()
-  }
-  try {
-    const caller = await makeCaller(server, 5)
-    return { server, sandbox, caller, baseURL: `${server.url}/api/v1`, dispose }
-  } catch (error) {
-    await dispose()
-    throw error
-  }
+  const runtime = ManagedRuntime.make(TestServer.own({ upstreamUrl: sandbox.url }))
+  const { server } = Context.get(await runtime.context(), TestServer)
+  return { server, sandbox }
+}
+
+let started: ReturnType<typeof start> | undefined
+
+/** The server is started once for all files of a worker; the user is new. */
+export const startSandboxServer = async (): Promise<SandboxServer> => {
+  started ??= start()
+  const { sandbox, server } = await started
+  return { server, sandbox, caller: await makeCaller(server, 5), baseURL: `${server.url}/api/v1` }
 }
 
 /** 1 x 1 pixel */

@@ -1,8 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Collection } from "#schemas/llm/Collection.ts"
-import { AccountsServer, type Answer, textOf } from "#test/accounts/AccountsServer.ts"
-import { eventually } from "#test/infra/Eventually.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { catalogueServer, TestUpstream } from "#test/llm/catalogue/CatalogueServer.ts"
 import { sends } from "#test/llm/catalogue/ListServer.ts"
 import { listOf, trappedList, upstreamModel } from "#test/llm/catalogue/UpstreamModels.ts"
@@ -19,13 +19,13 @@ const invalid = (field: string) => [400, "invalid_request_error", "invalid_value
 const notFound = [404, "invalid_request_error", "collection_not_found", "id"]
 
 const create = (key: string, fields: object = {}) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", collections, { key, json: { name: "Coding", models: ["acme/large"], ...fields } })
   )
 
 const listed = (key: string, query = "") =>
   Effect.map(
-    Effect.flatMap(AccountsServer, ({ ask }) => ask("GET", `${collections}${query}`, { key })),
+    Effect.flatMap(TestServer, ({ ask }) => ask("GET", `${collections}${query}`, { key })),
     ({ json }) => (json as { data: ReadonlyArray<Collection> }).data
   )
 
@@ -35,7 +35,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 })("collections", (it) => {
   it.effect("are made with 201, and have the fields of the contract with their members in order", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const made = yield* create(key, {
         name: "See & write",
@@ -65,7 +65,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("route on failure unless they say otherwise, and may choose their slug", () =>
     Effect.gen(function* () {
-      const { key } = yield* (yield* AccountsServer).makeUser()
+      const { key } = yield* (yield* TestServer).makeUser()
       const made = yield* create(key, { name: "日本語", slug: "nihongo-2" })
       assert.deepInclude(made.json, { slug: "nihongo-2", model: "collection/nihongo-2", auto_route: true })
       assert.deepStrictEqual(errorOf(yield* create(key, { name: "日本語" })), invalid("slug"))
@@ -74,7 +74,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("refuse fields that make no sense, and name them", () =>
     Effect.gen(function* () {
-      const { key } = yield* (yield* AccountsServer).makeUser()
+      const { key } = yield* (yield* TestServer).makeUser()
       for (const [field, fields] of [
         ["name", { name: "" }],
         ["name", { name: "x".repeat(101) }],
@@ -109,7 +109,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
     "have slugs that are unique among their owner's: 409, until the first is deleted or renamed",
     () =>
       Effect.gen(function* () {
-        const { ask, makeUser } = yield* AccountsServer
+        const { ask, makeUser } = yield* TestServer
         const [ada, bob] = [yield* makeUser(), yield* makeUser()]
         const taken = [409, "conflict_error", "slug_taken", "slug"]
         const first = textOf(yield* create(ada.key), "id")
@@ -129,7 +129,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("change field by field, at once", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const made = yield* create(key)
       const path = `${collections}/${textOf(made, "id")}`
@@ -156,7 +156,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("go when they are deleted, once", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const id = textOf(yield* create(key), "id")
       const deleted = yield* ask("DELETE", `${collections}/${id}`, { key })
@@ -174,7 +174,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("of others are not there for a user, and all there for an administrator", () =>
     Effect.gen(function* () {
-      const { adminKey, ask, makeUser } = yield* AccountsServer
+      const { adminKey, ask, makeUser } = yield* TestServer
       const [ada, bob] = [yield* makeUser(), yield* makeUser()]
       const made = yield* create(adminKey, { user_id: ada.id })
       const path = `${collections}/${textOf(made, "id")}`
@@ -204,7 +204,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("are read by router keys within their scope, and managed by account keys alone", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { key: owner } = yield* makeUser()
       const [inScope, outOfScope] = [
         textOf(yield* create(owner, { name: "In" }), "id"),
@@ -234,7 +234,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("stop at a number of collections a user: 409", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const first = textOf(yield* create(key, { name: "1" }), "id")
       for (const name of ["2", "3"]) yield* create(key, { name })
@@ -251,7 +251,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
   it.effect("answer 413, 415 and 400 to bodies that are none", () =>
     Effect.gen(function* () {
-      const { ask } = yield* AccountsServer
+      const { ask } = yield* TestServer
       const post = (body: string, type = "application/json") =>
         Effect.map(
           ask("POST", collections, { body, headers: { "content-type": type } }),
@@ -274,7 +274,7 @@ layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })
       "stay in their collection as not available, may be kept in a change, and are not taken anew",
       () =>
         Effect.gen(function* () {
-          const { adminKey, ask } = yield* AccountsServer
+          const { adminKey, ask } = yield* TestServer
           const upstream = yield* TestUpstream
           const made = yield* create(adminKey, { models: ["acme/large", "acme/free:free"] })
           const path = `${collections}/${textOf(made, "id")}`
@@ -306,7 +306,7 @@ layer(catalogueServer(restless, sends("", 503)), { excludeTestServices: true, ti
   (it) => {
     it.effect("collections cannot be made, 503: nobody knows what models there are", () =>
       Effect.gen(function* () {
-        const { adminKey, ask } = yield* AccountsServer
+        const { adminKey, ask } = yield* TestServer
         assert.deepStrictEqual(errorOf(yield* create(adminKey)), [503, "server_error", "overloaded", null])
         const { json, status } = yield* ask("GET", "/api/v1/models")
         const meta = { total: 0, returned: 0, collections: 0 }

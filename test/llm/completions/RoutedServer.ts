@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert } from "@effect/vitest"
 import { picoOfNumber } from "#schemas/llm/Money.ts"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import type { Caller } from "../Caller.ts"
 import type { ChatAnswer } from "../ChatClient.ts"
 import { ScriptedServer } from "../upstream/ScriptedServer.ts"

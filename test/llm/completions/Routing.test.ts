@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { ask } from "#test/integration/ApiClient.ts"
-import { until } from "#test/integration/Until.ts"
+import { ask } from "#test/harness/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { chat, type ChatAnswer } from "../ChatClient.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 import type { AskedOf } from "../upstream/ScriptedUpstream.ts"

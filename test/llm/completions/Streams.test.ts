@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { readStream } from "../ChatClient.ts"
 import { done, event, finishes, recordedUsage, says, streamOf, tells } from "../upstream/Recordings.ts"
 import { chunk, lastChunk, openEndedHead, type Step, streamHead } from "../upstream/ScriptedUpstream.ts"

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { assert, layer } from "@effect/vitest"
-import type { Reachable } from "#test/integration/ApiClient.ts"
+import type { Reachable } from "#test/harness/ApiClient.ts"
 import { onStage } from "../completions/RoutedServer.ts"
 import { answersWith, tokens } from "../completions/Scripts.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import { until } from "#test/integration/Until.ts"
+import { until } from "#test/harness/Eventually.ts"
 import type { Caller } from "../Caller.ts"
 import { chat, type NestedError } from "../ChatClient.ts"
 import { plainRecording } from "../upstream/Recordings.ts"

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import { ask } from "#test/integration/ApiClient.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 import { onStage } from "../completions/RoutedServer.ts"
 import { answersWith, refuses, tokens } from "../completions/Scripts.ts"
 import { modelEntry, ScriptedServer, waitsOf } from "../upstream/ScriptedServer.ts"
@@ -42,7 +42,7 @@ layer(
 )("a call that failed", (it) => {
   it.effect("has one line in the log: whose, of which model, and why", () =>
     Effect.gen(function* () {
-      const { logged } = yield* AccountsServer
+      const { logged } = yield* TestServer
       yield* onStage(async ({ caller, play }) => {
         const asker = await caller(1)
         const collection = await asker.collect([one, two], true)
@@ -116,7 +116,7 @@ layer(
 
   it.effect("has one when its body could not be read, and a slow one has one too", () =>
     Effect.gen(function* () {
-      const { logged } = yield* AccountsServer
+      const { logged } = yield* TestServer
       yield* onStage(async ({ caller, play }) => {
         const asker = await caller(1)
         await asker.say(good, prompt, { max_tokens: "many" }, { headers: { "x-request-id": "unread" } })

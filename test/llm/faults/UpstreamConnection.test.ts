@@ -3,9 +3,9 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import OpenAI from "openai"
 import { AppConfig } from "#src/Config.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import { ask } from "#test/integration/ApiClient.ts"
-import { until } from "#test/integration/Until.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { ask } from "#test/harness/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { makeCaller } from "../Caller.ts"
 import { countingFetch } from "../clients/SandboxServer.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
@@ -21,7 +21,7 @@ const noTls = Layer.unwrap(
       (upstream) => Effect.promise(upstream.close)
     ),
     ({ port }) =>
-      AccountsServer.layer({
+      TestServer.own({
         upstreamUrl: `https://127.0.0.1:${port}/api/v1`,
         limits: { catalogueRetryMinMillis: 50, catalogueRetryMaxMillis: 50 }
       })
@@ -31,7 +31,7 @@ const noTls = Layer.unwrap(
 layer(noTls, { excludeTestServices: true, timeout: 60_000 })("an upstream whose TLS fails", (it) => {
   it.effect("is 502 and costs nothing", () =>
     Effect.gen(function* () {
-      const { adminKey, url } = yield* AccountsServer
+      const { adminKey, url } = yield* TestServer
       const sql = yield* SqlClient
       const server = { url, adminKey: () => adminKey }
       const { upstreamUrl: upstream } = yield* AppConfig

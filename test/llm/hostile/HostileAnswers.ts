@@ -1,5 +1,5 @@
 import { picoOfNumber } from "#schemas/llm/Money.ts"
-import { seededRandom } from "#test/integration/SeededRandom.ts"
+import { seededRandom } from "#test/harness/SeededRandom.ts"
 import { modelEntry } from "../upstream/ScriptedServer.ts"
 import {
   answer,

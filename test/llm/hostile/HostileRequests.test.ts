@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { ask } from "#test/integration/ApiClient.ts"
-import { until } from "#test/integration/Until.ts"
+import { ask } from "#test/harness/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
 import type { Caller } from "../Caller.ts"
 import { onStage, type Stage } from "../completions/RoutedServer.ts"
 import { plainSteps, streamEvents, tokens } from "../completions/Scripts.ts"

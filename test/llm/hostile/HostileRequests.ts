@@ -1,4 +1,4 @@
-import { seededRandom } from "#test/integration/SeededRandom.ts"
+import { seededRandom } from "#test/harness/SeededRandom.ts"
 
 /** A piece of JSON text that `JSON.stringify` cannot say: overflowing numbers, names that come twice, brackets without end. */
 export class RawJson {

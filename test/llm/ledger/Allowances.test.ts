@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import {
   askOf,
   dollars,

@@ -1,7 +1,7 @@
 import { Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
-import { startProxy } from "#test/integration/TcpProxy.ts"
+import { startProxy } from "#test/harness/TcpProxy.ts"
 import { type Side, sideIn, temporaryDirectory } from "./Sides.ts"
 
 /** A ledger that can lose its memory: what its log and Postgres have stays, what it held and leased is left behind. */

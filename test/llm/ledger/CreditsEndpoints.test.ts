@@ -1,11 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { AccountsServer, type Answer, textOf } from "#test/accounts/AccountsServer.ts"
+import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
-
-const server = AccountsServer.layer()
 
 interface NestedError {
   readonly message: string
@@ -23,7 +21,7 @@ const partOf = (json: unknown, name: string): unknown =>
   Predicate.hasProperty(json, name) ? json[name] : undefined
 
 const topUp = (user_id: string, amount_usd: number, key?: string) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", "/api/v1/credits/topups", {
       json: { user_id, amount_usd },
       headers: key === undefined ? {} : { "idempotency-key": key }
@@ -32,7 +30,7 @@ const topUp = (user_id: string, amount_usd: number, key?: string) =>
 
 /** A plan that also pays for direct calls, with so many tokens an hour. */
 const makePlan = (changes: object = {}) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", "/api/v1/plans", {
       json: {
         name: "Pro",
@@ -49,12 +47,12 @@ const makePlan = (changes: object = {}) =>
 const nextCentury = "2100-01-01T00:00:00.000Z"
 
 const subscribe = (user_id: string, plan_id: string, current_period_end = nextCentury) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", "/api/v1/subscriptions", { json: { user_id, plan_id, current_period_end } })
   )
 
 const complete = (key: string) =>
-  Effect.flatMap(AccountsServer, ({ ask }) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
     ask("POST", "/api/v1/chat/completions", {
       key,
       json: { model: "sandbox/echo", messages: [{ role: "user", content: "one two three" }], max_tokens: 50 }
@@ -64,10 +62,10 @@ const complete = (key: string) =>
 const routerOf = ({ json }: Answer): { charged_usd: number; covered_by_subscription: boolean } =>
   (json as { router: { charged_usd: number; covered_by_subscription: boolean } }).router
 
-layer(server, live)("credits over HTTP", (it) => {
+layer(TestServer.shared, live)("credits over HTTP", (it) => {
   it.effect("GET /credits says what there is, and what the key that asks may spend and has spent", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const key = yield* makeKey(
         {
@@ -110,7 +108,7 @@ layer(server, live)("credits over HTTP", (it) => {
 
   it.effect("GET /key tells a client of OpenRouter about its key", () =>
     Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* AccountsServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const key = yield* makeKey({ kind: "router", name: "mine", spend_limit_usd: 2.5 }, person.key)
       const { json } = yield* ask("GET", "/api/v1/key", { key: key.key })
@@ -135,7 +133,7 @@ layer(server, live)("credits over HTTP", (it) => {
 
   it.effect("POST /credits/topups adds exactly what was asked, for administrators alone", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const made = yield* ask("POST", "/api/v1/credits/topups", {
         json: { user_id: person.id, amount_usd: 0.1, note: "a gift" }
@@ -163,7 +161,7 @@ layer(server, live)("credits over HTTP", (it) => {
 
   it.effect("the same Idempotency-Key adds once: replayed for 24 hours, 409 for another body", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const person = yield* makeUser()
       const first = yield* topUp(person.id, 3, "k-1")
@@ -183,7 +181,7 @@ layer(server, live)("credits over HTTP", (it) => {
 
   it.effect("the same Idempotency-Key at the same time adds once: the others are 409 or replayed", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const answers = yield* Effect.forEach(Array.from({ length: 20 }), () => topUp(person.id, 1, "k-3"), {
         concurrency: "unbounded"
@@ -198,7 +196,7 @@ layer(server, live)("credits over HTTP", (it) => {
 
   it.effect("a router key reads credits, its key and the subscription, and manages nothing", () =>
     Effect.gen(function* () {
-      const { ask, makeKey } = yield* AccountsServer
+      const { ask, makeKey } = yield* TestServer
       const { key } = yield* makeKey({ kind: "router" })
       for (const path of ["credits", "key", "subscription"]) {
         assert.strictEqual((yield* ask("GET", `/api/v1/${path}`, { key })).status, 200, path)
@@ -221,10 +219,10 @@ layer(server, live)("credits over HTTP", (it) => {
   )
 })
 
-layer(server, live)("plans and subscriptions over HTTP", (it) => {
+layer(TestServer.shared, live)("plans and subscriptions over HTTP", (it) => {
   it.effect("administrators make plans, which everybody may read", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const made = yield* makePlan({ models: ["sandbox/echo"] })
       assert.strictEqual(made.status, 201)
@@ -248,7 +246,7 @@ layer(server, live)("plans and subscriptions over HTTP", (it) => {
 
   it.effect("GET /subscription has the shapes of the contract, subscribed or not", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
       const read = Effect.map(ask("GET", "/api/v1/subscription", { key: person.key }), ({ json }) => json)
       const none = { subscribed: false, plan: null, subscription: null, allowances: [] }
@@ -291,7 +289,7 @@ layer(server, live)("plans and subscriptions over HTTP", (it) => {
 
   it.effect("a user has one active subscription; a canceled or ended one makes room", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const person = yield* makeUser()
       const plan = textOf(yield* makePlan(), "id")
@@ -313,7 +311,7 @@ layer(server, live)("plans and subscriptions over HTTP", (it) => {
 
   it.effect("what a subscription names has to be there, and its end to come", () =>
     Effect.gen(function* () {
-      const { makeUser } = yield* AccountsServer
+      const { makeUser } = yield* TestServer
       const person = yield* makeUser()
       const plan = textOf(yield* makePlan(), "id")
       const nobody = `usr_${"0".repeat(22)}`
@@ -326,10 +324,10 @@ layer(server, live)("plans and subscriptions over HTTP", (it) => {
   )
 })
 
-layer(server, live)("GET /admin/ledger/verify", (it) => {
+layer(TestServer.own(), live)("GET /admin/ledger/verify", (it) => {
   it.effect("answers exact sums, and that every number is what the entries say", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* AccountsServer
+      const { ask, makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const person = yield* makeUser()
       yield* topUp(person.id, 0.000001)

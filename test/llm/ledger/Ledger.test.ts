@@ -4,8 +4,8 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
-import { eventually } from "#test/infra/Eventually.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import {
   askOf,
   dollars,

@@ -1,9 +1,9 @@
 import { ManagedRuntime } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { type ServerProcess, startServer } from "#test/integration/ServerProcess.ts"
-import { ask } from "#test/integration/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 import { type SandboxClient, startSandbox } from "#test/sandbox/SandboxClient.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 
 /** What the ledger's check answers; amounts are pico-USD as decimal text. */
 export interface Verdict {

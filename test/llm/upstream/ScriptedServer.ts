@@ -1,9 +1,9 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { ConfigChanges } from "#src/Config.ts"
-import { AccountsServer } from "#test/accounts/AccountsServer.ts"
-import type { Reachable } from "#test/integration/ApiClient.ts"
-import { until } from "#test/integration/Until.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import type { Reachable } from "#test/harness/ApiClient.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { type Caller, makeCaller } from "../Caller.ts"
 import { type ScriptedUpstream, startScriptedUpstream } from "./ScriptedUpstream.ts"
 
@@ -53,7 +53,7 @@ export class ScriptedServer extends Context.Service<
         (upstream) =>
           Layer.effect(ScriptedServer, make(upstream)).pipe(
             Layer.provideMerge(
-              AccountsServer.layer({
+              TestServer.own({
                 upstreamUrl: upstream.url,
                 ...changes,
                 limits: { ...patient, ...changes.limits }
@@ -69,7 +69,7 @@ const patient = { breakerFailures: 1_000_000, ledgerIdleMillis: 200, usageWaitMi
 
 const make = (upstream: ScriptedUpstream) =>
   Effect.gen(function* () {
-    const { adminKey, url } = yield* AccountsServer
+    const { adminKey, url } = yield* TestServer
     const sql = yield* SqlClient
     const server: Reachable = { url, adminKey: () => adminKey }
 

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { callBatch, callRecord, charged } from "./Calls.ts"
 
 /** How often each call is in the store; anything but once is a loss or a double. */

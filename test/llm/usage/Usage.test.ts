@@ -11,7 +11,7 @@ import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
 import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
-import { TestStores } from "#test/stores/TestStores.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
 import { stoppedAt } from "#test/analytics/StoppedClock.ts"
 import { callRecord, charged } from "./Calls.ts"
 

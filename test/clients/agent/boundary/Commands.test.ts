@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { printable } from "#src/clients/agent/boundary/Printable.ts"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
 import { protections } from "#src/clients/agent/exec/Protections.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { codeOf, okResult, put, withWorkspace, type TestWorkspace } from "./TestWorkspace.ts"
 
 const found = await findBubblewrap("/nonexistent")

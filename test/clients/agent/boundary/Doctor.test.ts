@@ -3,7 +3,7 @@ import { normalize, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
 import { protections } from "#src/clients/agent/exec/Protections.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 
 const found = await findBubblewrap("/nonexistent")
 const main = normalize(join(import.meta.dirname, "../../../../src/clients/agent/main.ts"))

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
 import { needsOf } from "#src/clients/agent/exec/CommandNeeds.ts"
 import { failureIn, missedNeeds, type Given } from "#src/clients/agent/exec/MissedNeeds.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { git, put, withWorkspace, type TestWorkspace } from "./TestWorkspace.ts"
 
 const found = await findBubblewrap("/nonexistent")

@@ -22,7 +22,7 @@ import { failureOf } from "#src/clients/agent/tools/FailureOf.ts"
 import { listDirectory } from "#src/clients/agent/tools/ListDirectory.ts"
 import { readFile } from "#src/clients/agent/tools/ReadFile.ts"
 import { writeFile } from "#src/clients/agent/tools/WriteFile.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { codeOf, put, withWorkspace } from "./TestWorkspace.ts"
 
 const proc = requirement("/proc", () => (existsSync("/proc/self/fd") ? undefined : "this is no Linux"))

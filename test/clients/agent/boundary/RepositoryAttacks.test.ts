@@ -1,5 +1,5 @@
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { AttackStage, attacksOn, type Attack } from "./Attack.ts"
 
 const found = await findBubblewrap("/nonexistent")

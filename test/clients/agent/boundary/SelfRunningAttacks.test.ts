@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { selfRunningFiles } from "#src/clients/agent/boundary/SelfRunningFiles.ts"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { AttackStage, attacksOn, type Attack, type AttackCall } from "./Attack.ts"
 import { codeOf, withWorkspace } from "./TestWorkspace.ts"
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { codeOf, git, put, withWorkspace, type TestWorkspace } from "./TestWorkspace.ts"
 
 const found = await findBubblewrap("/nonexistent")

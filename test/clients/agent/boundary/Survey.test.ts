@@ -15,7 +15,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Survey, surveyBounds, type Surveyed } from "#src/clients/agent/boundary/Survey.ts"
 import { findBubblewrap } from "#src/clients/agent/exec/Bubblewrap.ts"
-import { describeWith, requirement } from "#test/Requirement.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { codeOf, git, put, withWorkspace } from "./TestWorkspace.ts"
 
 const found = await findBubblewrap("/nonexistent")

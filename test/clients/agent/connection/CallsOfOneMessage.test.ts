@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ToolResult } from "#schemas/agents/ClientFrame.ts"
-import { eventually } from "#test/infra/Eventually.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { bash, type CallRig, edit, read, withCalls, write } from "./CallRig.ts"
 
 const content = (

@@ -1,0 +1,61 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { limits } from "#src/Limits.ts"
+import { ask as askProcess, type Answer } from "#test/harness/ApiClient.ts"
+import { startServer } from "#test/harness/ServerProcess.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+
+/** A second server: a process of its own on the same Postgres, which has everything in a memory of its own. */
+const otherProcess = Effect.flatMap(TestStores, ({ clickhouseUrl, databaseUrl }) =>
+  Effect.acquireRelease(
+    Effect.promise(() =>
+      startServer({ env: { ROOMS: "accounts", DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl } })
+    ),
+    (server) => Effect.promise(() => server.dispose())
+  )
+)
+
+const becomes = (status: number, ask: Effect.Effect<Answer>) =>
+  ask.pipe(
+    Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis") }),
+    Effect.timeout("20 seconds")
+  )
+
+layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("in another process", (it) => {
+  it.effect("a new key works at once, and stops by itself when it is revoked or its owner deleted", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey, makeUser } = yield* TestServer
+      const other = yield* otherProcess
+      const health = (key: string) =>
+        Effect.promise(() => askProcess(other, "GET", "/api/v1/health", { key }))
+      // Less than half of the second that a revocation may take, so that one lost poll is no breach.
+      assert.isBelow(limits.mirrorPollMillis, 500)
+
+      const { id, key } = yield* makeKey()
+      assert.strictEqual((yield* health(key)).status, 200)
+      yield* ask("DELETE", `/api/v1/keys/${id}`)
+      yield* becomes(401, health(key))
+
+      const person = yield* makeUser()
+      assert.strictEqual((yield* health(person.key)).status, 200, "a new key of a new user")
+      yield* ask("DELETE", `/api/v1/admin/users/${person.id}`)
+      yield* becomes(401, health(person.key))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a changed role and name count as here", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const other = yield* otherProcess
+      const person = yield* makeUser()
+      const read = Effect.promise(() =>
+        askProcess(other, "GET", `/api/v1/admin/users/${person.id}`, { key: person.key })
+      )
+      yield* becomes(403, read)
+      yield* ask("PATCH", `/api/v1/admin/users/${person.id}`, { json: { role: "admin", name: "Boss" } })
+      const answer = yield* becomes(200, read)
+      assert.deepInclude(answer.body, { name: "Boss", role: "admin" })
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,163 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { readArguments } from "#bench/harness/Arguments.ts"
+import { storedRuns } from "#bench/harness/Store.ts"
+import { root } from "#test/harness/ServerProcess.ts"
+
+let directory = ""
+let results = ""
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "signalbox-bench-test-"))
+  results = join(directory, "results")
+})
+
+afterEach(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
+
+interface Started {
+  readonly child: ChildProcess
+  readonly output: () => string
+  readonly code: Promise<number | null>
+}
+
+const bench = (...args: ReadonlyArray<string>): Started => {
+  const child = spawn(process.execPath, ["bench/harness/main.ts", ...args, "--results", results], {
+    cwd: root,
+    env: { ...process.env, TMPDIR: directory },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  let output = ""
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += String(chunk)))
+  return { child, output: () => output, code: once(child, "close").then(([code]) => code as number | null) }
+}
+
+/** Processes that were started with the test's directory as TMPDIR. */
+const running = (): ReadonlyArray<string> =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return (
+        /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "latin1").includes(`TMPDIR=${directory}`)
+      )
+    } catch {
+      // Ended, or another user's.
+      return false
+    }
+  })
+
+const until = async (what: string, holds: () => boolean): Promise<void> => {
+  const deadline = Date.now() + 60_000
+  while (!holds()) {
+    if (Date.now() > deadline) assert.fail(`not within a minute: ${what}`)
+    await pause(50)
+  }
+}
+
+const measured = (): number => storedRuns(results)[0]?.ran.length ?? 0
+
+const slow = { timeout: 180_000 }
+
+describe("the command line of the bench", () => {
+  it("reads suites with their cases, sizes and windows, and names what it does not understand", () => {
+    const command = readArguments([
+      "llm",
+      "ours",
+      "*idle*",
+      "http",
+      "--quick",
+      "--seconds",
+      "2.5",
+      "--rounds",
+      "3"
+    ])
+    assert.strictEqual(command.do, "run")
+    if (command.do !== "run") return
+    assert.deepStrictEqual(command.asked.suites, [
+      { name: "llm", patterns: ["ours", "*idle*"] },
+      { name: "http", patterns: [] }
+    ])
+    assert.deepInclude(command.asked, { size: "quick", windowMillis: 2_500, rounds: 3, against: undefined })
+    assert.throws(() => readArguments(["nothing"]), 'there is no suite "nothing"; there are: actors, http')
+    assert.throws(() => readArguments(["http", "--rounds", "1.5"]), "--rounds: expected a whole number")
+    assert.throws(() => readArguments(["http", "--seconds", "no"]), "--seconds: expected a number above 0")
+    assert.throws(() => readArguments(["compare", "a"]), "compare: name two runs")
+    assert.strictEqual(readArguments([]).do, "usage")
+  })
+
+  it(
+    "stores each measurement as it ends; an interrupt prints the table of them and leaves nothing behind",
+    slow,
+    async () => {
+      const { child, code, output } = bench(
+        "http",
+        "GET raw Node",
+        "--quick",
+        "--rounds",
+        "500",
+        "--seconds",
+        "0.2"
+      )
+      await until("two measurements", () => measured() >= 2)
+      assert.isNotEmpty(running())
+      child.kill("SIGINT")
+      assert.strictEqual(await code, 130, output())
+      assert.include(output(), "This run ended early: interrupted.")
+      assert.match(output(), /GET: GET raw Node +[\d,]+/)
+      assert.match(output(), /round 2 of 500 .* left: /)
+      assert.isEmpty(running())
+      assert.deepStrictEqual(readdirSync(directory), ["results"])
+    }
+  )
+
+  it("loses no finished measurement to kill -9 and leaves no process behind", slow, async () => {
+    const { child, code } = bench("ingest", "durable", "--quick", "--rounds", "500", "--seconds", "0.2")
+    await until("a measurement", () => measured() >= 1)
+    const before = measured()
+    child.kill("SIGKILL")
+    await code
+    await until("everything has ended", () => running().length === 0)
+    // The machine itself stopped in the middle of a line.
+    const [file = ""] = readdirSync(results)
+    appendFileSync(join(results, file), '{"kind":"ran","case":"dur')
+    assert.isAtLeast(measured(), before)
+    const show = bench("show", "ingest")
+    assert.strictEqual(await show.code, 0, show.output())
+    assert.include(show.output(), "This run ended early: it was killed, or still runs.")
+    assert.match(show.output(), /accept: durable +[\d,]+/)
+    const list = bench("list")
+    assert.strictEqual(await list.code, 0, list.output())
+    assert.include(list.output(), "killed or running")
+    await until("the run's directory is removed", () => readdirSync(directory).length === 1)
+  })
+
+  it(
+    "compares a commit and a directory with the working tree, and two stored runs with each other",
+    slow,
+    async () => {
+      const against = async (other: string): Promise<string> => {
+        const { code, output } = bench("log", "append", "--quick", "--rounds", "2", "--against", other)
+        assert.strictEqual(await code, 0, output())
+        return output()
+      }
+      assert.match(await against("HEAD"), /append .*(within|outside) the noise/)
+      assert.include(await against(root), `against ${root} (`)
+      const [first, second] = storedRuns(results).map(({ begun }) => begun.run)
+      const compare = bench("compare", first ?? "", second ?? "")
+      assert.strictEqual(await compare.code, 0, compare.output())
+      assert.include(compare.output(), `${second} over ${first}`)
+      const unknown = bench("log", "append", "--quick", "--against", "no-such-commit")
+      assert.strictEqual(await unknown.code, 1)
+      assert.include(unknown.output(), "no-such-commit")
+    }
+  )
+
+  it("writes CPU profiles and prints their heaviest functions", slow, async () => {
+    const { code, output } = bench("http", "GET raw Node", "--quick", "--rounds", "1", "--profile")
+    assert.strictEqual(await code, 0, output())
+    assert.match(output(), /GET-raw-Node\.cpuprofile\n( +\d+\.\d %  .+\n){20}/)
+  })
+})

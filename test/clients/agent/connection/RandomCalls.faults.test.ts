@@ -1,0 +1,3 @@
+import { itPlays } from "./RandomCalls.ts"
+
+itPlays(200)

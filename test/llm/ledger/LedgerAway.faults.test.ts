@@ -1,0 +1,136 @@
+import { afterAll, assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { CallLog } from "#src/llm/usage/CallLog.ts"
+import { Ledger } from "#src/llm/ledger/Ledger.ts"
+import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import {
+  askOf,
+  dollars,
+  ledgerLayer,
+  limitOf,
+  makeKey,
+  makeUser,
+  recordOf,
+  refresh,
+  topUp
+} from "./LedgerProbe.ts"
+
+let proxy: TcpProxy | undefined
+
+const wire = async (databaseUrl: string): Promise<string> => {
+  const direct = new URL(databaseUrl)
+  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
+  const through = new URL(databaseUrl)
+  through.hostname = "127.0.0.1"
+  through.port = String(proxy.port)
+  return through.href
+}
+
+afterAll(() => proxy?.close())
+
+const stores = LedgerCheck.layer.pipe(
+  Layer.provideMerge(ledgerLayer),
+  Layer.provideMerge(
+    TestStores.layerWith(
+      { limits: { ledgerGrantMillis: 500, ledgerIdleMillis: 500, retryMaxMillis: 500 } },
+      wire
+    )
+  )
+)
+
+/** Cuts the wire until the test mends it, or ends. */
+const cut = (way: "refuse" | "stall") =>
+  Effect.acquireRelease(
+    Effect.sync(() => proxy?.breakWire(way)),
+    () => Effect.sync(() => proxy?.mend())
+  )
+
+const someone = Effect.fnUntraced(function* (usd: number) {
+  const user = yield* makeUser
+  const key = yield* makeKey(user)
+  yield* topUp(user, dollars(usd))
+  yield* refresh
+  return { user, key, ask: askOf(user, key, dollars(0.001)) }
+})
+
+const comesBack = (user: string, settled: bigint) =>
+  eventually(
+    "everything is booked, and nothing is leased",
+    Effect.gen(function* () {
+      const row = yield* limitOf(`credits:${user}`)
+      const { differenceCount } = yield* Effect.flatMap(LedgerCheck, ({ verify }) => verify)
+      return row?.settled === String(settled) && row.leased === "0" && differenceCount === 0
+    })
+  )
+
+layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is away", (it) => {
+  for (const way of ["refuse", "stall"] as const) {
+    it.effect(`calls go on from what is leased, then are 503, and are booked when it is back (${way})`, () =>
+      Effect.gen(function* () {
+        const ledger = yield* Ledger
+        const { append } = yield* CallLog
+        const { ask, key, user } = yield* someone(100)
+        const first = yield* ledger.admit(ask)
+        append(recordOf(user, key, first.settle({ cost: dollars(0.1), tokens: 100 })))
+        yield* Effect.flatMap(Ledger, ({ flush }) => flush)
+        yield* cut(way)
+        let charged = dollars(0.1)
+        for (;;) {
+          const admission = ledger.admitNow(ask)
+          if (admission === undefined) break
+          append(recordOf(user, key, admission.settle({ cost: dollars(0.1), tokens: 100 })))
+          charged += dollars(0.1)
+        }
+        assert.isAbove(Number(charged), Number(dollars(0.1)), "nothing was leased")
+        const refused = yield* Effect.flip(ledger.admit(ask))
+        assert.strictEqual(refused._tag, "LedgerAway")
+        proxy?.mend()
+        const again = yield* ledger.admit(ask).pipe(Effect.retry(Schedule.spaced(50)))
+        again.release()
+        yield* comesBack(user, charged)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.effect("a line of calls is told at once, not one by one", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const { ask, user } = yield* someone(0.1)
+      yield* cut("stall")
+      const refused = yield* Effect.forEach(
+        Array.from({ length: 50 }),
+        () => Effect.flip(ledger.admit(ask)),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.timeout("20 seconds"))
+      assert.deepStrictEqual([...new Set(refused.map(({ _tag }) => _tag))], ["LedgerAway"])
+      proxy?.mend()
+      yield* comesBack(user, 0n)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("what it granted without being able to say so comes back", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const people = yield* Effect.forEach(Array.from({ length: 20 }), () => someone(0.1))
+      // The wire breaks while grants are on it: some of them are carried out, and nobody hears of it.
+      yield* Effect.all(
+        [
+          Effect.forEach(
+            people,
+            ({ ask }) => Effect.exit(Effect.map(ledger.admit(ask), (one) => one.release())),
+            {
+              concurrency: "unbounded"
+            }
+          ),
+          Effect.andThen(Effect.yieldNow, cut("refuse"))
+        ],
+        { concurrency: "unbounded" }
+      )
+      proxy?.mend()
+      yield* Effect.forEach(people, ({ user }) => comesBack(user, 0n))
+    }).pipe(Effect.scoped)
+  )
+})
