@@ -57,7 +57,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
     it.effect("has the upstream's models with prices as soon as it is there, in the upstream's order", () =>
       Effect.gen(function* () {
         const server = yield* ListServer.make
-        server.answering = sends(trappedList)
+        server.otherwise = sends(trappedList)
         const catalogue = yield* catalogueOf(server)
         assert.deepStrictEqual(server.requests, ["GET /api/v1/models"])
         assert.strictEqual(idsOf(catalogue)[2], "router/auto")
@@ -72,14 +72,14 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
       () =>
         Effect.gen(function* () {
           const server = yield* ListServer.make
-          server.answering = lists("a/one", "a/two")
+          server.otherwise = lists("a/one", "a/two")
           yield* Effect.scoped(catalogueOf(server))
           yield* Effect.promise(() => server.close())
           const restarted = yield* catalogueOf(server)
           assert.deepStrictEqual(idsOf(restarted), ["a/one", "a/two"])
           assert.isTrue(restarted.status().isStale)
           assert.match(restarted.status().problem ?? "", /ECONNREFUSED/)
-          server.answering = lists("a/two", "a/three")
+          server.otherwise = lists("a/two", "a/three")
           yield* Effect.promise(() => server.open())
           yield* eventually(
             "the list of after the outage",
@@ -92,7 +92,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
     it.effect("keeps its list through answers of no use: errors, garbage, cut, too long, silence", () =>
       Effect.gen(function* () {
         const server = yield* ListServer.make
-        server.answering = lists("a/one")
+        server.otherwise = lists("a/one")
         const catalogue = yield* catalogueOf(server)
         const other = listOf(upstreamModel("b/other"))
         for (const [answering, problem] of [
@@ -111,13 +111,13 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
           [sendsWithoutEnd, /more than 65536 bytes/],
           [staysSilent, /in 300 ms/]
         ] as const) {
-          server.answering = answering
+          server.otherwise = answering
           const failed = yield* Effect.flip(catalogue.refresh)
           assert.match(failed.problem, problem)
           assert.deepStrictEqual(idsOf(catalogue), ["a/one"], failed.problem)
           assert.isTrue(catalogue.status().isStale)
         }
-        server.answering = lists("a/two")
+        server.otherwise = lists("a/two")
         yield* catalogue.refresh
         assert.deepStrictEqual([idsOf(catalogue), catalogue.status().isStale], [["a/two"], false])
       })
@@ -126,7 +126,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
     it.effect("says on /readyz what it has, and an outage, which makes no server unready", () =>
       Effect.gen(function* () {
         const server = yield* ListServer.make
-        server.answering = lists("a/one")
+        server.otherwise = lists("a/one")
         const catalogue = yield* catalogueOf(server)
         const readyz = Effect.gen(function* () {
           const { report } = yield* Readiness
@@ -138,7 +138,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
         )
         const fetchedAt = catalogue.status().fetchedAt?.toISOString()
         assert.deepStrictEqual(yield* readyz, ["ready", "up", `1 models of ${fetchedAt}`])
-        server.answering = sends("", 503)
+        server.otherwise = sends("", 503)
         yield* Effect.flip(catalogue.refresh)
         const detail = `1 models of ${fetchedAt}; the upstream's list is not to be had: the upstream answered 503`
         assert.deepStrictEqual(yield* readyz, ["ready", "degraded", detail])
@@ -150,15 +150,15 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
         const sql = yield* SqlClient
         yield* sql`DELETE FROM catalogue_copies`
         const [first, second] = [yield* ListServer.make, yield* ListServer.make]
-        first.answering = lists("a/first")
-        second.answering = lists("b/second")
+        first.otherwise = lists("a/first")
+        second.otherwise = lists("b/second")
         yield* Effect.scoped(catalogueOf(first))
         yield* Effect.scoped(catalogueOf(second))
         for (const server of [first, second]) yield* Effect.promise(() => server.close())
         assert.deepStrictEqual(idsOf(yield* catalogueOf(first)), ["a/first"])
         assert.deepStrictEqual(idsOf(yield* catalogueOf(second)), ["b/second"])
         const sandbox = yield* ListServer.make
-        sandbox.answering = lists("sandbox/one")
+        sandbox.otherwise = lists("sandbox/one")
         yield* Effect.scoped(catalogueOf(sandbox, true))
         assert.deepStrictEqual(idsOf(yield* catalogueOf(second, true)), ["sandbox/one"])
         const kept = yield* sql<{ upstream: string }>`SELECT upstream FROM catalogue_copies`
@@ -173,7 +173,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
       Effect.gen(function* () {
         const sql = yield* SqlClient
         const server = yield* ListServer.make
-        server.answering = lists("a/one")
+        server.otherwise = lists("a/one")
         const catalogue = yield* catalogueOf(server)
         const newer = listOf(upstreamModel("a/newer"))
         yield* sql`UPDATE catalogue_copies SET body = ${newer}, fetched_at = now() + interval '1 hour'
@@ -191,7 +191,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
       () =>
         Effect.gen(function* () {
           const server = yield* ListServer.make
-          server.answering = lists("acme/one", "other/one")
+          server.otherwise = lists("acme/one", "other/one")
           const [here, there] = [yield* catalogueOf(server), yield* catalogueOf(server)]
           const admitted = here.get("acme/one")
           assert.deepStrictEqual(here.markups.get("acme"), { provider: "acme", percent: 2, isDefault: true })
@@ -216,7 +216,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
     it.effect("lists the providers it has, and those whose markup was set, by name", () =>
       Effect.gen(function* () {
         const server = yield* ListServer.make
-        server.answering = lists("beta/one", "alpha/one", "beta/two")
+        server.otherwise = lists("beta/one", "alpha/one", "beta/two")
         const { markups } = yield* catalogueOf(server)
         yield* markups.set("unheard-of", 0.5)
         const listed = markups.list().filter(({ provider }) => provider !== "acme")

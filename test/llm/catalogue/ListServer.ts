@@ -1,31 +1,23 @@
 import { Effect } from "effect"
-import { createServer, type Server, type ServerResponse } from "node:http"
-import type { AddressInfo, Socket } from "node:net"
-
-/** What the upstream does with a request for its list. */
-export type Answering = (response: ServerResponse) => void
+import { HttpReceiver, type Reaction } from "#test/harness/HttpReceiver.ts"
 
 /** A whole list. */
-export const sends =
-  (body: string, status = 200): Answering =>
-  (response) => {
-    response.writeHead(status, {
-      "content-type": "application/json",
-      "content-length": Buffer.byteLength(body)
-    })
-    response.end(body)
-  }
+export const sends = (body: string, status = 200): Reaction => ({
+  status,
+  headers: { "content-type": "application/json" },
+  body
+})
 
 /** A list that breaks off: the connection is cut after so many bytes of the body that the head has promised. */
-export const breaksOff =
-  (body: string, afterBytes: number): Answering =>
-  (response) => {
-    response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
-    response.write(Buffer.from(body).subarray(0, afterBytes), () => response.destroy())
-  }
+export const breaksOff = (body: string, cutAfterBytes: number): Reaction => ({
+  status: 200,
+  headers: { "content-type": "application/json" },
+  body,
+  cutAfterBytes
+})
 
 /** A list in pieces without a length, as long as it is read. */
-export const sendsWithoutEnd: Answering = (response) => {
+export const sendsWithoutEnd: Reaction = (_, response) => {
   response.writeHead(200, { "content-type": "application/json" })
   const piece = Buffer.alloc(64 * 1024, " ")
   const more = (): void => {
@@ -35,50 +27,24 @@ export const sendsWithoutEnd: Answering = (response) => {
   more()
 }
 
-export const staysSilent: Answering = () => undefined
+export const staysSilent: Reaction = "hang"
 
 /** An upstream over real sockets, that answers as the test says and can go away and come back on its port. */
-export class ListServer {
-  answering: Answering = sends("{}", 404)
-  /** method and path of each request */
-  readonly requests: Array<string> = []
-  readonly #sockets = new Set<Socket>()
-  #server: Server | undefined
-  #port = 0
-
+export class ListServer extends HttpReceiver {
   /** the API's root, as `UPSTREAM_URL` has it */
   get url(): string {
-    return `http://127.0.0.1:${this.#port}/api/v1`
+    return `${this.origin}/api/v1`
   }
 
-  async open(): Promise<void> {
-    const server = createServer((request, response) => {
-      this.requests.push(`${request.method} ${request.url}`)
-      this.answering(response)
-    })
-    server.on("connection", (socket) => {
-      this.#sockets.add(socket)
-      socket.once("close", () => this.#sockets.delete(socket))
-    })
-    this.#server = server
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject)
-      server.listen(this.#port, "127.0.0.1", resolve)
-    })
-    this.#port = (server.address() as AddressInfo).port
-  }
-
-  async close(): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    for (const socket of this.#sockets) socket.destroy()
-    await new Promise<void>((resolve) => (server === undefined ? resolve() : server.close(() => resolve())))
+  /** method and path of each request */
+  get requests(): ReadonlyArray<string> {
+    return this.received.map(({ method, path }) => `${method} ${path}`)
   }
 
   /** Open until the scope closes. */
   static readonly make = Effect.acquireRelease(
     Effect.promise(async () => {
-      const server = new ListServer()
+      const server = new ListServer(sends("{}", 404))
       await server.open()
       return server
     }),

@@ -77,25 +77,4 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
         }
       })
   )
-
-  it.effect("are administrators' business: 403 for users and router keys, 401 without a key", () =>
-    Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* TestServer
-      const { key: user } = yield* makeUser()
-      const { key: router } = yield* makeKey({ kind: "router" })
-      for (const [key, status] of [
-        [user, 403],
-        [router, 403],
-        ["", 401]
-      ] as const) {
-        assert.strictEqual((yield* ask("GET", markups, { key })).status, status)
-        assert.strictEqual((yield* ask("GET", `${markups}/acme`, { key })).status, status)
-        assert.strictEqual(
-          (yield* ask("PUT", `${markups}/acme`, { key, json: { percent: 50 } })).status,
-          status
-        )
-      }
-      assert.strictEqual(yield* promptOf("acme/large"), "0.00000051")
-    })
-  )
 })
