@@ -18,7 +18,7 @@ const apart = [
   // What a process has open, takes or is told in its environment is looked at, or changed.
   "test/clients/agent/boundary/**/*.test.ts",
   "test/infra/process/**/*.test.ts",
-  // uWebSockets.js keeps something of sockets for the whole thread (FrontPatience.test.ts).
+  // uWebSockets.js keeps something of sockets for the whole thread (FrontPatience.faults.test.ts).
   "test/infra/uws/**/*.test.ts"
 ]
 

@@ -210,49 +210,6 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("keys",
     })
   )
 
-  it.effect("of others are not there for a user, and all there for an administrator", () =>
-    Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* TestServer
-      const [ada, bob] = [yield* makeUser(), yield* makeUser()]
-      const { id } = yield* makeKey({ name: "ada's" }, ada.key)
-      const notFound = {
-        error: {
-          message: "Key not found",
-          type: "invalid_request_error",
-          code: "key_not_found",
-          param: "id"
-        }
-      }
-      for (const [method, key] of [
-        ["PATCH", bob.key],
-        ["DELETE", bob.key]
-      ] as const) {
-        const answer = yield* ask(method, `${keys}/${id}`, {
-          key,
-          ...(method === "PATCH" ? { json: {} } : {})
-        })
-        assert.deepStrictEqual([answer.status, answer.json], [404, notFound])
-      }
-      const forbidden = yield* ask("GET", `${keys}?user_id=${ada.id}`, { key: bob.key })
-      assert.strictEqual(forbidden.status, 403)
-      assert.strictEqual(
-        (yield* ask("POST", keys, { key: bob.key, json: { name: "k", kind: "account", user_id: ada.id } }))
-          .status,
-        403
-      )
-      assert.strictEqual((yield* ask("GET", `${keys}?user_id=${bob.id}`, { key: bob.key })).status, 200)
-
-      const listed = yield* ask("GET", `${keys}?user_id=${ada.id}`)
-      assert.deepInclude(listed.json, { object: "list", meta: { limit: 100, offset: 0, total: 2 } })
-      const unknown = yield* ask("GET", `${keys}?user_id=usr_${"0".repeat(22)}`)
-      assert.deepStrictEqual(
-        [unknown.status, (unknown.json as { error: { param: string } }).error.param],
-        [404, "user_id"]
-      )
-      assert.strictEqual((yield* ask("DELETE", `${keys}/${id}`)).status, 200)
-    })
-  )
-
   it.effect("are listed newest first, in pages", () =>
     Effect.gen(function* () {
       const { ask, makeKey, makeUser } = yield* TestServer

@@ -173,7 +173,34 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("users"
     })
   )
 
-  it.effect("never lose their last administrator", () =>
+  it.effect("are managed by nobody but administrators, whose role counts at once", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const { id, key } = yield* makeUser()
+      for (const [method, path, json] of [
+        ["POST", admin, { email: "x@example.org", name: "X" }],
+        // Before the body is looked at.
+        ["POST", admin, {}],
+        ["GET", `${admin}/${id}`, undefined],
+        ["PATCH", `${admin}/${id}`, { role: "admin" }],
+        ["DELETE", `${admin}/${id}`, undefined],
+        ["DELETE", `${admin}/${nobody}`, undefined]
+      ] as const) {
+        const answer = yield* ask(method, path, { key, ...(json === undefined ? {} : { json }) })
+        assert.deepStrictEqual(
+          [answer.status, answer.json],
+          [403, { error: "Only administrators may do this" }]
+        )
+      }
+      yield* ask("PATCH", `${admin}/${id}`, { json: { role: "admin" } })
+      assert.strictEqual((yield* ask("GET", `${admin}/${id}`, { key })).status, 200)
+    })
+  )
+})
+
+// It has one administrator, and no other file makes more.
+layer(TestServer.own(), { excludeTestServices: true, timeout: 60_000 })("administrators", (it) => {
+  it.effect("are never lost to the last one", () =>
     Effect.gen(function* () {
       const { adminKey, ask, makeUser } = yield* TestServer
       const adminId = textOf(yield* ask("GET", "/api/v1/health"), "userId")
@@ -198,30 +225,6 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("users"
         (yield* ask("PATCH", `${admin}/${restore}`, { key: who, json: { role: "admin" } })).status,
         200
       )
-    })
-  )
-
-  it.effect("are managed by nobody but administrators, whose role counts at once", () =>
-    Effect.gen(function* () {
-      const { ask, makeUser } = yield* TestServer
-      const { id, key } = yield* makeUser()
-      for (const [method, path, json] of [
-        ["POST", admin, { email: "x@example.org", name: "X" }],
-        // Before the body is looked at.
-        ["POST", admin, {}],
-        ["GET", `${admin}/${id}`, undefined],
-        ["PATCH", `${admin}/${id}`, { role: "admin" }],
-        ["DELETE", `${admin}/${id}`, undefined],
-        ["DELETE", `${admin}/${nobody}`, undefined]
-      ] as const) {
-        const answer = yield* ask(method, path, { key, ...(json === undefined ? {} : { json }) })
-        assert.deepStrictEqual(
-          [answer.status, answer.json],
-          [403, { error: "Only administrators may do this" }]
-        )
-      }
-      yield* ask("PATCH", `${admin}/${id}`, { json: { role: "admin" } })
-      assert.strictEqual((yield* ask("GET", `${admin}/${id}`, { key })).status, 200)
     })
   )
 })

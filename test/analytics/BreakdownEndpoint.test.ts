@@ -190,63 +190,6 @@ layer(TestServer.shared, live)("reads of a site", (it) => {
   const ownersReads = ["stats", "breakdown?dimension=page", "realtime", "drops", "export"]
 
   describe("all of them", () => {
-    it.effect("are 401 without an account key, with a site secret too, in the contract's words", () =>
-      Effect.gen(function* () {
-        const site = yield* makeSite()
-        for (const rest of ownersReads) {
-          for (const key of ["", site.secret, `sk_${"0".repeat(40)}`]) {
-            const refused = yield* site.read(rest, { key })
-            assert.deepStrictEqual(
-              statusAndBody(refused),
-              [401, { error: "Invalid or missing API key" }],
-              `${rest} ${key}`
-            )
-          }
-        }
-      })
-    )
-
-    it.effect(
-      "are 403 for a router key, whether the site is there or not and the query is right or not",
-      () =>
-        Effect.gen(function* () {
-          const { makeKey } = yield* TestServer
-          const site = yield* makeSite()
-          const { key } = yield* makeKey({ kind: "router" })
-          for (const rest of [...ownersReads, "breakdown", "stats?period=x"]) {
-            assert.strictEqual((yield* site.read(rest, { key })).status, 403, rest)
-            assert.strictEqual((yield* site.read(`../st_0/${rest}`, { key })).status, 403, rest)
-          }
-        })
-    )
-
-    it.effect("are 404 for a site of somebody else, also for administrators and for public sites", () =>
-      Effect.gen(function* () {
-        const { adminKey, makeUser } = yield* TestServer
-        const person = yield* makeUser()
-        const site = yield* makeSite({ public: true }, person.key)
-        const stranger = yield* makeUser()
-        for (const rest of ownersReads) {
-          assert.strictEqual((yield* site.read(rest)).status, 200, rest)
-          for (const key of [adminKey, stranger.key]) {
-            const hidden = yield* site.read(rest, { key })
-            assert.deepStrictEqual(statusAndBody(hidden), [404, { error: "Site not found" }], rest)
-          }
-        }
-      })
-    )
-
-    it.effect("are open to every account key of the site's owner: ownership is the user's", () =>
-      Effect.gen(function* () {
-        const { makeKey, makeUser } = yield* TestServer
-        const person = yield* makeUser()
-        const site = yield* makeSite({}, person.key)
-        const { key } = yield* makeKey({}, person.key)
-        for (const rest of ownersReads)
-          assert.strictEqual((yield* site.read(rest, { key })).status, 200, rest)
-      })
-    )
-
     it.effect("count against the key's rate, and tell it", () =>
       Effect.gen(function* () {
         const { makeKey } = yield* TestServer

@@ -1,4 +1,4 @@
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { questionQuery } from "#schemas/analytics/Stats.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
@@ -25,7 +25,6 @@ import { sinkBatch, testLogId } from "./SinkBatches.ts"
 import { stoppedAt } from "./StoppedClock.ts"
 
 /** A failure names its seed: run that one again with FIGURES_SEED=… FIGURES_RUNS=1. */
-const runs = Number(process.env["FIGURES_RUNS"] ?? 4)
 const seed = Number(process.env["FIGURES_SEED"] ?? Date.now() % 1_000_000)
 
 const hour = 3_600_000
@@ -200,7 +199,9 @@ const compare = Effect.fnUntraced(function* (
   return rows.length
 })
 
-describe("stats and breakdowns", () => {
+/** Recounts the events of so many seeds. */
+export const describeFigures = (usual: number): void => {
+  const runs = Number(process.env["FIGURES_RUNS"] ?? usual)
   layer(stores, { excludeTestServices: true })((it) => {
     let stored = 0
     for (let run = 0; run < runs; run++) {
@@ -253,4 +254,4 @@ describe("stats and breakdowns", () => {
       })
     )
   })
-})
+}

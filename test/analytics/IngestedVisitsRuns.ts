@@ -214,15 +214,17 @@ const simulate = (random: SeededRandom, seed: number) =>
     }
   })
 
-layer(TestStores.layer)("visits written at ingest", (it) => {
-  it.effect(
-    "are what a window query over the events says, whatever comes late, twice, at once or over midnight",
-    () =>
-      Effect.gen(function* () {
-        yield* forSeeds(10, simulate)
-        process.stdout.write(`visits met ${JSON.stringify(met)}\n`)
-        for (const [what, count] of Object.entries(met)) assert.isAbove(count, 0, what)
-      }),
-    3_600_000
-  )
-})
+/** Ingests the events of so many seeds. */
+export const describeVisits = (seeds: number): void =>
+  layer(TestStores.layer)("visits written at ingest", (it) => {
+    it.effect(
+      "are what a window query over the events says, whatever comes late, twice, at once or over midnight",
+      () =>
+        Effect.gen(function* () {
+          yield* forSeeds(seeds, simulate)
+          process.stdout.write(`visits met ${JSON.stringify(met)}\n`)
+          for (const [what, count] of Object.entries(met)) assert.isAbove(count, 0, what)
+        }),
+      3_600_000
+    )
+  })

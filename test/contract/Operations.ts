@@ -19,9 +19,14 @@ export interface Operation {
   readonly parameters: ReadonlyArray<Parameter>
   readonly bodies: ReadonlyArray<readonly [contentType: string, schema: JsonSchema]>
   readonly secured: boolean
+  /** names of the schemas of errors, by status */
+  readonly refusals: Readonly<Record<number, string | undefined>>
 }
 
 interface OperationObject {
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>> }>
+  >
   readonly parameters?: ReadonlyArray<Parameter>
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> }
   readonly security?: ReadonlyArray<unknown>
@@ -41,7 +46,13 @@ export const operations: ReadonlyArray<Operation> = Object.entries<Record<string
     bodies: Object.entries(operation.requestBody?.content ?? {}).map(
       ([contentType, content]) => [contentType, content.schema] as const
     ),
-    secured: (operation.security ?? []).length > 0
+    secured: (operation.security ?? []).length > 0,
+    refusals: Object.fromEntries(
+      Object.entries(operation.responses).map(([status, { content }]) => [
+        status,
+        content?.["application/json"]?.schema.$ref?.split("/").at(-1)
+      ])
+    )
   }))
 )
 

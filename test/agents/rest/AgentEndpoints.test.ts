@@ -141,17 +141,8 @@ layer(processLayer.pipe(Layer.provideMerge(server)), live)("agents over REST", (
       })
   )
 
-  it.effect("every endpoint is for keys: 401 without one, in the flat form", () =>
+  it.effect("sessions are made over the socket: POST is 405", () =>
     onStage(async ({ server }) => {
-      for (const [method, path] of [
-        ["GET", agent],
-        ["GET", sessions],
-        ["GET", `${sessions}/x`],
-        ["DELETE", `${sessions}/x`]
-      ] as const) {
-        const { body, status } = await ask(server, method, path, { key: "" })
-        assert.deepStrictEqual([status, body], [401, { error: "Invalid or missing API key" }])
-      }
       const wrong = await ask(server, "POST", sessions)
       assert.deepStrictEqual([wrong.status, wrong.headers.get("allow")], [405, "GET, HEAD"])
     })

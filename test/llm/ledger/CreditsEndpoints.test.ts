@@ -193,30 +193,6 @@ layer(TestServer.shared, live)("credits over HTTP", (it) => {
       assert.strictEqual(partOf(json, "balance_usd"), 1)
     })
   )
-
-  it.effect("a router key reads credits, its key and the subscription, and manages nothing", () =>
-    Effect.gen(function* () {
-      const { ask, makeKey } = yield* TestServer
-      const { key } = yield* makeKey({ kind: "router" })
-      for (const path of ["credits", "key", "subscription"]) {
-        assert.strictEqual((yield* ask("GET", `/api/v1/${path}`, { key })).status, 200, path)
-      }
-      const managed = [
-        ["GET", "credits/topups"],
-        ["POST", "credits/topups"],
-        ["GET", "plans"],
-        ["POST", "plans"],
-        ["GET", "subscriptions"],
-        ["POST", "subscriptions"],
-        ["DELETE", "subscriptions/sub_x"],
-        ["GET", "admin/ledger/verify"]
-      ] as const
-      for (const [method, path] of managed) {
-        const json = method === "POST" ? { json: {} } : {}
-        assert.strictEqual((yield* ask(method, `/api/v1/${path}`, { key, ...json })).status, 403, path)
-      }
-    })
-  )
 })
 
 layer(TestServer.shared, live)("plans and subscriptions over HTTP", (it) => {

@@ -1,0 +1,3 @@
+import { describeVisits } from "./IngestedVisitsRuns.ts"
+
+describeVisits(3)

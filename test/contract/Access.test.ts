@@ -1,0 +1,195 @@
+import { assert, describe, it } from "@effect/vitest"
+import { beforeAll } from "vitest"
+import { type Answer, ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
+import { sharedServer } from "#test/harness/TestServer.ts"
+import { type Caller, makeCaller } from "#test/llm/Caller.ts"
+import { type Operation, operations } from "./Operations.ts"
+
+/**
+ * Who may ask: keys at every operation of the published document. An operation that is not in the table fails the first
+ * test, so that a new one is thought of.
+ */
+const api = "/api/v1"
+
+/** By the least that a key has to be; the path's ids are made up. */
+const access = {
+  /** any key: of an account, or of a router */
+  any: [
+    "GET /health",
+    "GET /stats",
+    "GET /users",
+    "POST /files",
+    "GET /files/{id}",
+    "DELETE /files/{id}",
+    "GET /models",
+    "GET /models/{id}",
+    "GET /models/{provider}/{name}",
+    "GET /collections",
+    "GET /collections/{id}",
+    "GET /credits",
+    "GET /key",
+    "GET /subscription",
+    "GET /usage",
+    "GET /agent",
+    "GET /agent/sessions",
+    "GET /agent/sessions/{id}",
+    "DELETE /agent/sessions/{id}",
+    "POST /chat/completions",
+    "POST /embeddings"
+  ],
+  /** a key of an account */
+  account: [
+    "GET /keys",
+    "POST /keys",
+    "PATCH /keys/{id}",
+    "DELETE /keys/{id}",
+    "GET /sites",
+    "POST /sites",
+    "PATCH /sites/{id}",
+    "DELETE /sites/{id}",
+    "POST /sites/{id}/secret",
+    "GET /sites/{id}/stats",
+    "GET /sites/{id}/breakdown",
+    "GET /sites/{id}/realtime",
+    "GET /sites/{id}/drops",
+    "GET /sites/{id}/export",
+    "POST /sites/{id}/import",
+    "GET /sites/{id}/imports",
+    "POST /sites/{id}/visits/rebuild",
+    "POST /collections",
+    "PATCH /collections/{id}",
+    "DELETE /collections/{id}",
+    "GET /credits/topups",
+    "GET /plans",
+    "GET /plans/{id}"
+  ],
+  /** any key of an administrator */
+  administrators: ["POST /users"],
+  /** a key of an administrator's account */
+  admin: [
+    "POST /admin/users",
+    "GET /admin/users/{id}",
+    "PATCH /admin/users/{id}",
+    "DELETE /admin/users/{id}",
+    "GET /admin/quarantine",
+    "POST /admin/quarantine/{log}/{offset}/retry",
+    "DELETE /admin/quarantine/{log}/{offset}",
+    "GET /admin/markups",
+    "GET /admin/markups/{provider}",
+    "PUT /admin/markups/{provider}",
+    "POST /credits/topups",
+    "POST /plans",
+    "GET /subscriptions",
+    "POST /subscriptions",
+    "DELETE /subscriptions/{id}",
+    "GET /admin/ledger/verify"
+  ],
+  /** the secret of a site */
+  site: ["POST /collect"]
+} as const
+
+const nameOf = ({ method, path }: Operation): string => `${method} ${path.replace(api, "")}`
+const secured = operations.filter((operation) => operation.secured)
+const operationsOf = (...classes: ReadonlyArray<keyof typeof access>): ReadonlyArray<Operation> => {
+  const names = new Set<string>(classes.flatMap((one) => access[one]))
+  return secured.filter((operation) => names.has(nameOf(operation)))
+}
+
+const prefixes: Readonly<Record<string, string>> = {
+  files: "fil",
+  keys: "key",
+  users: "usr",
+  sites: "st",
+  collections: "col",
+  plans: "pln",
+  subscriptions: "sub",
+  sessions: "ses"
+}
+
+/** A path of an operation whose ids have the right form and name nothing. */
+const pathTo = ({ path }: Operation): string =>
+  path
+    .replace(/(\w+)\/\{id\}/, (_, noun: string) => `${noun}/${prefixes[noun] ?? "x"}_${"0".repeat(22)}`)
+    .replace("{log}/{offset}", "events/0")
+    .replace(/\{\w+\}/g, "none")
+
+/** The text of an error, and whether it is in the form that the document promises for this operation. */
+const errorOf = ({
+  body
+}: Answer): { readonly message: string; readonly family: "FlatError" | "NestedError" } => {
+  const { error } = body as { readonly error: string | { readonly message: string } }
+  return typeof error === "string"
+    ? { message: error, family: "FlatError" }
+    : { message: error.message, family: "NestedError" }
+}
+
+describe("an operation of the published document", () => {
+  let server: Reachable
+  let person: Caller
+  let router: string
+  let siteSecret: string
+
+  beforeAll(async () => {
+    server = (await sharedServer()).server
+    person = await makeCaller(server, 0)
+    const json = { name: "router", kind: "router" }
+    router = textAt(await ask(server, "POST", `${api}/keys`, { json }), "key")
+    siteSecret = textAt(
+      await ask(server, "POST", `${api}/sites`, {
+        key: person.key,
+        json: { name: "S", domain: "a.example" }
+      }),
+      "secret"
+    )
+  })
+
+  const send = (operation: Operation, key: string): Promise<Answer> =>
+    ask(server, operation.method, pathTo(operation), {
+      key,
+      ...(operation.bodies.length === 0 ? {} : { json: {} })
+    })
+
+  /** Refused with these words, in the form of the document. */
+  const isRefused = async (operation: Operation, key: string, status: 401 | 403, message: string) => {
+    const answer = await send(operation, key)
+    const note = `${nameOf(operation)} ${JSON.stringify(answer.body)}`
+    assert.strictEqual(answer.status, status, note)
+    const family = operation.refusals[status]
+    assert.deepStrictEqual(errorOf(answer), { message, family }, note)
+  }
+
+  it("is in the table of those who may ask", () => {
+    const listed = Object.values(access).flatMap((names) => [...names])
+    assert.sameMembers(listed, secured.map(nameOf))
+    assert.strictEqual(new Set(listed).size, listed.length)
+  })
+
+  it("is 401 without a key, with an unknown one, with something else, and with the secret of a site", async () => {
+    for (const operation of operationsOf("any", "account", "administrators", "admin"))
+      for (const key of ["", `sk_${"0".repeat(40)}`, "x", siteSecret])
+        await isRefused(operation, key, 401, "Invalid or missing API key")
+  })
+
+  it("is 403 for a router key, also an administrator's, where it takes an account", async () => {
+    for (const operation of operationsOf("account", "admin"))
+      await isRefused(operation, router, 403, "A router key may not do this; use an account key")
+  })
+
+  it("is 403 for a user where it takes an administrator, before its body is looked at", async () => {
+    for (const operation of operationsOf("administrators", "admin"))
+      await isRefused(operation, person.key, 403, "Only administrators may do this")
+  })
+
+  it("lets all others come as far as what they ask for", async () => {
+    for (const [key, classes] of [
+      // The administrator's.
+      [router, ["any", "administrators"]],
+      [person.key, ["any", "account"]],
+      [server.adminKey(), ["any", "account", "administrators", "admin"]]
+    ] as const)
+      for (const operation of operationsOf(...classes)) {
+        const { body, status } = await send(operation, key)
+        assert.notInclude([401, 403, 500, 502, 503], status, `${nameOf(operation)} ${JSON.stringify(body)}`)
+      }
+  })
+})
