@@ -59,7 +59,7 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
 
 const measured = (): number => storedRuns(results)[0]?.ran.length ?? 0
 
-const slow = { timeout: 180_000 }
+const slow = { timeout: 600_000 }
 
 describe("the command line of the bench", () => {
   it("reads suites with their cases, sizes and windows, and names what it does not understand", () => {

@@ -72,7 +72,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
   })
 
   it("refuses a wrong key in words, and keeps what was typed", async () => {
-    const { enterKey, page, shows } = await open("")
+    const { enterKey, page, shows } = await open(`?site=${site.id}`)
     await enterKey(unknownKey)
     await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor()
     assert.strictEqual(await page.getByLabel("API key").inputValue(), unknownKey)
