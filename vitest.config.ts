@@ -41,8 +41,17 @@ export default defineConfig({
         }
       },
       { test: { ...shared, name: "faults", include: [patternsOf.faults] } },
-      // One Chromium for all files.
-      { test: { ...shared, name: "browser", include: [patternsOf.browser], isolate: false, maxWorkers: 1 } }
+      {
+        test: {
+          ...shared,
+          name: "browser",
+          include: [patternsOf.browser],
+          // One Chromium and one server for all files, when the others are done (where all tiers are run at once).
+          isolate: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 }
+        }
+      }
     ]
   }
 })

@@ -1,3 +1,4 @@
+import { describe } from "@effect/vitest"
 import { describeVisits } from "./IngestedVisitsRuns.ts"
 
-describeVisits(10)
+describe("from 10 seeds,", () => describeVisits(10))

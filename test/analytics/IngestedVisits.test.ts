@@ -1,3 +1,4 @@
+import { describe } from "@effect/vitest"
 import { describeVisits } from "./IngestedVisitsRuns.ts"
 
-describeVisits(3)
+describe("from 3 seeds,", () => describeVisits(3))

@@ -1,3 +1,4 @@
+import { describe } from "@effect/vitest"
 import { itPlays } from "./RandomCalls.ts"
 
-itPlays(200)
+describe("the client, in many sequences,", () => itPlays(200))

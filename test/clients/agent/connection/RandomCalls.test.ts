@@ -1,3 +1,4 @@
+import { describe } from "@effect/vitest"
 import { itPlays } from "./RandomCalls.ts"
 
-itPlays(30)
+describe("the client", () => itPlays(30))
