@@ -1,10 +1,9 @@
 import { assert, it } from "@effect/vitest"
 import type { Browser } from "playwright-core"
-import { afterEach, beforeAll } from "vitest"
+import { afterAll, afterEach, beforeAll } from "vitest"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
-import { ask, createSite, textAt, type TestSite, type Reachable } from "#test/harness/ApiClient.ts"
-import { startServer } from "#test/harness/ServerProcess.ts"
-import { sharedServer } from "#test/harness/TestServer.ts"
+import { ask, createSite, textAt, type TestSite } from "#test/harness/ApiClient.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { ensureConsoleBuilt } from "./BuiltConsole.ts"
 import { type ConsolePage, openConsole, overflowOf } from "./ConsolePage.ts"
@@ -12,7 +11,7 @@ import { type ConsolePage, openConsole, overflowOf } from "./ConsolePage.ts"
 const unknownKey = "sk_0000000000000000000000000000000000000000"
 
 describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
-  let server: Reachable
+  let server: ServerProcess
   let browser: Browser
   let site: TestSite
   let opened: Array<ConsolePage> = []
@@ -35,7 +34,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
 
   beforeAll(async () => {
     await ensureConsoleBuilt()
-    server = (await sharedServer()).server
+    server = await startServer()
     browser = await sharedBrowser()
     site = await createSite(server)
     await collect(site.secret, [{ url: "/", visitor: "a" }])
@@ -45,6 +44,8 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     opened = []
     for (const console of pages) await console.close()
   })
+
+  afterAll(() => server?.dispose())
 
   it("shows which rooms are up before there is a key, and weighs less than 100 KB", async () => {
     const { page, requests } = await open("")

@@ -3,7 +3,7 @@ import axe, { type AxeResults } from "axe-core"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
-import { chromiumPresent, launchBrowser } from "#test/harness/Browser.ts"
+import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { ask, createSite, type TestSite } from "#test/harness/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
@@ -128,7 +128,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
   beforeAll(async () => {
     await ensureConsoleBuilt()
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     own = await createSite(server)
     shared = await createSite(server)
     silent = await createSite(server)
@@ -154,7 +154,6 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
     socket.leave()
   })
   afterAll(async () => {
-    await browser?.close()
     await server?.dispose()
   })
 
