@@ -1,4 +1,4 @@
-/** Numbers of the lease on counting: see src/decisions/0018-one-process-counts.md. Part of `limits` (Limits.ts). */
+/** Numbers of the lease on counting: see src/docs/decisions/0018-one-process-counts.md. Part of `limits` (Limits.ts). */
 export const countingLimits = {
   /** a process may count for so long after Postgres, or ClickHouse, last said that it is the one */
   countingLeaseMillis: 3_500,

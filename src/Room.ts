@@ -15,10 +15,10 @@ import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
 import type * as Accounts from "./accounts/Offers.ts"
 import type { AppConfig } from "./Config.ts"
 import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
-import type { KnownEndpoint } from "./infra/http/KnownPaths.ts"
+import type { KnownEndpoint } from "./http/KnownPaths.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
-import type { RawRoutes } from "./infra/uws/RawRoutes.ts"
+import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "./system/Quarantines.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { Effect, Option, Predicate } from "effect"
 import { HttpServer, type HttpServerRequest } from "effect/http"
 import { AppConfig, networksOf } from "./Config.ts"
-import * as ClientAddress from "./infra/uws/ClientAddress.ts"
+import * as ClientAddress from "./front/ClientAddress.ts"
 
 /** How this server is reached, without a trailing slash: `BASE_URL`, else the address that it listens on. */
 export const serverUrl = Effect.gen(function* () {

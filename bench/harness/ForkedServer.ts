@@ -2,7 +2,7 @@ import { fork } from "node:child_process"
 import { once } from "node:events"
 import { nodeOn } from "./Cores.ts"
 import { probed } from "./Meter.ts"
-import * as Addon from "#src/infra/uws/Addon.ts"
+import * as Addon from "#src/front/uws/Addon.ts"
 
 /** A server of the bench's own, in a process of its own on one core. */
 export interface ForkedServer {

@@ -7,10 +7,10 @@ import type { ServeError } from "effect/http/HttpServerError"
 import * as Response from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as NetAddress from "effect/net/NetAddress"
-import * as Addon from "#src/infra/uws/Addon.ts"
-import * as Front from "#src/infra/uws/Front.ts"
-import { HotRoutes, type HotRoute } from "#src/infra/uws/HotRoute.ts"
-import { HotSockets } from "#src/infra/uws/HotSocket.ts"
+import * as Addon from "#src/front/uws/Addon.ts"
+import * as Front from "#src/front/Front.ts"
+import { HotRoutes, type HotRoute } from "#src/front/HotRoute.ts"
+import { HotSockets } from "#src/front/HotSocket.ts"
 
 /** The same two endpoints on every server: GET /hello says hello, POST /event takes a body and answers 202. */
 

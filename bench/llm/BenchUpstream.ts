@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises"
-import type { UwsResponse } from "#src/infra/uws/Addon.ts"
+import type { UwsResponse } from "#src/front/uws/Addon.ts"
 import {
   type Account,
   completionPrice,

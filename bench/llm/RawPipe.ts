@@ -1,5 +1,5 @@
 import { type Dispatcher, Pool } from "undici"
-import type { UwsResponse } from "#src/infra/uws/Addon.ts"
+import type { UwsResponse } from "#src/front/uws/Addon.ts"
 import { completionsPath } from "./Answers.ts"
 import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 

@@ -1,4 +1,4 @@
-import type { UwsResponse, UwsWebSocket } from "#src/infra/uws/Addon.ts"
+import type { UwsResponse, UwsWebSocket } from "#src/front/uws/Addon.ts"
 import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 import { modelId, pieceOf, type Script } from "./Script.ts"
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { setImmediate } from "node:timers/promises"
 import { Layer, ManagedRuntime, Redacted } from "effect"
-import * as EventSink from "#src/analytics/EventSink.ts"
+import * as EventSink from "#src/analytics/store/EventSink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"

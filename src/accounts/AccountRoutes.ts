@@ -7,7 +7,7 @@ import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { answerFile } from "./FileAnswers.ts"
 import { Files } from "./Files.ts"

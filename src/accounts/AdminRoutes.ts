@@ -4,7 +4,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { AdministratorsOnly, CurrentKey, NestedAdministratorsOnly } from "#schemas/core/Authorization.ts"
 import { NestedForbidden } from "#schemas/core/NestedProblem.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
-import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import { type LastAdministrator, userResource, Users } from "./Users.ts"
 

@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import type { RateDecision } from "#actors/accounts/RateBucket.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { AppConfig } from "#src/Config.ts"
-import { addressBlock } from "#src/infra/uws/ClientAddress.ts"
+import { addressBlock } from "#src/front/ClientAddress.ts"
 
 /**
  * Token buckets for what is asked without a key: one for each reader's address (of IPv6, the /64), as large as a key's.

@@ -8,8 +8,8 @@ import {
   OpenToRouterKeys,
   type Principal
 } from "#schemas/core/Authorization.ts"
-import { flat, nested } from "#src/infra/http/Family.ts"
-import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { flat, nested } from "#src/http/Family.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { Keys } from "./Keys.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"

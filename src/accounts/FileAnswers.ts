@@ -1,6 +1,6 @@
 import type { HttpServerRequest } from "effect/http"
-import { answerBytes } from "#src/infra/http/ByteAnswer.ts"
-import { contentDisposition } from "#src/infra/http/ContentDisposition.ts"
+import { answerBytes } from "#src/http/ByteAnswer.ts"
+import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import type { Files } from "./Files.ts"
 import type { FileRow } from "./FilesRepository.ts"
 

@@ -5,8 +5,8 @@ import { AppConfig } from "#src/Config.ts"
 import { Blobs, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { safeFilename } from "#src/infra/http/ContentDisposition.ts"
-import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { safeFilename } from "#src/http/ContentDisposition.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { type FileRow, FilesRepository } from "./FilesRepository.ts"
 
 export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", { id: Schema.String }) {}

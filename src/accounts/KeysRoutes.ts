@@ -11,7 +11,7 @@ import {
   NestedNotFound
 } from "#schemas/core/NestedProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
-import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { nestedStoreAway } from "#src/http/StoreAway.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
 import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"

@@ -5,7 +5,7 @@ import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NestedRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
-import { flat, nested } from "#src/infra/http/Family.ts"
+import { flat, nested } from "#src/http/Family.ts"
 
 /** Clients are told not to wait for longer than this. Source: decisions, Common. */
 const retryWorthwhileSeconds = 60

@@ -25,7 +25,7 @@ import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
-import { RawRoutes } from "#src/infra/uws/RawRoutes.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
 
 const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSessions.layer({ limits, newId })))
 

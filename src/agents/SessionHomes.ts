@@ -1,5 +1,5 @@
 import { Context, Effect, Layer, Schema } from "effect"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 

@@ -1,11 +1,11 @@
 import { Effect, Layer } from "effect"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
-import { troubleWords } from "#src/infra/http/StoreTrouble.ts"
+import { troubleWords } from "#src/http/StoreTrouble.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
-import { EventDrain } from "./EventDrain.ts"
-import { EventLog, ImportLog } from "./EventLog.ts"
+import { EventDrain } from "./store/EventDrain.ts"
+import { EventLog, ImportLog } from "./ingest/EventLog.ts"
 
 const standby = "events and figures answer 503 here"
 

@@ -6,7 +6,7 @@ import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from 
 import { HttpApiClient } from "effect/http-api"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
-import { fieldFault } from "#src/infra/http/FieldFault.ts"
+import { fieldFault } from "#src/http/FieldFault.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {

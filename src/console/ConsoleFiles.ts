@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { extname, join, normalize } from "node:path"
-import { staticBody, type StaticBodies } from "#src/infra/http/StaticAnswer.ts"
+import { staticBody, type StaticBodies } from "#src/http/StaticAnswer.ts"
 
 /** The built page, read once at the start: some fifty kilobytes, in three encodings. */
 export interface ConsoleFiles {

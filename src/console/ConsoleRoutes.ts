@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { staticAnswer } from "#src/infra/http/StaticAnswer.ts"
+import { staticAnswer } from "#src/http/StaticAnswer.ts"
 import { type ConsoleFile, type ConsoleFiles, pageName, readConsoleFiles } from "./ConsoleFiles.ts"
 
 /** What these routes add to the known paths of the API. */

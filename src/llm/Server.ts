@@ -20,7 +20,7 @@ import * as SubscriptionsRoutes from "#src/llm/ledger/SubscriptionsRoutes.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
 import { Quarantines } from "#src/system/Quarantines.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
-import { RawRoutes } from "#src/infra/uws/RawRoutes.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
 
 const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
   Layer.provide([

@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { EventDrain } from "#src/analytics/EventDrain.ts"
+import { EventDrain } from "#src/analytics/store/EventDrain.ts"
 
 const notAskedFor = (): never => {
   throw new Error("not asked for here")

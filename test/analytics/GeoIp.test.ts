@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { GeoIp } from "#src/analytics/GeoIp.ts"
+import { GeoIp } from "#src/analytics/ingest/GeoIp.ts"
 import { AppConfig } from "#src/Config.ts"
 import { temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"
 

@@ -1,9 +1,9 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { normaliseDomain } from "#src/analytics/SiteDomain.ts"
-import { SiteDirectory } from "#src/analytics/SiteDirectory.ts"
-import { Sites } from "#src/analytics/Sites.ts"
+import { normaliseDomain } from "#src/analytics/sites/SiteDomain.ts"
+import { SiteDirectory } from "#src/analytics/sites/SiteDirectory.ts"
+import { Sites } from "#src/analytics/sites/Sites.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
 describe("normaliseDomain", () => {

@@ -1,9 +1,9 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SinkUnavailable } from "#streams/kernel/Sink.ts"
-import { EventDrain } from "#src/analytics/EventDrain.ts"
-import type { SiteRow } from "#src/analytics/SiteDirectory.ts"
-import { Stats } from "#src/analytics/Stats.ts"
+import { EventDrain } from "#src/analytics/store/EventDrain.ts"
+import type { SiteRow } from "#src/analytics/sites/SiteDirectory.ts"
+import { Stats } from "#src/analytics/reads/Stats.ts"
 import { drained } from "./DrainedLog.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 

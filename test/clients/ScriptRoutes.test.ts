@@ -2,8 +2,8 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type IncomingHttpHeaders, get } from "node:http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { clientFrom } from "#src/analytics/ScriptRoutes.ts"
-import { encodingFor } from "#src/infra/http/ContentEncoding.ts"
+import { clientFrom } from "#src/analytics/ingest/ScriptRoutes.ts"
+import { encodingFor } from "#src/http/ContentEncoding.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
 const clients = ["/scripts/beacon.mjs", "/scripts/beacon.py", "/scripts/beacon.php"]

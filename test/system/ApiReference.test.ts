@@ -5,13 +5,13 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import * as ReferenceRoutes from "#src/agents/reference/ReferenceRoutes.ts"
-import * as DocsRoutes from "#src/system/DocsRoutes.ts"
-import { examplePath, otherBodies, requestExamples } from "#src/system/reference/Examples.ts"
+import * as DocsRoutes from "#src/docs/DocsRoutes.ts"
+import { examplePath, otherBodies, requestExamples } from "#src/docs/api/Examples.ts"
 import { publish } from "#src/PublishedApi.ts"
 import { rooms } from "#src/Rooms.ts"
-import { documentOf, groupsOf } from "#src/system/reference/Operations.ts"
-import { sampleOf, unknownText } from "#src/system/reference/Samples.ts"
-import type { Node } from "#src/infra/reference/FieldRows.ts"
+import { documentOf, groupsOf } from "#src/docs/api/Operations.ts"
+import { sampleOf, unknownText } from "#src/docs/api/Samples.ts"
+import type { Node } from "#src/docs/page/FieldRows.ts"
 
 const api = publish(rooms)
 const document = documentOf(api)

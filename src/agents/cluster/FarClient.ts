@@ -1,5 +1,5 @@
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { Outbox } from "./Outbox.ts"
 import type { ToClient } from "./RelayRpcs.ts"

@@ -1,6 +1,6 @@
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import { Outbox } from "./Outbox.ts"

@@ -10,7 +10,7 @@ import type {
 } from "#schemas/agents/ClientFrame.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { QueuedStep } from "#streams/agents/Step.ts"
 import { complain, refuse, sendAway } from "./Farewell.ts"

@@ -3,7 +3,7 @@ import { clientExamples, eventExamples, serverExamples, toolExamples } from "#sc
 import { ClientFrame } from "#schemas/agents/ClientFrame.ts"
 import { eventKinds, events, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import { tools } from "#schemas/agents/ToolCall.ts"
-import { type FieldRow, fieldRowsOf } from "#src/infra/reference/FieldRows.ts"
+import { type FieldRow, fieldRowsOf } from "#src/docs/page/FieldRows.ts"
 
 /** One frame, kind of event, or side of a tool. */
 export interface ReferenceEntry {

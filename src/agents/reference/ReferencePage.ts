@@ -1,7 +1,7 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { exampleConversation } from "#schemas/agents/ExampleConversation.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
-import { html } from "#src/infra/reference/Html.ts"
+import { html } from "#src/docs/page/Html.ts"
 import {
   byeMeanings,
   closeMeanings,
@@ -17,8 +17,8 @@ import {
   serverEntries,
   toolEntries
 } from "./ProtocolReference.ts"
-import { contents, fieldTable, meaningTable } from "#src/infra/reference/Parts.ts"
-import type { ReferencePage } from "#src/infra/reference/ReferencePage.ts"
+import { contents, fieldTable, meaningTable } from "#src/docs/page/Parts.ts"
+import type { ReferencePage } from "#src/docs/page/ReferencePage.ts"
 import { entry, exchange, toolSection } from "./ReferenceParts.ts"
 
 const count = new Intl.NumberFormat("en")

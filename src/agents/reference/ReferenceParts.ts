@@ -1,6 +1,6 @@
 import type { Exchange } from "#schemas/agents/ExampleConversation.ts"
-import { html, type Html } from "#src/infra/reference/Html.ts"
-import { example, fieldTable } from "#src/infra/reference/Parts.ts"
+import { html, type Html } from "#src/docs/page/Html.ts"
+import { example, fieldTable } from "#src/docs/page/Parts.ts"
 import type { ReferenceEntry, ToolEntry } from "./ProtocolReference.ts"
 
 export const entry = ({ anchor, description, example: shown, name, rows }: ReferenceEntry): Html =>

@@ -1,5 +1,5 @@
 import { Layer } from "effect"
-import { documentRoute, referenceRoute } from "#src/infra/reference/ReferencePage.ts"
+import { documentRoute, referenceRoute } from "#src/docs/page/ReferencePage.ts"
 import { protocolSchema } from "./ProtocolSchema.ts"
 import { protocolPage } from "./ReferencePage.ts"
 

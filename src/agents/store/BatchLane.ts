@@ -2,7 +2,7 @@ import { Clock, Effect, type Exit, type Scope } from "effect"
 import { isTimeoutError, type TimeoutError } from "effect/Cause"
 import type { SqlError } from "effect/sql/SqlError"
 import { Nudge } from "#actors/kernel/Nudge.ts"
-import { isAway } from "#src/infra/http/StoreAway.ts"
+import { isAway } from "#src/http/StoreAway.ts"
 
 /** Why a batch came to nothing as a whole. */
 export type BatchFailure = SqlError | TimeoutError

@@ -1,6 +1,6 @@
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import { VisitUpdate } from "../VisitUpdate.ts"
+import { VisitUpdate } from "../store/VisitUpdate.ts"
 import type { Held } from "./CountingLease.ts"
 import { fenceOf } from "./Fence.ts"
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import type { StoreError } from "../EventStore.ts"
+import type { StoreError } from "../store/EventStore.ts"
 import type { CountingLeaseService, Held } from "./CountingLease.ts"
 
 /**

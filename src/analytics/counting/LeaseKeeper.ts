@@ -1,7 +1,7 @@
 import { Clock, Deferred, Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
-import type { StoreError } from "../EventStore.ts"
+import type { StoreError } from "../store/EventStore.ts"
 import { instant, type LeaseState } from "./CountingLease.ts"
 import { highestEpoch, killVisitInserts, raise, visitInserts } from "./Fence.ts"
 import type { LeaseRow, Taken } from "./LeaseRow.ts"

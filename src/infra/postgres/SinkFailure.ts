@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { SinkRefused, SinkUnavailable } from "#streams/kernel/Sink.ts"
-import { isAway } from "#src/infra/http/StoreAway.ts"
+import { isAway } from "#src/http/StoreAway.ts"
 
 const stateOf = ({ reason: { cause } }: SqlError): string =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) ? cause.code : ""

@@ -1,4 +1,4 @@
-import { addressBlock } from "#src/infra/uws/ClientAddress.ts"
+import { addressBlock } from "#src/front/ClientAddress.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import type { Limits } from "#src/Limits.ts"
 

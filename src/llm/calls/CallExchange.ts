@@ -1,6 +1,6 @@
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { requestIdOf } from "#src/infra/http/RequestId.ts"
-import type { HotReply, HotRequest } from "#src/infra/uws/HotRoute.ts"
+import { requestIdOf } from "#src/http/RequestId.ts"
+import type { HotReply, HotRequest } from "#src/front/HotRoute.ts"
 import * as CallFault from "./CallFault.ts"
 import type { ChunkHead } from "./CallParts.ts"
 import { Client } from "./Client.ts"

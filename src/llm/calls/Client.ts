@@ -1,4 +1,4 @@
-import type { HotReply } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply } from "#src/front/HotRoute.ts"
 
 /** Whether somebody still waits for the answer. */
 export class Client {

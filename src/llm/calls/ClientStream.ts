@@ -1,5 +1,5 @@
 import type { Limits } from "#src/Limits.ts"
-import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
 import type { AnswerStream } from "./CallParts.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>

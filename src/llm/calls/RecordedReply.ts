@@ -1,4 +1,4 @@
-import type { HotReply, HotStream } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
 import { type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>

@@ -11,7 +11,7 @@ import {
 } from "#schemas/core/NestedProblem.ts"
 import type { Collection } from "#schemas/llm/Collection.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { nestedStoreAway } from "#src/http/StoreAway.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CollectionRow } from "./CollectionDirectory.ts"
 import {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import { storeAway } from "#src/infra/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { Markups } from "./Markups.ts"
 
 export const layer = HttpApiBuilder.group(

@@ -9,7 +9,7 @@ import { type PicoUsd, picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { KeyDirectory, type KeyRow } from "#src/accounts/KeyDirectory.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
-import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { nestedStoreAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
 import { TopUps } from "./TopUps.ts"
 

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
-import { storeAwayUntimed } from "#src/infra/http/StoreAway.ts"
+import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { Ledger } from "./Ledger.ts"
 import { LedgerCheck } from "./LedgerCheck.ts"
 

@@ -4,7 +4,7 @@ import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { NestedNotFound } from "#schemas/core/NestedProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Plan } from "#schemas/llm/Plan.ts"
-import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { nestedStoreAway } from "#src/http/StoreAway.ts"
 import type { PlanRow } from "./PlanDirectory.ts"
 import { Plans } from "./Plans.ts"
 

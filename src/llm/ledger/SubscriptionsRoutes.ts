@@ -12,7 +12,7 @@ import {
   subscriptionsLimitDefault
 } from "#schemas/llm/Subscription.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { nestedStoreAway } from "#src/infra/http/StoreAway.ts"
+import { nestedStoreAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
 import type { SubscriptionRow } from "./SubscriptionDirectory.ts"
 import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import type { BatcherStats } from "#streams/kernel/Batcher.ts"
-import { troubleWords } from "#src/infra/http/StoreTrouble.ts"
+import { troubleWords } from "#src/http/StoreTrouble.ts"
 import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { Settler } from "#src/llm/ledger/Settler.ts"
 import { CallDrain } from "./CallDrain.ts"

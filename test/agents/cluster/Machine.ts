@@ -4,7 +4,7 @@ import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts
 import { SessionHomes } from "#src/agents/SessionHomes.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"

@@ -7,7 +7,7 @@ import { exampleConversation } from "#schemas/agents/ExampleConversation.ts"
 import { clientExamples, eventExamples, serverExamples, toolExamples } from "#schemas/agents/Examples.ts"
 import { agentErrorCodes, closeCodes, eventKinds, events, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import { toolErrorCodes, tools } from "#schemas/agents/ToolCall.ts"
-import { fieldRowsOf } from "#src/infra/reference/FieldRows.ts"
+import { fieldRowsOf } from "#src/docs/page/FieldRows.ts"
 import * as ReferenceRoutes from "#src/agents/reference/ReferenceRoutes.ts"
 
 /** Decodes as a peer does, and gives back what was not lost: a field that the schema does not know would be. */

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { SimulatedServer } from "./SimulatedServer.ts"
 import { SimulatedDatabase } from "./SimulatedStore.ts"

@@ -1,5 +1,5 @@
 import type { ServerFrame, ToolRequest } from "#schemas/agents/ServerFrame.ts"
-import type { HotSocketListener } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { SimulatedServer } from "./SimulatedServer.ts"
 
 /** What happens to a call on the client's machine, in order. A client may die between any two. */

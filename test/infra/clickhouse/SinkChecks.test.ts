@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as EventSink from "#src/analytics/EventSink.ts"
+import * as EventSink from "#src/analytics/store/EventSink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import * as LedgerSink from "#src/llm/ledger/LedgerSink.ts"
 import { CallSink } from "#src/llm/usage/CallSink.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isNoneMatch, rangeWish } from "#src/infra/http/ByteRanges.ts"
+import { isNoneMatch, rangeWish } from "#src/http/ByteRanges.ts"
 
 describe("Range of ten bytes (RFC 9110, 14.2)", () => {
   const part = (from: number, to: number) => ({ _tag: "Part", range: { from, to } })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { contentDisposition, safeFilename } from "#src/infra/http/ContentDisposition.ts"
+import { contentDisposition, safeFilename } from "#src/http/ContentDisposition.ts"
 
 describe("a file's name", () => {
   it("loses folders, control and reserved characters, and marks that turn text around", () => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { load } from "#src/infra/uws/Addon.ts"
+import { load } from "#src/front/uws/Addon.ts"
 
 const options = { maxHeaderBytes: 16_384 }
 

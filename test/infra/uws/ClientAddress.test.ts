@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { addressFromBytes, canonicalAddress, make } from "#src/infra/uws/ClientAddress.ts"
+import { addressFromBytes, canonicalAddress, make } from "#src/front/ClientAddress.ts"
 
 describe("the client's address", () => {
   it("is the peer's where no proxy is trusted, whatever the header says", () => {

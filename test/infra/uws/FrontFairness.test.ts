@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { HotRoute } from "#src/front/HotRoute.ts"
 import { RawClient, statusOf } from "./RawClient.ts"
 import { type Engine, engines, withFront } from "./TestFront.ts"
 

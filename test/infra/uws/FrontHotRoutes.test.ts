@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { HotReply, HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply, HotRoute } from "#src/front/HotRoute.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
 import { engines, withFront } from "./TestFront.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { HotRequest } from "#src/infra/uws/HotRoute.ts"
-import type { HotHandshake, HotSocket, HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
+import type { HotRequest } from "#src/front/HotRoute.ts"
+import type { HotHandshake, HotSocket, HotSocketRoute } from "#src/front/HotSocket.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
 import { deaf, echoing, type Held, holding, maxFrameBytes } from "./HotSocketRoutes.ts"
 import { handshake, SocketClient } from "./SocketClient.ts"

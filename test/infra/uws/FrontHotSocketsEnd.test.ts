@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocketRoute } from "#src/front/HotSocket.ts"
 import { echoing, type Held, holding } from "./HotSocketRoutes.ts"
 import { RawClient, statusOf } from "./RawClient.ts"
 import { handshake, SocketClient } from "./SocketClient.ts"

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as Response from "effect/http/HttpServerResponse"
 import * as Stream from "effect/Stream"
-import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { HotRoute } from "#src/front/HotRoute.ts"
 import { RawClient } from "./RawClient.ts"
 import { engines, withFront } from "./TestFront.ts"
 

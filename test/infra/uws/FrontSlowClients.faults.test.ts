@@ -9,7 +9,7 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Response from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { HotRoute } from "#src/front/HotRoute.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
 import { engines, withFront } from "./TestFront.ts"
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { HotReply, HotRoute, HotStream } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply, HotRoute, HotStream } from "#src/front/HotRoute.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
 import { type Engine, engines, type TestFrontOptions, withFront } from "./TestFront.ts"
 

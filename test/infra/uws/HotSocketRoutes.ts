@@ -1,4 +1,4 @@
-import type { HotSocket, HotSocketListener, HotSocketRoute } from "#src/infra/uws/HotSocket.ts"
+import type { HotSocket, HotSocketListener, HotSocketRoute } from "#src/front/HotSocket.ts"
 
 export const maxFrameBytes = 64 * 1024
 

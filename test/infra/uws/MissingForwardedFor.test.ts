@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import type { HotRoute } from "#src/infra/uws/HotRoute.ts"
+import type { HotRoute } from "#src/front/HotRoute.ts"
 import { engines, withFront } from "./TestFront.ts"
 
 const event: HotRoute = {

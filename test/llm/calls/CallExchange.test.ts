@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { CallExchange } from "#src/llm/calls/CallExchange.ts"
 import { internalError } from "#src/llm/calls/CallFault.ts"
 import { ClientStream } from "#src/llm/calls/ClientStream.ts"
-import type { HotReply } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply } from "#src/front/HotRoute.ts"
 import { limits } from "#src/Limits.ts"
 import { readChunk } from "#streams/llm/ChatChunk.ts"
 

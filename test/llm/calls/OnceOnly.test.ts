@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { HotReply } from "#src/infra/uws/HotRoute.ts"
+import type { HotReply } from "#src/front/HotRoute.ts"
 import { type Idempotency, type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.ts"
 import { CallExchange } from "#src/llm/calls/CallExchange.ts"
 import { internalError } from "#src/llm/calls/CallFault.ts"

@@ -1,0 +1,151 @@
+import { Clock, Effect, Option } from "effect"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
+import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
+import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { BadRequest, NotFound, RateLimited, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { AnonymousRates } from "#src/accounts/AnonymousRates.ts"
+import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
+import { storeAway as postgresAway } from "#src/http/StoreAway.ts"
+import { troubleText } from "#src/http/StoreTrouble.ts"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
+import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { Breakdowns } from "./Breakdowns.ts"
+import { CountingLease } from "../counting/CountingLease.ts"
+import { csv } from "./Csv.ts"
+import { DropCounts } from "../ingest/DropCounts.ts"
+import type { StoreError } from "../store/EventStore.ts"
+import { inapplicableFilter } from "./InapplicableFilters.ts"
+import type { QuestionInvalid } from "./Question.ts"
+import { Realtime } from "./Realtime.ts"
+import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
+import { SiteExport } from "./SiteExport.ts"
+import { Sites } from "../sites/Sites.ts"
+import { siteProblems } from "../sites/SitesRoutes.ts"
+import { Stats } from "./Stats.ts"
+
+const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
+  Effect.fail(new ServiceUnavailable({ error: troubleText("The statistics store", error) }))
+
+/** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
+const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+  read.pipe(
+    Effect.catchTags({
+      QuestionInvalid: (invalid) => Effect.fail(new BadRequest({ error: invalid.message })),
+      SinkUnavailable: away,
+      ClickHouseUnavailable: away,
+      ClickHouseFailed: Effect.die
+    })
+  )
+
+/** Figures with a filter that cannot be applied would be those of all visits: such a question is 400. */
+const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => {
+    const problem = inapplicableFilter(url)
+    return problem === undefined ? answered(read) : Effect.fail(new BadRequest({ error: problem }))
+  })
+
+/** How far back drops are shown. */
+const dropDays = 30
+
+type Format = { readonly format?: "json" | "csv" }
+
+const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType: "text/csv; charset=utf-8" })
+
+/** The figures that owners and, of public sites, everybody may ask for; of the one process that counts. */
+const makeFigures = Effect.gen(function* () {
+  const { whileCounting } = yield* CountingLease
+  const stats = yield* Stats
+  const breakdowns = yield* Breakdowns
+  const realtime = yield* Realtime
+  return {
+    stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
+      Effect.map(whileCounting(asked(stats.ofSite(site, question))), (found) =>
+        format === "csv"
+          ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
+          : found
+      ),
+    breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
+      Effect.map(whileCounting(asked(breakdowns.ofSite(site, question))), (found) =>
+        format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
+      ),
+    realtime: (site: SiteRow) =>
+      whileCounting(Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis)))
+  }
+})
+
+export const layer = HttpApiBuilder.group(
+  AnalyticsRoomApi,
+  "stats",
+  Effect.fnUntraced(function* (handlers) {
+    const sites = yield* Sites
+    const drops = yield* DropCounts
+    const exports = yield* SiteExport
+    const figures = yield* makeFigures
+    const { whileCounting } = yield* CountingLease
+    const ownSite = (id: string) =>
+      Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
+        Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
+      )
+    return handlers.handleAll({
+      siteStats: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) => figures.stats(site, query)),
+      siteBreakdown: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) => figures.breakdown(site, query)),
+      siteRealtime: ({ params }) => Effect.flatMap(ownSite(params.id), figures.realtime),
+      siteDrops: ({ params }) =>
+        Effect.gen(function* () {
+          const site = yield* ownSite(params.id)
+          const sinceMillis = (yield* Clock.currentTimeMillis) - dropDays * dayMillis
+          const counted = yield* whileCounting(
+            postgresAway(drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10)))
+          )
+          return { drops: counted.map(({ bot, count, day, reason }) => ({ day, reason, bot, count })) }
+        }),
+      exportSite: ({ params, query }) =>
+        Effect.flatMap(ownSite(params.id), (site) =>
+          Effect.map(whileCounting(answered(exports.ofSite(site, query))), (lines) =>
+            HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
+          )
+        )
+    })
+  })
+)
+
+/**
+ * Without a key there is none whose rate could be counted: each reader's address has a bucket, as large as a key's. One
+ * for the site would let a single reader close it for all.
+ */
+export const publicLayer = HttpApiBuilder.group(
+  AnalyticsRoomApi,
+  "publicStats",
+  Effect.fnUntraced(function* (handlers) {
+    const directory = yield* SiteDirectory
+    const rates = yield* AnonymousRates
+    const figures = yield* makeFigures
+    const publicSite = Effect.fnUntraced(function* (id: string) {
+      const site = directory.find(id)
+      if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const decision = yield* rates.take(Option.getOrElse(remoteAddress, () => ""))
+      if (decision.allowed) return site
+      yield* HttpEffect.appendPreResponseHandler((_, response) =>
+        Effect.succeed(
+          HttpServerResponse.setHeader(response, "retry-after", String(decision.retryAfterSeconds))
+        )
+      )
+      return yield* new RateLimited({
+        error: `Public sites are asked for too often from your address; try again in ${decision.retryAfterSeconds} s`
+      })
+    })
+    return handlers.handleAll({
+      publicSiteStats: ({ params, query }) =>
+        Effect.flatMap(publicSite(params.id), (site) => figures.stats(site, query)),
+      publicSiteBreakdown: ({ params, query }) =>
+        Effect.flatMap(publicSite(params.id), (site) => figures.breakdown(site, query)),
+      publicSiteRealtime: ({ params }) => Effect.flatMap(publicSite(params.id), figures.realtime)
+    })
+  })
+)

@@ -1,0 +1,130 @@
+import { Cause, Effect, Metric } from "effect"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Cors from "./Cors.ts"
+import { faultText, logFault } from "./Faults.ts"
+import type { KnownPaths } from "./KnownPaths.ts"
+import { RequestId, requestIdOf } from "./RequestId.ts"
+import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
+
+/**
+ * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the flat
+ * family, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
+ */
+export interface EdgeOptions {
+  readonly known: KnownPaths
+  /** CORS_ORIGINS */
+  readonly corsOrigins: ReadonlyArray<string>
+}
+
+const requests = Metric.counter("signalbox_http_requests_total", {
+  description: "Answers of ordinary endpoints, by method and status",
+  incremental: true
+})
+const seconds = Metric.histogram("signalbox_http_request_seconds", {
+  description: "From the request's head to the answer's",
+  boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+})
+
+/** Methods that metrics name; anything else a caller makes up is one label. */
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** Paths mean what they say: no case folding, no forgiven slashes, as the hot routes have it. */
+export const routerConfig = {
+  caseSensitive: true,
+  ignoreTrailingSlash: false,
+  ignoreDuplicateSlashes: false,
+  /** as long as a request's head may be: how long an id can be is each endpoint's to say, with the field's name */
+  maxParamLength: 16 * 1024
+}
+
+export const layer = (options: EdgeOptions) => {
+  const cors = Cors.make(options.corsOrigins)
+  const nothingHere = notFoundPage()
+  return HttpRouter.middleware(
+    (httpEffect) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const startedMillis = performance.now()
+        const id = requestIdOf(request.headers["x-request-id"])
+        const preflight = cors.preflight(request)
+        const answered =
+          preflight !== undefined
+            ? Effect.succeed(preflight)
+            : options.known.isMistakable(pathOf(request.url))
+              ? Effect.succeed(flatError(404, "Not found"))
+              : answer(httpEffect, request, options.known)
+        const millis = () => performance.now() - startedMillis
+        const response = yield* answered.pipe(
+          Effect.map((response) => (response.status === 404 && isPerson(request) ? nothingHere : response)),
+          Effect.tap(({ status }) => logAnswer(status, millis())),
+          Effect.provideService(RequestId, id),
+          Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
+        )
+        yield* measure(request.method, response.status, millis())
+        return HttpServerResponse.setHeaders(cors.answer(request, response), {
+          "x-request-id": id,
+          // A body is what its type says, whatever a browser finds in it.
+          "x-content-type-options": "nosniff",
+          // RFC 9110, 15.5.2: a 401 says how to authenticate.
+          ...(response.status === 401 ? { "www-authenticate": "Bearer" } : {})
+        })
+      }),
+    { global: true }
+  )
+}
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+
+const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Request, known: KnownPaths) =>
+  Effect.catchCause(httpEffect, (cause): Effect.Effect<Response, E> => {
+    const failure = cause.reasons.find(Cause.isFailReason)
+    if (failure !== undefined && isRouteNotFound(failure.error))
+      return Effect.succeed(notFound(request, known))
+    // Whoever asked has gone, or the server stops: there is nobody to answer.
+    if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+    return Effect.andThen(
+      logFault(cause),
+      Effect.map(faultText, (text) => flatError(500, text))
+    )
+  })
+
+/** A browser that goes to an address says that it wants HTML; programs and the scripts of pages do not. */
+const isPerson = ({ headers, method }: Request): boolean =>
+  method === "GET" && headers["accept"]?.includes("text/html") === true
+
+const isRouteNotFound = (error: unknown): boolean =>
+  HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
+
+const notFound = (request: Request, known: KnownPaths): Response => {
+  const there = known.at(pathOf(request.url))
+  // The path may be known and the method right, and still no route took it: a parameter was too long or not UTF-8.
+  if (there === undefined || there.allow.split(", ").includes(request.method))
+    return flatError(404, "Not found")
+  const refused =
+    there.errors === "nested" ? nestedError(405, "Method not allowed") : flatError(405, "Method not allowed")
+  return HttpServerResponse.setHeader(refused, "allow", there.allow)
+}
+
+const flatError = (status: number, error: string): Response =>
+  HttpServerResponse.jsonUnsafe({ error }, { status })
+
+const nestedError = (status: number, message: string): Response =>
+  HttpServerResponse.jsonUnsafe(
+    { error: { message, type: "invalid_request_error", code: null, param: null } },
+    { status }
+  )
+
+const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
+
+/** One line a request is for finding out: it is there with LOG_LEVEL=debug. */
+const logAnswer = (status: number, millis: number) =>
+  Effect.annotateLogs(Effect.logDebug("Answered"), { status, millis: Math.round(millis * 10) / 10 })
+
+const measure = (method: string, status: number, millis: number) => {
+  const labels = { method: methods.has(method) ? method : "other", status: String(status) }
+  return Effect.andThen(
+    Metric.update(Metric.withAttributes(requests, labels), 1),
+    Metric.update(seconds, millis / 1000)
+  )
+}
