@@ -5,12 +5,12 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type {
   AdministratorsOnly,
   Authorization,
-  NestedAdministratorsOnly,
-  NestedAuthorization
+  OpenAiAdministratorsOnly,
+  OpenAiAuthorization
 } from "#schemas/core/Authorization.ts"
-import type { Faults, NestedFaults } from "#schemas/core/Faults.ts"
-import type { JsonBody, NestedJsonBody } from "#schemas/core/JsonBody.ts"
-import type { NestedRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
+import type { Faults, OpenAiFaults } from "#schemas/core/Faults.ts"
+import type { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
+import type { OpenAiRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
 import type * as Accounts from "./accounts/Offers.ts"
 import type { AppConfig } from "./Config.ts"
@@ -65,11 +65,11 @@ export type Serving =
   | Authorization
   | Faults
   | JsonBody
-  | NestedAdministratorsOnly
-  | NestedAuthorization
-  | NestedFaults
-  | NestedJsonBody
-  | NestedRateLimit
+  | OpenAiAdministratorsOnly
+  | OpenAiAuthorization
+  | OpenAiFaults
+  | OpenAiJsonBody
+  | OpenAiRateLimit
   | PagesForAdmins
   | RateLimit
 

@@ -6,7 +6,7 @@
  * In a crash of this actor what is free is given back; in one of the process its leases are given back at the next start.
  */
 import * as Effect from "effect/Effect"
-import { Nudge } from "../kernel/Nudge.ts"
+import { Wakeup } from "../kernel/Wakeup.ts"
 import { type Choice, Hold } from "./Hold.ts"
 import { above, affordable, HoldRefused, type LeaseAsk, type LeaseOptions, least } from "./LeaseAsk.ts"
 import type { LeaseRow } from "./LeaseRow.ts"
@@ -31,7 +31,7 @@ export class CreditLease {
   private toppedUpAtMillis = -Infinity
   private tickedAtMillis = -Infinity
   private isLow = false
-  private readonly work = new Nudge()
+  private readonly work = new Wakeup()
 
   constructor(userId: string, grants: LimitGrants["Service"], options: LeaseOptions, now: () => number) {
     this.userId = userId

@@ -1,12 +1,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NestedAuthorization } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
+import { OpenAiAuthorization } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
 import { KeyId, PathId } from "../core/Ids.ts"
-import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
-import { NestedJsonBody } from "../core/JsonBody.ts"
+import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
+import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { ApiKey, ApiKeyChange, CreatedApiKey, NewApiKey } from "./ApiKey.ts"
 
 export const keysLimitDefault = 100
@@ -35,14 +35,14 @@ export class KeysApi extends HttpApiGroup.make("keys")
         user_id: Schema.optionalKey(PathId.annotate({ description: "Whose keys (administrators only)" }))
       },
       success: ApiKeyList,
-      error: [NestedForbidden, NestedNotFound]
+      error: [OpenAiForbidden, OpenAiNotFound]
     }).annotate(OpenApi.Summary, "List keys"),
     HttpApiEndpoint.post("createKey", "/keys", {
       payload: NewApiKey,
       success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
-      error: [NestedForbidden, NestedNotFound, NestedConflict]
+      error: [OpenAiForbidden, OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
+      .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Make a key")
       .annotate(
         OpenApi.Description,
@@ -53,21 +53,21 @@ export class KeysApi extends HttpApiGroup.make("keys")
       params: { id: PathId },
       payload: ApiKeyChange,
       success: ApiKey,
-      error: [NestedNotFound, NestedConflict]
+      error: [OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
+      .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Change a key")
       .annotate(OpenApi.Description, lastKeyStays),
     HttpApiEndpoint.delete("revokeKey", "/keys/:id", {
       params: { id: PathId },
       success: Revoked,
-      error: [NestedNotFound, NestedConflict]
+      error: [OpenAiNotFound, OpenAiConflict]
     })
       .annotate(OpenApi.Summary, "Revoke a key")
       .annotate(OpenApi.Description, lastKeyStays)
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotateMerge(OpenApi.annotations({ title: "Keys", description: "API keys and their restrictions." }))
   .prefix("/api/v1") {}

@@ -1,6 +1,6 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { NestedForbidden, NestedServiceUnavailable, NestedUnauthorized } from "./NestedProblem.ts"
+import { OpenAiForbidden, OpenAiServiceUnavailable, OpenAiUnauthorized } from "./OpenAiProblem.ts"
 import { Forbidden, ServiceUnavailable, Unauthorized } from "./Problem.ts"
 
 /** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
@@ -56,16 +56,16 @@ export class AdministratorsOnly extends HttpApiMiddleware.Service<
 >()("signalbox/core/AdministratorsOnly", { error: Forbidden }) {}
 
 /** Bearer authentication of an endpoint of the nested family. */
-export class NestedAuthorization extends HttpApiMiddleware.Service<
-  NestedAuthorization,
+export class OpenAiAuthorization extends HttpApiMiddleware.Service<
+  OpenAiAuthorization,
   { provides: CurrentKey }
->()("signalbox/core/NestedAuthorization", {
+>()("signalbox/core/OpenAiAuthorization", {
   security,
-  error: [NestedUnauthorized, NestedForbidden, NestedServiceUnavailable]
+  error: [OpenAiUnauthorized, OpenAiForbidden, OpenAiServiceUnavailable]
 }) {}
 
 /** The same as `AdministratorsOnly` for endpoints of the nested family. */
-export class NestedAdministratorsOnly extends HttpApiMiddleware.Service<
-  NestedAdministratorsOnly,
+export class OpenAiAdministratorsOnly extends HttpApiMiddleware.Service<
+  OpenAiAdministratorsOnly,
   { requires: CurrentKey }
->()("signalbox/core/NestedAdministratorsOnly", { error: NestedForbidden }) {}
+>()("signalbox/core/OpenAiAdministratorsOnly", { error: OpenAiForbidden }) {}

@@ -1,5 +1,5 @@
 import { HttpApiMiddleware } from "effect/http-api"
-import { NestedBadRequest, NestedServerError, NestedServiceUnavailable } from "./NestedProblem.ts"
+import { OpenAiBadRequest, OpenAiServerError, OpenAiServiceUnavailable } from "./OpenAiProblem.ts"
 import { BadRequest, ServerError, ServiceUnavailable } from "./Problem.ts"
 
 /**
@@ -12,6 +12,6 @@ export class Faults extends HttpApiMiddleware.Service<Faults>()("signalbox/core/
 }) {}
 
 /** The same for an endpoint of the nested family. */
-export class NestedFaults extends HttpApiMiddleware.Service<NestedFaults>()("signalbox/core/NestedFaults", {
-  error: [NestedBadRequest, NestedServerError, NestedServiceUnavailable]
+export class OpenAiFaults extends HttpApiMiddleware.Service<OpenAiFaults>()("signalbox/core/OpenAiFaults", {
+  error: [OpenAiBadRequest, OpenAiServerError, OpenAiServiceUnavailable]
 }) {}

@@ -1,5 +1,5 @@
 import { HttpApiMiddleware } from "effect/http-api"
-import { NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType } from "./NestedProblem.ts"
+import { OpenAiBadRequest, OpenAiPayloadTooLarge, OpenAiUnsupportedMediaType } from "./OpenAiProblem.ts"
 import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
 
 /**
@@ -12,9 +12,9 @@ export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("signalbox/c
 }) {}
 
 /** The same for an endpoint of the nested family. */
-export class NestedJsonBody extends HttpApiMiddleware.Service<NestedJsonBody>()(
-  "signalbox/core/NestedJsonBody",
+export class OpenAiJsonBody extends HttpApiMiddleware.Service<OpenAiJsonBody>()(
+  "signalbox/core/OpenAiJsonBody",
   {
-    error: [NestedBadRequest, NestedPayloadTooLarge, NestedUnsupportedMediaType]
+    error: [OpenAiBadRequest, OpenAiPayloadTooLarge, OpenAiUnsupportedMediaType]
   }
 ) {}

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 
 /**
- * The flat error family, `{"error": "<text>"}`: every endpoint but those of the nested family (NestedProblem.ts).
+ * The flat error family, `{"error": "<text>"}`: every endpoint but those of the nested family (OpenAiProblem.ts).
  * Source: spec 1, Errors; decisions, Common.
  */
 const body = Schema.Struct({

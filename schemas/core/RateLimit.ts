@@ -1,6 +1,6 @@
 import { HttpApiMiddleware } from "effect/http-api"
 import type { CurrentKey } from "./Authorization.ts"
-import { NestedForbidden, NestedRateLimited } from "./NestedProblem.ts"
+import { OpenAiForbidden, OpenAiRateLimited } from "./OpenAiProblem.ts"
 import { Forbidden, RateLimited } from "./Problem.ts"
 
 /**
@@ -14,7 +14,7 @@ export class RateLimit extends HttpApiMiddleware.Service<RateLimit, { requires: 
 ) {}
 
 /** The same for an endpoint of the nested family. */
-export class NestedRateLimit extends HttpApiMiddleware.Service<NestedRateLimit, { requires: CurrentKey }>()(
-  "signalbox/core/NestedRateLimit",
-  { error: [NestedRateLimited, NestedForbidden] }
+export class OpenAiRateLimit extends HttpApiMiddleware.Service<OpenAiRateLimit, { requires: CurrentKey }>()(
+  "signalbox/core/OpenAiRateLimit",
+  { error: [OpenAiRateLimited, OpenAiForbidden] }
 ) {}

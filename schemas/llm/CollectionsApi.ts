@@ -1,11 +1,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
+import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
 import { CollectionId, PathId } from "../core/Ids.ts"
-import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
-import { NestedJsonBody } from "../core/JsonBody.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
+import { OpenAiJsonBody } from "../core/JsonBody.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { Collection, CollectionChange, CollectionList, NewCollection } from "./Collection.ts"
 
 const Deleted = Schema.Struct({ id: CollectionId, deleted: Schema.Literal(true) }).annotate({
@@ -24,21 +24,21 @@ export class CollectionsApi extends HttpApiGroup.make("collections")
         user_id: Schema.optionalKey(PathId.annotate({ description: "Whose (administrators only)" }))
       },
       success: CollectionList,
-      error: [NestedForbidden, NestedNotFound]
+      error: [OpenAiForbidden, OpenAiNotFound]
     })
       .annotate(OpenToRouterKeys, true)
       .annotate(OpenApi.Summary, "List collections"),
     HttpApiEndpoint.post("createCollection", "/collections", {
       payload: NewCollection,
       success: Collection.pipe(HttpApiSchema.status(201)),
-      error: [NestedForbidden, NestedNotFound, NestedConflict]
+      error: [OpenAiForbidden, OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
+      .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Make a collection"),
     HttpApiEndpoint.get("readCollection", "/collections/:id", {
       params: { id: PathId },
       success: Collection,
-      error: [NestedForbidden, NestedNotFound]
+      error: [OpenAiForbidden, OpenAiNotFound]
     })
       .annotate(OpenToRouterKeys, true)
       .annotate(OpenApi.Summary, "Read a collection"),
@@ -46,19 +46,19 @@ export class CollectionsApi extends HttpApiGroup.make("collections")
       params: { id: PathId },
       payload: CollectionChange,
       success: Collection,
-      error: [NestedNotFound, NestedConflict]
+      error: [OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
+      .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Change a collection"),
     HttpApiEndpoint.delete("deleteCollection", "/collections/:id", {
       params: { id: PathId },
       success: Deleted,
-      error: NestedNotFound
+      error: OpenAiNotFound
     }).annotate(OpenApi.Summary, "Delete a collection")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotateMerge(
     OpenApi.annotations({
       title: "Collections",

@@ -1,16 +1,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
+import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
 import {
-  NestedBadGateway,
-  NestedConflict,
-  NestedForbidden,
-  NestedNotFound,
-  NestedPayloadTooLarge,
-  NestedPaymentRequired
-} from "../core/NestedProblem.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+  OpenAiBadGateway,
+  OpenAiConflict,
+  OpenAiForbidden,
+  OpenAiNotFound,
+  OpenAiPayloadTooLarge,
+  OpenAiPaymentRequired
+} from "../core/OpenAiProblem.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { ChatCompletion } from "./ChatCompletion.ts"
 import { ChatRequest } from "./ChatRequest.ts"
 import { IdempotencyKey } from "./Credits.ts"
@@ -19,12 +19,12 @@ import { EmbeddingList, EmbeddingsRequest } from "./Embeddings.ts"
 const headers = { "idempotency-key": Schema.optionalKey(IdempotencyKey) }
 
 const errors = [
-  NestedPaymentRequired,
-  NestedForbidden,
-  NestedNotFound,
-  NestedConflict,
-  NestedPayloadTooLarge,
-  NestedBadGateway
+  OpenAiPaymentRequired,
+  OpenAiForbidden,
+  OpenAiNotFound,
+  OpenAiConflict,
+  OpenAiPayloadTooLarge,
+  OpenAiBadGateway
 ] as const
 
 /**
@@ -58,9 +58,9 @@ export class CompletionsApi extends HttpApiGroup.make("completions")
       error: errors
     }).annotate(OpenApi.Summary, "Embed texts")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

@@ -1,11 +1,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NestedAdministratorsOnly, NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
-import { NestedJsonBody } from "../core/JsonBody.ts"
-import { NestedConflict, NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
+import { OpenAiAdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiJsonBody } from "../core/JsonBody.ts"
+import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { pageQuery } from "../core/Page.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import {
   CallingKey,
   Credits,
@@ -29,21 +29,21 @@ export class CreditsApi extends HttpApiGroup.make("credits")
     HttpApiEndpoint.get("listTopUps", "/credits/topups", {
       query: { ...pageQuery({ limitDefault: topUpsLimitDefault, limitMax: 1_000 }), ...OfUser },
       success: TopUpList,
-      error: [NestedForbidden, NestedNotFound]
+      error: [OpenAiForbidden, OpenAiNotFound]
     }).annotate(OpenApi.Summary, "List top-ups"),
     HttpApiEndpoint.post("topUp", "/credits/topups", {
       headers: { "idempotency-key": Schema.optionalKey(IdempotencyKey) },
       payload: NewTopUp,
       success: TopUp.pipe(HttpApiSchema.status(201)),
-      error: [NestedNotFound, NestedConflict]
+      error: [OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
-      .middleware(NestedAdministratorsOnly)
+      .middleware(OpenAiJsonBody)
+      .middleware(OpenAiAdministratorsOnly)
       .annotate(OpenApi.Summary, "Add credits")
       .annotate(OpenApi.Description, "For administrators.")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotateMerge(OpenApi.annotations({ title: "Credits", description: "Prepaid credits and top-ups." }))
   .prefix("/api/v1") {}

@@ -1,12 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
-import { NestedForbidden, NestedNotFound } from "../core/NestedProblem.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { line } from "../core/Text.ts"
 import { ModelList, modelQuery, ModelOrCollection } from "./Model.ts"
 
-const errors = [NestedForbidden, NestedNotFound] as const
+const errors = [OpenAiForbidden, OpenAiNotFound] as const
 
 /**
  * Models and the caller's collections. A key that is limited sees what it may use; one that it may not use is 403 whether
@@ -34,9 +34,9 @@ export class ModelsApi extends HttpApiGroup.make("models")
       error: errors
     }).annotate(OpenApi.Summary, "Read a model by its id as it is written")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

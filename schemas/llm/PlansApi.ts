@@ -1,10 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NestedAdministratorsOnly, NestedAuthorization } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
+import { OpenAiAdministratorsOnly, OpenAiAuthorization } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NestedJsonBody } from "../core/JsonBody.ts"
-import { NestedNotFound } from "../core/NestedProblem.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiJsonBody } from "../core/JsonBody.ts"
+import { OpenAiNotFound } from "../core/OpenAiProblem.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { NewPlan, Plan, PlanList } from "./Plan.ts"
 
 /** Plans, which administrators make and everybody may read. Source: decisions, LLM (Plans). */
@@ -14,20 +14,20 @@ export class PlansApi extends HttpApiGroup.make("plans")
     HttpApiEndpoint.get("readPlan", "/plans/:id", {
       params: { id: PathId },
       success: Plan,
-      error: NestedNotFound
+      error: OpenAiNotFound
     }).annotate(OpenApi.Summary, "Read a plan"),
     HttpApiEndpoint.post("createPlan", "/plans", {
       payload: NewPlan,
       success: Plan.pipe(HttpApiSchema.status(201))
     })
-      .middleware(NestedJsonBody)
-      .middleware(NestedAdministratorsOnly)
+      .middleware(OpenAiJsonBody)
+      .middleware(OpenAiAdministratorsOnly)
       .annotate(OpenApi.Summary, "Make a plan")
       .annotate(OpenApi.Description, "For administrators.")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotateMerge(
     OpenApi.annotations({
       title: "Plans",

@@ -1,11 +1,11 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { NestedAdministratorsOnly, NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
+import { OpenAiAdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NestedJsonBody } from "../core/JsonBody.ts"
-import { NestedConflict, NestedNotFound } from "../core/NestedProblem.ts"
+import { OpenAiJsonBody } from "../core/JsonBody.ts"
+import { OpenAiConflict, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { pageQuery } from "../core/Page.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { OfUser } from "./Credits.ts"
 import {
   NewSubscription,
@@ -25,29 +25,29 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
       query: { ...pageQuery({ limitDefault: subscriptionsLimitDefault, limitMax: 1_000 }), ...OfUser },
       success: SubscriptionList
     })
-      .middleware(NestedAdministratorsOnly)
+      .middleware(OpenAiAdministratorsOnly)
       .annotate(OpenApi.Summary, "List subscriptions"),
     HttpApiEndpoint.post("createSubscription", "/subscriptions", {
       payload: NewSubscription,
       success: Subscription.pipe(HttpApiSchema.status(201)),
-      error: [NestedNotFound, NestedConflict]
+      error: [OpenAiNotFound, OpenAiConflict]
     })
-      .middleware(NestedJsonBody)
-      .middleware(NestedAdministratorsOnly)
+      .middleware(OpenAiJsonBody)
+      .middleware(OpenAiAdministratorsOnly)
       .annotate(OpenApi.Summary, "Subscribe a user")
       .annotate(OpenApi.Description, "A user has one active subscription; a second one is 409."),
     HttpApiEndpoint.delete("cancelSubscription", "/subscriptions/:id", {
       params: { id: PathId },
       success: Subscription,
-      error: NestedNotFound
+      error: OpenAiNotFound
     })
-      .middleware(NestedAdministratorsOnly)
+      .middleware(OpenAiAdministratorsOnly)
       .annotate(OpenApi.Summary, "Cancel a subscription")
       .annotate(OpenApi.Description, "At once: further calls are charged to the credits.")
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotateMerge(
     OpenApi.annotations({
       title: "Subscriptions",

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { NestedAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { NestedFaults } from "../core/Faults.ts"
-import { NestedRateLimit } from "../core/RateLimit.ts"
+import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { UsageOfWindow, UsageOverview, usageQuery } from "./Usage.ts"
 
 /** What the key's owner has used, over all keys. Source: spec 1, GET /usage; decisions, LLM (Usage). */
@@ -19,9 +19,9 @@ export class UsageApi extends HttpApiGroup.make("usage")
           "this server has answered before are in it."
       )
   )
-  .middleware(NestedRateLimit)
-  .middleware(NestedAuthorization)
-  .middleware(NestedFaults)
+  .middleware(OpenAiRateLimit)
+  .middleware(OpenAiAuthorization)
+  .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

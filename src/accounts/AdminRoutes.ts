@@ -1,8 +1,8 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
-import { AdministratorsOnly, CurrentKey, NestedAdministratorsOnly } from "#schemas/core/Authorization.ts"
-import { NestedForbidden } from "#schemas/core/NestedProblem.ts"
+import { AdministratorsOnly, CurrentKey, OpenAiAdministratorsOnly } from "#schemas/core/Authorization.ts"
+import { OpenAiForbidden } from "#schemas/core/OpenAiProblem.ts"
 import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { FirstBoot } from "./FirstBoot.ts"
@@ -19,10 +19,10 @@ export const administratorsOnly = Layer.merge(
       return yield* httpEffect
     })
   ),
-  Layer.succeed(NestedAdministratorsOnly, (httpEffect) =>
+  Layer.succeed(OpenAiAdministratorsOnly, (httpEffect) =>
     Effect.gen(function* () {
       const { role } = yield* CurrentKey
-      if (role !== "admin") return yield* NestedForbidden.of(text)
+      if (role !== "admin") return yield* OpenAiForbidden.of(text)
       return yield* httpEffect
     })
   )

@@ -4,11 +4,11 @@ import type { SqlError } from "effect/sql/SqlError"
 import {
   Authorization,
   CurrentKey,
-  NestedAuthorization,
+  OpenAiAuthorization,
   OpenToRouterKeys,
   type Principal
 } from "#schemas/core/Authorization.ts"
-import { flat, nested } from "#src/http/Family.ts"
+import { flat, nested } from "#src/http/ErrorFormat.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Keys } from "./Keys.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
@@ -91,7 +91,7 @@ export const layer = Layer.mergeAll(
     })
   ),
   Layer.effect(
-    NestedAuthorization,
+    OpenAiAuthorization,
     Effect.gen(function* () {
       return authenticate(yield* Keys, yield* RequestCounts, yield* KeyWatch, nested)
     })

@@ -5,13 +5,13 @@ import { keysLimitDefault } from "#schemas/accounts/KeysApi.ts"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import {
-  NestedBadRequest,
-  NestedConflict,
-  NestedForbidden,
-  NestedNotFound
-} from "#schemas/core/NestedProblem.ts"
+  OpenAiBadRequest,
+  OpenAiConflict,
+  OpenAiForbidden,
+  OpenAiNotFound
+} from "#schemas/core/OpenAiProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
-import { nestedStoreAway } from "#src/http/StoreAway.ts"
+import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
 import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"
@@ -32,12 +32,12 @@ const keyResource = (row: KeyRow): ApiKey => ({
 })
 
 const problems = {
-  KeyNotFound: () => Effect.fail(NestedNotFound.of("Key not found", "key_not_found", "id")),
+  KeyNotFound: () => Effect.fail(OpenAiNotFound.of("Key not found", "key_not_found", "id")),
   KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
-    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field)),
+    Effect.fail(OpenAiBadRequest.of(`${field}: ${problem}`, field)),
   LastAdministratorKey: () =>
     Effect.fail(
-      NestedConflict.of(
+      OpenAiConflict.of(
         "The last key of the last administrator stays; make another one first",
         "last_administrator_key"
       )
@@ -45,7 +45,7 @@ const problems = {
 }
 
 const tooMany = ({ limit }: TooManyKeys) =>
-  Effect.fail(NestedConflict.of(`A user has at most ${limit} keys`, "too_many_keys"))
+  Effect.fail(OpenAiConflict.of(`A user has at most ${limit} keys`, "too_many_keys"))
 
 /** Administrators reach everybody's keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
@@ -56,10 +56,10 @@ const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
     const caller = yield* CurrentKey
     if (userId === undefined || userId === caller.userId) return caller.userId
     if (caller.role !== "admin") {
-      return yield* NestedForbidden.of("user_id: only administrators reach the keys of others")
+      return yield* OpenAiForbidden.of("user_id: only administrators reach the keys of others")
     }
     yield* Effect.mapError(users.find(userId), () =>
-      NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+      OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
     )
     return userId
   })
@@ -77,7 +77,7 @@ export const layer = HttpApiBuilder.group(
       listKeys: ({ query }) =>
         Effect.gen(function* () {
           const page = pageOf(query, keysLimitDefault)
-          const listed = yield* nestedStoreAway(keys.list(yield* userOf(query.user_id), page))
+          const listed = yield* openAiStoreAway(keys.list(yield* userOf(query.user_id), page))
           return {
             object: "list" as const,
             data: listed.keys.map(keyResource),
@@ -87,21 +87,21 @@ export const layer = HttpApiBuilder.group(
       createKey: ({ payload }) =>
         Effect.all([userOf(payload.user_id), CurrentKey]).pipe(
           Effect.flatMap(([userId, caller]) => keys.create(userId, payload, caller)),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.map(({ row, secret }) => ({ ...keyResource(row), key: secret })),
           Effect.catchTags({ KeyFieldInvalid: problems.KeyFieldInvalid, TooManyKeys: tooMany })
         ),
       updateKey: ({ params, payload }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.update(params.id, payload, caller)),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.map(keyResource),
           Effect.catchTags(problems)
         ),
       revokeKey: ({ params }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.revoke(params.id, reachOf(caller))),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.tap(forgetDeadKey),
           Effect.as({ id: params.id, deleted: true as const }),
           Effect.catchTags({

@@ -3,9 +3,9 @@ import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { RateDecision } from "#actors/accounts/RateBucket.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { NestedRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
+import { OpenAiRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
-import { flat, nested } from "#src/http/Family.ts"
+import { flat, nested } from "#src/http/ErrorFormat.ts"
 
 /** Clients are told not to wait for longer than this. Source: decisions, Common. */
 const retryWorthwhileSeconds = 60
@@ -53,7 +53,7 @@ export const layer = Layer.mergeAll(
     Effect.map(dependencies, ([buckets, config]) => limit(buckets, config, flat))
   ),
   Layer.effect(
-    NestedRateLimit,
+    OpenAiRateLimit,
     Effect.map(dependencies, ([buckets, config]) => limit(buckets, config, nested))
   )
 )

@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
 import { toolNames } from "#schemas/agents/ToolCall.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { AgentDownloads } from "./AgentDownloads.ts"
 import { installCommands } from "./downloads/InstallScript.ts"
@@ -12,7 +12,7 @@ import { gatewayPath } from "./gateway/Gateway.ts"
 
 /** What `GET /agent` says to a key. Source: spec 1, Agent gateway info. */
 export const agentInfo = Effect.gen(function* () {
-  const offer = yield* AgentOffer
+  const offer = yield* ModelAccess
   const downloads = yield* AgentDownloads
   const urlFor = yield* serverUrlFor
   return Effect.fnUntraced(function* (

@@ -9,18 +9,18 @@ import { AgentDownloads } from "./AgentDownloads.ts"
 import * as AgentMetrics from "./AgentMetrics.ts"
 import * as AgentReadiness from "./AgentReadiness.ts"
 import * as AgentRoutes from "./AgentRoutes.ts"
-import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts"
+import * as ClusterSessionPlacement from "#src/agents/cluster/ClusterSessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import * as Caretaker from "#src/agents/gateway/Caretaker.ts"
+import * as SessionMaintenance from "#src/agents/gateway/SessionMaintenance.ts"
 import { Gateway } from "#src/agents/gateway/Gateway.ts"
-import { Greeting } from "#src/agents/gateway/Greeting.ts"
+import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
 import { SessionEnder } from "./SessionEnder.ts"
-import { SessionHomes } from "./SessionHomes.ts"
+import { SessionPlacement } from "./SessionPlacement.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
@@ -32,14 +32,14 @@ const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSession
 /** One process is the home of all sessions; several divide them. */
 const homes = Layer.unwrap(
   Effect.map(AppConfig, ({ cluster }) =>
-    cluster === undefined ? SessionHomes.layerAlone : ClusterSessionHomes.layer(cluster)
+    cluster === undefined ? SessionPlacement.layerAlone : ClusterSessionPlacement.layer(cluster)
   )
 )
 
 /** From the store upwards: sessions call models through the router of this process. */
-const services = Layer.mergeAll(Gateway.layer, Caretaker.layer).pipe(
+const services = Layer.mergeAll(Gateway.layer, SessionMaintenance.layer).pipe(
   Layer.provideMerge(Sockets.layer),
-  Layer.provideMerge(Greeting.layer),
+  Layer.provideMerge(HelloHandler.layer),
   Layer.provideMerge(sessions),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, homes)),
   Layer.provideMerge(AgentOwners.layer),

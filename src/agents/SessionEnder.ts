@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
-import { SessionHomes } from "./SessionHomes.ts"
+import { SessionPlacement } from "./SessionPlacement.ts"
 import { SessionsRepository } from "./store/SessionsRepository.ts"
 
 /** Ends sessions for those whose they are. */
@@ -16,7 +16,7 @@ export class SessionEnder extends Context.Service<
     SessionEnder,
     Effect.gen(function* () {
       const sessions = yield* AgentSessions
-      const homes = yield* SessionHomes
+      const homes = yield* SessionPlacement
       const repository = yield* SessionsRepository
       const atHome = (id: string) => {
         if (!homes.isHere(id)) return homes.endThere(id)

@@ -1,7 +1,7 @@
 import { Layer } from "effect"
 import type { HttpApi } from "effect/http-api"
 import { documentRoute, referenceRoute } from "#src/docs/page/ReferencePage.ts"
-import packageJson from "#package.json" with { type: "json" }
+import packageJson from "../../package.json" with { type: "json" }
 import { apiPage } from "./api/ApiPage.ts"
 import { documentOf } from "./api/Operations.ts"
 

@@ -4,7 +4,7 @@ import type { ServeError } from "effect/http/HttpServerError"
 import * as Layer from "effect/Layer"
 import * as Addon from "./uws/Addon.ts"
 import { type FrontOptions, limitsOf } from "./FrontOptions.ts"
-import { HeldBytes } from "./HeldBytes.ts"
+import { ByteBudget } from "./ByteBudget.ts"
 import type { HotContext } from "./HotAnswer.ts"
 import * as HotCors from "./HotCors.ts"
 import * as HotPaths from "./HotPaths.ts"
@@ -38,7 +38,7 @@ export const layer = (
         sockets,
         open: new OpenSockets(),
         cors: HotCors.make(options.corsOrigins ?? []),
-        held: new HeldBytes(limitsOf(options)),
+        held: new ByteBudget(limitsOf(options)),
         report: (defect) =>
           void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect)),
         onMissingForwardedFor: (peer) => {

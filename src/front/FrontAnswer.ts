@@ -35,19 +35,19 @@ const flat: HotFailures = {
   overloaded
 }
 
-const nestedAs = (like: FrontAnswer, type: string, code: string | null): FrontAnswer => {
+const openAiAs = (like: FrontAnswer, type: string, code: string | null): FrontAnswer => {
   const { error: message }: { readonly error: string } = JSON.parse(like.body)
   return { status: like.status, body: JSON.stringify({ error: { message, type, code, param: null } }) }
 }
 
 /** Types and codes: decisions, Common. */
 const nested: HotFailures = {
-  badRequest: nestedAs(badRequest, "invalid_request_error", null),
-  methodNotAllowed: nestedAs(methodNotAllowed, "invalid_request_error", null),
-  bodyTooSlow: nestedAs(bodyTooSlow, "invalid_request_error", null),
-  bodyTooLarge: nestedAs(bodyTooLarge, "invalid_request_error", "payload_too_large"),
-  failed: nestedAs(failed, "server_error", "internal_error"),
-  overloaded: nestedAs(overloaded, "server_error", "overloaded")
+  badRequest: openAiAs(badRequest, "invalid_request_error", null),
+  methodNotAllowed: openAiAs(methodNotAllowed, "invalid_request_error", null),
+  bodyTooSlow: openAiAs(bodyTooSlow, "invalid_request_error", null),
+  bodyTooLarge: openAiAs(bodyTooLarge, "invalid_request_error", "payload_too_large"),
+  failed: openAiAs(failed, "server_error", "internal_error"),
+  overloaded: openAiAs(overloaded, "server_error", "overloaded")
 }
 
 /** In the family of errors that the route belongs to. */

@@ -1,6 +1,6 @@
 import { type FrontAnswer, failuresOf, upgradeRequired } from "./FrontAnswer.ts"
 import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
-import type { HeldBytes } from "./HeldBytes.ts"
+import type { ByteBudget } from "./ByteBudget.ts"
 import type { HotCors } from "./HotCors.ts"
 import type { HotPath, HotPaths } from "./HotPaths.ts"
 import type { HotSocketRoute } from "./HotSocket.ts"
@@ -13,7 +13,7 @@ export interface HotContext {
   readonly sockets: ReadonlyArray<HotSocketRoute>
   readonly open: OpenSockets
   readonly cors: HotCors
-  readonly held: HeldBytes
+  readonly held: ByteBudget
   /** a handler or a listener threw */
   readonly report: (defect: unknown) => void
   /** a trusted proxy did not say whose request it handed over */

@@ -102,14 +102,14 @@ const notFound = (request: Request, known: KnownPaths): Response => {
   if (there === undefined || there.allow.split(", ").includes(request.method))
     return flatError(404, "Not found")
   const refused =
-    there.errors === "nested" ? nestedError(405, "Method not allowed") : flatError(405, "Method not allowed")
+    there.errors === "nested" ? openAiError(405, "Method not allowed") : flatError(405, "Method not allowed")
   return HttpServerResponse.setHeader(refused, "allow", there.allow)
 }
 
 const flatError = (status: number, error: string): Response =>
   HttpServerResponse.jsonUnsafe({ error }, { status })
 
-const nestedError = (status: number, message: string): Response =>
+const openAiError = (status: number, message: string): Response =>
   HttpServerResponse.jsonUnsafe(
     { error: { message, type: "invalid_request_error", code: null, param: null } },
     { status }

@@ -2,8 +2,8 @@ import { Cause, Effect, Layer, Predicate } from "effect"
 import type { Types } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { Faults, NestedFaults } from "#schemas/core/Faults.ts"
-import { flat, nested } from "./Family.ts"
+import { Faults, OpenAiFaults } from "#schemas/core/Faults.ts"
+import { flat, nested } from "./ErrorFormat.ts"
 import { fieldFault } from "./FieldFault.ts"
 import { RequestId } from "./RequestId.ts"
 
@@ -43,7 +43,7 @@ export const logFault = (cause: Cause.Cause<unknown>) => Effect.logError("A requ
 
 const isUnavailable = (error: unknown): boolean =>
   Predicate.hasProperty(error, "_tag") &&
-  (error._tag === "ServiceUnavailable" || error._tag === "NestedServiceUnavailable")
+  (error._tag === "ServiceUnavailable" || error._tag === "OpenAiServiceUnavailable")
 
 /** An answer that does not fit its own schema is the server's fault, everything else the caller's. */
 const isCallersFault = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
@@ -56,5 +56,5 @@ const sayWhenToRetry = HttpEffect.appendPreResponseHandler((_, response) =>
 /** `Faults` of both families. */
 export const layer = Layer.mergeAll(
   Layer.succeed(Faults, answerFaults(flat)),
-  Layer.succeed(NestedFaults, answerFaults(nested))
+  Layer.succeed(OpenAiFaults, answerFaults(nested))
 )

@@ -2,11 +2,11 @@ import { isUtf8 } from "node:buffer"
 import { ByteSize, Cause, Effect, Layer, Result } from "effect"
 import type { Types } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { JsonBody, NestedJsonBody } from "#schemas/core/JsonBody.ts"
+import { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { type JsonFault, jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import { AppConfig } from "#src/Config.ts"
-import { flat, nested } from "./Family.ts"
+import { flat, nested } from "./ErrorFormat.ts"
 
 /** Why a body was refused before its schema saw it. Thrown through the decoder, which knows no failures of ours. */
 class BodyRefused {
@@ -101,7 +101,7 @@ export const layer = Layer.mergeAll(
     Effect.map(maxBytesOf, (maxBytes) => guardBody(maxBytes, flat))
   ),
   Layer.effect(
-    NestedJsonBody,
+    OpenAiJsonBody,
     Effect.map(maxBytesOf, (maxBytes) => guardBody(maxBytes, nested))
   )
 )

@@ -1,5 +1,5 @@
 import { HttpApi } from "effect/http-api"
-import { NestedFaults } from "#schemas/core/Faults.ts"
+import { OpenAiFaults } from "#schemas/core/Faults.ts"
 
 /** Which methods a path has, so that a wrong one is answered 405 with `Allow` and not 404. */
 export interface KnownPaths {
@@ -35,7 +35,7 @@ export const endpointsOf = (api: HttpApi.Constraint): ReadonlyArray<KnownEndpoin
 
 /** Those of the nested family pass its middleware for faults. */
 const isNested = (middleware: ReadonlySet<{ readonly key: string }>): boolean =>
-  [...middleware].some(({ key }) => key === NestedFaults.key)
+  [...middleware].some(({ key }) => key === OpenAiFaults.key)
 
 export const make = (endpoints: ReadonlyArray<KnownEndpoint>): KnownPaths => {
   const methods = new Map<string, Set<string>>()

@@ -1,6 +1,6 @@
 import { Effect, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
+import { OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller is told rather than kept. */
@@ -63,4 +63,4 @@ export const storeAway = answering(flatAway)
 export const storeAwayUntimed = classified(flatAway)
 
 /** `storeAway` of the nested family. */
-export const nestedStoreAway = answering((error) => NestedServiceUnavailable.of(error))
+export const openAiStoreAway = answering((error) => OpenAiServiceUnavailable.of(error))

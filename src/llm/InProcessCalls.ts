@@ -77,7 +77,7 @@ export class InProcessCalls extends Context.Service<
           source,
           request,
           client,
-          sink: { json: nothing, stream: () => answer, began: nothing, brokeOff: nothing },
+          sink: { json: nothing, stream: () => answer, began: nothing, failedMidStream: nothing },
           startedAt: Date.now(),
           onRecord: (written) => {
             record = written
@@ -91,8 +91,8 @@ export class InProcessCalls extends Context.Service<
           Effect.gen(function* () {
             const leaving = new AbortController()
             const leave = () => leaving.abort()
-            const forsake = () => {
-              client.forsake()
+            const abandon = () => {
+              client.abandon()
               leave()
             }
             const client = new Client({
@@ -102,7 +102,7 @@ export class InProcessCalls extends Context.Service<
             if (ask.signal.aborted) leave()
             const fiber = yield* Effect.forkIn(make(ask, client), scope)
             return yield* Fiber.join(fiber).pipe(
-              Effect.onInterrupt(() => Effect.sync(forsake)),
+              Effect.onInterrupt(() => Effect.sync(abandon)),
               Effect.ensuring(Effect.sync(() => ask.signal.removeEventListener("abort", leave)))
             )
           })

@@ -5,7 +5,7 @@ import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Stores from "#src/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
-import { AgentOffer } from "./AgentOffer.ts"
+import { ModelAccess } from "./ModelAccess.ts"
 import { InProcessCalls } from "./InProcessCalls.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
@@ -62,7 +62,7 @@ const collectionRoutes = Layer.unwrap(
 const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
-export const offers = Layer.merge(AgentOffer.layer, InProcessCalls.layer).pipe(
+export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
   Layer.provideMerge(
     Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
   ),

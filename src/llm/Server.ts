@@ -10,7 +10,7 @@ import * as CatalogueReadiness from "#src/llm/catalogue/CatalogueReadiness.ts"
 import * as CollectionsRoutes from "#src/llm/catalogue/CollectionsRoutes.ts"
 import { completionRoutes } from "#src/llm/calls/CompletionRoutes.ts"
 import * as CreditsRoutes from "#src/llm/ledger/CreditsRoutes.ts"
-import * as LaterFormats from "#src/llm/calls/LaterFormats.ts"
+import * as UnsupportedFormats from "#src/llm/calls/UnsupportedFormats.ts"
 import * as LedgerRoutes from "#src/llm/ledger/LedgerRoutes.ts"
 import * as MarkupsRoutes from "#src/llm/catalogue/MarkupsRoutes.ts"
 import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
@@ -38,7 +38,7 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
-    LaterFormats.layer,
+    UnsupportedFormats.layer,
     CatalogueReadiness.layer,
     CallReadiness.layer,
     CallMetrics.layer,

@@ -116,11 +116,11 @@ const pathTo = ({ path }: Operation): string =>
 /** The text of an error, and whether it is in the form that the document promises for this operation. */
 const errorOf = ({
   body
-}: Answer): { readonly message: string; readonly family: "FlatError" | "NestedError" } => {
+}: Answer): { readonly message: string; readonly family: "FlatError" | "OpenAiError" } => {
   const { error } = body as { readonly error: string | { readonly message: string } }
   return typeof error === "string"
     ? { message: error, family: "FlatError" }
-    : { message: error.message, family: "NestedError" }
+    : { message: error.message, family: "OpenAiError" }
 }
 
 describe("an operation of the published document", () => {

@@ -16,7 +16,7 @@ export interface Frame {
     readonly finish_reason: string | null
   }>
   readonly usage?: Usage
-  readonly error?: NestedError
+  readonly error?: OpenAiError
   readonly router?: Router
 }
 
@@ -28,7 +28,7 @@ export interface Usage {
   readonly cost?: number
 }
 
-export interface NestedError {
+export interface OpenAiError {
   readonly message: string
   readonly type: string
   /** in a stream a number: the status */
@@ -60,7 +60,7 @@ export interface ChatAnswer {
   readonly usage: Usage | undefined
   readonly router: Router | undefined
   /** of an error status, or of a stream that broke off */
-  readonly error: NestedError | undefined
+  readonly error: OpenAiError | undefined
   /** of a stream, in order; [] for other answers */
   readonly frames: ReadonlyArray<Frame>
   /** the stream ended with `[DONE]`; true for other answers */
@@ -125,7 +125,7 @@ interface Whole {
   }>
   readonly usage?: Usage
   readonly router?: Router
-  readonly error?: NestedError
+  readonly error?: OpenAiError
 }
 
 const readWhole = (raw: string): Read => {

@@ -1,8 +1,8 @@
 import { Effect, Stream } from "effect"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Limits } from "#src/Limits.ts"
-import type { Serve } from "../SessionHomes.ts"
-import { FarClient } from "./FarClient.ts"
+import type { Serve } from "../SessionPlacement.ts"
+import { RemoteClient } from "./RemoteClient.ts"
 import { Outbox } from "./Outbox.ts"
 import { LinkGone, type ToClient, type ToHome } from "./RelayRpcs.ts"
 
@@ -15,7 +15,7 @@ export interface Home {
 
 interface Link {
   readonly outbox: Outbox<ToClient>
-  readonly clients: Map<number, FarClient>
+  readonly clients: Map<number, RemoteClient>
 }
 
 /** RFC 6455, 7.4.1: an unexpected condition */
@@ -89,7 +89,7 @@ export class RelayHome {
   }
 
   private open(link: Link, { key, relay, sessionId }: Extract<ToHome, { _tag: "Open" }>): void {
-    const client = new FarClient(relay, link.outbox, this.limits.clusterWaitingBytes, () =>
+    const client = new RemoteClient(relay, link.outbox, this.limits.clusterWaitingBytes, () =>
       link.clients.delete(relay)
     )
     link.clients.set(relay, client)

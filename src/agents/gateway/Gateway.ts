@@ -5,8 +5,8 @@ import { KeyGate } from "#src/accounts/KeyGate.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import type { HotHandshake, HotSocketRoute } from "#src/front/HotSocket.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
-import { SessionHomes } from "../SessionHomes.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
+import { SessionPlacement } from "../SessionPlacement.ts"
 import { Sockets } from "./Sockets.ts"
 
 export const gatewayPath = "/api/v1/agent/ws"
@@ -19,7 +19,7 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
     Gateway,
     Effect.gen(function* () {
       const sockets = yield* Sockets
-      const homes = yield* SessionHomes
+      const homes = yield* SessionPlacement
       const enter = yield* entering
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       let isDraining = false
@@ -52,7 +52,7 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
 /** Lets in who may have sessions; everybody else is answered in plain HTTP. */
 const entering = Effect.gen(function* () {
   const gate = yield* KeyGate
-  const offer = yield* AgentOffer
+  const offer = yield* ModelAccess
   const { rateLimitMode } = yield* AppConfig
   return (authorization: string, handshake: HotHandshake): Effect.Effect<Principal | undefined> =>
     Effect.gen(function* () {

@@ -6,11 +6,11 @@ import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { Keys } from "#src/accounts/Keys.ts"
 import { AppConfig } from "#src/Config.ts"
-import { type Serve, SessionHomes } from "../SessionHomes.ts"
+import { type Serve, SessionPlacement } from "../SessionPlacement.ts"
 import { ClientSocket, type SocketKeeper } from "./ClientSocket.ts"
-import { refuse } from "./Farewell.ts"
-import { Greeting } from "./Greeting.ts"
-import { Pulse } from "./Pulse.ts"
+import { refuse } from "./CloseFrames.ts"
+import { HelloHandler } from "./HelloHandler.ts"
+import { Heartbeat } from "./Heartbeat.ts"
 
 /** All sockets of agents: greets them, looks after them, and is a home for those that other machines relay. */
 export class Sockets extends Context.Service<
@@ -28,8 +28,8 @@ export class Sockets extends Context.Service<
 }
 
 const make = Effect.gen(function* () {
-  const greeting = yield* Greeting
-  const homes = yield* SessionHomes
+  const greeting = yield* HelloHandler
+  const homes = yield* SessionPlacement
   const sessions = yield* AgentSessions
   const keys = yield* Keys
   const { limits } = yield* AppConfig
@@ -43,7 +43,7 @@ const make = Effect.gen(function* () {
       if (!session.isEnding) fork(sessions.end(session, "revoked"))
     } else refuse(socket.sink, "not_owner", "The key is not valid any more", closeCodes.revoked)
   }
-  const pulse = new Pulse((keyId) => keys.holder(keyId) !== undefined, revoked)
+  const pulse = new Heartbeat((keyId) => keys.holder(keyId) !== undefined, revoked)
   const keeper: SocketKeeper = {
     framesPerSecond: limits.agentFramesPerSecond,
     bytesPerSecond: limits.agentBytesPerSecond,
@@ -85,8 +85,8 @@ const make = Effect.gen(function* () {
 
 /** Attaches the client here, or relays it to where its session is at home. */
 const greet = (
-  greeting: Greeting["Service"],
-  homes: SessionHomes["Service"],
+  greeting: HelloHandler["Service"],
+  homes: SessionPlacement["Service"],
   socket: ClientSocket,
   hello: Hello,
   text: string

@@ -3,7 +3,7 @@ import { type ModelAnswer, type ModelAsk, ModelCalls, type Said } from "#actors/
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { Keys } from "#src/accounts/Keys.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { InProcessCalls, type InProcessOutcome } from "#src/llm/InProcessCalls.ts"
 import { tokensOfText } from "#streams/agents/ChatContext.ts"
 import { PromptImages } from "./PromptImages.ts"
@@ -19,7 +19,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const router = yield* InProcessCalls
     const keys = yield* Keys
-    const offer = yield* AgentOffer
+    const offer = yield* ModelAccess
     const images = yield* PromptImages
 
     const call = Effect.fnUntraced(function* (ask: ModelAsk, key: Principal) {
@@ -54,7 +54,7 @@ export const layer = Layer.effect(
 )
 
 const boundOf = (
-  offer: AgentOffer["Service"],
+  offer: ModelAccess["Service"],
   { budgetLeft, messages, model, withTools }: ModelAsk,
   key: Principal
 ): number | undefined => {

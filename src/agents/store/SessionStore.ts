@@ -10,7 +10,7 @@ import {
 } from "#actors/agents/StepStore.ts"
 import { AppConfig } from "#src/Config.ts"
 import { AgentOwners } from "./AgentOwners.ts"
-import * as BatchLane from "./BatchLane.ts"
+import * as BatchQueue from "./BatchQueue.ts"
 import { type ClaimAsk, claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
 import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
@@ -29,27 +29,27 @@ export const layer = Layer.effect(
     const { owner } = yield* AgentOwners
     const creates = new SessionCreates(sql, owner, limits)
     const claims = claimsOf(sql, owner, limits)
-    const away = (cause: BatchLane.BatchFailure) => new StepStoreAway({ cause })
+    const away = (cause: BatchQueue.BatchFailure) => new StepStoreAway({ cause })
     const bounds = { maxAsks: limits.agentBatchSessions, maxBytes: limits.agentBatchBytes, everyMillis: 0 }
     const bounded = <A, E>(effect: Effect.Effect<A, E>) => within(effect, limits.agentStoreMillis)
     /** One read for one session, at once. */
     const read = <A>(effect: Effect.Effect<A, SqlError>) => Effect.mapError(bounded(effect), away)
 
-    const creating = yield* BatchLane.make<NewSession, void, TooManySessions | StepStoreAway>({
+    const creating = yield* BatchQueue.make<NewSession, void, TooManySessions | StepStoreAway>({
       ...bounds,
       run: (asks: ReadonlyArray<NewSession>) => bounded(creates.run(asks)),
       away,
       bytesOf: () => 0,
       onAbandon: creates.abandon
     })
-    const claiming = yield* BatchLane.make<ClaimAsk, ClaimedSession | undefined, NotOwner | StepStoreAway>({
+    const claiming = yield* BatchQueue.make<ClaimAsk, ClaimedSession | undefined, NotOwner | StepStoreAway>({
       ...bounds,
       run: (asks) => bounded(claims(asks)),
       away,
       bytesOf: () => 0,
       onAbandon: () => undefined
     })
-    const writing = yield* BatchLane.make({
+    const writing = yield* BatchQueue.make({
       ...bounds,
       everyMillis: limits.agentBatchEveryMillis,
       run: new SessionWrites(sql, limits).run,

@@ -1,7 +1,7 @@
 import { Effect, type Scope } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
 import type { DurableLog, LogConsumer, LogUnavailable } from "#streams/kernel/DurableLog.ts"
-import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
+import * as CoalescedFlush from "#streams/kernel/CoalescedFlush.ts"
 import { type Sink, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { SiteOffsets } from "./SiteOffsets.ts"
@@ -40,7 +40,7 @@ export const make = Effect.fnUntraced(function* ({
   })
   const offsets = new SiteOffsets({ log, consumer, siteOf, sitesMax: limits.pendingSites })
   // However many read, a batch is hurried for them only so often.
-  const turn = yield* SharedFlush.make<never>({
+  const turn = yield* CoalescedFlush.make<never>({
     flush: Effect.void,
     isPending: () => true,
     everyMillis: limits.readFlushMillis

@@ -116,7 +116,7 @@ class UwsHandshake implements HotHandshake {
 }
 
 /** What a socket that is over still has to say, once its client has taken all that was sent before. */
-interface Farewell {
+interface CloseFrames {
   readonly code: number
   readonly reason: string
   readonly sinceMillis: number
@@ -126,7 +126,7 @@ class UwsHotSocket extends FrontSocket implements Watched {
   private readonly state: FrontState
   private native: UwsWebSocket | undefined
   private open: ((socket: HotSocket) => HotSocketListener) | undefined
-  private farewell: Farewell | undefined
+  private farewell: CloseFrames | undefined
 
   constructor(home: UwsHome, open: (socket: HotSocket) => HotSocketListener) {
     super(home)

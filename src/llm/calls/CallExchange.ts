@@ -31,7 +31,7 @@ export class CallExchange {
   /** of the answer; 0 until there is one */
   status = 0
   /** the answer ended with an error, and does not count */
-  isSpoilt = false
+  isInvalid = false
   /** on every answer */
   readonly headers: Array<Header>
   /** hears the status of the answer */
@@ -69,7 +69,7 @@ export class CallExchange {
 
   /** The key has ended, and the answer with it. What was sent is charged as if the client had left. */
   expel(): void {
-    this.isSpoilt = true
+    this.isInvalid = true
     this.fail(CallFault.invalidKey)
     this.client.expel()
   }

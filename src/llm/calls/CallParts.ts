@@ -7,7 +7,7 @@ import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { Client } from "./Client.ts"
-import type { Target } from "./Target.ts"
+import type { Candidates } from "./Candidates.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
 /** What every call is made with. */
@@ -48,14 +48,14 @@ export interface AnswerSink {
   /** the model has begun to speak: what the chunks of its stream have in common */
   readonly began: (head: ChunkHead) => void
   /** The stream ends with an error: what was sent of it does not count as an answer. */
-  readonly brokeOff: () => void
+  readonly failedMidStream: () => void
 }
 
 /** One call that was let in: who asks for what, who may answer, and what is held for it. */
 export interface Call {
   readonly key: Principal
   readonly request: ChatRequest
-  readonly target: Target
+  readonly candidates: Candidates
   readonly client: Client
   readonly sink: AnswerSink
   readonly admission: Admission

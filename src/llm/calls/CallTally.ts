@@ -96,7 +96,7 @@ export class CallTally {
   }
 
   /** The answer began and did not come to its end; `settlement` where it is paid all the same. */
-  brokeOff(errorCode: string, settlement?: Settlement): CallRecord {
+  failedMidStream(errorCode: string, settlement?: Settlement): CallRecord {
     return this.#record(200, errorCode, false, settlement)
   }
 

@@ -30,7 +30,7 @@ export class Client {
     return this.#isForsaken
   }
 
-  forsake(): void {
+  abandon(): void {
     this.#isForsaken = true
   }
 

@@ -4,7 +4,7 @@ import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import { nestedStoreAway } from "#src/http/StoreAway.ts"
+import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import type { HotReply, HotRoute } from "#src/front/HotRoute.ts"
 import type { JobNotDone } from "#src/infra/workers/Workers.ts"
@@ -160,8 +160,8 @@ const completing =
       began: (head) => {
         exchange.streamHead = head
       },
-      brokeOff: () => {
-        exchange.isSpoilt = true
+      failedMidStream: () => {
+        exchange.isInvalid = true
       }
     }
     return completions.complete({ id, requestId, key, source: "api", request, client, sink, startedAt })
@@ -182,8 +182,8 @@ const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
   const { rateLimitMode } = yield* AppConfig
   return Effect.fnUntraced(function* (exchange: CallExchange, handle: Handle) {
     const entry = yield* Effect.catchTag(
-      nestedStoreAway(gate.enter(exchange.authorization)),
-      "NestedServiceUnavailable",
+      openAiStoreAway(gate.enter(exchange.authorization)),
+      "OpenAiServiceUnavailable",
       ({ error }) => Effect.succeed(CallFault.overloaded(error.message))
     )
     if ("status" in entry) return entry

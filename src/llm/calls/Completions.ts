@@ -22,7 +22,7 @@ import { feesOf, holdOf, tooLong } from "./Estimate.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { answerPlain, settleLeft } from "./PlainAnswer.ts"
 import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
-import { resolve, type Target } from "./Target.ts"
+import { resolve, type Candidates } from "./Candidates.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 import { describeImages } from "./VisionStage.ts"
 
@@ -63,16 +63,16 @@ export class Completions extends Context.Service<
       }
       const underWay = yield* CallsUnderWay
 
-      const make = (ask: CompletionAsk, target: Target) => {
+      const make = (ask: CompletionAsk, candidates: Candidates) => {
         const parts = partsFor(all, ask)
-        const hold = askOf(ask, target, parts)
-        const tally = new CallTally(headOf(ask, target), {
+        const hold = askOf(ask, candidates, parts)
+        const tally = new CallTally(headOf(ask, candidates), {
           fees: { units: feesOf(ask.request, limits), scale: 12 },
           ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
         })
         return admittedCall(ledger, parts.log, tally, hold, (admission) =>
-          Effect.matchEffect(routeOf(routes, target), {
-            onSuccess: (route) => answer(parts, { ...ask, target, admission, ask: hold, tally, route }),
+          Effect.matchEffect(routeOf(routes, candidates), {
+            onSuccess: (route) => answer(parts, { ...ask, candidates, admission, ask: hold, tally, route }),
             onFailure: ({ _tag }) =>
               Effect.succeed(CallFault.overloaded(`The collection cannot be routed at the moment (${_tag})`))
           })
@@ -83,11 +83,11 @@ export class Completions extends Context.Service<
 
       const complete = (ask: CompletionAsk) =>
         Effect.suspend(() => {
-          const target = resolve(ask.key, ask.request, catalogue, collections)
-          if ("status" in target) return refuse(ask, target)
-          const tooMuch = tooLong(ask.request, target)
+          const candidates = resolve(ask.key, ask.request, catalogue, collections)
+          if ("status" in candidates) return refuse(ask, candidates)
+          const tooMuch = tooLong(ask.request, candidates)
           if (tooMuch !== undefined) return refuse(ask, CallFault.invalidRequest(tooMuch))
-          return underWay.admit(ask.key, make(ask, target))
+          return underWay.admit(ask.key, make(ask, candidates))
         })
       return Completions.of({ complete })
     })
@@ -107,7 +107,7 @@ const partsFor = (parts: CallParts, { onRecord }: CompletionAsk): CallParts => {
 
 const routeOf = (
   routes: CollectionRoutes["Service"],
-  { collection }: Target
+  { collection }: Candidates
 ): Effect.Effect<CollectionRoute | undefined, ActorUnavailable> => {
   if (collection === undefined) return Effect.succeed(undefined)
   const known = routes.peek(collection.id)
@@ -116,16 +116,16 @@ const routeOf = (
 
 const askOf = (
   { key, request, source }: CompletionAsk,
-  target: Target,
+  candidates: Candidates,
   { limits }: CallParts
 ): AdmissionAsk => ({
-  ...holdOf(request, target, limits),
+  ...holdOf(request, candidates, limits),
   userId: key.userId,
   keyId: key.keyId,
   source
 })
 
-const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collection }: Target) => ({
+const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collection }: Candidates) => ({
   id,
   userId: key.userId,
   keyId: key.keyId,
@@ -149,9 +149,9 @@ const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault
 
 /** The stages of a call. Source: spec 1, POST /chat/completions, rule 2. */
 const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outlet: Outlet | undefined) {
-  const { admission, request, tally, target } = call
+  const { admission, request, tally, candidates } = call
   let description: string | undefined
-  if (target.vision.length > 0) {
+  if (candidates.vision.length > 0) {
     description = yield* describeImages(parts, call)
     if (description === undefined) return void (yield* settleLeft(parts, call))
   }
@@ -159,7 +159,7 @@ const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outl
   const maxTokens = admission.clamped
     ? Math.max(1, Math.floor(admission.outputTokens / request.choices))
     : undefined
-  let triesLeft = target.primary.length
+  let triesLeft = candidates.primary.length
   const bodyOf = (model: CatalogueModel) =>
     request.source.forModel({ model: model.id, description, maxTokens, isLast: --triesLeft <= 0 })
   const images = description === undefined ? request.imageCount : 0

@@ -24,9 +24,9 @@ import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
-import { faultOf } from "./Stage.ts"
+import { faultOf } from "./Failover.ts"
 import type { Spent } from "./Spent.ts"
-import { mayUseModel, unknownModel } from "./Target.ts"
+import { mayUseModel, unknownModel } from "./Candidates.ts"
 import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk extends ReportedAsk {
@@ -198,7 +198,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
     object: "list",
     model: model.id,
     usage,
-    router: routerBlock({ request, tally, target: noCollection }, settlement, false)
+    router: routerBlock({ request, tally, candidates: noCollection }, settlement, false)
   })
   return undefined
 })

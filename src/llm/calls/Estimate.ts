@@ -5,7 +5,7 @@ import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { estimate } from "./Charge.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
-import type { Target } from "./Target.ts"
+import type { Candidates } from "./Candidates.ts"
 
 /** Tokens of an image: most providers count between 85 and 4,800. */
 const imageTokens = 5_000
@@ -61,7 +61,7 @@ export const mayThink = (
 const thoughtParameters = new Set(["reasoning", "include_reasoning", "reasoning_effort"])
 
 /** A text that no model of these can hold is not sent to any. */
-export const tooLong = (request: ChatRequest, { primary }: Target): RequestFault | undefined => {
+export const tooLong = (request: ChatRequest, { primary }: Candidates): RequestFault | undefined => {
   const contexts = primary.map(({ contextLength }) => contextLength || Infinity)
   const context = Math.max(...contexts)
   const least = Math.floor(request.textLength / charactersPerTokenMax)
@@ -102,7 +102,7 @@ const dearest = (models: ReadonlyArray<CatalogueModel>, cost: (model: CatalogueM
   }, 0n)
 
 /** What a call asks of the ledger: enough for the dearest model that may come to answer, in every stage. */
-export const holdOf = (request: ChatRequest, { primary, vision }: Target, limits: Limits): Held => {
+export const holdOf = (request: ChatRequest, { primary, vision }: Candidates, limits: Limits): Held => {
   const isStaged = vision.length > 0
   const images = isStaged ? 0 : request.imageCount
   const described = isStaged ? limits.visionTokens : 0

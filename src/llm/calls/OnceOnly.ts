@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { NestedServiceUnavailable } from "#schemas/core/NestedProblem.ts"
-import { nestedStoreAway } from "#src/http/StoreAway.ts"
+import type { OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
+import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import type { Idempotency, OnceRequest } from "#src/infra/postgres/Idempotency.ts"
 import type { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
@@ -37,7 +37,7 @@ export const onceOnly = (
   const request = Buffer.concat([Buffer.from(`${path}\n`), body])
   const call: OnceRequest = { scope: `call:${keyId}`, userId, key: idempotencyKey, request }
   return Effect.gen(function* () {
-    const claim = yield* nestedStoreAway(answers.claim(call))
+    const claim = yield* openAiStoreAway(answers.claim(call))
     switch (claim._tag) {
       case "InFlight":
         return CallFault.conflict("A call with this Idempotency-Key is still in progress")
@@ -48,10 +48,10 @@ export const onceOnly = (
       case "Claimed":
         return yield* recorded(answers, exchange, call, claim.claim, make)
     }
-  }).pipe(Effect.catchTag("NestedServiceUnavailable", unavailable))
+  }).pipe(Effect.catchTag("OpenAiServiceUnavailable", unavailable))
 }
 
-const unavailable = ({ error }: NestedServiceUnavailable) =>
+const unavailable = ({ error }: OpenAiServiceUnavailable) =>
   Effect.succeed(CallFault.overloaded(error.message))
 
 const replay = (
@@ -81,7 +81,7 @@ const recorded = (
     return Effect.gen(function* () {
       const fault = yield* make
       const { answer } = reply
-      const isKept = fault === undefined && answer !== undefined && !exchange.isSpoilt
+      const isKept = fault === undefined && answer !== undefined && !exchange.isInvalid
       yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
       return fault
     }).pipe(

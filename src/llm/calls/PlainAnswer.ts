@@ -12,7 +12,7 @@ import { plainAttempt } from "./PlainAttempt.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
 import { addFailed, addLeft } from "./Spent.ts"
-import { faultOf, type Tried, tryInOrder } from "./Stage.ts"
+import { faultOf, type Tried, tryInOrder } from "./Failover.ts"
 
 /** What is wrong with a completion that came whole. */
 const problemOf = (json: JsonRecord): string | undefined => {
@@ -73,8 +73,8 @@ export const answerPlain = Effect.fnUntraced(function* (
   bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
 ): Effect.fn.Return<CallFault | undefined> {
-  const { admission, sink, tally, target } = call
-  const result = yield* tryInOrder(target.primary, call.route, (model) =>
+  const { admission, sink, tally, candidates } = call
+  const result = yield* tryInOrder(candidates.primary, call.route, (model) =>
     askPlain(parts, call, model, bodyOf(model), images)
   )
   if (result._tag === "ClientGone") return void (yield* settleLeft(parts, call))

@@ -1,7 +1,7 @@
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Settlement } from "#streams/llm/CallRecord.ts"
 import type { CallTally } from "./CallTally.ts"
-import type { Target } from "./Target.ts"
+import type { Candidates } from "./Candidates.ts"
 
 /** The additive block of an answer. Source: spec 1, Completion response; decisions, LLM (Charging). */
 export interface RouterBlock {
@@ -21,18 +21,18 @@ export interface RouterBlock {
 export interface Routed {
   readonly request: { readonly model: string }
   readonly tally: CallTally
-  readonly target: Pick<Target, "collection" | "autoRoute">
+  readonly candidates: Pick<Candidates, "collection" | "autoRoute">
 }
 
 export const routerBlock = (
-  { request, tally, target }: Routed,
+  { request, tally, candidates }: Routed,
   settlement: Settlement,
   isTruncated: boolean
 ): RouterBlock => ({
   requested: request.model,
   resolved: tally.resolved,
-  ...(target.collection === undefined ? {} : { collection: target.collection.slug }),
-  auto_route: target.autoRoute,
+  ...(candidates.collection === undefined ? {} : { collection: candidates.collection.slug }),
+  auto_route: candidates.autoRoute,
   attempts: tally.attempts,
   stages: tally.stages,
   charged_usd: usdOf(BigInt(settlement.charge)),

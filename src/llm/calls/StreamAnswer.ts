@@ -16,7 +16,7 @@ import { settleLeft } from "./PlainAnswer.ts"
 import { routerBlock } from "./RouterBlock.ts"
 import { settle } from "./Settling.ts"
 import { addFailed, addLeft } from "./Spent.ts"
-import { faultOf, healthAfter, type Tried, tryInOrder } from "./Stage.ts"
+import { faultOf, healthAfter, type Tried, tryInOrder } from "./Failover.ts"
 import { streamAttempt } from "./StreamAttempt.ts"
 import type { Streamed } from "./StreamOutcome.ts"
 
@@ -42,9 +42,9 @@ export const answerStream = Effect.fnUntraced(function* (
   images: number
 ): Effect.fn.Return<CallFault.CallFault | undefined> {
   const { log } = parts
-  const { tally, target } = call
+  const { tally, candidates } = call
   const { stream } = outlet
-  const result = yield* tryInOrder(target.primary, call.route, (model, isLast) =>
+  const result = yield* tryInOrder(candidates.primary, call.route, (model, isLast) =>
     askStream(parts, call, { outlet, model, body: bodyOf(model), images, isLast })
   )
   if (result._tag === "ClientGone") {
@@ -58,7 +58,7 @@ export const answerStream = Effect.fnUntraced(function* (
       stream.dispose()
       return fault
     }
-    call.sink.brokeOff()
+    call.sink.failedMidStream()
     stream.end(errorChunk(headOf(call), fault) + summary(call, undefined, nothingDrawn, false))
     return undefined
   }
@@ -136,8 +136,8 @@ const finish = Effect.fnUntraced(function* (
     const fault = faultOf([failure])
     tally.told(model, failure)
     addFailed(parts, call, model, streamed.spent, images)
-    parts.log.append(tally.brokeOff(fault.code ?? fault.type))
-    call.sink.brokeOff()
+    parts.log.append(tally.failedMidStream(fault.code ?? fault.type))
+    call.sink.failedMidStream()
     stream.end(errorChunk(headOf(call, streamed), fault) + summary(call, streamed, nothingDrawn, false))
     return
   }
@@ -150,12 +150,12 @@ const finish = Effect.fnUntraced(function* (
   const { client } = call
   if (client.isForsaken) {
     stream.dispose()
-    return parts.log.append(tally.brokeOff(client.goneCode))
+    return parts.log.append(tally.failedMidStream(client.goneCode))
   }
   const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
   if (streamed.end === "gone") {
     stream.dispose()
-    return parts.log.append(tally.brokeOff(client.goneCode, settlement))
+    return parts.log.append(tally.failedMidStream(client.goneCode, settlement))
   }
   parts.log.append(tally.answered(settlement))
   const { finishReason } = streamed.produced

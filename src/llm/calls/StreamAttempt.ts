@@ -7,7 +7,7 @@ import { dataOf, eventNameOf, frameOf, SseFrames } from "#streams/llm/SseFrames.
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
 import { chunksOf } from "#streams/llm/WholeAnswer.ts"
 import { type AttemptFailure, failureOf, failureOfError, upstreamFailure } from "./AttemptFailure.ts"
-import { Produced } from "./Produced.ts"
+import { StreamedOutput } from "./StreamedOutput.ts"
 import { nothingSpent, type Spent } from "./Spent.ts"
 import type { StreamAsk, Streamed, StreamOutcome } from "./StreamOutcome.ts"
 import { UnreadAnswer } from "./UnreadAnswer.ts"
@@ -44,7 +44,7 @@ class StreamAttempt implements UpstreamListener {
   readonly #ask: StreamAsk
   readonly #done: (outcome: StreamOutcome) => void
   readonly #frames: SseFrames
-  readonly #produced: Produced
+  readonly #produced: StreamedOutput
   readonly #call: UpstreamCall
   readonly #stopListening: () => void
   #timer: NodeJS.Timeout
@@ -72,7 +72,7 @@ class StreamAttempt implements UpstreamListener {
     const { client, firstTokenMillis, limits, upstream } = ask
     this.#ask = ask
     this.#done = done
-    this.#produced = new Produced(limits.producedBytes)
+    this.#produced = new StreamedOutput(limits.producedBytes)
     this.#frames = new SseFrames(limits.upstreamAnswerBytes, (frame) => this.#take(frame))
     this.#stopListening = client.onGone(() => this.#left())
     if (ask.thinks && !ask.hold.isFixed)

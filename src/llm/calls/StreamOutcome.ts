@@ -6,7 +6,7 @@ import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { AnswerStream } from "./CallParts.ts"
 import type { Client } from "./Client.ts"
 import type { GrowingHold } from "./GrowingHold.ts"
-import type { Produced } from "./Produced.ts"
+import type { StreamedOutput } from "./StreamedOutput.ts"
 import type { Spent } from "./Spent.ts"
 
 /** What came of one try of one model for a stream. */
@@ -24,7 +24,7 @@ export interface Streamed {
   /** the first chunk with content: id, created and model of the stream */
   readonly first: JsonRecord
   readonly spent: Spent
-  readonly produced: Produced
+  readonly produced: StreamedOutput
   /** epoch milliseconds of the first content */
   readonly firstTokenAt: number
 }

@@ -2,16 +2,16 @@ import { Effect } from "effect"
 import { textOf } from "#streams/llm/ChatChunk.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import { addAnswer, askPlain } from "./PlainAnswer.ts"
-import { tryInOrder } from "./Stage.ts"
+import { tryInOrder } from "./Failover.ts"
 
 /**
  * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
  * says why there is none; undefined when the client left. Source: spec 1, POST /chat/completions, rule 2.
  */
 export const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
-  const { request, route, tally, target } = call
+  const { request, route, tally, candidates } = call
   tally.stages.push("vision")
-  const result = yield* tryInOrder(target.vision, route, (model) =>
+  const result = yield* tryInOrder(candidates.vision, route, (model) =>
     askPlain(
       parts,
       call,

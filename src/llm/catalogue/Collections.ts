@@ -8,7 +8,7 @@ import { Catalogue } from "./Catalogue.ts"
 import { CollectionDirectory, type CollectionRow } from "./CollectionDirectory.ts"
 import { CollectionsRepository } from "./CollectionsRepository.ts"
 import { slugOf } from "./Slug.ts"
-import { mayUseCollection } from "#src/llm/calls/Target.ts"
+import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
 
 /** Not there, deleted, or somebody else's. */
 export class CollectionNotFound extends Schema.TaggedError<CollectionNotFound>()("CollectionNotFound", {

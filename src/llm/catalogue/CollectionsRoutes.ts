@@ -3,15 +3,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import {
-  NestedBadRequest,
-  NestedConflict,
-  NestedForbidden,
-  NestedNotFound,
-  NestedServiceUnavailable
-} from "#schemas/core/NestedProblem.ts"
+  OpenAiBadRequest,
+  OpenAiConflict,
+  OpenAiForbidden,
+  OpenAiNotFound,
+  OpenAiServiceUnavailable
+} from "#schemas/core/OpenAiProblem.ts"
 import type { Collection } from "#schemas/llm/Collection.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { nestedStoreAway } from "#src/http/StoreAway.ts"
+import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CollectionRow } from "./CollectionDirectory.ts"
 import {
@@ -20,7 +20,7 @@ import {
   type SlugTaken,
   type TooManyCollections
 } from "./Collections.ts"
-import { collectionPrefix, mayUseCollection } from "#src/llm/calls/Target.ts"
+import { collectionPrefix, mayUseCollection } from "#src/llm/calls/Candidates.ts"
 
 const collectionResource =
   (catalogue: Catalogue["Service"]) =>
@@ -44,17 +44,17 @@ const collectionResource =
 
 const problems = {
   CollectionNotFound: () =>
-    Effect.fail(NestedNotFound.of("Collection not found", "collection_not_found", "id")),
+    Effect.fail(OpenAiNotFound.of("Collection not found", "collection_not_found", "id")),
   CollectionFieldInvalid: ({ field, problem }: CollectionFieldInvalid) =>
-    Effect.fail(NestedBadRequest.of(`${field}: ${problem}`, field)),
+    Effect.fail(OpenAiBadRequest.of(`${field}: ${problem}`, field)),
   SlugTaken: ({ slug }: SlugTaken) =>
-    Effect.fail(NestedConflict.of(`slug: "${slug}" is taken by another collection`, "slug_taken", "slug")),
+    Effect.fail(OpenAiConflict.of(`slug: "${slug}" is taken by another collection`, "slug_taken", "slug")),
   ModelsUnknown: () =>
-    Effect.fail(NestedServiceUnavailable.of("The upstream's list of models is not there; try again later"))
+    Effect.fail(OpenAiServiceUnavailable.of("The upstream's list of models is not there; try again later"))
 }
 
 const tooMany = ({ limit }: TooManyCollections) =>
-  Effect.fail(NestedConflict.of(`A user has at most ${limit} collections`, "too_many_collections"))
+  Effect.fail(OpenAiConflict.of(`A user has at most ${limit} collections`, "too_many_collections"))
 
 /** Administrators reach everybody's collections. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
@@ -64,10 +64,10 @@ const userOf = (users: Users["Service"], caller: Principal, userId: string | und
   Effect.gen(function* () {
     if (userId === undefined || userId === caller.userId) return caller.userId
     if (caller.role !== "admin" || caller.kind !== "account") {
-      return yield* NestedForbidden.of("user_id: only administrators reach the collections of others")
+      return yield* OpenAiForbidden.of("user_id: only administrators reach the collections of others")
     }
     yield* Effect.mapError(users.find(userId), () =>
-      NestedNotFound.of("user_id: no such user", "user_not_found", "user_id")
+      OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
     )
     return userId
   })
@@ -92,7 +92,7 @@ export const layer = HttpApiBuilder.group(
         CurrentKey.pipe(
           Effect.flatMap((caller) => userOf(users, caller, payload.user_id)),
           Effect.flatMap((userId) => collections.create(userId, payload)),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.map(resourceOf),
           Effect.catchTags({
             CollectionFieldInvalid: problems.CollectionFieldInvalid,
@@ -105,7 +105,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           if (!mayUseCollection(caller, params.id)) {
-            return yield* NestedForbidden.of("This key may not use that collection", "model_not_allowed")
+            return yield* OpenAiForbidden.of("This key may not use that collection", "model_not_allowed")
           }
           // A router key acts for its owner alone, also where that is an administrator.
           const reach = caller.kind === "router" ? caller.userId : reachOf(caller)
@@ -114,14 +114,14 @@ export const layer = HttpApiBuilder.group(
       updateCollection: ({ params, payload }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => collections.update(params.id, reachOf(caller), payload)),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.map(resourceOf),
           Effect.catchTags(problems)
         ),
       deleteCollection: ({ params }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => collections.remove(params.id, reachOf(caller))),
-          nestedStoreAway,
+          openAiStoreAway,
           Effect.as({ id: params.id, deleted: true as const }),
           Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)
         )

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import { NestedNotFound } from "#schemas/core/NestedProblem.ts"
+import { OpenAiNotFound } from "#schemas/core/OpenAiProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Plan } from "#schemas/llm/Plan.ts"
-import { nestedStoreAway } from "#src/http/StoreAway.ts"
+import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import type { PlanRow } from "./PlanDirectory.ts"
 import { Plans } from "./Plans.ts"
 
@@ -30,10 +30,10 @@ export const layer = HttpApiBuilder.group(
         Effect.suspend(() => {
           const plan = plans.get(params.id)
           return plan === undefined
-            ? Effect.fail(NestedNotFound.of("Plan not found", "plan_not_found", "id"))
+            ? Effect.fail(OpenAiNotFound.of("Plan not found", "plan_not_found", "id"))
             : Effect.succeed(planResource(plan))
         }),
-      createPlan: ({ payload }) => Effect.map(nestedStoreAway(plans.create(payload)), planResource)
+      createPlan: ({ payload }) => Effect.map(openAiStoreAway(plans.create(payload)), planResource)
     })
   })
 )

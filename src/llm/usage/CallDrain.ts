@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import * as Batcher from "#streams/kernel/Batcher.ts"
 import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
-import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
+import * as CoalescedFlush from "#streams/kernel/CoalescedFlush.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { CallLog, callLogConsumers } from "./CallLog.ts"
@@ -35,7 +35,7 @@ export class CallDrain extends Context.Service<
         backoff: { baseMillis: limits.retryMinMillis, maxMillis: limits.retryMaxMillis },
         writeTimeoutMillis: limits.batchWriteMillis
       })
-      const flush = yield* SharedFlush.make({
+      const flush = yield* CoalescedFlush.make({
         // What was answered may not be on disk yet: the batcher waits for it.
         flush: Effect.suspend(() => batcher.flushTo(log.nextOffset())),
         isPending: () => log.nextOffset() > log.durableOffset() || batcher.stats().behind > 0,

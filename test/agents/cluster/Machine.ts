@@ -1,7 +1,7 @@
 import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import * as ClusterSessionHomes from "#src/agents/cluster/ClusterSessionHomes.ts"
-import { SessionHomes } from "#src/agents/SessionHomes.ts"
+import * as ClusterSessionPlacement from "#src/agents/cluster/ClusterSessionPlacement.ts"
+import { SessionPlacement } from "#src/agents/SessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
@@ -31,7 +31,7 @@ export interface ServedClient {
 
 /** One process of a cluster, without its processes: homes over a real Postgres and real connections. */
 export interface Machine {
-  readonly homes: SessionHomes["Service"]
+  readonly homes: SessionPlacement["Service"]
   readonly clients: Array<ServedClient>
   readonly ended: Array<string>
   /** of the sessions asked about, those that `leave` was called for */
@@ -80,14 +80,14 @@ export const startMachine = async (databaseUrl: string, secret = clusterSecret):
   const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl), cluster: member, limits })
   const context = await Effect.runPromise(
     Layer.buildWithScope(
-      ClusterSessionHomes.layer(member).pipe(
+      ClusterSessionPlacement.layer(member).pipe(
         Layer.provide([Postgres.layer, Readiness.layer]),
         Layer.provide(config)
       ),
       scope
     )
   )
-  const homes = Context.get(context, SessionHomes)
+  const homes = Context.get(context, SessionPlacement)
   const clients: Array<ServedClient> = []
   const ended: Array<string> = []
   const left: Array<(sessionId: string) => boolean> = []

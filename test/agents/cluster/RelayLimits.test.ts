@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { FarClient } from "#src/agents/cluster/FarClient.ts"
+import { RemoteClient } from "#src/agents/cluster/RemoteClient.ts"
 import { Outbox } from "#src/agents/cluster/Outbox.ts"
 import { RelayLink } from "#src/agents/cluster/RelayLink.ts"
 import type { ToClient, ToHome } from "#src/agents/cluster/RelayRpcs.ts"
@@ -30,7 +30,7 @@ describe("what waits for another machine", () => {
   it("closes a client of a machine that takes no more as a slow one", () => {
     const outbox = new Outbox<ToClient>(1_000)
     const closed: Array<number> = []
-    const client = new FarClient(1, outbox, 100, () => undefined)
+    const client = new RemoteClient(1, outbox, 100, () => undefined)
     client.listener = {
       received: () => undefined,
       drained: () => undefined,

@@ -4,14 +4,14 @@ import { type ModelAsk, ModelCalls } from "#actors/agents/ModelCalls.ts"
 import { StepStore } from "#actors/agents/StepStore.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { Keys } from "#src/accounts/Keys.ts"
-import { Greeting } from "#src/agents/gateway/Greeting.ts"
+import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
-import { SessionHomes } from "#src/agents/SessionHomes.ts"
+import { SessionPlacement } from "#src/agents/SessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import { limits } from "#src/Limits.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import { answerOf, type Turn } from "./Script.ts"
 import { type SimulatedDatabase, storeOf } from "./SimulatedStore.ts"
@@ -31,7 +31,7 @@ const model = { id: "scripted", name: "Scripted", context_length: 100_000 }
 
 /** @param looksUp what happens while it is looked up who pays */
 const offerOf = (looksUp: () => Effect.Effect<void>) =>
-  Layer.succeed(AgentOffer, {
+  Layer.succeed(ModelAccess, {
     models: () => [model],
     modelOf: () => model,
     defaultModel: () => Effect.succeed(model),
@@ -61,7 +61,7 @@ export class SimulatedServer {
     })
     const quick = { ...limits, agentCancelMillis: 200, agentRetryMillis: 1, agentSeqReserve: 200 }
     const services = Sockets.layer.pipe(
-      Layer.provideMerge(Greeting.layer),
+      Layer.provideMerge(HelloHandler.layer),
       Layer.provideMerge(AgentSessions.layer({ limits: quick, newId })),
       Layer.provide(
         Layer.succeed(
@@ -73,7 +73,7 @@ export class SimulatedServer {
         models,
         offerOf(() => this.duringHello),
         keys,
-        SessionHomes.layerAlone,
+        SessionPlacement.layerAlone,
         AppConfig.layerOf({})
       ])
     )

@@ -6,7 +6,7 @@ import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest
 import { holdOf, tooLong } from "#src/llm/calls/Estimate.ts"
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 import { settle } from "#src/llm/calls/Settling.ts"
-import type { Target } from "#src/llm/calls/Target.ts"
+import type { Candidates } from "#src/llm/calls/Candidates.ts"
 import { limits } from "#src/Limits.ts"
 import { nothingDrawn } from "#streams/llm/CallRecord.ts"
 import { catalogueModel } from "./Models.ts"
@@ -34,13 +34,13 @@ const priced = (prompt: bigint, completion: bigint, image = 0n, fields: Partial<
 const target = (
   primary: ReadonlyArray<CatalogueModel>,
   vision: ReadonlyArray<CatalogueModel> = []
-): Target => ({
+): Candidates => ({
   collection: undefined,
   autoRoute: true,
   vision,
   primary
 })
-const hold = (fields: object, models: Target = target([priced(1n, 1_000n)])) =>
+const hold = (fields: object, models: Candidates = target([priced(1n, 1_000n)])) =>
   holdOf(read(fields), models, limits)
 
 /** Six bytes, what is around one message, and around every conversation. */

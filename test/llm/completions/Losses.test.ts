@@ -53,7 +53,7 @@ describe("what nobody pays", () => {
     for (const end of [
       (tally: CallTally) => tally.refused(fault),
       (tally: CallTally) => tally.clientGone(),
-      (tally: CallTally) => tally.brokeOff("upstream_error")
+      (tally: CallTally) => tally.failedMidStream("upstream_error")
     ]) {
       const tally = tallyOf()
       tally.add(paid, usage, 0)
@@ -67,7 +67,7 @@ describe("what nobody pays", () => {
     tally.add(paid, usage, 0)
     const settlement = { ...nothingDrawn, charge: "3000000" }
     assert.deepStrictEqual(tally.answered(settlement).settlement, settlement)
-    assert.deepStrictEqual(tally.brokeOff("client_gone", settlement).settlement, settlement)
+    assert.deepStrictEqual(tally.failedMidStream("client_gone", settlement).settlement, settlement)
   })
 
   it("does not come of a fee: a call by the platform's own key at the provider is charged by its tokens", () => {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { until } from "#test/harness/Eventually.ts"
 import type { Caller } from "../Caller.ts"
-import { chat, type NestedError } from "../ChatClient.ts"
+import { chat, type OpenAiError } from "../ChatClient.ts"
 import { plainRecording } from "../upstream/Recordings.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 
@@ -89,7 +89,7 @@ const unknown = [
 
 interface Refused {
   readonly status: number
-  readonly error: NestedError | undefined
+  readonly error: OpenAiError | undefined
 }
 
 layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true, timeout: 60_000 })(
@@ -112,7 +112,7 @@ layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true, tim
             const headers = { authorization: `Bearer ${asker.key}`, "content-type": "application/json" }
             const url = `${server.url}/api/v1/chat/completions`
             const response = await fetch(url, { method: "POST", headers, body })
-            const { error } = (await response.json()) as { readonly error?: NestedError }
+            const { error } = (await response.json()) as { readonly error?: OpenAiError }
             return { status: response.status, error }
           })
           assert.strictEqual(upstream.asked.length, asked)

@@ -5,7 +5,7 @@ import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
 
-interface NestedError {
+interface OpenAiError {
   readonly message: string
   readonly type: string
   readonly code: string | null
@@ -13,7 +13,7 @@ interface NestedError {
 }
 
 const errorOf = ({ json, status }: Answer): readonly [number, string | null] => {
-  const { error } = json as { error: NestedError }
+  const { error } = json as { error: OpenAiError }
   return [status, error.code]
 }
 

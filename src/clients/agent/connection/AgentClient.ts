@@ -4,14 +4,14 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { Hello, Steer } from "#schemas/agents/ClientFrame.ts"
 import type { Ready } from "#schemas/agents/ServerFrame.ts"
 import type { JournalDirectory } from "../journal/JournalDirectory.ts"
-import { Attachment, type AttachmentParts, type SessionRunner, type Wishes } from "./Attachment.ts"
+import { Attachment, type AttachmentParts, type SessionRunner, type SessionOptions } from "./Attachment.ts"
 import type { Approve, Client } from "./Client.ts"
 import type { ClientEvent, ClientListener, ClosedReason } from "./ClientEvents.ts"
 import { ConnectionClosed, PromptTooLong } from "./ConnectionClosed.ts"
 import type { Patience } from "./Link.ts"
 import { fetchSessions, uploadFile, type AgentSession, type ServerAddress } from "./ServerRest.ts"
 
-export interface AgentClientOptions extends Wishes {
+export interface AgentClientOptions extends SessionOptions {
   readonly server: ServerAddress
   readonly workspace: Hello["workspace"]
   /** the session to go on with; absent: a new one */
@@ -38,7 +38,7 @@ export class AgentClient implements Client {
   private readonly options: AgentClientOptions
   private readonly listeners = new Set<ClientListener>()
   private approve: Approve
-  private wishes: Wishes
+  private wishes: SessionOptions
   private attachment: Attachment
   /** something is tried that may fail, and its end is not the client's */
   private isTrying = false
@@ -109,7 +109,7 @@ export class AgentClient implements Client {
     return id
   }
 
-  async reopen(changes: Wishes): Promise<Ready> {
+  async reopen(changes: SessionOptions): Promise<Ready> {
     const before = this.wishes
     this.wishes = { ...before, ...changes }
     try {
@@ -145,7 +145,7 @@ export class AgentClient implements Client {
   }
 
   /** Where it fails that is no end of the client: it goes on with the session that it had. */
-  private async trying(wishes: Wishes, attempt: () => Promise<Ready>): Promise<Ready> {
+  private async trying(wishes: SessionOptions, attempt: () => Promise<Ready>): Promise<Ready> {
     const before = this.ready?.sessionId
     this.isTrying = before !== undefined
     try {

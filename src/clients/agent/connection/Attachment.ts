@@ -36,7 +36,7 @@ export type SessionRunner = Pick<ToolRunner, "runInTurn"> & {
 }
 
 /** What may change between one hello and the next. */
-export interface Wishes {
+export interface SessionOptions {
   readonly model?: string
   readonly thinkingLevel?: ThinkingLevel
 }
@@ -59,7 +59,7 @@ export class Attachment {
   private readonly parts: AttachmentParts
   private readonly unacknowledged = new Unacknowledged()
   private readonly strange = new StrangeFrames()
-  private wishes: Wishes
+  private wishes: SessionOptions
   private held: Held | undefined
   private link: Link
   private lastSeq = 0
@@ -70,7 +70,7 @@ export class Attachment {
   private isOpen = false
   private letting: Promise<void> = Promise.resolve()
 
-  constructor(parts: AttachmentParts, wishes: Wishes) {
+  constructor(parts: AttachmentParts, wishes: SessionOptions) {
     this.parts = parts
     this.wishes = wishes
     this.link = this.makeLink()
@@ -100,7 +100,7 @@ export class Attachment {
   }
 
   /** The same session over a new connection, with other wishes. */
-  reopen(changes: Wishes): Promise<Ready> {
+  reopen(changes: SessionOptions): Promise<Ready> {
     this.wishes = { ...this.wishes, ...changes }
     this.link.drop()
     this.link = this.makeLink()

@@ -1,7 +1,7 @@
 import { Clock, Effect, type Exit, type Scope } from "effect"
 import { isTimeoutError, type TimeoutError } from "effect/Cause"
 import type { SqlError } from "effect/sql/SqlError"
-import { Nudge } from "#actors/kernel/Nudge.ts"
+import { Wakeup } from "#actors/kernel/Wakeup.ts"
 import { isAway } from "#src/http/StoreAway.ts"
 
 /** Why a batch came to nothing as a whole. */
@@ -25,7 +25,7 @@ export interface BatchLaneOptions<Ask, Answer, E> {
 }
 
 /** What is asked while a batch is under way goes into the next one, in the order of the asking. */
-export interface BatchLane<Ask, Answer, E> {
+export interface BatchQueue<Ask, Answer, E> {
   readonly ask: (ask: Ask) => Effect.Effect<Answer, E>
   /** Returns when nothing waits. */
   readonly idle: Effect.Effect<void>
@@ -40,7 +40,7 @@ interface Waiting<Ask, Answer, E> {
 
 export const make = <Ask, Answer, E>(
   options: BatchLaneOptions<Ask, Answer, E>
-): Effect.Effect<BatchLane<Ask, Answer, E>, never, Scope.Scope> =>
+): Effect.Effect<BatchQueue<Ask, Answer, E>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const lane = new Lane(options)
     yield* Effect.forkScoped(lane.serve)
@@ -49,7 +49,7 @@ export const make = <Ask, Answer, E>(
 
 class Lane<Ask, Answer, E> {
   private readonly options: BatchLaneOptions<Ask, Answer, E>
-  private readonly nudge = new Nudge()
+  private readonly nudge = new Wakeup()
   private readonly idlers: Array<() => void> = []
   private waiting: Array<Waiting<Ask, Answer, E>> = []
   private isServing = false

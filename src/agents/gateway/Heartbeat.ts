@@ -1,13 +1,13 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
-import { refuse, sendAway } from "./Farewell.ts"
+import { refuse, sendAway } from "./CloseFrames.ts"
 
 /** Pings are spread: in every second one of so many parts of the sockets is asked. */
 const parts = Math.round(agentLimits.pingMillis / 1_000)
 
 /** Looks after all sockets with one timer: greetings that do not come, signs of life, keys that were revoked. */
-export class Pulse {
+export class Heartbeat {
   readonly #parts = Array.from({ length: parts }, () => new Set<ClientSocket>())
   /** in the order in which they came */
   readonly #greeting = new Set<ClientSocket>()

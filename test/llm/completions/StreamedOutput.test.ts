@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Produced } from "#src/llm/calls/Produced.ts"
+import { StreamedOutput } from "#src/llm/calls/StreamedOutput.ts"
 import { readChunk } from "#streams/llm/ChatChunk.ts"
 import { event, finishes, recordedText, recordedEvents, says } from "../upstream/Recordings.ts"
 
-const producedOf = (frames: ReadonlyArray<string>, keptMax = 1_000_000): Produced => {
-  const produced = new Produced(keptMax)
+const producedOf = (frames: ReadonlyArray<string>, keptMax = 1_000_000): StreamedOutput => {
+  const produced = new StreamedOutput(keptMax)
   for (const frame of frames) {
     produced.add(Buffer.from(frame))
     produced.read(readChunk(frame.slice("data: ".length)) ?? assert.fail(frame))
@@ -65,7 +65,7 @@ describe("what a stream has produced", () => {
   })
 
   it("is a copy: the bytes of the wire are used again", () => {
-    const produced = new Produced(1_000)
+    const produced = new StreamedOutput(1_000)
     const bytes = Buffer.from(says("mine"))
     produced.add(bytes)
     bytes.fill(0)

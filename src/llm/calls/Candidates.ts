@@ -11,7 +11,7 @@ import {
 import { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
 /** Who may answer a request, in the order in which they are asked. */
-export interface Target {
+export interface Candidates {
   readonly collection: CollectionRow | undefined
   readonly autoRoute: boolean
   /** who describes the images first; none: nobody has to */
@@ -39,7 +39,7 @@ export const resolve = (
   request: ChatRequest,
   catalogue: Models,
   collections: Collections
-): Target | CallFault.CallFault => {
+): Candidates | CallFault.CallFault => {
   if (!request.model.startsWith(collectionPrefix)) return direct(key, request, catalogue)
   const slug = request.model.slice(collectionPrefix.length)
   const collection = collections.by("slug", slugKey(key.userId, slug))
@@ -55,7 +55,11 @@ export const resolve = (
 const unavailableRetrySeconds = 60
 
 /** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
-const direct = (key: Principal, request: ChatRequest, catalogue: Models): Target | CallFault.CallFault => {
+const direct = (
+  key: Principal,
+  request: ChatRequest,
+  catalogue: Models
+): Candidates | CallFault.CallFault => {
   const ids = [...new Set([request.model, ...request.models])]
   for (const [index, id] of ids.entries()) {
     if (!mayUseModel(key, id))
@@ -85,7 +89,7 @@ const membersOf = (
   collection: CollectionRow,
   members: ReadonlyArray<CatalogueModel>,
   request: ChatRequest
-): Target | CallFault.CallFault => {
+): Candidates | CallFault.CallFault => {
   const { autoRoute } = collection
   const capable = autoRoute && request.hasTools ? members.filter(({ hasTools }) => hasTools) : members
   if (capable.length === 0)

@@ -13,7 +13,7 @@ export interface BodyOwner {
  * The bytes of hot bodies that have not arrived whole, over all connections. Known senders and strangers have budgets of
  * their own, so that no number of strangers takes anything from a known one.
  */
-export class HeldBytes {
+export class ByteBudget {
   readonly #known: FairShares
   readonly #strangers: FairShares
 

@@ -2,11 +2,11 @@ import { assert, it } from "@effect/vitest"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import { ClientSocket } from "#src/agents/gateway/ClientSocket.ts"
-import { Pulse } from "#src/agents/gateway/Pulse.ts"
+import { Heartbeat } from "#src/agents/gateway/Heartbeat.ts"
 import { key } from "./SimulatedServer.ts"
 
 it("A socket that is silent is closed when it counts as dead, whenever it is asked for signs of life", () => {
-  const pulse = new Pulse(
+  const pulse = new Heartbeat(
     () => true,
     () => undefined
   )

@@ -4,7 +4,7 @@ import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { ParsedBody } from "#src/llm/requests/CallBody.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
-import { resolve } from "#src/llm/calls/Target.ts"
+import { resolve } from "#src/llm/calls/Candidates.ts"
 import { catalogueModel } from "./Models.ts"
 
 const models: ReadonlyArray<CatalogueModel> = [

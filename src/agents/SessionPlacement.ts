@@ -23,8 +23,8 @@ export interface LocalHome {
  * Which process is the home of a session: the only one that may have it in memory. On one machine, this one. A new
  * session's id is chosen so that its home is where its client is; a client that comes back elsewhere is relayed.
  */
-export class SessionHomes extends Context.Service<
-  SessionHomes,
+export class SessionPlacement extends Context.Service<
+  SessionPlacement,
   {
     readonly isHere: (sessionId: string) => boolean
     /**
@@ -43,9 +43,9 @@ export class SessionHomes extends Context.Service<
     /** This process begins to drain: no session's home is here from now on, and the others take over at once. */
     readonly depart: Effect.Effect<void>
   }
->()("signalbox/agents/SessionHomes") {
+>()("signalbox/agents/SessionPlacement") {
   /** One process alone. */
-  static readonly layerAlone = Layer.succeed(SessionHomes, {
+  static readonly layerAlone = Layer.succeed(SessionPlacement, {
     isHere: () => true,
     serveThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),
     endThere: (sessionId) => Effect.fail(new HomeAway({ sessionId })),

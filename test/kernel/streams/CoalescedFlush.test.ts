@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as SharedFlush from "#streams/kernel/SharedFlush.ts"
+import * as CoalescedFlush from "#streams/kernel/CoalescedFlush.ts"
 
 const everyMillis = 250
 
@@ -16,7 +16,7 @@ const make = (
     )
   )
   return Effect.map(
-    SharedFlush.make({ flush, isPending: options.isPending ?? (() => true), everyMillis }),
+    CoalescedFlush.make({ flush, isPending: options.isPending ?? (() => true), everyMillis }),
     (ask) => ({ ask, started })
   )
 }

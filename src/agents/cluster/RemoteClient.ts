@@ -10,7 +10,7 @@ const nobody: HotSocketListener = { received: () => {}, drained: () => {}, close
  * A client of a session here whose socket is at another machine. What it is sent counts as buffered until its own system
  * has taken it, as that machine reports: a client that is slow there slows its session as one that is slow here does.
  */
-export class FarClient implements FrameSink {
+export class RemoteClient implements FrameSink {
   listener: HotSocketListener = nobody
   private sentBytes = 0
   private takenBytes = 0

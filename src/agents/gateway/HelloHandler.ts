@@ -16,8 +16,8 @@ import { picoOfNumber } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { SessionState } from "#streams/agents/SessionRecord.ts"
 import { missedFrames } from "#streams/agents/StepFrames.ts"
-import { AgentOffer } from "#src/llm/AgentOffer.ts"
-import { SessionHomes } from "../SessionHomes.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
+import { SessionPlacement } from "../SessionPlacement.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 
 /** Why a client cannot have what its hello asks for. */
@@ -47,18 +47,18 @@ const later = (message: string): Refusal => ({
 type Changes = Partial<SessionState>
 
 /** Answers a client's hello: finds or makes its session, and attaches it. Source: decisions, Agents (Resume, Limits). */
-export class Greeting extends Context.Service<
-  Greeting,
+export class HelloHandler extends Context.Service<
+  HelloHandler,
   {
     /** The socket is attached when it ends, or a refusal is to be told. */
     readonly greet: (socket: ClientSocket, hello: Hello) => Effect.Effect<Refusal | undefined>
   }
->()("signalbox/agents/Greeting") {
+>()("signalbox/agents/HelloHandler") {
   static readonly layer = Layer.effect(
-    Greeting,
+    HelloHandler,
     Effect.gen(function* () {
-      const offer = yield* AgentOffer
-      const homes = yield* SessionHomes
+      const offer = yield* ModelAccess
+      const homes = yield* SessionPlacement
       const sessions = yield* AgentSessions
       const store = yield* StepStore
 
@@ -87,7 +87,7 @@ export class Greeting extends Context.Service<
         return yield* attach(parts, socket, hello, session, model, billing)
       })
 
-      return Greeting.of({
+      return HelloHandler.of({
         greet: (socket, hello) =>
           Effect.catch(greet(socket, hello), (trouble: Trouble) => Effect.succeed(refusalOf(trouble)))
       })
@@ -96,8 +96,8 @@ export class Greeting extends Context.Service<
 }
 
 interface Parts {
-  readonly offer: AgentOffer["Service"]
-  readonly homes: SessionHomes["Service"]
+  readonly offer: ModelAccess["Service"]
+  readonly homes: SessionPlacement["Service"]
   readonly sessions: AgentSessions["Service"]
   readonly store: StepStore["Service"]
 }
@@ -176,7 +176,7 @@ const refusalOf = (trouble: Trouble): Refusal => {
 
 /** The model that a hello names, or the default one. */
 const chosen = Effect.fnUntraced(function* (
-  offer: AgentOffer["Service"],
+  offer: ModelAccess["Service"],
   { key }: ClientSocket,
   named: string | undefined
 ) {

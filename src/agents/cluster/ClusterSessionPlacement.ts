@@ -7,11 +7,11 @@ import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig, type ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
-import { HomeAway, type LocalHome, SessionHomes } from "../SessionHomes.ts"
+import { HomeAway, type LocalHome, SessionPlacement } from "../SessionPlacement.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 import { ClusterTransport } from "./ClusterTransport.ts"
 import { HeldShards } from "./HeldShards.ts"
-import { HomeDoor } from "./HomeDoor.ts"
+import { ShardEntity } from "./ShardEntity.ts"
 import { RelayHome } from "./RelayHome.ts"
 import { RelayLinks } from "./RelayLinks.ts"
 import { RelayRpcs } from "./RelayRpcs.ts"
@@ -46,7 +46,7 @@ const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
   )
 
 const doorOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
-  HomeDoor.toLayer(
+  ShardEntity.toLayer(
     {
       Where: () => Effect.succeed({ host: member.host, port: member.port }),
       End: ({ payload }) => home()?.end(payload.sessionId) ?? Effect.void
@@ -79,7 +79,7 @@ const make = (member: ClusterMember) =>
       ClusterRunner.shards,
       limits.clusterGraceMillis
     )
-    const doors = yield* Effect.provideContext(HomeDoor.client, cluster)
+    const doors = yield* Effect.provideContext(ShardEntity.client, cluster)
     const doorTo = (sessionId: string) => doors(held.doorOf(sessionId))
 
     const isHere = (sessionId: string) => held.isHere(sessionId)
@@ -108,7 +108,7 @@ const make = (member: ClusterMember) =>
     )
     yield* awaitShards(held, limits.clusterStartMillis)
 
-    return SessionHomes.of({
+    return SessionPlacement.of({
       isHere,
       serveThere: (sessionId, key, sink) =>
         orAway(
@@ -159,5 +159,5 @@ const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
 /** Sessions divided among the processes on one Postgres, of which this is one. */
 export const layer = (
   member: ClusterMember
-): Layer.Layer<SessionHomes, SqlError | ClusterAddressUnusable, SqlClient | AppConfig | Readiness> =>
-  Layer.effect(SessionHomes, make(member))
+): Layer.Layer<SessionPlacement, SqlError | ClusterAddressUnusable, SqlClient | AppConfig | Readiness> =>
+  Layer.effect(SessionPlacement, make(member))

@@ -8,7 +8,7 @@ const charactersPerToken = 4
  * What a stream has said so far: enough to tell how much of its hold is used up, and to count its tokens if the upstream
  * does not.
  */
-export class Produced {
+export class StreamedOutput {
   readonly #keptMax: number
   readonly #kept: Array<Buffer> = []
   readonly #begun = new Set<number>()

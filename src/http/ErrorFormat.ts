@@ -1,4 +1,4 @@
-import * as Nested from "#schemas/core/NestedProblem.ts"
+import * as Nested from "#schemas/core/OpenAiProblem.ts"
 import * as Flat from "#schemas/core/Problem.ts"
 
 /**
@@ -22,16 +22,16 @@ export const flat = {
 
 export const nested = {
   badRequest: (field: string, text: string) =>
-    Nested.NestedBadRequest.of(
+    Nested.OpenAiBadRequest.of(
       named(field, text),
       field === "" ? null : field,
       field === "" ? null : "invalid_value"
     ),
-  unauthorized: Nested.NestedUnauthorized.of,
-  forbidden: (text: string) => Nested.NestedForbidden.of(text),
-  tooLarge: Nested.NestedPayloadTooLarge.of,
-  unsupported: Nested.NestedUnsupportedMediaType.of,
-  rateLimited: Nested.NestedRateLimited.of,
-  serverError: Nested.NestedServerError.of,
-  unavailable: Nested.NestedServiceUnavailable.of
+  unauthorized: Nested.OpenAiUnauthorized.of,
+  forbidden: (text: string) => Nested.OpenAiForbidden.of(text),
+  tooLarge: Nested.OpenAiPayloadTooLarge.of,
+  unsupported: Nested.OpenAiUnsupportedMediaType.of,
+  rateLimited: Nested.OpenAiRateLimited.of,
+  serverError: Nested.OpenAiServerError.of,
+  unavailable: Nested.OpenAiServiceUnavailable.of
 }

@@ -8,7 +8,7 @@ import { SessionId } from "#schemas/core/Ids.ts"
  * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
  * has to last is in the steps of sessions.
  */
-export const HomeDoor = Entity.make("AgentHome", [
+export const ShardEntity = Entity.make("AgentHome", [
   /** Where the shard's home takes clients of other machines. */
   Rpc.make("Where", { success: Schema.Struct({ host: Schema.String, port: Schema.Int }) }),
   /** Ends a session, as its owner asked. */

@@ -10,7 +10,7 @@ import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
 import { CollectionDirectory, type CollectionRow, slugKey } from "./catalogue/CollectionDirectory.ts"
 import { Credits } from "./ledger/Credits.ts"
 import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
-import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Target.ts"
+import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Candidates.ts"
 
 /** What a key can pay with. */
 interface Funds {
@@ -25,8 +25,8 @@ const keysMax = 20_000
 const solventMillis = 60_000
 
 /** Which models a key's agents may run, and who pays. Source: spec 1, GET /agent; decisions, Agents. */
-export class AgentOffer extends Context.Service<
-  AgentOffer,
+export class ModelAccess extends Context.Service<
+  ModelAccess,
   {
     /** tool-capable models that the key may run, collections with such a member last */
     readonly models: (key: Principal) => ReadonlyArray<AgentModel>
@@ -51,44 +51,44 @@ export class AgentOffer extends Context.Service<
     /** false: neither an allowance, nor a balance, nor a permitted free model is there (402). A yes counts for a minute. */
     readonly mayStart: (key: Principal) => Effect.Effect<boolean, SqlError>
   }
->()("signalbox/agents/AgentOffer") {
+>()("signalbox/agents/ModelAccess") {
   static readonly layer = Layer.effect(
-    AgentOffer,
+    ModelAccess,
     Effect.gen(function* () {
       const catalogue = yield* Catalogue
       const collections = yield* CollectionDirectory
       const fundsOf = yield* funding
-      const menu = new Menu(catalogue, collections)
+      const models = new EligibleModels(catalogue, collections)
       const payable = (key: Principal, funds: Funds) =>
-        menu.first(key, (dish) => pays(funds, dish) !== undefined)
+        models.first(key, (eligible) => pays(funds, eligible) !== undefined)
       const clock = yield* Clock.Clock
-      const solvent = new Solvent(() => clock.currentTimeMillisUnsafe())
-      return AgentOffer.of({
-        models: (key) => menu.all(key).map(({ model }) => model),
-        modelOf: (key, id) => menu.one(key, id),
+      const affordable = new AffordabilityCache(() => clock.currentTimeMillisUnsafe())
+      return ModelAccess.of({
+        models: (key) => models.all(key).map(({ model }) => model),
+        modelOf: (key, id) => models.one(key, id),
         defaultModel: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds)?.model),
-        seesImages: (key, id) => menu.dish(key, id)?.members.some(({ isVision }) => isVision) ?? true,
+        seesImages: (key, id) => models.eligible(key, id)?.members.some(({ isVision }) => isVision) ?? true,
         mayThink: (id) => catalogue.get(id)?.supportedParameters.includes("reasoning") ?? true,
         affordable: (key, id, promptTokens, amount) => {
-          const members = menu.dish(key, id)?.members ?? []
+          const members = models.eligible(key, id)?.members ?? []
           const bounds = members.map((model) => tokensFor(model, promptTokens, amount))
           return bounds.reduce<number | undefined>(least, undefined)
         },
         mayStart: (key) => {
-          if (solvent.has(key.keyId)) return Effect.succeed(true)
+          if (affordable.has(key.keyId)) return Effect.succeed(true)
           return Effect.map(fundsOf(key), (funds) => {
             // Who has the means and no model to spend them on is told that by the answer to their hello.
             const may = funds.hasAllowance || funds.hasCredits || payable(key, funds) !== undefined
-            if (may) solvent.add(key.keyId)
+            if (may) affordable.add(key.keyId)
             return may
           })
         },
         billing: (key, id) =>
           Effect.map(fundsOf(key), (funds): AgentBilling => {
-            const dish = id === undefined ? payable(key, funds) : menu.dish(key, id)
+            const eligible = id === undefined ? payable(key, funds) : models.eligible(key, id)
             const plan = funds.subscription?.plan
             return {
-              mode: (dish && pays(funds, dish)) ?? "credits",
+              mode: (eligible && pays(funds, eligible)) ?? "credits",
               plan: plan?.name ?? null,
               covers_direct_api: plan?.coversDirectApi ?? false
             }
@@ -102,7 +102,7 @@ export class AgentOffer extends Context.Service<
  * Keys that could pay a moment ago: they are let in at once, within the handshake, where the answer is one packet. What a
  * session then spends is the ledger's to bound.
  */
-class Solvent {
+class AffordabilityCache {
   readonly #until = new Map<string, number>()
   readonly #now: () => number
 
@@ -121,12 +121,12 @@ class Solvent {
 }
 
 /** What can be chosen, and who would answer. */
-interface Dish {
+interface EligibleModel {
   readonly model: AgentModel
   readonly members: ReadonlyArray<CatalogueModel>
 }
 
-class Menu {
+class EligibleModels {
   readonly #catalogue: Catalogue["Service"]
   readonly #collections: CollectionDirectory["Service"]
 
@@ -135,64 +135,68 @@ class Menu {
     this.#collections = collections
   }
 
-  all(key: Principal): ReadonlyArray<Dish> {
+  all(key: Principal): ReadonlyArray<EligibleModel> {
     const models = this.#catalogue.all().filter(({ hasTools, id }) => hasTools && mayUseModel(key, id))
-    return [...models.map(dishOf), ...this.#ofCollections(key)]
+    return [...models.map(eligibleOf), ...this.#ofCollections(key)]
   }
 
   /** Collections are looked at when no model will do: everybody's are in one list. */
-  first(key: Principal, isWanted: (dish: Dish) => boolean): Dish | undefined {
+  first(key: Principal, isWanted: (eligible: EligibleModel) => boolean): EligibleModel | undefined {
     for (const model of this.#catalogue.all()) {
       if (!model.hasTools || !mayUseModel(key, model.id)) continue
-      const dish = dishOf(model)
-      if (isWanted(dish)) return dish
+      const eligible = eligibleOf(model)
+      if (isWanted(eligible)) return eligible
     }
     return this.#ofCollections(key).find(isWanted)
   }
 
-  dish(key: Principal, id: string): Dish | undefined {
+  eligible(key: Principal, id: string): EligibleModel | undefined {
     if (id.startsWith(collectionPrefix)) {
       const slug = id.slice(collectionPrefix.length)
       const collection = this.#collections.by("slug", slugKey(key.userId, slug))
-      return collection === undefined ? undefined : this.#dishOfCollection(key, collection)
+      return collection === undefined ? undefined : this.#eligibleOfCollection(key, collection)
     }
     const model = this.#catalogue.get(id)
-    return model === undefined || !mayUseModel(key, id) ? undefined : dishOf(model)
+    return model === undefined || !mayUseModel(key, id) ? undefined : eligibleOf(model)
   }
 
   /** Scope comes before existence: a key does not learn what is beyond its scope. */
   one(key: Principal, id: string): AgentModel | "forbidden" | "unknown" {
-    const dish = this.dish(key, id)
-    if (dish !== undefined) return dish.members.some(({ hasTools }) => hasTools) ? dish.model : "unknown"
+    const eligible = this.eligible(key, id)
+    if (eligible !== undefined)
+      return eligible.members.some(({ hasTools }) => hasTools) ? eligible.model : "unknown"
     const isCollection = id.startsWith(collectionPrefix)
     const mayKnow = isCollection ? key.collections === null && key.models === null : mayUseModel(key, id)
     return mayKnow ? "unknown" : "forbidden"
   }
 
-  #ofCollections(key: Principal): ReadonlyArray<Dish> {
+  #ofCollections(key: Principal): ReadonlyArray<EligibleModel> {
     return Array.from(this.#collections.all())
       .filter(({ userId }) => userId === key.userId)
-      .map((collection) => this.#dishOfCollection(key, collection))
-      .filter((dish) => dish !== undefined)
+      .map((collection) => this.#eligibleOfCollection(key, collection))
+      .filter((eligible) => eligible !== undefined)
   }
 
-  #dishOfCollection(key: Principal, collection: CollectionRow): Dish | undefined {
+  #eligibleOfCollection(key: Principal, collection: CollectionRow): EligibleModel | undefined {
     if (!mayUseCollection(key, collection.id)) return undefined
     const { autoRoute, models } = collection
     const there = models.map((id) => this.#catalogue.get(id)).filter((model) => model !== undefined)
     // Without auto-route the first one answers, whatever it can.
     const members = (autoRoute ? there : there.slice(0, 1)).filter(({ hasTools }) => hasTools)
-    return members.length === 0 ? undefined : dishOfCollection(collection, members)
+    return members.length === 0 ? undefined : eligibleOfCollection(collection, members)
   }
 }
 
-const dishOf = (model: CatalogueModel): Dish => ({
+const eligibleOf = (model: CatalogueModel): EligibleModel => ({
   model: { id: model.id, name: model.name, context_length: model.contextLength },
   members: [model]
 })
 
 /** Whoever answers has to hold the conversation: the smallest window counts. */
-const dishOfCollection = ({ name, slug }: CollectionRow, members: ReadonlyArray<CatalogueModel>): Dish => ({
+const eligibleOfCollection = (
+  { name, slug }: CollectionRow,
+  members: ReadonlyArray<CatalogueModel>
+): EligibleModel => ({
   model: {
     id: `${collectionPrefix}${slug}`,
     name,
@@ -202,7 +206,7 @@ const dishOfCollection = ({ name, slug }: CollectionRow, members: ReadonlyArray<
 })
 
 /** How a call would be paid; undefined: it would not. */
-const pays = (funds: Funds, { members }: Dish): AgentBilling["mode"] | undefined => {
+const pays = (funds: Funds, { members }: EligibleModel): AgentBilling["mode"] | undefined => {
   if (members.every(({ isFree }) => isFree)) return "free"
   const covered = funds.subscription?.plan.models
   const isCovered = covered === null || members.every(({ id }) => covered?.has(id) === true)

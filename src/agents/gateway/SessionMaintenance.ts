@@ -1,7 +1,7 @@
 import { Effect, Layer, Schedule } from "effect"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { AppConfig } from "#src/Config.ts"
-import { SessionHomes } from "../SessionHomes.ts"
+import { SessionPlacement } from "../SessionPlacement.ts"
 import { SessionSweep } from "../store/SessionSweep.ts"
 
 /**
@@ -11,7 +11,7 @@ import { SessionSweep } from "../store/SessionSweep.ts"
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const sessions = yield* AgentSessions
-    const homes = yield* SessionHomes
+    const homes = yield* SessionPlacement
     const sweep = yield* SessionSweep
     const { limits } = yield* AppConfig
 

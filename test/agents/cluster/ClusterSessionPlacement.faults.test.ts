@@ -1,7 +1,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { HomeAway } from "#src/agents/SessionHomes.ts"
+import { HomeAway } from "#src/agents/SessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { TestStores } from "#test/harness/TestStores.ts"

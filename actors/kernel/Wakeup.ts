@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 
 /** Wakes one fiber that waits for work. A nudge that comes while it is at work is not lost. */
-export class Nudge {
+export class Wakeup {
   #isSet = false
   #resume: () => void = () => undefined
 
