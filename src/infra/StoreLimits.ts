@@ -1,0 +1,50 @@
+/** Numbers of Postgres, ClickHouse, and their processes where they are embedded. Part of `limits` (src/Limits.ts). */
+export const storeLimits = {
+  /** connections of this process */
+  postgresConnections: 10,
+  /** a connection attempt that takes longer has failed */
+  postgresConnectMillis: 5_000,
+  /** how long a start waits for a Postgres that does not answer yet */
+  postgresStartMillis: 30_000,
+  /** shared buffers of the embedded Postgres */
+  postgresSharedBufferBytes: 64 * 1024 * 1024,
+  /** how often keys, users and sites are compared with Postgres: a revocation holds everywhere within 1 s */
+  mirrorPollMillis: 400,
+  /** one poll that takes longer has failed; less than a second, so that a poll that hangs is noticed */
+  mirrorPollTimeoutMillis: 900,
+  /** rows of one mirrored table kept in memory */
+  mirrorRows: 1_000_000,
+  /** without a successful poll for this long, revocation counts as suspended and /readyz says so */
+  mirrorStaleMillis: 1_000,
+
+  /** a query that takes longer fails */
+  clickhouseQueryMillis: 30_000,
+  /** an insert that takes longer fails (and is repeated with the same token) */
+  clickhouseInsertMillis: 60_000,
+  /** a command (schema, optimise) that takes longer fails */
+  clickhouseCommandMillis: 600_000,
+  /** connections to ClickHouse of this process */
+  clickhouseConnections: 10,
+  /** memory one query or insert in the embedded ClickHouse may take */
+  clickhouseQueryBytes: 512 * 1024 * 1024,
+  /** memory everything in the embedded ClickHouse may take together */
+  clickhouseServerBytes: 900 * 1024 * 1024,
+  /** the answer to one query of the embedded ClickHouse */
+  clickhouseResultBytes: 128 * 1024 * 1024,
+  /** statement or data of one request to the embedded ClickHouse; above it 413 */
+  clickhouseBodyBytes: 256 * 1024 * 1024,
+  /** requests that wait for one of the embedded ClickHouse's connections; above it 503 */
+  clickhouseWaiting: 1_000,
+  /** how long a start waits for the embedded ClickHouse's process */
+  clickhouseStartMillis: 30_000,
+  /** how long a start waits for the ClickHouse of CLICKHOUSE_URL; then it goes on without, and events wait in the log */
+  clickhouseWaitMillis: 3_000,
+  /** a statement without an answer for this long asks ClickHouse for a sign of life, and fails where there is none */
+  clickhouseSilenceMillis: 2_000,
+
+  /** pause before a store that died is started again, doubled up to `storeRestartMaxMillis` */
+  storeRestartMinMillis: 50,
+  storeRestartMaxMillis: 5_000,
+  /** a store that has not stopped by then is killed */
+  storeStopMillis: 10_000
+} as const
