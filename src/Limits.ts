@@ -67,7 +67,7 @@ const serverLimits = {
   /** between /readyz turning 503 and the listener closing, so that a load balancer looks away first */
   drainNoticeMillis: 200,
   /** one check behind /readyz that takes longer counts as failed */
-  readinessMillis: 1_000
+  readinessCheckMillis: 2_000
 } as const
 
 /**

@@ -39,6 +39,8 @@ export const storeLimits = {
   clickhouseStartMillis: 30_000,
   /** how long a start waits for the ClickHouse of CLICKHOUSE_URL; then it goes on without, and events wait in the log */
   clickhouseWaitMillis: 3_000,
+  /** ClickHouse is away when it does not answer within this that it is there */
+  clickhousePingMillis: 1_000,
   /** a statement without an answer for this long asks ClickHouse for a sign of life, and fails where there is none */
   clickhouseSilenceMillis: 2_000,
 

@@ -49,7 +49,7 @@ export interface ClickHouseService {
     parameters?: Readonly<Record<string, unknown>>,
     settings?: Settings
   ) => Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>
-  /** does it answer a statement, within `readinessMillis`? */
+  /** does it answer a statement, within `clickhousePingMillis`? */
   readonly ping: Effect.Effect<boolean>
 }
 
@@ -126,7 +126,7 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
   }
 
   const ping = clients
-    .attempt(limits.readinessMillis, async (client, signal) => {
+    .attempt(limits.clickhousePingMillis, async (client, signal) => {
       const answer = await client.query({ query: "SELECT 1", format: "JSONEachRow", abort_signal: signal })
       await answer.json()
     })

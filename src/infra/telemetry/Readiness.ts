@@ -1,4 +1,5 @@
 import { Context, Effect, Layer, type Scope } from "effect"
+import { limits } from "#src/Limits.ts"
 
 /**
  * How one component is. `degraded`: it lacks something that `detail` names, and traffic is still served. `standby`: it is
@@ -24,7 +25,7 @@ export interface ReadinessReport {
 export class Readiness extends Context.Service<
   Readiness,
   {
-    /** the check is asked at every report, for at most `checkTimeoutMillis`, until the scope closes */
+    /** the check is asked at every report, for at most `readinessCheckMillis`, until the scope closes */
     register(name: string, check: Effect.Effect<ComponentState>): Effect.Effect<void, never, Scope.Scope>
     /** from now on the server is not ready: the first step of a shutdown */
     readonly drain: Effect.Effect<void>
@@ -35,9 +36,6 @@ export class Readiness extends Context.Service<
 >()("signalbox/infra/Readiness") {
   static readonly layer = Layer.sync(Readiness, () => make())
 }
-
-/** A component that does not answer within this is down. */
-const checkTimeoutMillis = 2000
 
 const make = (): Readiness["Service"] => {
   const checks = new Map<string, Effect.Effect<ComponentState>>()
@@ -74,9 +72,12 @@ const make = (): Readiness["Service"] => {
 const bounded = (check: Effect.Effect<ComponentState>): Effect.Effect<ComponentState> =>
   check.pipe(
     Effect.timeoutOrElse({
-      duration: checkTimeoutMillis,
+      duration: limits.readinessCheckMillis,
       orElse: () =>
-        Effect.succeed<ComponentState>({ status: "down", detail: `no answer in ${checkTimeoutMillis} ms` })
+        Effect.succeed<ComponentState>({
+          status: "down",
+          detail: `no answer in ${limits.readinessCheckMillis} ms`
+        })
     }),
     Effect.catchDefect(() => Effect.succeed<ComponentState>({ status: "down", detail: "the check failed" }))
   )

@@ -1,0 +1,102 @@
+import { assert, describe, it } from "@effect/vitest"
+import { HttpApi } from "effect/http-api"
+import { clickHouseMigrations, postgresMigrations } from "#src/Migrations.ts"
+import { limits } from "#src/Limits.ts"
+import { rooms } from "#src/Rooms.ts"
+
+/** How the numbers hang together: `[smaller, larger, why]`. */
+const below: ReadonlyArray<readonly [smaller: number, larger: number, why: string]> = [
+  [limits.clickhouseInsertMillis, limits.batchWriteMillis, "an insert fails before the batch that it is of"],
+  [limits.clickhouseQueryMillis, limits.batchWriteMillis, "as do its queries"],
+  [limits.clickhousePingMillis, limits.readinessCheckMillis, "a ping fails before the check that asks it"],
+  [
+    3 * limits.idempotencyBeatMillis,
+    limits.idempotencyDeadMillis,
+    "three words are missed before a process is dead"
+  ],
+  [
+    limits.idempotencyDeadMillis + limits.idempotencyBeatMillis,
+    60_000,
+    "a key of a dead process is free within a minute"
+  ],
+  [3 * limits.ledgerHeartbeatMillis, limits.ledgerSweepMillis, "as of the ledger"],
+  [3 * limits.countingRenewMillis, limits.countingLeaseMillis, "as of the lease on counting"],
+  [3 * limits.countingAloneRenewMillis, limits.countingAloneLeaseMillis, "as of a process alone"],
+  [
+    2 * limits.countingLeaseMillis + 2 * limits.countingPollMillis,
+    10_000,
+    "another process counts within 10 s of the holder's death"
+  ],
+  [limits.mirrorPollMillis + limits.keyWatchMillis, 1_000, "a revoked key stops within a second"],
+  [limits.mirrorPollTimeoutMillis, limits.mirrorStaleMillis, "a poll that hangs is noticed in time"],
+  [limits.usageWaitMillis, limits.callsEndMillis, "calls that were left are settled before the end"],
+  [limits.callsEndMillis, limits.drainMillis, "and the end waits for them"],
+  [limits.drainNoticeMillis, limits.drainMillis, "the notice is part of the drain"],
+  [limits.ledgerGrantMillis, limits.ledgerWaitMillis, "a call outlasts one grant that fails"],
+  [limits.ledgerRetryMillis, limits.ledgerIdleMillis, "a return is repeated before its lease is idle again"],
+  [
+    limits.firstTokenMillis - 1,
+    limits.lastFirstTokenMillis,
+    "the last member has at least as long as the others"
+  ],
+  [limits.callsPerUser, limits.callsInFlight, "one user cannot take all calls"],
+  [limits.callsPerKey - 1, limits.callsPerUser, "nor one key more than its user"],
+  [limits.logCommitBytes, limits.logSegmentBytes, "a commit fits into a segment"],
+  [2 * limits.logSegmentBytes, limits.logBytes, "a log that is cut has a segment left"],
+  [2 * limits.callLogSegmentBytes, limits.callLogBytes, "as the log of calls"],
+  [2 * limits.logSegmentBytes, limits.importLogBytes, "as the log of imports"],
+  [limits.importTurnRows, limits.importBatchRows, "a batch of imports has several turns"],
+  [limits.completionBodyBytes, limits.callBodiesBytes, "one body leaves room for others"],
+  [limits.collectBodyBytes, limits.clickhouseBodyBytes, "a body of events fits into a statement"],
+  [
+    limits.clickhouseQueryBytes,
+    limits.clickhouseServerBytes,
+    "one query leaves room for the rest of ClickHouse"
+  ],
+  [limits.retryMinMillis, limits.retryMaxMillis, "pauses grow"],
+  [limits.storeRestartMinMillis, limits.storeRestartMaxMillis, "pauses grow"],
+  [limits.breakerMinMillis, limits.breakerMaxMillis, "pauses grow"],
+  [limits.catalogueRetryMinMillis, limits.catalogueRetryMaxMillis, "pauses grow"],
+  [limits.connectionsMin, limits.connections, "the least is below the most"]
+]
+
+const repeated = (names: ReadonlyArray<string | number>): ReadonlyArray<string | number> =>
+  names.filter((name, index) => names.indexOf(name) !== index)
+
+describe("limits", () => {
+  it.each(below)("%d < %d: %s", (smaller, larger) => {
+    assert.isBelow(smaller, larger)
+  })
+})
+
+describe("identifiers of rooms", () => {
+  it("are each one's own: rooms, groups and operations of the API, migrations of each store", () => {
+    const groups: Array<string> = []
+    const operations: Array<string> = []
+    for (const api of rooms.flatMap((room) => [room.api, room.rawApi])) {
+      if (!HttpApi.isHttpApi(api)) continue
+      HttpApi.reflect(api, {
+        onGroup: ({ group }) => groups.push(group.identifier),
+        onEndpoint: ({ endpoint }) => operations.push(endpoint.identifier)
+      })
+    }
+    assert.isAbove(groups.length, rooms.length)
+    for (const names of [
+      rooms.map(({ name }) => name),
+      groups,
+      operations,
+      postgresMigrations.map(({ id }) => id),
+      clickHouseMigrations.map(({ id }) => id)
+    ]) {
+      assert.deepStrictEqual(repeated(names), [])
+    }
+  })
+
+  it("number migrations without a gap", () => {
+    for (const migrations of [postgresMigrations, clickHouseMigrations])
+      assert.deepStrictEqual(
+        migrations.map(({ id }) => id),
+        migrations.map((_, index) => index + 1)
+      )
+  })
+})
