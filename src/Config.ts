@@ -34,7 +34,7 @@ export interface ClusterMember {
 
 /**
  * The decoded environment. Addresses that carry a password are redacted, so that no log or error prints them.
- * Source: decisions.md, Start-up.
+ * Source: contract/start#environment.
  */
 export interface Config {
   /** `PORT`; 0 picks a free one */

@@ -95,7 +95,7 @@ const letGoTogether = 64
 /** A client that is told to come back waits so long, for the new owner to be there. */
 const movedRetryMillis = 200
 
-/** What the client of a session that ends is told. Source: decisions, Agents (Close codes). */
+/** What the client of a session that ends is told. Source: contract/agents#close-codes. */
 const endings = {
   client_bye: { bye: "client_bye", code: closeCodes.normal },
   ended_by_owner: { bye: "ended", code: closeCodes.normal },

@@ -11,7 +11,7 @@ import { summaryPrompt, summaryRequest } from "#streams/agents/Prompts.ts"
 import type { AgentSession } from "./AgentSession.ts"
 import type { ModelAnswer, Said } from "./ModelCalls.ts"
 
-/** Source: decisions, Agents. Windows that are not much larger give a quarter. */
+/** Source: contract/agents#compaction. Windows that are not much larger give a quarter. */
 const reserveTokens = 16_384
 const keepTokens = 20_000
 

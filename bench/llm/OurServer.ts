@@ -13,7 +13,7 @@ export interface OurServer extends ForkedServer {
   readonly key: string
 }
 
-/** The default of decisions.md, set all the same: the account depends on it. */
+/** The default (contract/llm#prices), set all the same: the account depends on it. */
 export const markupPercent = 2
 
 const toppedUpUsd = 100_000

@@ -17,7 +17,7 @@ export interface SocketLoadOptions {
   readonly sessions: number
 }
 
-/** Live sessions that a key may have (decisions, Agents, Limits). */
+/** Live sessions that a key may have (contract/agents#agent-limits). */
 export const sessionsPerKey = 8
 
 /** What one process is told. */

@@ -11,7 +11,7 @@ import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { NewUser, Role, User } from "./User.ts"
 
-/** Health, stats, users and files: what every key may ask about its account. Source: spec 1, Endpoints. */
+/** Health, stats, users and files: what every key may ask about its account. Source: contract/accounts#endpoints. */
 
 export const Health = Schema.Struct({
   status: Schema.String,
@@ -57,7 +57,7 @@ export const UserEcho = Schema.Struct({
   apiKey: Schema.String
 }).annotate({ identifier: "UserEcho", description: "What was sent; nothing was made" })
 
-/** Source: spec 1, Account resources. */
+/** Source: contract/accounts#files. */
 export const File = Schema.Struct({
   id: FileId,
   filename: Schema.String,

@@ -8,7 +8,7 @@ import { RateLimit } from "../core/RateLimit.ts"
 import { Deleted } from "./AccountApi.ts"
 import { NewUser, User, UserChange } from "./User.ts"
 
-/** Users, as administrators manage them. Source: decisions, Accounts. */
+/** Users, as administrators manage them. Source: contract/accounts#users. */
 export class AdminApi extends HttpApiGroup.make("admin")
   .add(
     HttpApiEndpoint.post("createUser", "/users", {

@@ -19,7 +19,7 @@ const RatePerMinute = integer(1, 1_000_000).annotate({
   description: "Requests per minute, instead of the default"
 })
 
-/** A key as its owner sees it; the secret is shown once, by `POST /keys`. Source: decisions, Accounts. */
+/** A key as its owner sees it; the secret is shown once, by `POST /keys`. Source: contract/accounts#keys. */
 const fields = {
   id: KeyId,
   name: Schema.String,

@@ -26,7 +26,7 @@ const lastKeyStays =
   "409 `last_administrator_key` where no account key of an administrator would be left: it is neither revoked nor made " +
   "to expire."
 
-/** Keys of the caller, or of anyone for an administrator. Nested error family. Source: decisions, Accounts. */
+/** Keys of the caller, or of anyone for an administrator. Nested error family. Source: contract/accounts#keys. */
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.get("listKeys", "/keys", {

@@ -8,7 +8,7 @@ export type Role = typeof Role.Type
 
 export const UserName = line(1, 200)
 
-/** Source: spec 1, Account resources. */
+/** Source: contract/accounts#users. */
 export const User = Schema.Struct({
   id: UserId,
   email: Schema.String,

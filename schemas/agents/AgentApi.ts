@@ -12,7 +12,7 @@ import { AgentSession, AgentSessionDetail, AgentSessionList } from "./AgentSessi
 export const sessionsLimitDefault = 20
 export const transcriptLimitDefault = 100
 
-/** Sessions of the caller's owner. Flat error family. Source: spec 1, Endpoints; decisions, Agents. */
+/** Sessions of the caller's owner. Flat error family. Source: contract/agents#endpoints. */
 export class AgentApi extends HttpApiGroup.make("agents")
   .add(
     HttpApiEndpoint.get("readAgent", "/agent", { success: AgentInfo })

@@ -1,5 +1,5 @@
 /**
- * The numbers of protocol 1, which both sides hold to. Source: decisions, Agents (Limits, params).
+ * The numbers of protocol 1, which both sides hold to. Source: contract/agents#agent-limits.
  * `ready.limits` tells a client those that it needs.
  */
 export const agentLimits = {

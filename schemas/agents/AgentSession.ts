@@ -38,7 +38,7 @@ const sessionFields = {
   end_reason: Schema.NullOr(Schema.Literals(endReasons))
 }
 
-/** Source: spec 1, Agent session; decisions, Agents. */
+/** Source: contract/agents#sessions. */
 export const AgentSession = Schema.Struct(sessionFields).annotate({
   identifier: "AgentSession",
   description: "A session of the coding agent. It can be resumed for 30 days after it was last seen"

@@ -3,7 +3,10 @@ import { SessionId } from "../core/Ids.ts"
 import { ThinkingLevel } from "./ClientFrame.ts"
 import { ToolError, toolMethods, toolNames } from "./ToolCall.ts"
 
-/** What the server sends, one JSON object a frame. Clients ignore unknown fields, kinds and types. Source: decisions, Agents. */
+/**
+ * What the server sends, one JSON object a frame. Clients ignore unknown fields, kinds and types.
+ * Source: contract/agents#server-frames.
+ */
 
 const Seq = Schema.Int.annotate({
   description:
@@ -287,7 +290,7 @@ export const ServerFrame = Schema.Union([
 ])
 export type ServerFrame = typeof ServerFrame.Type
 
-/** What the socket is closed with. Source: RFC 6455, 7.4; decisions, Agents (Close codes). */
+/** What the socket is closed with. Source: RFC 6455, 7.4; contract/agents#close-codes. */
 export const closeCodes = {
   normal: 1000,
   tooBig: 1009,

@@ -4,7 +4,7 @@ import { agentLimits } from "./AgentLimits.ts"
 
 /**
  * The tools of an agent session: what the model calls them, the method that the client is asked for, and the shapes of
- * parameters and results. Source: spec 1, tool.request; decisions, Agents (params).
+ * parameters and results. Source: contract/agents#tools.
  */
 
 const Path = Schema.String.check(

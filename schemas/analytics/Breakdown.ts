@@ -3,7 +3,7 @@ import { integer } from "../core/Text.ts"
 import { eventLimits } from "./EventLimits.ts"
 import { PeriodName, questionQuery } from "./Stats.ts"
 
-/** Source: spec 2 A, Breakdown; those after `event` are beyond it (decisions, Analytics). */
+/** Source: contract/analytics#breakdowns. */
 export const dimensions = [
   "page",
   "entry",
@@ -40,7 +40,7 @@ export const Dimension = Schema.String.check(
 export const propOf = (dimension: string): string | undefined =>
   dimension.startsWith(propPrefix) ? dimension.slice(propPrefix.length) : undefined
 
-/** Source: spec 2 A, Limits. */
+/** Source: contract/analytics#breakdowns. */
 export const breakdownLimit = { default: 10, max: 500 } as const
 
 export const breakdownQuery = {

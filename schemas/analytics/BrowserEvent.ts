@@ -4,7 +4,7 @@ import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
  * What a page sends to `POST /api/event`, one JSON object, whatever its Content-Type says. Unknown keys are ignored; of
- * duplicate keys the last one holds, as `JSON.parse` has it. Source: spec 2 A, Event input (browser).
+ * duplicate keys the last one holds, as `JSON.parse` has it. Source: contract/analytics#browser-events.
  */
 export const BrowserEvent = Schema.Struct({
   s: textField(1, 64, expectations.siteId).annotate({ description: "Public site id" }),

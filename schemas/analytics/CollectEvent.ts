@@ -5,7 +5,7 @@ import { eventLimits, expectations } from "./EventLimits.ts"
 /**
  * One event of `POST /api/v1/collect`. Unknown keys are ignored, an empty `ip`, `visitor` or `id` is an absent one; of duplicate keys the last one holds. `id` is the
  * caller's own: a repeat within 24 hours is answered `duplicate`.
- * Source: spec 2 A, Event input (server); decisions, Analytics (`id`).
+ * Source: contract/analytics#collect.
  */
 export const CollectEvent = Schema.Struct({
   url: textField(1, eventLimits.urlLength, expectations.url).annotate({

@@ -1,6 +1,9 @@
 import { Schema } from "effect"
 
-/** Why an event that was sent is in no figure; `property`: it is, without a property that was none. Source: decisions, Analytics (drops). */
+/**
+ * Why an event that was sent is in no figure; `property`: it is, without a property that was none.
+ * Source: contract/analytics#drops.
+ */
 export const DropReason = Schema.Literals([
   "bot",
   "hostname",

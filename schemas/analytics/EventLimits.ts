@@ -1,7 +1,7 @@
 /**
  * What an event may hold, in UTF-16 units, and the words in which a fault says so. The schemas and the hand-tuned
  * decoders of streams/analytics both read this table; a property test holds them equal.
- * Source: spec 2 A, Event input; sizes that it leaves open are set here.
+ * Source: contract/analytics#collect, contract/analytics#browser-events.
  */
 export const eventLimits = {
   nameLength: 120,

@@ -72,7 +72,7 @@ export const ImportList = Schema.Struct({ imports: Schema.Array(Import) }).annot
   description: "The newest first"
 })
 
-/** History of a site, for its owner. Source: decisions, Analytics (`import access-log`). */
+/** History of a site, for its owner. Source: contract/analytics#imports. */
 export class ImportApi extends HttpApiGroup.make("import")
   .add(
     HttpApiEndpoint.post("importEvents", "/sites/:id/import", {

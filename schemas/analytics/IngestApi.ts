@@ -44,7 +44,7 @@ export class SiteSecret extends HttpApiMiddleware.Service<SiteSecret>()("signalb
 /**
  * Ingest, as the document describes it. These endpoints are served beside the Effect pipeline, by
  * src/analytics/ingest/IngestRoutes.ts with hand-tuned decoders; a property test holds them to these schemas.
- * Source: spec 2 A, Collect rules and Browser ingest rules.
+ * Source: contract/analytics#collect, contract/analytics#browser-events.
  */
 export class IngestApi extends HttpApiGroup.make("ingest")
   .add(

@@ -31,7 +31,7 @@ const client = (name: string, path: "/scripts/beacon.mjs" | "/scripts/beacon.py"
 
 /**
  * Scripts, as the document describes them: one for pages, three for servers. They are served beside the HttpApi, by
- * src/analytics/ingest/ScriptRoutes.ts. Source: spec 2 A, Browser ingest rules, and Collect rule 4.
+ * src/analytics/ingest/ScriptRoutes.ts. Source: contract/analytics#scripts.
  */
 export class ScriptsApi extends HttpApiGroup.make("scripts")
   .add(

@@ -10,7 +10,7 @@ const Domain = line(1, 253).annotate({
 })
 const TimeZone = line(1, 64).annotate({ description: "IANA time zone", examples: ["Europe/Berlin"] })
 
-/** Source: spec 2 A, Resources. */
+/** Source: contract/analytics#sites. */
 export const Site = Schema.Struct({
   id: SiteId.annotate({ description: "Also the public site id of the snippet" }),
   name: Schema.String,
@@ -22,7 +22,7 @@ export const Site = Schema.Struct({
 }).annotate({ identifier: "Site", description: "A site" })
 export type Site = typeof Site.Type
 
-/** Source: decisions, Analytics. */
+/** Source: contract/analytics#sites. */
 export const NewSite = Schema.Struct({
   name: SiteName,
   domain: Domain,

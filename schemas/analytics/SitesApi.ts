@@ -10,7 +10,7 @@ import { CreatedSite, NewSite, RotatedSecret, Site, SiteChange, SiteList } from 
 
 const params = { id: PathId }
 
-/** Sites and their secrets, for their owner's account keys. Source: spec 2 A; decisions, Analytics (Sites). */
+/** Sites and their secrets, for their owner's account keys. Source: contract/analytics#sites. */
 export class SitesApi extends HttpApiGroup.make("sites")
   .add(
     HttpApiEndpoint.get("listSites", "/sites", { success: SiteList }).annotate(

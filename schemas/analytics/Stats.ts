@@ -3,10 +3,10 @@ import { SiteId } from "../core/Ids.ts"
 import { line } from "../core/Text.ts"
 import { Day, Timestamp } from "../core/Timestamp.ts"
 
-/** Source: spec 2 A, Periods; `custom` is beyond it (decisions, Analytics). */
+/** Source: contract/analytics#periods. */
 export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo", "custom"])
 
-/** Which stretch of time is asked about. Source: decisions, Analytics. */
+/** Which stretch of time is asked about. Source: contract/analytics#periods. */
 export const periodQuery = {
   period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })),
   from: Schema.optionalKey(
@@ -63,7 +63,7 @@ const pathOf = (what: string) =>
     `${what} without query string, decoded or as it is in a URL; \`*\` stands for any text, \`(none)\` for visits without page views`
   )
 
-/** Source: spec 2 A, Filters; decisions, Analytics. What the contract does not list is a visit's attribute as well. */
+/** Attributes of a visit, its pages and its events. Source: contract/analytics#filters. */
 export const filterQuery = {
   page: pathOf("Path"),
   source: filterOf("Name of the source, as the breakdown shows it"),
@@ -113,7 +113,7 @@ export type StatsQuestion = typeof StatsQuestion.Type
 
 const count = Schema.Int
 
-/** Source: spec 2 A, Summary metrics; decisions, Analytics (rounding: all 0 without visits). */
+/** All 0 without visits. Source: contract/analytics#summary. */
 export const Summary = Schema.Struct({
   visitors: count.annotate({ description: "Distinct daily identities: the same person on two days is two" }),
   visits: count.annotate({ description: "Where they started" }),
@@ -149,7 +149,7 @@ export const SiteStats = Schema.Struct({
 })
 export type SiteStats = typeof SiteStats.Type
 
-/** Source: spec 2 A, Realtime response. */
+/** Source: contract/analytics#realtime. */
 export const Realtime = Schema.Struct({
   visitors: count.annotate({ description: "In the last 5 minutes" }),
   pageviews: count.annotate({ description: "In the last 5 minutes" }),

@@ -42,7 +42,7 @@ export const figures = {
   realtime: { params, success: Realtime, error: NotFound, summary: "The last minutes" }
 } as const
 
-/** What was counted, for the site's owner. Source: spec 2 A, Endpoints. */
+/** What was counted, for the site's owner. Source: contract/analytics#endpoints. */
 export class StatsApi extends HttpApiGroup.make("stats")
   .add(
     HttpApiEndpoint.get("siteStats", "/sites/:id/stats", figures.stats)
@@ -83,7 +83,7 @@ export class StatsApi extends HttpApiGroup.make("stats")
 
 const publicErrors = [NotFound, RateLimited] as const
 
-/** The same of sites that their owner has made public. Source: decisions, Analytics. */
+/** The same of sites that their owner has made public. Source: contract/analytics#public-sites. */
 export class PublicStatsApi extends HttpApiGroup.make("publicStats")
   .add(
     HttpApiEndpoint.get("publicSiteStats", "/sites/:id/stats", {

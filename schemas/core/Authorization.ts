@@ -25,7 +25,7 @@ export class CurrentKey extends Context.Service<CurrentKey, Principal>()("signal
 
 /**
  * Annotation of a group or an endpoint: whether router keys may call it. They get 403 where it is not set.
- * Source: decisions, Common.
+ * Source: contract/http#credentials.
  */
 export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenToRouterKeys", {
   defaultValue: () => false

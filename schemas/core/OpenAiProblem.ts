@@ -3,7 +3,7 @@ import { Schema } from "effect"
 /**
  * The nested error family, `{"error": {message, type, code, param}}`, which chat-completions clients understand:
  * models, completions, collections, usage, subscription, credits, keys, plans.
- * Source: spec 1, Errors; decisions, Common (types and codes).
+ * Source: contract/http#error-codes.
  */
 const body = Schema.Struct({
   error: Schema.Struct({

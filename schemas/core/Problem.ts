@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 /**
  * The flat error family, `{"error": "<text>"}`: every endpoint but those of the nested family (OpenAiProblem.ts).
- * Source: spec 1, Errors; decisions, Common.
+ * Source: contract/http#errors.
  */
 const body = Schema.Struct({
   error: Schema.String.annotate({ description: "What was wrong, in words" })

@@ -6,7 +6,7 @@ import { Forbidden, RateLimited } from "./Problem.ts"
 /**
  * The token bucket of the request's key. Answers carry `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset`
  * (seconds); a refusal is 429, or 403 in block mode, with `Retry-After` (whole seconds, at least 1) and, where the
- * wait is over 60 s, `x-should-retry: false`. Source: decisions, Common.
+ * wait is over 60 s, `x-should-retry: false`. Source: contract/http#rate-limits.
  */
 export class RateLimit extends HttpApiMiddleware.Service<RateLimit, { requires: CurrentKey }>()(
   "signalbox/core/RateLimit",

@@ -3,7 +3,7 @@ import { openStruct } from "../core/OpenStruct.ts"
 
 const tokens = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** The additive block of an answer. Source: spec 1, Completion response; decisions, LLM (Charging). */
+/** The additive block of an answer. Source: contract/llm#router-block. */
 export const RouterBlock = Schema.Struct({
   requested: Schema.String.annotate({ description: "As sent" }),
   resolved: Schema.String.annotate({ description: "Id of the model that answered; empty where none did" }),
@@ -24,7 +24,7 @@ export const TokenUsage = openStruct({
   total_tokens: tokens
 }).annotate({ identifier: "TokenUsage", description: "Of all stages together" })
 
-/** Source: spec 1, Completion response. */
+/** Source: contract/llm#completions. */
 export const ChatCompletion = openStruct({
   id: Schema.String,
   object: Schema.Literal("chat.completion"),

@@ -4,7 +4,7 @@ import { integer } from "../core/Text.ts"
 
 /**
  * The body of a completion, as the document describes it. The hot route reads it by hand (src/llm/requests/ChatRequest.ts); a
- * property test holds the two to each other. Source: spec 1, POST /chat/completions body; OpenAI, Chat Completions.
+ * property test holds the two to each other. Source: contract/llm#completions; OpenAI, Chat Completions.
  */
 
 /** null is as good as absent. */

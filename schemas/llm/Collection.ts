@@ -31,7 +31,7 @@ const Member = Schema.Struct({
   available: Schema.Boolean.annotate({ description: "`false`: the upstream offers it no more" })
 }).annotate({ identifier: "CollectionMember" })
 
-/** Source: spec 1, Collection. */
+/** Source: contract/llm#collections. */
 export const Collection = Schema.Struct({
   id: CollectionId,
   model: Schema.String.annotate({ description: "`collection/{slug}`: what a completion takes as `model`" }),
@@ -47,7 +47,7 @@ export const CollectionList = Schema.Struct({
   data: Schema.Array(Collection)
 }).annotate({ identifier: "CollectionList", description: "Oldest first" })
 
-/** Source: decisions, LLM (Collections). */
+/** Source: contract/llm#collections. */
 export const NewCollection = Schema.Struct({
   name: Name,
   slug: Schema.optionalKey(Slug.annotate({ description: "Default: made from the name" })),

@@ -15,7 +15,7 @@ const Deleted = Schema.Struct({ id: CollectionId, deleted: Schema.Literal(true) 
 
 /**
  * Collections of the caller, or of anyone for an administrator. Router keys read those that they may use.
- * Source: spec 1, Collection; decisions, LLM (Collections).
+ * Source: contract/llm#collections.
  */
 export class CollectionsApi extends HttpApiGroup.make("collections")
   .add(

@@ -30,7 +30,7 @@ const errors = [
 /**
  * Calls of models, as the document describes them. These endpoints are served beside the Effect pipeline, by
  * src/llm/calls/CompletionRoutes.ts with hand-written decoders; a property test holds them to these schemas.
- * Source: spec 1, POST /chat/completions; decisions, LLM.
+ * Source: contract/llm#completions.
  */
 export class CompletionsApi extends HttpApiGroup.make("completions")
   .add(

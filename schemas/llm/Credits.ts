@@ -5,7 +5,7 @@ import { Timestamp } from "../core/Timestamp.ts"
 
 const usd = Schema.Finite.annotate({ description: "USD" })
 
-/** Source: spec 1, Credits. */
+/** Source: contract/llm#credits. */
 export const Credits = Schema.Struct({
   balance_usd: usd,
   lifetime_topped_up_usd: usd,
@@ -20,7 +20,7 @@ export const Credits = Schema.Struct({
 }).annotate({ identifier: "Credits", description: "The owner's credits" })
 export type Credits = typeof Credits.Type
 
-/** What clients of OpenRouter read of their key, as far as it has a meaning here. Source: decisions, LLM. */
+/** What clients of OpenRouter read of their key, as far as it has a meaning here. Source: contract/llm#credits. */
 export const CallingKey = Schema.Struct({
   data: Schema.Struct({
     label: Schema.String.annotate({ description: "The key's name" }),
@@ -71,7 +71,7 @@ export const OfUser = {
   user_id: Schema.optionalKey(PathId.annotate({ description: "Whose (administrators only)" }))
 }
 
-/** Source: decisions, LLM (Charging). */
+/** Source: contract/http#idempotency. */
 export const IdempotencyKey = line(1, 255).annotate({
   description:
     "The same key with the same body within 24 hours is answered as the first time, and nothing is done again"

@@ -17,7 +17,7 @@ import {
   topUpsLimitDefault
 } from "./Credits.ts"
 
-/** What there is to spend. Source: spec 1, Credits; decisions, LLM (Plans). */
+/** What there is to spend. Source: contract/llm#credits. */
 export class CreditsApi extends HttpApiGroup.make("credits")
   .add(
     HttpApiEndpoint.get("readCredits", "/credits", { success: Credits })

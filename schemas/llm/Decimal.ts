@@ -1,6 +1,6 @@
 /**
  * An exact decimal number, `units / 10^scale`. Prices have up to 23 digits after the point and are never floats.
- * Source: decisions, LLM (Models); design, Money.
+ * Source: contract/llm#money.
  */
 export interface Decimal {
   readonly units: bigint

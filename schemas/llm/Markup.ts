@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import * as Decimal from "./Decimal.ts"
 
-/** What prices of a provider are marked up by unless an administrator says otherwise. Source: spec 1, Limits. */
+/** What prices of a provider are marked up by unless an administrator says otherwise. Source: contract/llm#prices. */
 export const markupPercentDefault = 2
 
 const percentExpected = "a percentage between 0 and 1000 with at most 6 decimal places"
@@ -16,7 +16,7 @@ export const MarkupPercent = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1000 }, { expected: percentExpected })
 ).annotate({ description: "On top of the upstream's prices", examples: [markupPercentDefault] })
 
-/** What an administrator reads of a provider's markup. Source: decisions, LLM (Models). */
+/** What an administrator reads of a provider's markup. Source: contract/llm#prices. */
 export const Markup = Schema.Struct({
   provider: Schema.String.annotate({ description: "First segment of its models' ids" }),
   percent: MarkupPercent,

@@ -12,7 +12,7 @@ const Modalities = Schema.Array(Schema.String).annotate({ examples: [["text", "i
 
 /**
  * A model that may be asked. `created`, `description`, `supported_parameters` and `top_provider` are there for clients of
- * OpenRouter-shaped lists. Source: spec 1, Model entry.
+ * OpenRouter-shaped lists. Source: contract/llm#models-list.
  */
 export const Model = Schema.Struct({
   id: Schema.String.annotate({ examples: ["openai/gpt-5"] }),
@@ -40,7 +40,7 @@ export const Model = Schema.Struct({
 }).annotate({ identifier: "Model", description: "A model of the upstream" })
 export type Model = typeof Model.Type
 
-/** A collection among the models: what a completion takes as `model`. Source: spec 1, Collection pseudo-model. */
+/** A collection among the models: what a completion takes as `model`. Source: contract/llm#models-list. */
 export const CollectionModel = Schema.Struct({
   id: Schema.String.annotate({ description: "`collection/{slug}`" }),
   object: Schema.Literal("model"),
@@ -52,7 +52,7 @@ export type CollectionModel = typeof CollectionModel.Type
 
 export const ModelOrCollection = Schema.Union([CollectionModel, Model])
 
-/** Source: spec 1, Collection pseudo-model (envelope); decisions, LLM (Models). */
+/** Source: contract/llm#models-list. */
 export const ModelList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(ModelOrCollection),
@@ -74,7 +74,7 @@ export const modelSorts = [
   "context-asc"
 ] as const
 
-/** Source: spec 1, GET /models query parameters. */
+/** Source: contract/llm#models-list. */
 export const modelQuery = {
   search: Schema.optionalKey(
     line(0, 200).annotate({ description: "Part of id, name or description, in any case" })

@@ -10,7 +10,7 @@ const errors = [OpenAiForbidden, OpenAiNotFound] as const
 
 /**
  * Models and the caller's collections. A key that is limited sees what it may use; one that it may not use is 403 whether
- * or not it exists. Source: spec 1, GET /models; decisions, LLM (Models).
+ * or not it exists. Source: contract/llm#models-list.
  */
 export class ModelsApi extends HttpApiGroup.make("models")
   .add(

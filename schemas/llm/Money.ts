@@ -1,7 +1,7 @@
 import * as Decimal from "./Decimal.ts"
 
 /**
- * Amounts of money inside the server are integers of pico-USD (10^-12 USD), never floats. Source: design, Money.
+ * Amounts of money inside the server are integers of pico-USD (10^-12 USD), never floats. Source: contract/llm#money.
  */
 export type PicoUsd = bigint
 

@@ -30,7 +30,7 @@ const fields = {
 export const NewPlan = Schema.Struct(fields).annotate({ identifier: "NewPlan" })
 export type NewPlan = typeof NewPlan.Type
 
-/** Source: spec 1, Subscription; decisions, LLM (Plans). */
+/** Source: contract/llm#plans-and-subscriptions. */
 export const Plan = Schema.Struct({
   id: PlanId,
   ...fields,

@@ -16,7 +16,7 @@ const Allowance = Schema.Struct({
 })
 export type Allowance = typeof Allowance.Type
 
-/** Source: spec 1, Subscription. */
+/** Source: contract/llm#plans-and-subscriptions. */
 export const OwnSubscription = Schema.Struct({
   subscribed: Schema.Boolean.annotate({ description: "false: usage is charged to the credits" }),
   plan: Schema.NullOr(

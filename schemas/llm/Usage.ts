@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Timestamp } from "../core/Timestamp.ts"
 
-/** Source: spec 1, GET /usage. */
+/** Source: contract/llm#usage. */
 export const UsageWindowName = Schema.Literals(["hour", "day", "week", "month", "year", "ever"])
 export type UsageWindowName = typeof UsageWindowName.Type
 
@@ -25,7 +25,7 @@ export type UsageQuestion = typeof UsageQuestion.Type
 const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const usd = Schema.Finite.annotate({ description: "USD, charged to the credits" })
 
-/** Source: spec 1, Usage window; decisions, LLM (Usage): calendar-aligned in UTC, the week from Monday. */
+/** Calendar-aligned in UTC, the week from Monday. Source: contract/llm#usage. */
 export const UsageWindow = Schema.Struct({
   window: UsageWindowName,
   requests: count.annotate({ description: "Finished calls: successes and errors" }),
@@ -40,7 +40,7 @@ export const UsageWindow = Schema.Struct({
 }).annotate({ identifier: "UsageWindow" })
 export type UsageWindow = typeof UsageWindow.Type
 
-/** Source: spec 1, GET /usage. */
+/** Source: contract/llm#usage. */
 export const UsageCredits = Schema.Struct({
   balanceUsd: Schema.Finite,
   lifetimeToppedUpUsd: Schema.Finite,
@@ -80,7 +80,7 @@ export const UsageOverview = Schema.Struct({
 }).annotate({ identifier: "UsageOverview", description: "All windows, and the credits" })
 export type UsageOverview = typeof UsageOverview.Type
 
-/** Source: decisions, LLM (Usage). */
+/** Source: contract/llm#usage. */
 export const UsageOfWindow = Schema.Struct({
   window: UsageWindowName,
   usage: Schema.Record(Schema.String, UsageWindow).annotate({

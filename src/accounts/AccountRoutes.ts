@@ -32,7 +32,7 @@ const health = Effect.gen(function* () {
   }
 })
 
-/** `0.00%` when nothing was asked. Source: decisions, Accounts. */
+/** `0.00%` when nothing was asked. Source: contract/accounts#health-and-stats. */
 const percentage = (part: number, whole: number): string =>
   `${(whole === 0 ? 0 : (part / whole) * 100).toFixed(2)}%`
 
@@ -59,7 +59,7 @@ const stats = Effect.gen(function* () {
 /** Router keys go into apps: an administrator's sees no more there than any other's. */
 const seesAll = ({ kind, role }: Principal): boolean => role === "admin" && kind === "account"
 
-/** Administrators get everybody, page by page; others their own record. Source: spec 1, Endpoints. */
+/** Administrators get everybody, page by page; others their own record. Source: contract/accounts#users. */
 const listUsers = (query: { readonly limit?: number; readonly offset?: number }) =>
   Effect.gen(function* () {
     const caller = yield* CurrentKey

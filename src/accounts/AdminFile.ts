@@ -16,7 +16,7 @@ const shape = Schema.Struct({ url: Schema.String, adminKey: Schema.optionalKey(S
 
 /**
  * `{"url","adminKey"}`, mode 0600: where the server listens, and a key for it. Without `adminKey` once that key works no
- * more. Source: decisions, Start-up.
+ * more. Source: contract/start#first-boot.
  */
 export type AdminFile = typeof shape.Type
 

@@ -14,7 +14,7 @@ import { Keys } from "./Keys.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 
-/** Source: spec 2, Authentication. */
+/** Source: contract/http#credentials. */
 const invalidKey = "Invalid or missing API key"
 
 interface Answers<U, F, A> {

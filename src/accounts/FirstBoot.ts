@@ -14,8 +14,8 @@ export type AdminKey =
 
 /**
  * The first boot on an empty database makes an administrator and their account key. The key is written to
- * DATA_DIR/admin.json (mode 0600) and shown once. That file never names a key that does not work. Source: decisions,
- * Start-up.
+ * DATA_DIR/admin.json (mode 0600) and shown once. That file never names a key that does not work.
+ * Source: contract/start#first-boot.
  */
 export class FirstBoot extends Context.Service<
   FirstBoot,

@@ -5,7 +5,7 @@ import { Keys } from "./Keys.ts"
 
 /**
  * Ends answers that take long with the key that they were asked with: it was revoked or has expired, or its owner was
- * deleted. Source: decisions, Accounts (Keys: at once, everywhere within 1 s).
+ * deleted. Source: contract/accounts#keys.
  */
 export class KeyWatch extends Context.Service<
   KeyWatch,

@@ -164,7 +164,7 @@ const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, K
       : Effect.succeed(instant)
   })
 
-/** Account keys have no restrictions of these kinds. Source: spec 1, Key kinds. */
+/** Account keys have no restrictions of these kinds. Source: contract/accounts#keys. */
 const routerFields = ["models", "collections", "spend_limit_usd"] as const
 
 const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, KeyFieldInvalid> => {

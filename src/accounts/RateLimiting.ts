@@ -7,10 +7,10 @@ import { OpenAiRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
 import { flat, nested } from "#src/http/ErrorFormat.ts"
 
-/** Clients are told not to wait for longer than this. Source: decisions, Common. */
+/** Clients are told not to wait for longer than this. Source: contract/http#rate-limits. */
 const retryWorthwhileSeconds = 60
 
-/** What an answer says of its key's rate. Source: decisions, Common. */
+/** What an answer says of its key's rate. Source: contract/http#rate-limits. */
 export const rateHeaders = (decision: RateDecision): Record<string, string> => ({
   "ratelimit-limit": String(decision.limit),
   "ratelimit-remaining": String(decision.remaining),

@@ -10,7 +10,7 @@ import { AgentDownloads } from "./AgentDownloads.ts"
 import { installCommands } from "./downloads/InstallScript.ts"
 import { gatewayPath } from "./gateway/Gateway.ts"
 
-/** What `GET /agent` says to a key. Source: spec 1, Agent gateway info. */
+/** What `GET /agent` says to a key. Source: contract/agents#gateway-info. */
 export const agentInfo = Effect.gen(function* () {
   const offer = yield* ModelAccess
   const downloads = yield* AgentDownloads

@@ -15,7 +15,7 @@ const statusOf = (session: StoredSession): AgentSession["status"] => {
   return session.isNew ? "starting" : status
 }
 
-/** Source: spec 1, Agent session; decisions, Agents (status, live). */
+/** Source: contract/agents#sessions. */
 export const sessionResource = (
   session: StoredSession,
   nowMillis: number,

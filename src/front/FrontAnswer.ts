@@ -40,7 +40,7 @@ const openAiAs = (like: FrontAnswer, type: string, code: string | null): FrontAn
   return { status: like.status, body: JSON.stringify({ error: { message, type, code, param: null } }) }
 }
 
-/** Types and codes: decisions, Common. */
+/** Types and codes: contract/http#error-codes. */
 const nested: HotFailures = {
   badRequest: openAiAs(badRequest, "invalid_request_error", null),
   methodNotAllowed: openAiAs(methodNotAllowed, "invalid_request_error", null),

@@ -3,7 +3,7 @@ import { HttpServerResponse, type HttpServerRequest } from "effect/http"
 /**
  * CORS of the ordinary endpoints: only the origins of CORS_ORIGINS, and no credentials, since keys travel in a header.
  * An answer that is already open (`/a.js`, `/scripts/*`) stays so; `/api/event` is a hot route and has the front's.
- * Source: decisions, Common.
+ * Source: contract/http#cors.
  */
 export interface Cors {
   /** the answer to a preflight of an allowed origin; undefined: not a preflight, or not allowed */

@@ -24,7 +24,7 @@ const fundsMillis = 2_000
 const keysMax = 20_000
 const solventMillis = 60_000
 
-/** Which models a key's agents may run, and who pays. Source: spec 1, GET /agent; decisions, Agents. */
+/** Which models a key's agents may run, and who pays. Source: contract/agents#gateway-info. */
 export class ModelAccess extends Context.Service<
   ModelAccess,
   {

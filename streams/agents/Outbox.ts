@@ -38,7 +38,7 @@ const gatheredUsually = 8_192
 /**
  * The frames of one session on their way out. It numbers them, holds those back that tell of a step which is not stored
  * yet (and all behind them, so that the order stays), gathers deltas while the client is slow, and keeps what was sent
- * for a resume: of a finished message only its end. Source: decisions, Agents (Resume, Limits).
+ * for a resume: of a finished message only its end. Source: contract/agents#resuming.
  */
 export class Outbox {
   #sink: FrameSink | undefined

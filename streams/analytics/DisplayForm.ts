@@ -11,7 +11,7 @@ const misleading = /[\u0080-\u009f\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 /**
  * A path as people read and write it, its escapes decoded as UTF-8. What is no UTF-8 stays as it is. Decoding what is
- * decoded changes nothing, so that a filter may be given in either form. Source: decisions, Analytics (paths).
+ * decoded changes nothing, so that a filter may be given in either form. Source: contract/analytics#pages-and-sources.
  */
 export const displayPath = (path: string): string => {
   if (!path.includes("%")) return path

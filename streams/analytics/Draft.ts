@@ -89,7 +89,7 @@ export const sentByServer = (site: Site, event: DecodedCollectEvent, receivedMil
   props: keptProps(event.props)
 })
 
-/** An event without a name or named `pageview` is a page view. Source: spec 2 A, Collect rule 3. */
+/** An event without a name or named `pageview` is a page view. Source: contract/analytics#collect. */
 const kindOf = (name: string | null): EventKind =>
   name === null || name === "pageview" ? "pageview" : "event"
 

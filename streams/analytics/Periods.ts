@@ -8,7 +8,7 @@ import {
   startOfHour
 } from "./LocalTime.ts"
 
-/** Source: spec 2 A, Periods; decisions, Analytics (which hours, days and months each one covers). */
+/** Which hours, days and months each one covers: contract/analytics#periods. */
 export const periods = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
 export type Period = (typeof periods)[number]
 

@@ -76,7 +76,7 @@ const page: Step = {
   }
 }
 
-/** A page that is not the site's counts nowhere. Source: spec 2 A, Browser ingest rules. */
+/** A page that is not the site's counts nowhere. Source: contract/analytics#browser-events. */
 const hostname: Step = {
   name: "hostname",
   run: (_draft, sent, passing) =>
@@ -96,7 +96,7 @@ const address: Step = {
   }
 }
 
-/** Bots are dropped, unless the caller vouches for the visitor. Source: spec 2 A, Collect rule 2. */
+/** Bots are dropped, unless the caller vouches for the visitor. Source: contract/analytics#collect. */
 const agent: Step = {
   name: "agent",
   run(draft, sent, _passing, lookups) {
@@ -112,8 +112,9 @@ const agent: Step = {
 }
 
 /**
- * Where the visitor came from: the place that utm_source means, else the referrer's. Source: decisions, Analytics. Nobody
- * came from a referrer that is spam, whoever vouches for the visitor.
+ * Where the visitor came from: the place that utm_source means, else the referrer's.
+ * Source: contract/analytics#pages-and-sources. Nobody came from a referrer that is spam, whoever vouches for the
+ * visitor.
  */
 const source: Step = {
   name: "source",
@@ -136,7 +137,9 @@ const source: Step = {
   }
 }
 
-/** The CDN's or caller's word, else the address's country, else the time zone's. Source: decisions, Analytics. */
+/**
+ * The CDN's or caller's word, else the address's country, else the time zone's. Source: contract/analytics#countries.
+ */
 const country: Step = {
   name: "country",
   run(draft, sent, passing, lookups) {

@@ -130,6 +130,9 @@ export const sourceOfCampaign = (utmSource: string): Source | undefined => {
 /** `newsletter-uk`, `weekly_newsletter`, `email-2024`; not every word with these letters. */
 const isNewsletter = /(?:^|[^a-z])(?:newsletters?|e-?mails?)(?:[^a-z]|$)/
 
-/** What a `utm_source` is shown as: the known name of its source, else as it stands. Source: decisions, Analytics. */
+/**
+ * What a `utm_source` is shown as: the known name of its source, else as it stands.
+ * Source: contract/analytics#pages-and-sources.
+ */
 export const shownSource = (utmSource: string): string =>
   utmSource === "" ? "" : (sourceOfCampaign(utmSource)?.name ?? displayHostname(utmSource))

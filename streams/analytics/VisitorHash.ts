@@ -11,7 +11,7 @@ export interface DaySalt {
  * The 48-bit identity of an address and User-Agent on one site and day: SHA-256 over the salt (256 random bits) and
  * these, cut to 48 bits. Without the salt it is as good as random; cut, it cannot be extended. Two of a site's 100,000
  * visitors a day are taken for one on one day in 150 years; each bit more would cost the store 1/6 of a byte an event.
- * Source: spec 2 A (visitor identity); design, Analytics.
+ * Source: contract/analytics#visitors.
  */
 export const visitorHash = (
   salt: DaySalt,

@@ -1,10 +1,10 @@
 import type { VisitEvent } from "./VisitEvent.ts"
 import { packedEmpty } from "./VisitEvent.ts"
 
-/** A gap of more than this starts a new visit. Source: spec 2, States and transitions. */
+/** A gap of more than this starts a new visit. Source: contract/analytics#visits. */
 export const visitGapMillis = 30 * 60_000
 
-/** How long after its page view an engage ping still counts. Source: decisions, Analytics. */
+/** How long after its page view an engage ping still counts. Source: contract/analytics#visits. */
 export const engageWithinMillis = 24 * 3_600_000
 
 /**

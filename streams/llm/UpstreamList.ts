@@ -84,7 +84,7 @@ export const readUpstreamList = (text: string): Result.Result<UpstreamList, stri
 /** Printable, without spaces: an id is part of paths, and of the names that people type. */
 const idForm = /^[^\s\p{C}]{1,200}$/u
 
-/** Ids with this prefix are those of collections. Source: spec 1, Collection pseudo-model. */
+/** Ids with this prefix are those of collections. Source: contract/llm#models-list. */
 const collectionPrefix = "collection/"
 
 const readModel = (entry: unknown): Result.Result<ListedModel, string> => {

@@ -1,4 +1,4 @@
-/** Calendar-aligned in UTC, the week from Monday; `ever` since the account was made. Source: decisions, LLM (Usage). */
+/** Calendar-aligned in UTC, the week from Monday; `ever` since the account was made. Source: contract/llm#usage. */
 export const usageWindows = ["hour", "day", "week", "month", "year", "ever"] as const
 export type UsageWindow = (typeof usageWindows)[number]
 

@@ -23,7 +23,7 @@ const hour = 3_600_000
 
 /** What a limit does is held where it does it; that the process is given these numbers, and uses them, is held here. */
 describe("the limits of analytics", () => {
-  it("are those of the contract (spec 2 A, Limits)", () => {
+  it("are those of the contract", () => {
     const { collectEvents, nameLength, propKeys, propValueLength } = eventLimits
     assert.deepStrictEqual(
       { collectEvents, nameLength, propKeys, propValueLength },

@@ -4,7 +4,7 @@ import { naiveVisits, type NaiveVisit } from "./NaiveVisits.ts"
 /**
  * Every figure of stats and breakdowns by its definition, counted one by one over the events of a site. It is slow,
  * shares nothing with the queries, and says what they have to answer.
- * Source: spec 2 A (Summary metrics, Filters, Breakdown); decisions, Analytics.
+ * Source: contract/analytics#summary, contract/analytics#filters, contract/analytics#breakdowns.
  */
 
 /** A stretch of time, `[fromMillis, toMillis)`, whole seconds. */

@@ -131,7 +131,7 @@ const period = (
 
 const dayCounts: Readonly<Record<string, number>> = { today: 1, "7d": 7, "30d": 30, "90d": 90 }
 
-/** Source: spec 2 A, Periods; decisions, Analytics (which hours, days and months; buckets; the period before). */
+/** Which hours, days and months, which buckets, and the period before: contract/analytics#periods. */
 export const naivePeriod = (
   name: string,
   timeZone: string,

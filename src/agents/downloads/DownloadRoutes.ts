@@ -29,7 +29,7 @@ const answer = (download: StoredDownload, request: HttpServerRequest.HttpServerR
     read: (range) => Effect.succeed(fileBytes(download.file, range))
   })
 
-/** The builds of the client, and the script that installs one. Source: issue 5 (Downloads); decisions, Agents. */
+/** The builds of the client, and the script that installs one. Source: contract/agents#downloads. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     const downloads = yield* AgentDownloads

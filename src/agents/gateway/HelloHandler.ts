@@ -46,7 +46,7 @@ const later = (message: string): Refusal => ({
 /** What a hello says of its session, for one that is there or is made. */
 type Changes = Partial<SessionState>
 
-/** Answers a client's hello: finds or makes its session, and attaches it. Source: decisions, Agents (Resume, Limits). */
+/** Answers a client's hello: finds or makes its session, and attaches it. Source: contract/agents#resuming. */
 export class HelloHandler extends Context.Service<
   HelloHandler,
   {

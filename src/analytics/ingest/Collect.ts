@@ -32,7 +32,7 @@ interface Batch {
   readonly awaited: Array<{ readonly index: number; readonly original: PendingId }>
 }
 
-/** `POST /api/v1/collect`. Source: spec 2 A, Collect rules; decisions, Analytics. */
+/** `POST /api/v1/collect`. Source: contract/analytics#collect. */
 export class Collect {
   readonly #parts: IngestParts
   readonly #eventsMax: number

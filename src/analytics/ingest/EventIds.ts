@@ -20,7 +20,7 @@ export type IdSeen = "new" | "stored" | PendingId
  * goes to the log; if the log then fails it is forgotten again, so whoever repeats the event can.
  *
  * On disk the index trails the log by `checkpointMillis`: what is missing after a crash is read from the log, which
- * keeps what this consumer has not confirmed. Source: decisions, Analytics (`id`).
+ * keeps what this consumer has not confirmed. Source: contract/analytics#collect.
  */
 export class EventIds extends Context.Service<
   EventIds,

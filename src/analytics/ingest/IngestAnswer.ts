@@ -53,7 +53,7 @@ export const refused = (refusal: LogFull | LogUnavailable): IngestAnswer => {
     : { ...error(503, "Events cannot be stored at the moment"), retryAfterSeconds: retryAfterFailureSeconds }
 }
 
-/** 400 only if every event has an error. Source: spec 2 A, Collect rule 1; decisions, Analytics. */
+/** 400 only if every event has an error. Source: contract/analytics#collect. */
 export const collected = (results: CollectAnswer["results"]): IngestAnswer => {
   const accepted = results.filter((result) => result.stored).length
   const answer: CollectAnswer = { accepted, results }

@@ -4,7 +4,7 @@ import type { HotReply, HotRequest, HotRoute } from "#src/front/HotRoute.ts"
 import { Ingest } from "./Ingest.ts"
 import { badSecret, type IngestAnswer } from "./IngestAnswer.ts"
 
-/** In the order in which they are believed, of a trusted proxy. Source: decisions, Analytics. */
+/** In the order in which they are believed, of a trusted proxy. Source: contract/analytics#countries. */
 const countryHeaders = [
   "cf-ipcountry",
   "cloudfront-viewer-country",

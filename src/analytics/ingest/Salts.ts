@@ -6,7 +6,7 @@ import { SaltStore } from "./SaltStore.ts"
 
 /**
  * The salt of today's visitor identities. It lives in memory and in Postgres for its UTC day only; with it goes the one
- * way to tell that two identities are one person. Source: spec 2 A; decisions, Analytics.
+ * way to tell that two identities are one person. Source: contract/analytics#visitors.
  *
  * - Tomorrow's salt is agreed on as soon as today's is, so midnight needs nobody.
  * - Without Postgres a day whose salt was not agreed on gets one of this process's own. Once an event was hashed with it

@@ -83,7 +83,7 @@ const packed = (content: string, served: Served): Answer =>
 const route = (path: (typeof paths)[number][1], answer: Answer) =>
   HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
 
-/** The page script, and the clients for servers, which know this server's address. Source: decisions, Common (CORS). */
+/** The page script, and the clients for servers, which know this server's address. Source: contract/http#cors. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     const own = yield* serverUrl

@@ -2,7 +2,7 @@ import type { StatsFilters } from "#schemas/analytics/Stats.ts"
 import { displayHostname, displayPath } from "#streams/analytics/DisplayForm.ts"
 import { storedReferrer } from "#streams/analytics/Referrer.ts"
 
-/** Which visits count; `page` also says which of their page views. Source: spec 2 A, Filters; decisions, Analytics. */
+/** Which visits count; `page` also says which of their page views. Source: contract/analytics#filters. */
 export type Filters = StatsFilters
 
 /** A piece of SQL and the values of its `{name:String}`. */
@@ -57,7 +57,9 @@ const isAttribute = (name: string): name is Attribute => name in attributeColumn
 
 const isListFilter = (name: string): name is ListFilter => name in listFilters
 
-/** The stored form of what is asked for, where the same may be written in two ways. Source: decisions, Analytics. */
+/**
+ * The stored form of what is asked for, where the same may be written in two ways. Source: contract/analytics#filters.
+ */
 const storedForm: Readonly<Partial<Record<string, (filter: string) => string>>> = {
   page: displayPath,
   entry: displayPath,

@@ -12,7 +12,7 @@ const filterMeant: ReadonlyMap<string, string> = new Map([
 
 /**
  * The fault of the first parameter that is known and filters nothing; undefined for none. Parameters that are not known
- * are ignored. Source: decisions, Common (query parameters) and Analytics (filters).
+ * are ignored. Source: contract/http#query-parameters, contract/analytics#filters.
  */
 export const inapplicableFilter = (url: string): string | undefined => {
   const search = url.indexOf("?")

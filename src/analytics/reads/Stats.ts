@@ -90,7 +90,7 @@ const seriesEntry = (bucket: string, row: StatsRow | undefined): SeriesEntry => 
 const ratio = (part: number, whole: number, decimals: number): number =>
   whole === 0 ? 0 : Math.round((part / whole) * 10 ** decimals) / 10 ** decimals
 
-/** Source: decisions, Analytics (rounding). */
+/** Source: contract/analytics#summary. */
 const summaryOf = ({ bounces, engaged_ms, events, pageviews, visitors, visits }: Figures): Summary => ({
   visitors,
   visits,

@@ -3,7 +3,7 @@ import { bareHostname } from "#streams/analytics/PageUrl.ts"
 
 /**
  * The domain of a site as it is stored: what a person pasted, without scheme, user, port, path and `www.`, in lower
- * case, international names as punycode. undefined where that leaves no host name. Source: decisions, Analytics.
+ * case, international names as punycode. undefined where that leaves no host name. Source: contract/analytics#sites.
  */
 export const normaliseDomain = (text: string): string | undefined => {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`)

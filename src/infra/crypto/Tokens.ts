@@ -52,7 +52,7 @@ const divide = (limbs: Uint16Array): number => {
   return remainder
 }
 
-/** The prefix and 40 uniform base62 digits. Source: decisions, Common (Ids). */
+/** The prefix and 40 uniform base62 digits. Source: contract/http#identifiers. */
 export const newSecret = (prefix: string): string => {
   let text = ""
   while (text.length < secretDigits) {

@@ -39,7 +39,7 @@ export const keptLengthMax = 256 * 1024
 
 /**
  * Requests with an Idempotency-Key and their answers, kept for 24 hours, for all processes. A process says of its claims
- * that it is at work on them; those of one that died are free within a minute. Source: decisions, LLM (Charging).
+ * that it is at work on them; those of one that died are free within a minute. Source: contract/http#idempotency.
  */
 export class Idempotency extends Context.Service<
   Idempotency,

@@ -33,7 +33,7 @@ const messageLengthMax = 500
  */
 const requestStatuses = new Set([400, 413, 422])
 
-/** Of an answer with an error status. Source: decisions, LLM (Trying the next member). */
+/** Of an answer with an error status. Source: contract/llm#trying-the-next-model. */
 export const failureOf = (status: number, body: string, retryAfter: string | undefined): AttemptFailure => {
   const json = parseRecord(body)
   const error = json?.["error"] ?? json

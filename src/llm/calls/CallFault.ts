@@ -1,6 +1,9 @@
 import type { RequestFault } from "#src/llm/requests/RequestFault.ts"
 
-/** An error as a completion answers it: the nested family, written by hand on the hot path. Source: decisions, Common. */
+/**
+ * An error as a completion answers it: the nested family, written by hand on the hot path.
+ * Source: contract/http#error-codes.
+ */
 export interface CallFault {
   readonly status: number
   readonly type: string

@@ -21,7 +21,10 @@ export interface Candidates {
 
 export const collectionPrefix = "collection/"
 
-/** A key without limits reaches everything of its owner; any limit leaves only what it names. Source: decisions, Common. */
+/**
+ * A key without limits reaches everything of its owner; any limit leaves only what it names.
+ * Source: contract/http#ownership.
+ */
 const isUnlimited = (key: Principal): boolean => key.models === null && key.collections === null
 
 export const mayUseModel = (key: Principal, model: string): boolean =>
@@ -84,7 +87,7 @@ export const unknownModel = (requested: string, catalogue: Pick<Models, "status"
 /** A list that could not be fetched is tried for again within seconds. */
 const noListRetrySeconds = 10
 
-/** Source: spec 1, POST /chat/completions, rules 1 to 3; decisions, LLM (Vision). */
+/** Source: contract/llm#collections, contract/llm#vision. */
 const membersOf = (
   collection: CollectionRow,
   members: ReadonlyArray<CatalogueModel>,

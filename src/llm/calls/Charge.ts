@@ -104,7 +104,7 @@ const isPlausible = (
 
 /**
  * The cost of a call: the upstream's own cost with the markup, else its tokens at the list's prices. Rounded once. A cost
- * that cannot be true, like a thousand dollars for three words, counts as unknown. Source: decisions, LLM (Charging).
+ * that cannot be true, like a thousand dollars for three words, counts as unknown. Source: contract/llm#charging.
  */
 export const costOfCall = (
   model: CatalogueModel,

@@ -38,7 +38,10 @@ export interface CompletionAsk extends ReportedAsk {
   readonly onRecord?: (record: CallRecord) => void
 }
 
-/** Makes completions: finds who may answer, holds what it may cost, asks, relays, settles. Source: spec 1; decisions, LLM. */
+/**
+ * Makes completions: finds who may answer, holds what it may cost, asks, relays, settles.
+ * Source: contract/llm#completions.
+ */
 export class Completions extends Context.Service<
   Completions,
   {
@@ -147,7 +150,7 @@ const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault
     )
   })
 
-/** The stages of a call. Source: spec 1, POST /chat/completions, rule 2. */
+/** The stages of a call. Source: contract/llm#vision. */
 const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outlet: Outlet | undefined) {
   const { admission, request, tally, candidates } = call
   let description: string | undefined

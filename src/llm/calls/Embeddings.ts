@@ -37,7 +37,9 @@ export interface EmbeddingsAsk extends ReportedAsk {
   readonly startedAt: number
 }
 
-/** Makes embeddings: one model, one answer, billed like a completion without output. Source: decisions, LLM. */
+/**
+ * Makes embeddings: one model, one answer, billed like a completion without output. Source: contract/llm#embeddings.
+ */
 export class Embeddings extends Context.Service<
   Embeddings,
   {

@@ -81,7 +81,7 @@ const outputMaxOf = (models: ReadonlyArray<CatalogueModel>, otherwise: number): 
     )
   )
 
-/** Output tokens of one choice that are held for at first. Source: decisions, LLM (Charging). */
+/** Output tokens of one choice that are held for at first. Source: contract/llm#charging. */
 const outputTokensOf = (
   request: ChatRequest,
   models: ReadonlyArray<CatalogueModel>,

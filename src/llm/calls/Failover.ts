@@ -18,7 +18,7 @@ export type StageResult<A> =
 
 /**
  * Asks the models in order until one answers; the last one is told that nothing else can be tried. Any failure moves on to the next one, and is told to the collection's
- * route, which leaves out who fails too often. Source: spec 1, POST /chat/completions, rule 1.
+ * route, which leaves out who fails too often. Source: contract/llm#trying-the-next-model.
  */
 export const tryInOrder = <A>(
   models: ReadonlyArray<CatalogueModel>,
@@ -52,7 +52,7 @@ export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health
     : { limitedMillis: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000 }
 }
 
-/** What the caller is told when every model failed. Source: decisions, LLM (Trying the next member). */
+/** What the caller is told when every model failed. Source: contract/llm#trying-the-next-model. */
 export const faultOf = (failures: ReadonlyArray<AttemptFailure>): CallFault.CallFault => {
   const [first] = failures
   if (first === undefined) return CallFault.upstreamError("No model was asked")

@@ -3,7 +3,7 @@ import type { Settlement } from "#streams/llm/CallRecord.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { Candidates } from "./Candidates.ts"
 
-/** The additive block of an answer. Source: spec 1, Completion response; decisions, LLM (Charging). */
+/** The additive block of an answer. Source: contract/llm#router-block. */
 export interface RouterBlock {
   readonly requested: string
   readonly resolved: string

@@ -25,7 +25,10 @@ export const nothingSpent: Spent = {
 
 type Asked = Pick<Call, "request" | "tally">
 
-/** A client left, or the call was ended here: what is known of it is paid, or can be reckoned. Source: decisions, LLM (Streams). */
+/**
+ * A client left, or the call was ended here: what is known of it is paid, or can be reckoned.
+ * Source: contract/llm#streams.
+ */
 export const addLeft = Effect.fnUntraced(function* (
   parts: CallParts,
   { request, tally }: Asked,

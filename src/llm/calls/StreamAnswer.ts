@@ -199,7 +199,7 @@ const usageIn = ({ tally }: Call, streamed: Streamed | undefined, { charge }: Se
   cost: usdOf(BigInt(charge))
 })
 
-/** Clients of this form read the code of an error as a number: the status. Source: decisions, LLM (Streams). */
+/** Clients of this form read the code of an error as a number: the status. Source: contract/llm#streams. */
 export const errorChunk = (
   head: ChunkHead,
   { code, message, param, status, type }: CallFault.CallFault

@@ -16,7 +16,7 @@ import { UnseenTime } from "./UnseenTime.ts"
 /**
  * One try of one model for a stream. Events with content go to the client as they came, byte for byte, from the first
  * one on that says something; those with usage or an error are read. When its client goes away it is read on for a
- * little longer, because its usage comes last. Source: decisions, LLM (Streams).
+ * little longer, because its usage comes last. Source: contract/llm#streams.
  */
 export const streamAttempt = (ask: StreamAsk): Effect.Effect<StreamOutcome> =>
   Effect.callback((resume) => {

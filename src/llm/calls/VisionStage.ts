@@ -6,7 +6,7 @@ import { tryInOrder } from "./Failover.ts"
 
 /**
  * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
- * says why there is none; undefined when the client left. Source: spec 1, POST /chat/completions, rule 2.
+ * says why there is none; undefined when the client left. Source: contract/llm#vision.
  */
 export const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { request, route, tally, candidates } = call

@@ -13,7 +13,7 @@ import { MarkupDirectory } from "./MarkupDirectory.ts"
 
 /**
  * The upstream's models with this server's prices, in memory. The list is fetched at the start and every 3 hours, and the
- * last good one counts through an outage. Source: spec 1, GET /models; decisions, LLM (Models).
+ * last good one counts through an outage. Source: contract/llm#models-list.
  */
 export class Catalogue extends Context.Service<
   Catalogue,

@@ -1,6 +1,6 @@
 import type { Decimal } from "#schemas/llm/Decimal.ts"
 
-/** A model of the catalogue, as routing, billing and the models list need it. Source: spec 1, Model entry. */
+/** A model of the catalogue, as routing, billing and the models list need it. Source: contract/llm#models-list. */
 export interface CatalogueModel {
   readonly id: string
   readonly name: string

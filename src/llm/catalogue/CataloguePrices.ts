@@ -2,7 +2,7 @@ import type { ListedModel, ListedPrices } from "#streams/llm/UpstreamList.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CatalogueModel, ModelPrices } from "./CatalogueModel.ts"
 
-/** Context from which on a model is tagged `long-context`. Source: decisions, LLM (Models). */
+/** Context from which on a model is tagged `long-context`. Source: contract/llm#models-list. */
 const longContextTokens = 100_000
 
 const one: Decimal.Decimal = { units: 1n, scale: 0 }
@@ -12,7 +12,7 @@ const hundredth: Decimal.Decimal = { units: 1n, scale: 2 }
 export const markupFactorOf = (percent: Decimal.Decimal): Decimal.Decimal =>
   Decimal.add(one, Decimal.multiply(percent, hundredth))
 
-/** The provider of a model: the first segment of its id. Source: decisions, LLM (Models). */
+/** The provider of a model: the first segment of its id. Source: contract/llm#models-list. */
 export const providerOf = (modelId: string): string => modelId.split("/", 1)[0] ?? modelId
 
 /** A model of the upstream's list as this server offers it, with the markup in its prices. */
@@ -77,7 +77,7 @@ const reasoningPrice = ({ completion, reasoning }: ListedPrices): Decimal.Decima
 type Tagged = Pick<CatalogueModel, "contextLength" | "isVision" | "hasTools" | "isFree"> &
   Pick<ListedModel, "supportedParameters" | "inputModalities" | "outputModalities">
 
-/** Source: decisions, LLM (Models). */
+/** Source: contract/llm#models-list. */
 const categoriesOf = (model: Tagged): ReadonlyArray<string> => {
   const tags: ReadonlyArray<readonly [tag: string, holds: boolean]> = [
     ["vision", model.isVision],

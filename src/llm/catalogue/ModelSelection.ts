@@ -2,7 +2,7 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { ModelQuery } from "#schemas/llm/Model.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
 
-/** The models that a query means: how many match, and those on its page. Source: spec 1, GET /models. */
+/** The models that a query means: how many match, and those on its page. Source: contract/llm#models-list. */
 export const selectModels = (
   models: ReadonlyArray<CatalogueModel>,
   query: ModelQuery
@@ -14,7 +14,7 @@ export const selectModels = (
   return { total: found.length, page: found.slice(from, from + (query.limit ?? found.length)) }
 }
 
-/** Whether the query asks for some models only: collections are then left out. Source: decisions, LLM (Models). */
+/** Whether the query asks for some models only: collections are then left out. Source: contract/llm#models-list. */
 export const isFiltered = (query: ModelQuery): boolean => filtersOf(query).length > 0
 
 type Filter = (model: CatalogueModel) => boolean

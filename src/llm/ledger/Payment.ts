@@ -25,7 +25,7 @@ const covers = (plan: PlanRow, { models, source }: AdmissionAsk): boolean =>
 
 /**
  * By what a call may be paid, in the order of preference: the allowances of a plan that covers it, then credits, up to
- * what its key may spend. Undefined: it costs nothing. Source: spec 1, Rules 4 and 5; decisions, LLM (Usage windows).
+ * what its key may spend. Undefined: it costs nothing. Source: contract/llm#payment.
  */
 export const make = Effect.gen(function* () {
   const keys = yield* KeyDirectory

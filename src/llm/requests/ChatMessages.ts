@@ -36,7 +36,7 @@ const messagesMax = 10_000
 const partsMax = 1_000
 const roles = ["system", "developer", "user", "assistant", "tool", "function"]
 
-/** Checks the messages. Source: spec 1, POST /chat/completions body; OpenAI, Chat Completions (roles, parts). */
+/** Checks the messages. Source: contract/llm#completions; OpenAI, Chat Completions (roles, parts). */
 export const readMessages = (value: unknown): MessageFigures | RequestFault => {
   if (!Array.isArray(value) || value.length === 0 || value.length > messagesMax)
     return new RequestFault("messages", `expected between 1 and ${messagesMax} messages`)

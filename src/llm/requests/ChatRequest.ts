@@ -4,7 +4,7 @@ import { extrasOf } from "./Extras.ts"
 import { type CallBody, ParsedBody } from "./CallBody.ts"
 import { RequestFault } from "./RequestFault.ts"
 
-/** A completion as it was asked, once it is clear that it makes sense. Source: spec 1, POST /chat/completions body. */
+/** A completion as it was asked, once it is clear that it makes sense. Source: contract/llm#completions. */
 export interface ChatRequest {
   /** the body, as models are asked; what is not looked at here is passed through */
   readonly source: CallBody

@@ -3,7 +3,7 @@ import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { readModel } from "./ChatRequest.ts"
 import { RequestFault } from "./RequestFault.ts"
 
-/** Embeddings as they were asked. Source: OpenAI, Embeddings; decisions, LLM. */
+/** Embeddings as they were asked. Source: OpenAI, Embeddings; contract/llm#embeddings. */
 export interface EmbeddingsRequest {
   /**
    * for the upstream, once: what is not looked at here is passed through, but a list of further models, which no key was

@@ -11,8 +11,8 @@ const amounts = ["max_results", "max_uses", "max_total_results", "n"]
 
 /**
  * The work that a request asks of the upstream beside reading and writing tokens, for which it charges by its own tariff: plugins,
- * tools that it runs itself, searches, pictures and sound in the answer. In units of one fee. Source: decisions, LLM
- * (Charging).
+ * tools that it runs itself, searches, pictures and sound in the answer. In units of one fee.
+ * Source: contract/llm#charging.
  */
 export const extrasOf = (json: JsonRecord): number =>
   listOf(json["plugins"]).reduce<number>((fees, plugin) => fees + feesOf(plugin), 0) +

@@ -1,4 +1,4 @@
-/** A field of a request body that cannot be taken. Source: decisions, Common (nested errors). */
+/** A field of a request body that cannot be taken. Source: contract/http#errors. */
 export class RequestFault {
   /** path of the field: `messages[2].content`; "" for the body itself */
   readonly param: string

@@ -76,7 +76,7 @@ export interface SeriesRow extends Counted {
   readonly bucket: number
 }
 
-/** Models in one answer. Source: decisions, LLM (Usage). */
+/** Models in one answer. Source: contract/llm#usage. */
 const topModels = 10
 
 export const modelsStatement = (

@@ -5,7 +5,7 @@ import type { AskedOf } from "../upstream/ScriptedUpstream.ts"
 import { assertFault, chargeIn, onStage, spends, toldUsage } from "./RoutedServer.ts"
 import { answersWith, priceOf, refuses, tokens } from "./Scripts.ts"
 
-/** The rules of POST /chat/completions in spec 1, by their numbers. Each runs plain and as a stream. */
+/** The rules of completions, as contract/llm has them. Each runs plain and as a stream. */
 
 const [one, two, three, noTools] = ["text/one", "text/two", "text/three", "text/no-tools"]
 const [sees, seesToo] = ["vision/one", "vision/two"]
@@ -58,7 +58,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
   (it) => {
     for (const { fields, way } of both) {
       it.effect(
-        `1, ${way}: with auto-route members are tried in order, after a failure and after a rate limit`,
+        `failover, ${way}: with auto-route members are tried in order, after a failure and after a rate limit`,
         () =>
           onStage(async ({ caller, listen, play }) => {
             play({ [one]: refuses(500, "broken"), [two]: refuses(429, "busy"), [three]: good("hello") })
@@ -81,7 +81,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
           })
       )
 
-      it.effect(`1, ${way}: without auto-route the first member is asked, and nobody else`, () =>
+      it.effect(`failover, ${way}: without auto-route the first member is asked, and nobody else`, () =>
         onStage(async ({ caller, listen, play }) => {
           play({ [one]: refuses(500, "broken"), [two]: good("hello") })
           const asker = await caller(1)
@@ -93,7 +93,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
       )
 
       it.effect(
-        `2, ${way}: vision members describe the images first, and the others answer without seeing them`,
+        `vision, ${way}: vision members describe the images first, and the others answer without seeing them`,
         () =>
           onStage(async ({ caller, listen, play }) => {
             play({
@@ -130,7 +130,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
       )
 
       it.effect(
-        `2, ${way}: an error of the vision members is handed on like an answer, and costs nothing`,
+        `vision, ${way}: an error of the vision members is handed on like an answer, and costs nothing`,
         () =>
           onStage(async ({ caller, listen, play }) => {
             play({
@@ -160,7 +160,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
       )
 
       it.effect(
-        `2, ${way}: without auto-route each stage asks one member, and other collections have one stage`,
+        `vision, ${way}: without auto-route each stage asks one member, and other collections have one stage`,
         () =>
           onStage(async ({ caller, listen, play }) => {
             play({
@@ -185,7 +185,7 @@ layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000
           })
       )
 
-      it.effect(`3, ${way}: with tools auto-route asks only members that can call them`, () =>
+      it.effect(`tools, ${way}: with tools auto-route asks only members that can call them`, () =>
         onStage(async ({ caller, listen, play }) => {
           play({ [noTools]: good("no tools"), [one]: refuses(500, "broken"), [two]: good("tools") })
           const asker = await caller(1)

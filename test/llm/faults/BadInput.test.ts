@@ -7,7 +7,10 @@ import { chat, type OpenAiError } from "../ChatClient.ts"
 import { plainRecording } from "../upstream/Recordings.ts"
 import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 
-/** Requests that must never become a 500, a charge or a call of the upstream. Source: issue, Bad input and faults. */
+/**
+ * Requests that must never become a 500, a charge or a call of the upstream. Source: contract/llm#completions,
+ * contract/http#bodies.
+ */
 const good = "good/model"
 const said = [{ role: "user", content: "hello" }]
 const withImage = (url: unknown) => [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }]

@@ -15,7 +15,7 @@ import { answer, type AskedOf, chunk, openEndedHead, type Step, streamHead } fro
 
 /**
  * Everything that an upstream can do wrong, each as a script, with what the client has to see and what the call may cost.
- * Source: issue list "Bad input and faults"; decisions, LLM (Trying the next member, Streams, Charging).
+ * Source: contract/llm#trying-the-next-model, contract/llm#streams, contract/llm#charging.
  */
 export interface Fault {
   /** its model is `fault/<name>` */

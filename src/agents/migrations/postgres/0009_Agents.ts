@@ -1,6 +1,9 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
-/** Agent sessions, the steps that are their transcript, and the processes that own them. Source: decisions, Agents. */
+/**
+ * Agent sessions, the steps that are their transcript, and the processes that own them.
+ * Source: contract/agents#sessions.
+ */
 export const agents: PostgresMigration = {
   id: 9,
   name: "agents",

@@ -92,7 +92,7 @@ const ofClose = (end: SocketEnd & { readonly kind: "closed" }): Verdict => {
   return again(problem, askedMillis, asksBack || bye?.reason === "moved")
 }
 
-/** Whether to connect again. Source: decisions, Agents (Codes); spec 1, agent gateway transport. */
+/** Whether to connect again. Source: contract/agents#close-codes, contract/agents#transport. */
 export const verdictOf = (end: SocketEnd, wasAttached: boolean): Verdict => {
   if (end.kind === "refused") return ofRefusal(end, wasAttached)
   if (end.kind === "failed") return again(end.problem)

@@ -24,7 +24,7 @@ export type { OwnSubscription } from "#schemas/llm/Subscription.ts"
 
 export type OwnAccount = Pick<AccountStats, "user">
 
-/** Source: spec 1, Credits. */
+/** Source: contract/llm#credits. */
 export interface Credits {
   readonly balance_usd: number
   readonly lifetime_topped_up_usd: number

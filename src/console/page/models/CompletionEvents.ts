@@ -1,6 +1,6 @@
 import { Refused } from "../api/Refused.ts"
 
-/** The `router` block of an answer. Source: spec 1, Completion response. */
+/** The `router` block of an answer. Source: contract/llm#router-block. */
 export interface RouterBlock {
   readonly requested: string
   readonly resolved: string
@@ -18,7 +18,7 @@ export interface TokenUsage {
   readonly completion_tokens: number
 }
 
-/** What the page reads of an event of a streamed completion. Source: decisions, LLM (Streams). */
+/** What the page reads of an event of a streamed completion. Source: contract/llm#streams. */
 export interface CompletionEvent {
   readonly choices?: ReadonlyArray<{
     readonly delta?: { readonly content?: string | null }

@@ -15,7 +15,7 @@ export interface View {
 export const roomNames = ["sites", "models", "agents"] as const
 export type RoomName = (typeof roomNames)[number]
 
-/** Source: spec 1, GET /usage. */
+/** Source: contract/llm#usage. */
 export const usageWindows = ["hour", "day", "week", "month", "year", "ever"] as const
 export type UsageWindowName = (typeof usageWindows)[number]
 
@@ -32,7 +32,7 @@ export const presets = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
 
 const defaultPeriod: Period = { name: "30d" }
 
-/** What a view can be narrowed to, as the API names it. Source: spec 2 A, Filters; decisions, Analytics. */
+/** What a view can be narrowed to, as the API names it. Source: contract/analytics#filters. */
 export const filterNames = [
   "page",
   "entry",

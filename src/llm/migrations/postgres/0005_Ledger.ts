@@ -3,7 +3,7 @@ import { ledgerFunctions } from "./LedgerFunctions.ts"
 
 /**
  * Credits, key caps and allowances are rows of one table, `limits`: what is settled, and what processes hold as leases
- * of it. Amounts are integers: pico-USD, or tokens of an allowance. Source: design, Money.
+ * of it. Amounts are integers: pico-USD, or tokens of an allowance. Source: contract/llm#money.
  */
 export const ledger: PostgresMigration = {
   id: 5,
