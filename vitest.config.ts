@@ -19,7 +19,7 @@ const apart = [
   "test/clients/agent/boundary/**/*.test.ts",
   "test/infra/process/**/*.test.ts",
   // uWebSockets.js keeps something of sockets for the whole thread (FrontPatience.faults.test.ts).
-  "test/infra/uws/**/*.test.ts"
+  "test/front/**/*.test.ts"
 ]
 
 export default defineConfig({

@@ -5,7 +5,7 @@ import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { openNew } from "#src/infra/blobs/Blobs.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { RawClient, statusOf } from "#test/infra/uws/RawClient.ts"
+import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 

@@ -2,7 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Log from "#src/infra/telemetry/Log.ts"
-import { RawClient } from "#test/infra/uws/RawClient.ts"
+import { RawClient } from "#test/front/RawClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { RawClient } from "#test/infra/uws/RawClient.ts"
+import { RawClient } from "#test/front/RawClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const

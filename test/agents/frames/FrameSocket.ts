@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
-import { handshake } from "#test/infra/uws/SocketClient.ts"
+import { handshake } from "#test/front/SocketClient.ts"
 
 /** What a server frame is before anybody has looked at its fields. */
 export type Heard = Readonly<Record<string, unknown>>

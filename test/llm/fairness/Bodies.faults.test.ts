@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
-import { RawClient, statusOf } from "#test/infra/uws/RawClient.ts"
+import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { assertFault, onStage } from "../completions/RoutedServer.ts"
 import { answersWith, tokens } from "../completions/Scripts.ts"

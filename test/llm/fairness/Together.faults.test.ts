@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events"
 import { setTimeout as sleep } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
-import { RawClient } from "#test/infra/uws/RawClient.ts"
+import { RawClient } from "#test/front/RawClient.ts"
 import type { Caller } from "../Caller.ts"
 import { onStage, type Stage } from "../completions/RoutedServer.ts"
 import { answersWith, tokens } from "../completions/Scripts.ts"
