@@ -1,4 +1,5 @@
 import type { FileSystem, Layer, Path } from "effect"
+import type { Command } from "effect/cli"
 import type { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import type { HttpApi } from "effect/http-api"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -37,6 +38,8 @@ export interface Room<Name extends string = string> {
     readonly postgres: ReadonlyArray<PostgresMigration>
     readonly clickhouse: ReadonlyArray<ClickHouseMigration>
   }
+  /** what `signalbox` does for it */
+  readonly commands: () => Promise<ReadonlyArray<Command.Command.Any>>
   /** loaded where `ROOMS` names the room */
   readonly server: () => Promise<RoomServer>
 }

@@ -13,5 +13,6 @@ export const accounts = {
     postgres: [tables],
     clickhouse: []
   },
+  commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"accounts">

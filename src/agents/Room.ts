@@ -13,5 +13,6 @@ export const agents = {
     postgres: [tables],
     clickhouse: []
   },
+  commands: async () => [],
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"agents">

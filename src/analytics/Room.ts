@@ -22,5 +22,6 @@ export const analytics = {
     postgres: [drops, imports, namedDrops, counting, grownImports],
     clickhouse: [tables, noDrafts, epochs]
   },
+  commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"analytics">

@@ -20,5 +20,6 @@ export const llm = {
     postgres: [ledger, catalogue, collections, callAnswers, losses, idempotency],
     clickhouse: [calls]
   },
+  commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"llm">

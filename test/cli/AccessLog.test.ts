@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type AccessLogEntry, notAPage, parseLine } from "#src/cli/AccessLog.ts"
+import { type AccessLogEntry, notAPage, parseLine } from "#src/analytics/cli/AccessLog.ts"
 
 const line = (
   changes: { readonly request?: string; readonly status?: number; readonly referrer?: string } = {}

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { commandsOf, signalboxOf } from "#src/cli/Signalbox.ts"
 import { decode } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import { rooms } from "#src/Rooms.ts"
@@ -43,6 +44,16 @@ layer(TestServer.own({ rooms: new Set(["accounts", "notes"]) }, { rooms: list })
           assert.notProperty(ready.components, "analytics")
           assert.strictEqual((yield* ask("GET", "/api/v1/sites")).status, 404)
         })
+    )
+
+    it.effect("its command is one of the command line", () =>
+      Effect.gen(function* () {
+        const commands = yield* Effect.promise(() => commandsOf(list))
+        const names = signalboxOf(commands).subcommands.flatMap((group) =>
+          group.commands.map(({ name }) => name)
+        )
+        assert.includeMembers(names, ["notes", "sites", "users"])
+      })
     )
 
     it.effect("ROOMS takes its name", () =>

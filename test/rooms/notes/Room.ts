@@ -19,5 +19,6 @@ export const notes = (migrationId: number) =>
       ],
       clickhouse: []
     },
+    commands: async () => (await import("./Commands.ts")).commands,
     server: async () => (await import("./Server.ts")).server
   }) as const satisfies Room<"notes">

@@ -1,8 +1,8 @@
 import { Effect, Runtime, Schema } from "effect"
 import { CliError, Command } from "effect/cli"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
-import { Connection } from "./Connection.ts"
-import { json, show } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show } from "#src/cli/Output.ts"
 
 /** The server answers, and takes no traffic. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {

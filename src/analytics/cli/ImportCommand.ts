@@ -4,9 +4,9 @@ import type { CollectEvent } from "#schemas/analytics/CollectEvent.ts"
 import type { ImportedPart } from "#schemas/analytics/ImportApi.ts"
 import type { AccessLogEntry } from "./AccessLog.ts"
 import { type Contents, linesOf, type LogFile, openLogFile, pageViewOf, survey } from "./AccessLogFile.ts"
-import { Connection } from "./Connection.ts"
-import { json, show } from "./Output.ts"
-import { makeProgressBar } from "./ProgressBar.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show } from "#src/cli/Output.ts"
+import { makeProgressBar } from "#src/cli/ProgressBar.ts"
 
 /** Events of one request: a few hundred kilobytes, so that progress is seen and a lost part costs little. */
 const partEvents = 2_000

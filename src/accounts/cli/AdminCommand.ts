@@ -9,7 +9,7 @@ import { runningOn } from "#src/infra/postgres/EmbeddedPostgres.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
-import { json, show } from "./Output.ts"
+import { json, show } from "#src/cli/Output.ts"
 
 /** The server's database cannot be reached from here. */
 export class AdminKeyFailed extends Schema.TaggedError<AdminKeyFailed>()("AdminKeyFailed", {

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Connection } from "./Connection.ts"
-import { given, someOf } from "./Given.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { given, someOf } from "#src/cli/Given.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["id", "name", "kind", "prefix", "user_id", "expires_at", "created_at"]
 

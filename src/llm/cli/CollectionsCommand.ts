@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Collection } from "#schemas/llm/Collection.ts"
-import { Connection } from "./Connection.ts"
-import { given, someOf } from "./Given.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { given, someOf } from "#src/cli/Given.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["id", "model", "name", "auto_route", "models"]
 const id = Argument.String("id").pipe(Argument.withDescription("Id of the collection (col_…)"))

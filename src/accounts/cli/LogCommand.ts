@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { LogName } from "#schemas/system/QuarantineApi.ts"
-import { Connection } from "./Connection.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["log", "offset", "bytes", "accepted_at", "set_aside_at", "problem"]
 

@@ -1,8 +1,8 @@
 import { Effect, Runtime, Schema } from "effect"
 import { CliError, Command } from "effect/cli"
 import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
-import { Connection } from "./Connection.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 /** Balances, caps, allowances or leases are not what the entries say. */
 export class LedgerDiffers extends Schema.TaggedError<LedgerDiffers>()("LedgerDiffers", {

@@ -1,9 +1,9 @@
 import { Effect, Option, Runtime, Schema } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import type { RebuiltVisits, VisitsToRebuild } from "#schemas/analytics/RebuildApi.ts"
-import { Connection } from "./Connection.ts"
-import { json, show } from "./Output.ts"
-import { makeProgressBar } from "./ProgressBar.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show } from "#src/cli/Output.ts"
+import { makeProgressBar } from "#src/cli/ProgressBar.ts"
 
 /** `--check` found visits that are not what the events say. */
 export class VisitsDiffer extends Schema.TaggedError<VisitsDiffer>()("VisitsDiffer", {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { Connection } from "./Connection.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["provider", "percent", "isDefault"]
 

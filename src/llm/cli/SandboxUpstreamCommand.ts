@@ -1,7 +1,7 @@
 import { Console, Effect, Option, Runtime, Schema } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
-import { json, tableOf } from "./Output.ts"
+import { json, tableOf } from "#src/cli/Output.ts"
 
 /** The port is taken, or the file of models is none. */
 export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>()("SandboxUnavailable", {

@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Connection } from "./Connection.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["id", "email", "name", "role", "createdAt"]
 const id = Argument.String("id").pipe(Argument.withDescription("Id of the user (usr_…)"))

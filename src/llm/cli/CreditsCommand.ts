@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Connection } from "./Connection.ts"
-import { json, show, tableOf } from "./Output.ts"
+import { Connection } from "#src/cli/Connection.ts"
+import { json, show, tableOf } from "#src/cli/Output.ts"
 
 const columns = ["id", "user_id", "amount_usd", "note", "created_at"]
 

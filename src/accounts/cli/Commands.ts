@@ -1,0 +1,9 @@
+import type { Command } from "effect/cli"
+import { admin } from "./AdminCommand.ts"
+import { keys } from "./KeysCommand.ts"
+import { log } from "./LogCommand.ts"
+import { status } from "./StatusCommand.ts"
+import { users } from "./UsersCommand.ts"
+
+/** What `signalbox` does for this room. */
+export const commands: ReadonlyArray<Command.Command.Any> = [status, users, keys, log, admin]
