@@ -31,7 +31,7 @@ class NothingToDo extends Schema.TaggedError<NothingToDo>()("NothingToDo", {}) {
 
 /** That of the server's set-up, with DATA_DIR where the other commands look for it. */
 const configuration = Effect.map(AppConfig, (config): Config => {
-  const dataDir = resolve(process.env["DATA_DIR"] ?? join(import.meta.dirname, "../../.data"))
+  const dataDir = resolve(process.env["DATA_DIR"] ?? join(import.meta.dirname, "../../../.data"))
   return { ...config, dataDir }
 }).pipe(Effect.provide(AppConfig.layer))
 

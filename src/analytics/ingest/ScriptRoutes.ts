@@ -15,7 +15,7 @@ export const paths = [
   ["GET", "/scripts/beacon.php"]
 ] as const
 
-const home = normalize(join(import.meta.dirname, "../clients/beacon"))
+const home = normalize(join(import.meta.dirname, "../../clients/beacon"))
 
 const textOf = (name: string): string => readFileSync(join(home, name), "utf8")
 
