@@ -1,5 +1,5 @@
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
-import { backoffMillis } from "#src/clients/agent/connection/Backoff.ts"
+import { backoffMillis } from "#src/clients/agent/connection/Link.ts"
 import { isWhole, nowMicros, type Script, stampsIn } from "./Script.ts"
 import type { Print } from "./SocketLoad.ts"
 import { SocketConnection, type SocketListener, type SocketTarget } from "./SocketConnection.ts"

@@ -2,15 +2,105 @@ import { Clock, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { sessionsLimitDefault, transcriptLimitDefault } from "#schemas/agents/AgentApi.ts"
 import { AgentsRoomApi } from "#schemas/agents/AgentsRoomApi.ts"
-import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import { agentInfo } from "./AgentInfo.ts"
 import { SessionEnder } from "./SessionEnder.ts"
-import { sessionResource } from "./SessionResource.ts"
 import { SessionsRepository, type StoredSession } from "./store/SessionsRepository.ts"
 import { entriesOf, pageOf } from "./Transcript.ts"
+import type { AgentSession } from "#schemas/agents/AgentSession.ts"
+import { usdOf } from "#schemas/llm/Money.ts"
+import type { HttpServerRequest } from "effect/http"
+import type { SqlError } from "effect/sql/SqlError"
+import type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
+import { toolNames } from "#schemas/agents/ToolCall.ts"
+import { ModelAccess } from "#src/llm/ModelAccess.ts"
+import { serverUrlFor } from "#src/ServerUrl.ts"
+import { AgentDownloads } from "./AgentDownloads.ts"
+import { installCommands } from "./downloads/InstallScript.ts"
+import { gatewayPath } from "./gateway/Gateway.ts"
+
+/** What `GET /agent` says to a key. Source: contract/agents#gateway-info. */
+const agentInfo = Effect.gen(function* () {
+  const offer = yield* ModelAccess
+  const downloads = yield* AgentDownloads
+  const urlFor = yield* serverUrlFor
+  return Effect.fnUntraced(function* (
+    key: Principal,
+    request: HttpServerRequest.HttpServerRequest
+  ): Effect.fn.Return<AgentInfo, SqlError> {
+    const url = urlFor(request)
+    const gateway = {
+      url: `${url.replace(/^http/, "ws")}${gatewayPath}`,
+      path: gatewayPath,
+      auth: "Authorization: Bearer <API_KEY> on the upgrade request"
+    }
+    const list = downloads.list()
+    const model = yield* offer.defaultModel(key)
+    return {
+      protocol: 1,
+      gateway,
+      tools: toolNames,
+      billing: yield* offer.billing(key, model?.id),
+      default_model: model?.id ?? null,
+      models: offer.models(key),
+      downloads: list.map(({ arch, filename, label, sha256, sizeBytes, url: path }) => ({
+        arch,
+        label,
+        filename,
+        url: path,
+        size_bytes: sizeBytes,
+        sha256
+      })),
+      downloads_available: list.length > 0,
+      downloads_note: downloads.note(),
+      install: installCommands(url, list)
+    }
+  })
+})
+
+const instant = (millis: number): string => new Date(millis).toISOString()
+
+/** Since when nobody is attached; null: somebody is. Who was attached to a process that died is not. */
+const detachedSince = ({ ownerLives, state }: StoredSession): number | null =>
+  state.detachedAt ?? (ownerLives ? null : state.lastSeenAt)
+
+const statusOf = (session: StoredSession): AgentSession["status"] => {
+  const { status } = session.state
+  if (status === "ended") return status
+  if (detachedSince(session) !== null) return "detached"
+  return session.isNew ? "starting" : status
+}
+
+/** Source: contract/agents#sessions. */
+export const sessionResource = (
+  session: StoredSession,
+  nowMillis: number,
+  liveMillis: number
+): AgentSession => {
+  const { facts, state } = session
+  const since = detachedSince(session)
+  return {
+    id: facts.id,
+    status: statusOf(session),
+    live: state.status !== "ended" && (since === null || nowMillis - since < liveMillis),
+    model: state.model,
+    thinking_level: state.thinkingLevel,
+    workspace: { root: facts.root, name: facts.workspaceName },
+    client: { version: state.clientVersion, platform: state.clientPlatform },
+    prompts: state.prompts,
+    tool_calls: state.toolCalls,
+    tool_calls_denied: state.toolCallsDenied,
+    prompt_tokens: state.promptTokens,
+    completion_tokens: state.completionTokens,
+    cost_usd: usdOf(BigInt(state.cost)),
+    started_at: instant(facts.startedAt),
+    last_seen_at: instant(state.lastSeenAt),
+    ended_at: state.endedAt === null ? null : instant(state.endedAt),
+    end_reason: state.endReason
+  }
+}
 
 export const layer = HttpApiBuilder.group(
   AgentsRoomApi,

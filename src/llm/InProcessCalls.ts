@@ -7,10 +7,10 @@ import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
 import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import type { CallFault } from "./calls/CallFault.ts"
 import type { AnswerStream } from "./calls/CallParts.ts"
-import { Client } from "./calls/Client.ts"
+import { Client } from "./calls/ClientStream.ts"
 import { Completions } from "./calls/Completions.ts"
 import { readChatRequest } from "./requests/ChatRequest.ts"
-import { RequestFault } from "./requests/RequestFault.ts"
+import { RequestFault } from "./requests/JsonRequest.ts"
 
 export interface InProcessAsk {
   readonly key: Principal

@@ -1,7 +1,7 @@
 import { BoundedCache } from "./BoundedCache.ts"
 import { displayHostname } from "./DisplayForm.ts"
 import { advertising } from "./sources/Advertising.ts"
-import { affiliates } from "./sources/Affiliates.ts"
+import { affiliates } from "./sources/Advertising.ts"
 import { assistants } from "./sources/Assistants.ts"
 import { communities } from "./sources/Communities.ts"
 import { mail } from "./sources/Mail.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { normaliseDomain } from "#src/analytics/sites/SiteDomain.ts"
+import { normaliseDomain } from "#src/analytics/sites/Sites.ts"
 import { SiteDirectory } from "#src/analytics/sites/SiteDirectory.ts"
 import { Sites } from "#src/analytics/sites/Sites.ts"
 import { TestStores } from "#test/harness/TestStores.ts"

@@ -1,6 +1,6 @@
 import { type Cause, Context, Effect, Exit, Layer, Redacted, References, Schema, Scope } from "effect"
-import { Sharding } from "effect/cluster"
-import { RpcSerialization, RpcServer } from "effect/rpc"
+import { Sharding, Entity } from "effect/cluster"
+import { RpcSerialization, RpcServer, Rpc } from "effect/rpc"
 import { SocketServer } from "effect/socket/SocketServer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -8,13 +8,25 @@ import { AppConfig, type ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { HomeAway, type LocalHome, SessionPlacement } from "../SessionPlacement.ts"
-import * as ClusterRunner from "./ClusterRunner.ts"
 import { ClusterTransport } from "./ClusterTransport.ts"
 import { HeldShards } from "./HeldShards.ts"
-import { ShardEntity } from "./ShardEntity.ts"
 import { RelayHome } from "./RelayHome.ts"
 import { RelayLinks } from "./RelayLinks.ts"
 import { RelayRpcs } from "./RelayRpcs.ts"
+import { SessionId } from "#schemas/core/Ids.ts"
+import * as ClusterRunner from "./ClusterRunner.ts"
+
+/**
+ * The door to the sessions of one shard from other machines: whoever holds the lock of the shard answers. One for each
+ * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
+ * has to last is in the steps of sessions.
+ */
+const ShardEntity = Entity.make("AgentHome", [
+  /** Where the shard's home takes clients of other machines. */
+  Rpc.make("Where", { success: Schema.Struct({ host: Schema.String, port: Schema.Int }) }),
+  /** Ends a session, as its owner asked. */
+  Rpc.make("End", { payload: { sessionId: SessionId } })
+])
 
 /** Nothing can listen at `CLUSTER_ADDRESS` here. */
 export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnusable>()(

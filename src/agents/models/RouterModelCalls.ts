@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { type ModelAnswer, type ModelAsk, ModelCalls, type Said } from "#actors/agents/ModelCalls.ts"
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
@@ -8,7 +8,18 @@ import { InProcessCalls, type InProcessOutcome } from "#src/llm/InProcessCalls.t
 import { tokensOfText } from "#streams/agents/ChatContext.ts"
 import { PromptImages } from "./PromptImages.ts"
 import { SpokenAnswer } from "./SpokenAnswer.ts"
-import { toolDefinitions } from "./ToolDefinitions.ts"
+import { tools } from "#schemas/agents/ToolCall.ts"
+
+/** The tools as chat-completions names them. */
+const toolDefinitions: ReadonlyArray<unknown> = tools.map(({ description, name, params }) => ({
+  type: "function",
+  function: { name, description, parameters: parametersOf(params) }
+}))
+
+function parametersOf(params: Schema.Top): unknown {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(params)
+  return Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions }
+}
 
 /** Fewer tokens than these are no answer: a budget that pays for less is used up. */
 const outputTokensMin = 64

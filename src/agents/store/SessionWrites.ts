@@ -6,7 +6,7 @@ import type { SessionState } from "#streams/agents/SessionRecord.ts"
 import type { Step } from "#streams/agents/Step.ts"
 import { type BatchFailure, isGone } from "./BatchQueue.ts"
 import { rowsText, stateColumns, stateDefinition, stateRow } from "./SessionColumns.ts"
-import { contentOf } from "./StepRows.ts"
+import { contentOf } from "./StepReads.ts"
 import { within } from "./Within.ts"
 
 /** A write with its steps as they are stored. */

@@ -5,7 +5,7 @@ import { AppConfig } from "#src/Config.ts"
 import type { SessionRecord } from "#streams/agents/SessionRecord.ts"
 import type { Step } from "#streams/agents/Step.ts"
 import { recordColumns, recordOf, type RecordRow } from "./SessionColumns.ts"
-import { stepColumns, stepOf, type StepRow } from "./StepRows.ts"
+import { stepColumns, stepOf, type StepRow } from "./StepReads.ts"
 
 /** A session as its row has it, and whether the process that owns it lives. */
 export interface StoredSession extends SessionRecord {

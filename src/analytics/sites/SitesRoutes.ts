@@ -7,7 +7,18 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { type SiteFieldInvalid, Sites, type TooManySites } from "./Sites.ts"
 import { FirstAccepted } from "../ingest/FirstAccepted.ts"
 import type { SiteRow } from "./SiteDirectory.ts"
-import { siteResource } from "./SiteResource.ts"
+import type { Site } from "#schemas/analytics/Site.ts"
+
+/** The site as its owner sees it; `firstEventAt`: as `FirstAccepted` says. */
+const siteResource = (row: SiteRow, firstEventAt: Date | null): Site => ({
+  id: row.id,
+  name: row.name,
+  domain: row.domain,
+  timezone: row.timezone,
+  public: row.isPublic,
+  firstEventAt: firstEventAt?.toISOString() ?? null,
+  createdAt: row.createdAt.toISOString()
+})
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
 

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto"
 import { chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Limits } from "#src/Limits.ts"
-import { freePort } from "../process/FreePort.ts"
 import { keepRunning, type Supervised } from "../process/KeepRunning.ts"
 import { readIfThere, writePrivate } from "../process/PrivateFile.ts"
 import { isSame, self } from "../process/ProcessIdentity.ts"
@@ -13,6 +12,19 @@ import { locate } from "./PostgresBinaries.ts"
 import { DataDirectoryInUse, PostgresFailed } from "./PostgresFailed.ts"
 import { run, startServer } from "./PostgresProcess.ts"
 import { endOrphan, type Holder, livingPostmaster } from "./Postmaster.ts"
+import { createServer } from "node:net"
+
+/** Is a loopback port free right now? 0 asks the system for one; undefined when taken. */
+const freePort = (wanted: number): Effect.Effect<number | undefined> =>
+  Effect.callback<number | undefined>((resume) => {
+    const server = createServer()
+    server.once("error", () => resume(Effect.succeed(undefined)))
+    server.listen({ port: wanted, host: "127.0.0.1", exclusive: true }, () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : undefined
+      server.close(() => resume(Effect.succeed(port)))
+    })
+  })
 
 /** The role and the database of the embedded cluster. */
 export const role = "signalbox"

@@ -3,7 +3,7 @@ import { requestIdOf } from "#src/http/RequestId.ts"
 import type { HotReply, HotRequest } from "#src/front/HotRoute.ts"
 import * as CallFault from "./CallFault.ts"
 import type { ChunkHead } from "./CallParts.ts"
-import { Client } from "./Client.ts"
+import { Client } from "./ClientStream.ts"
 import type { ClientStream } from "./ClientStream.ts"
 import { errorChunk } from "./StreamAnswer.ts"
 

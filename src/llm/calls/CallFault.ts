@@ -1,4 +1,4 @@
-import type { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import type { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /**
  * An error as a completion answers it: the nested family, written by hand on the hot path.

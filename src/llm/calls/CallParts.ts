@@ -6,7 +6,7 @@ import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import type { Client } from "./Client.ts"
+import type { Client } from "./ClientStream.ts"
 import type { Candidates } from "./Candidates.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 

@@ -1,4 +1,4 @@
-import type { PicoUsd } from "#schemas/llm/Money.ts"
+import { type PicoUsd, usdOf } from "#schemas/llm/Money.ts"
 import {
   type CallRecord,
   type CostEstimate,
@@ -13,6 +13,44 @@ import type { CallFault } from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { costOfCall, type Terms } from "./Charge.ts"
 import type { Measured } from "./CountedUsage.ts"
+import type { Candidates } from "./Candidates.ts"
+
+/** The additive block of an answer. Source: contract/llm#router-block. */
+export interface RouterBlock {
+  readonly requested: string
+  readonly resolved: string
+  readonly collection?: string
+  readonly auto_route: boolean
+  readonly attempts: number
+  readonly stages: ReadonlyArray<string>
+  readonly charged_usd: number
+  readonly covered_by_subscription: boolean
+  /** the answer ends where the credits did */
+  readonly truncated?: "credits"
+}
+
+/** What the block is made of. */
+export interface Routed {
+  readonly request: { readonly model: string }
+  readonly tally: CallTally
+  readonly candidates: Pick<Candidates, "collection" | "autoRoute">
+}
+
+export const routerBlock = (
+  { request, tally, candidates }: Routed,
+  settlement: Settlement,
+  isTruncated: boolean
+): RouterBlock => ({
+  requested: request.model,
+  resolved: tally.resolved,
+  ...(candidates.collection === undefined ? {} : { collection: candidates.collection.slug }),
+  auto_route: candidates.autoRoute,
+  attempts: tally.attempts,
+  stages: tally.stages,
+  charged_usd: usdOf(BigInt(settlement.charge)),
+  covered_by_subscription: settlement.covered,
+  ...(isTruncated ? { truncated: "credits" } : {})
+})
 
 /** What is known of a call from its beginning. */
 export type CallHead = Pick<

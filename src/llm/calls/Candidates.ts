@@ -8,7 +8,7 @@ import {
   type CollectionRow,
   slugKey
 } from "#src/llm/catalogue/CollectionDirectory.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /** Who may answer a request, in the order in which they are asked. */
 export interface Candidates {

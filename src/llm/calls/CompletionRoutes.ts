@@ -13,7 +13,7 @@ import { reportUnread } from "./CallReport.ts"
 import { CallExchange } from "./CallExchange.ts"
 import { traceCall, traceHeaders } from "./CallTrace.ts"
 import * as CallFault from "./CallFault.ts"
-import type { Client } from "./Client.ts"
+import type { Client } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { ClientStream } from "./ClientStream.ts"
@@ -22,7 +22,7 @@ import { Embeddings } from "./Embeddings.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
 import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
 type Handled = Effect.Effect<CallFault.CallFault | undefined>

@@ -4,7 +4,7 @@ import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { estimate } from "./Charge.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import type { Candidates } from "./Candidates.ts"
 
 /** Tokens of an image: most providers count between 85 and 4,800. */

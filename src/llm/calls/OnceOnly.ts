@@ -7,7 +7,7 @@ import type { Idempotency, OnceRequest } from "#src/infra/postgres/Idempotency.t
 import type { CallExchange } from "./CallExchange.ts"
 import * as CallFault from "./CallFault.ts"
 import { RecordedReply } from "./RecordedReply.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 type Handled = Effect.Effect<CallFault.CallFault | undefined>
 

@@ -5,7 +5,7 @@ import type { Upstream, UpstreamCall, UpstreamListener } from "#src/infra/upstre
 import { chunkOf, parseRecord, textOf as saidIn } from "#streams/llm/ChatChunk.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { type AttemptFailure, failureOf, failureOfError, upstreamFailure } from "./AttemptFailure.ts"
-import type { Client } from "./Client.ts"
+import type { Client } from "./ClientStream.ts"
 import { nothingSpent, type Spent } from "./Spent.ts"
 
 export type PlainOutcome =

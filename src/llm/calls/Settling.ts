@@ -1,7 +1,106 @@
 import { Effect } from "effect"
 import type { PicoUsd } from "#schemas/llm/Money.ts"
 import type { Settlement } from "#streams/llm/CallRecord.ts"
-import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
+import type { Admission, AdmissionAsk, AdmissionRefused } from "#src/llm/ledger/Admission.ts"
+import type { CallLog } from "#src/llm/usage/CallLog.ts"
+import type { CallTally } from "./CallTally.ts"
+import type { Ledger } from "#src/llm/ledger/Ledger.ts"
+import * as CallFault from "./CallFault.ts"
+
+const faultOf = (refused: AdmissionRefused): CallFault.CallFault => {
+  switch (refused._tag) {
+    case "CreditsExhausted":
+      return CallFault.insufficientCredits(refused.busy)
+    case "KeyLimitReached":
+      return CallFault.keySpendLimit(refused.busy)
+    case "LedgerAway":
+      return CallFault.overloaded("The ledger is away; nothing was charged, try again")
+  }
+}
+
+/**
+ * Makes a call under a hold, which is given back whatever happens unless the call settles it. A call that the ledger
+ * refuses counts as one that failed.
+ */
+export const admittedCall = (
+  ledger: Ledger["Service"],
+  log: CallLog["Service"],
+  tally: CallTally,
+  ask: AdmissionAsk,
+  make: (admission: Admission) => Effect.Effect<CallFault.CallFault | undefined>
+): Effect.Effect<CallFault.CallFault | undefined> => {
+  const under = (admission: Admission) =>
+    Effect.ensuring(
+      make(admission),
+      Effect.sync(() => admission.release())
+    )
+  // The hot path: memory knows that the call is covered.
+  const admission = ledger.admitNow(ask)
+  if (admission !== undefined) return under(admission)
+  return ledger.admit(ask).pipe(
+    Effect.map(under),
+    Effect.catch((refused) =>
+      Effect.sync(() => {
+        const fault = faultOf(refused)
+        log.append(tally.refused(fault))
+        return Effect.succeed(fault)
+      })
+    ),
+    Effect.flatten
+  )
+}
+
+/**
+ * Keeps the hold of a stream ahead of what it has produced, where its length is not known beforehand. A hold that covers
+ * all that a stream may say never grows, and an upstream that goes on beyond it is not heard to its end.
+ */
+export class GrowingHold {
+  readonly #admission: Admission
+  readonly #stepTokens: number
+  readonly #isOpenEnded: boolean
+  #covered: number
+  #isGrowing = false
+  #isExhausted = false
+
+  constructor(admission: Admission, isOpenEnded: boolean, stepTokens: number) {
+    this.#admission = admission
+    this.#isOpenEnded = isOpenEnded
+    this.#stepTokens = stepTokens
+    this.#covered = admission.outputTokens
+  }
+
+  get isFixed(): boolean {
+    return !this.#isOpenEnded
+  }
+
+  /** output tokens that are paid */
+  get covered(): number {
+    return this.#covered
+  }
+
+  /**
+   * Whether so many tokens are more than can be paid. Asked at every piece: when half a step is left more is asked for,
+   * and the stream goes on meanwhile.
+   */
+  isUsedUp(tokens: number): boolean {
+    if (this.isFixed) return tokens >= this.#covered + slackOf(this.#covered)
+    if (this.#isExhausted) return tokens >= this.#covered
+    if (!this.#isGrowing && tokens > this.#covered - this.#stepTokens / 2) void this.#grow(tokens)
+    return false
+  }
+
+  async #grow(tokens: number): Promise<void> {
+    this.#isGrowing = true
+    const wanted = Math.max(tokens, this.#covered) + this.#stepTokens
+    const covered = await this.#admission.extend(wanted)
+    this.#isGrowing = false
+    this.#isExhausted = covered < wanted
+    this.#covered = covered
+  }
+}
+
+/** The model may count a text otherwise than this platform does. */
+const slackOf = (covered: number): number => Math.max(16, Math.ceil(covered / 4))
 
 /** Tokens over which the price of one more is taken. */
 const sampleTokens = 1_000_000

@@ -1,14 +1,29 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { CollectionChange, NewCollection } from "#schemas/llm/Collection.ts"
+import { type CollectionChange, type NewCollection, slugLengthMax } from "#schemas/llm/Collection.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Catalogue } from "./Catalogue.ts"
 import { CollectionDirectory, type CollectionRow } from "./CollectionDirectory.ts"
 import { CollectionsRepository } from "./CollectionsRepository.ts"
-import { slugOf } from "./Slug.ts"
 import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
+
+/**
+ * A slug from a name: accents and case are dropped, everything else but letters and digits becomes a hyphen. Undefined
+ * where nothing is left, as of a name in another script.
+ */
+export const slugOf = (name: string): string | undefined => {
+  const slug = name
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, slugLengthMax)
+    .replace(/-+$/, "")
+  return slug === "" ? undefined : slug
+}
 
 /** Not there, deleted, or somebody else's. */
 export class CollectionNotFound extends Schema.TaggedError<CollectionNotFound>()("CollectionNotFound", {

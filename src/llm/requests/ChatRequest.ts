@@ -2,7 +2,7 @@ import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { figuresOf, readMessages } from "./ChatMessages.ts"
 import { extrasOf } from "./Extras.ts"
 import { type CallBody, ParsedBody } from "./CallBody.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "./JsonRequest.ts"
 
 /** A completion as it was asked, once it is clear that it makes sense. Source: contract/llm#completions. */
 export interface ChatRequest {

@@ -1,7 +1,7 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { readModel } from "./ChatRequest.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "./JsonRequest.ts"
 
 /** Embeddings as they were asked. Source: OpenAI, Embeddings; contract/llm#embeddings. */
 export interface EmbeddingsRequest {

@@ -6,7 +6,7 @@ import { type EmbeddingsRequest, readEmbeddingsRequest } from "./EmbeddingsReque
 import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
 import { readJson, TooMuchJson } from "./JsonRequest.ts"
 import { PreparedBody } from "./PreparedBody.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "./JsonRequest.ts"
 import type { ReadAnswer, ReadAsk } from "./RequestThread.ts"
 
 /** A body that is read. */

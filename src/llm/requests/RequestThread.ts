@@ -6,7 +6,7 @@ import { type EmbeddingsRequest, readEmbeddingsRequest } from "./EmbeddingsReque
 import { readJson } from "./JsonRequest.ts"
 import type { PreparedParts } from "./PreparedBody.ts"
 import { promptText } from "./PromptText.ts"
-import { RequestFault } from "./RequestFault.ts"
+import { RequestFault } from "./JsonRequest.ts"
 import { streamOptions, withDescription } from "./UpstreamBody.ts"
 
 /** A body to be read in a thread. */

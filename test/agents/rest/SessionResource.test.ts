@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { sessionResource } from "#src/agents/SessionResource.ts"
+import { sessionResource } from "#src/agents/AgentRoutes.ts"
 import type { SessionState } from "#streams/agents/SessionRecord.ts"
 import { freshState } from "#test/agents/store/Sessions.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { slugOf } from "#src/llm/catalogue/Slug.ts"
+import { slugOf } from "#src/llm/catalogue/Collections.ts"
 
 describe("a slug from a name", () => {
   it("has small letters, digits and single inner hyphens", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ParsedChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { imageProblem } from "#src/llm/requests/ImageUrl.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { imageProblem } from "#src/llm/requests/ChatMessages.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 const messages = [{ role: "user", content: "hello" }]
 const sound = { model: "acme/model", messages }

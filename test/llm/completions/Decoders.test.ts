@@ -7,7 +7,7 @@ import { EmbeddingsRequest } from "#schemas/llm/Embeddings.ts"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { readEmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { type Definitions, type JsonSchema, spoiled, valuesOf } from "#test/contract/Generated.ts"
 
 /** What the published schema says of an input, and what the hot route makes of it. */

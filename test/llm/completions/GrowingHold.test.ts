@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Admission } from "#src/llm/ledger/Admission.ts"
-import { GrowingHold } from "#src/llm/calls/GrowingHold.ts"
+import { GrowingHold } from "#src/llm/calls/Settling.ts"
 import { nothingDrawn } from "#streams/llm/CallRecord.ts"
 
 /** A hold of 100 tokens that can be made to cover so many at most; what was asked of it, in order. */

@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base"
 import { promptTokensOf } from "#src/llm/calls/Estimate.ts"
 import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { limits } from "#src/Limits.ts"
 
 /** First and last code point of scripts of which tokenizers know little, and of what is no script at all. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ParsedChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { type BodyOptions, bodyFor, visionBody, withDescription } from "#src/llm/requests/UpstreamBody.ts"
 
 const sound = { model: "collection/mine", messages: [{ role: "user", content: "hello" }] }

@@ -6,7 +6,7 @@ import { Workers } from "#src/infra/workers/Workers.ts"
 import type { CallBodyOptions } from "#src/llm/requests/CallBody.ts"
 import { type ChatRequest, type ParsedChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { makeRequestReader } from "#src/llm/requests/RequestReader.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 const threads = Effect.provide(Workers.layer.pipe(Layer.provideMerge(AppConfig.layerOf({}))))
 

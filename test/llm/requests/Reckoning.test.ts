@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { tooLong } from "#src/llm/calls/Estimate.ts"
-import { RequestFault } from "#src/llm/requests/RequestFault.ts"
+import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { catalogueModel } from "../completions/Models.ts"
 
 const read = (fields: object) => {

@@ -5,12 +5,53 @@ import type { Jail } from "../boundary/Jail.ts"
 import { isWithin } from "../boundary/OpenWorkspace.ts"
 import { linkEnd } from "../boundary/SelfRunning.ts"
 import { surveyBounds, type Survey, type Surveyed } from "../boundary/Survey.ts"
-import { Beginning, hasLocalTimes } from "./Beginning.ts"
 import { askVariable } from "./MissedNeeds.ts"
 import type { GitAccess, MountPlan } from "./MountPlan.ts"
-import { removePlantedLinks } from "./PlantedLinks.ts"
 import { rebaseCommands, removeRebaseCommands, type RebaseCommands } from "./RebaseTodo.ts"
 import { sweep } from "./Sweep.ts"
+import { statfsSync, existsSync, rmSync } from "node:fs"
+
+/**
+ * A file `commondir` in a repository says where its hooks and configuration are, so it would undo that these are read only.
+ * It is the one such file that cannot be held while a commit is made: merely being there, empty, it breaks git. So whatever
+ * a command has made of that name is taken away, and named. Source: gitrepository-layout(5).
+ */
+const removePlantedLinks = ({ main, nested }: GitLayout): ReadonlyArray<string> =>
+  [main, ...nested]
+    .filter((repository) => repository !== undefined)
+    .filter(({ gitDir, commonDir }) => gitDir === commonDir)
+    .map(({ gitDir }) => join(gitDir, "commondir"))
+    .filter((path) => existsSync(path))
+    .map((path) => {
+      rmSync(path, { recursive: true, force: true })
+      return path
+    })
+
+/** ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, ZFS, F2FS. Source: statfs(2). */
+const local = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x794c7630, 0x2fc12fc1, 0xf2f52010])
+
+/** Whether times of change there are of this machine's clock, and renaming sets them. Over a network they may not. */
+const hasLocalTimes = (root: string): boolean => local.has(statfsSync(root).type)
+
+/** Steps in which the times of a file system move, and more. */
+const stepMillis = 20
+
+/** The moment at which a command began. No program can set a time of change: older files are not the command's. */
+class Beginning {
+  readonly #isLocal: boolean
+  readonly #wall = Date.now()
+  readonly #steady = performance.now()
+
+  constructor(isLocal: boolean) {
+    this.#isLocal = isLocal
+  }
+
+  /** Milliseconds since 1970, before which nothing of the command's was changed; 0 where that cannot be known. */
+  get since(): number {
+    const drift = Date.now() - this.#wall - (performance.now() - this.#steady)
+    return this.#isLocal && Math.abs(drift) < stepMillis / 2 ? this.#wall - stepMillis : 0
+  }
+}
 
 /** A workspace before a command. */
 export interface Surroundings {

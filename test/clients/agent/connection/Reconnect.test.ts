@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { agentErrorCodes, closeCodes, type ErrorFrame } from "#schemas/agents/ServerFrame.ts"
-import { backoffMillis } from "#src/clients/agent/connection/Backoff.ts"
+import { backoffMillis } from "#src/clients/agent/connection/Link.ts"
 import { ConnectionClosed, PromptTooLong } from "#src/clients/agent/connection/ConnectionClosed.ts"
 import { readFrame } from "#src/clients/agent/connection/ReadFrame.ts"
 import { retryAfterMillis } from "#src/clients/agent/connection/Socket.ts"
