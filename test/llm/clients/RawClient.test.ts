@@ -89,21 +89,24 @@ describe("a client on a bare socket", () => {
   }
 
   it("that resets its connection within a stream aborts the upstream's call", async () => {
+    // Other files call the same sandbox.
+    const { aborted } = await running.sandbox.served("sandbox/slow")
     const socket = await begin("sandbox/slow", "Write 300 words")
     socket.resetAndDestroy()
     await until("the upstream's call is aborted", async () =>
-      (await running.sandbox.served("sandbox/slow")).aborted === 1 ? undefined : "it goes on"
+      (await running.sandbox.served("sandbox/slow")).aborted === aborted + 1 ? undefined : "it goes on"
     )
   })
 
   it("that stops reading does not make the server read the whole answer into memory", async () => {
+    const before = await running.sandbox.served("sandbox/free")
     const socket = await begin("sandbox/free", "Write 100000 words")
     socket.pause()
     const served = await running.sandbox.served("sandbox/free")
-    assert.strictEqual(served.completed, 0)
+    assert.strictEqual(served.completed, before.completed)
     socket.destroy()
     await until("the upstream's call is aborted", async () =>
-      (await running.sandbox.served("sandbox/free")).aborted === 1 ? undefined : "it goes on"
+      (await running.sandbox.served("sandbox/free")).aborted === before.aborted + 1 ? undefined : "it goes on"
     )
   })
 
