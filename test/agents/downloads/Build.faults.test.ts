@@ -117,7 +117,7 @@ describe("the build of the agent client", () => {
     writeFileSync(file, text)
     chmodSync(file, 0o755)
     const { stderr, stdout } = run(process.execPath, [file, "--version"], empty)
-    assert.strictEqual(stdout.trim(), `signalbox-agent v${version}`, stderr)
+    assert.strictEqual(stdout.trim(), `signalbox-agent ${version}`, stderr)
   })
 })
 
@@ -143,6 +143,6 @@ describeWith(bunPresent, "a single file for this machine", () => {
 
     builder.compile(bun ?? "", { bundle: bundle(), out, runtime: bun ?? "", target })
     const { stderr, stdout } = run(out, ["--version"], place)
-    assert.strictEqual(stdout.trim(), `signalbox-agent v${version}`, stderr)
+    assert.strictEqual(stdout.trim(), `signalbox-agent ${version}`, stderr)
   })
 })
