@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { basename, dirname, extname, join, normalize } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { rooms as allRooms } from "#src/Rooms.ts"
 
 /**
  * The habits of ARCHITECTURE.md, held by a test: import direction, rooms, names, sizes, and words that promise
@@ -21,7 +22,7 @@ const text = (file: string): string => readFileSync(join(root, file), "utf8")
 
 /** What a level may import: itself and everything to its left. */
 const levels = ["schemas", "streams", "actors", "src"]
-const rooms = ["accounts", "llm", "agents", "analytics", "notify", "files", "mail", "browse"]
+const rooms: ReadonlyArray<string> = allRooms.map(({ name }) => name)
 
 const importsOf = (file: string): ReadonlyArray<string> =>
   Array.from(

@@ -1,5 +1,5 @@
 /**
- * State: none; a port. Messages: `call` makes one model call, `compactible` says what a model's context holds.
+ * State: none; a port. Messages: `call` makes one model call, `contextLength` says what a model's context holds.
  * Limits: those of the router, which makes, prices and settles the calls.
  * Restart policy: its caller's. A call that fails is a value, never an error.
  * In a crash a call under way is the platform's loss, and its caller makes it again.

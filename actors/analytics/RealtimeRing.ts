@@ -83,7 +83,7 @@ export interface RealtimeLimits {
   readonly presencesMax: number
 }
 
-/** Spec 2 A, Realtime response. */
+/** Realtime figures. Source: contract/analytics#realtime. */
 export interface RealtimeSnapshot {
   /** of the last five minutes */
   readonly visitors: number

@@ -85,5 +85,5 @@ export interface HotRoute {
 
 /** Every hot route of this process, collected by the layers and read by the front when it starts to serve. */
 export class HotRoutes extends Context.Service<HotRoutes, ReadonlyArray<HotRoute>>()(
-  "signalbox/infra/HotRoutes"
+  "signalbox/front/HotRoutes"
 ) {}

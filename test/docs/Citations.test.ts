@@ -42,7 +42,7 @@ const hasPlace = (page: string, anchor: string | undefined): boolean =>
 
 /** Specifications, decisions, designs and issues that were never in the repository. */
 const foreign = [
-  /\bspec [1-9]\b/,
+  /\b[Ss]pec [1-9]\b/,
   /\bspec\/[0-9]/,
   /\bdecisions\.md\b/,
   /\bdesign\.md\b/i,

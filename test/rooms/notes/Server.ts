@@ -2,7 +2,6 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql/SqlClient"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
@@ -31,7 +30,7 @@ const endpoints = HttpApiBuilder.layer(NotesRoomApi).pipe(
           createNote: ({ payload: { text } }) =>
             Effect.gen(function* () {
               const { userId } = yield* CurrentKey
-              const id = newId("fil")
+              const id = `note_${crypto.randomUUID()}`
               yield* storeAway(sql`INSERT INTO notes ${sql.insert({ id, user_id: userId, text })}`)
               return { id, text }
             })
