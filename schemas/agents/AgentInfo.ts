@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { AgentBilling, AgentModel } from "./ServerFrame.ts"
 import { toolNames } from "./ToolCall.ts"
 
-/** What a client needs to know before it begins. Source: contract/agents#gateway-info. */
+/** The facts that a client needs before it begins. Source: contract/agents#gateway-info. */
 export const AgentInfo = Schema.Struct({
   protocol: Schema.Literal(1),
   gateway: Schema.Struct({

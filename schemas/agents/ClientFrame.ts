@@ -4,7 +4,7 @@ import { line } from "../core/Text.ts"
 import { agentLimits } from "./AgentLimits.ts"
 import { ToolError } from "./ToolCall.ts"
 
-/** What a client sends, one JSON object a frame. Unknown fields are ignored. Source: contract/agents#client-frames. */
+/** Frames of a client, one JSON object each. Unknown fields are ignored. Source: contract/agents#client-frames. */
 
 export const thinkingLevels = ["off", "minimal", "low", "medium", "high", "xhigh"] as const
 export const ThinkingLevel = Schema.Literals(thinkingLevels)

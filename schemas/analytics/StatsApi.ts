@@ -42,7 +42,7 @@ export const figures = {
   realtime: { params, success: Realtime, error: NotFound, summary: "The last minutes" }
 } as const
 
-/** What was counted, for the site's owner. Source: contract/analytics#endpoints. */
+/** Figures for the site's owner. Source: contract/analytics#endpoints. */
 export class StatsApi extends HttpApiGroup.make("stats")
   .add(
     HttpApiEndpoint.get("siteStats", "/sites/:id/stats", figures.stats)

@@ -3,7 +3,7 @@ import { openStruct } from "../core/OpenStruct.ts"
 import { RouterBlock, TokenUsage } from "./ChatCompletion.ts"
 import { ModelName } from "./ChatRequest.ts"
 
-/** What is embedded, and what comes of it. Source: OpenAI, Embeddings; contract/llm#embeddings. */
+/** Texts to embed, and their vectors. Source: OpenAI, Embeddings; contract/llm#embeddings. */
 
 const text = Schema.String.check(Schema.isMinLength(1, { expected: "a text that is not empty" }))
 const tokenId = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expected: "the id of a token" }))

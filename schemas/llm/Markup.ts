@@ -16,7 +16,7 @@ export const MarkupPercent = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1000 }, { expected: percentExpected })
 ).annotate({ description: "On top of the upstream's prices", examples: [markupPercentDefault] })
 
-/** What an administrator reads of a provider's markup. Source: contract/llm#prices. */
+/** A provider's markup as an administrator reads it. Source: contract/llm#prices. */
 export const Markup = Schema.Struct({
   provider: Schema.String.annotate({ description: "First segment of its models' ids" }),
   percent: MarkupPercent,

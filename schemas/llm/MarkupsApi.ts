@@ -5,7 +5,7 @@ import { JsonBody } from "../core/JsonBody.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { Markup, MarkupChange, MarkupList, Provider } from "./Markup.ts"
 
-/** What is earned on each provider's models, for administrators. Flat error family. Source: contract/llm#prices. */
+/** The markup on each provider's models, for administrators. Flat error family. Source: contract/llm#prices. */
 export class MarkupsApi extends HttpApiGroup.make("markups")
   .add(
     HttpApiEndpoint.get("listMarkups", "/markups", { success: MarkupList }).annotate(
