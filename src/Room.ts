@@ -53,7 +53,7 @@ export interface RoomServer {
   readonly paths: ReadonlyArray<KnownEndpoint>
 }
 
-/** What is there before a room is: configuration, stores, and accounts, on which every other room rests. */
+/** The services that every room can rest on: configuration, stores, and accounts. */
 export type Ground = AppConfig | SqlClient | Readiness | Quarantines | Layer.Success<typeof Accounts.offers>
 
 /** What serves the endpoints of all rooms. */

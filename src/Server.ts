@@ -32,7 +32,7 @@ interface Loaded extends RoomServer {
   readonly room: Room
 }
 
-/** What is served beside the API, whatever the rooms. */
+/** The document and the console, which every server has beside its rooms. */
 const besidesOf = (list: ReadonlyArray<Room>) =>
   Layer.merge(DocsRoutes.layerOf(publish(list)), ConsoleRoutes.layer)
 const besidesPaths = [...DocsRoutes.paths, ...ConsoleRoutes.paths]

@@ -16,7 +16,7 @@ export const serverUrl = Effect.gen(function* () {
 /** A host name, IPv4 or bracketed IPv6 address, with or without a port (RFC 9110, 7.2), and nothing that quotes. */
 const authority = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 
-/** What a proxy was asked for, as it says in `Host` and `X-Forwarded-Proto`; undefined where it says neither host nor address. */
+/** The origin that a proxy was asked for, from `Host` and `X-Forwarded-Proto`; undefined where they name neither host nor address. */
 const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined => {
   const host = headers["host"] ?? ""
   // The last one is of the proxy that is nearest; those before it are what it was told.

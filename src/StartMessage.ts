@@ -67,7 +67,7 @@ const placeOfKey = ({ adminKey, dataDir }: Started): string => {
 const headline = ({ elapsedMillis, version }: Started): string =>
   `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`
 
-/** What is out of the ordinary, by its heading; it is in every start's message. */
+/** Conditions out of the ordinary, by heading; every start's message has them. */
 const notes = ({ proxy, standby }: Started): ReadonlyArray<string> => [
   ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
   ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])

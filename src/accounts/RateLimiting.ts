@@ -10,7 +10,7 @@ import { flat, nested } from "#src/http/ErrorFormat.ts"
 /** Clients are told not to wait for longer than this. Source: contract/http#rate-limits. */
 const retryWorthwhileSeconds = 60
 
-/** What an answer says of its key's rate. Source: contract/http#rate-limits. */
+/** The headers of an answer that tell its key's rate. Source: contract/http#rate-limits. */
 export const rateHeaders = (decision: RateDecision): Record<string, string> => ({
   "ratelimit-limit": String(decision.limit),
   "ratelimit-remaining": String(decision.remaining),

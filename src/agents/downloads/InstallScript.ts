@@ -20,7 +20,7 @@ export const installScript = (url: string, downloads: ReadonlyArray<AgentDownloa
     .replace("@SERVER@", () => shellQuoted(url))
     .replace("    # @CHOICES@", () => downloads.map(choice).join("\n"))
 
-/** What a person types to get the client. Source: contract/agents#downloads. */
+/** The command that fetches the client. Source: contract/agents#downloads. */
 export const installCommands = (
   url: string,
   downloads: ReadonlyArray<AgentDownload>

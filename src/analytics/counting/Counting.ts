@@ -1,6 +1,6 @@
 import { Clock, Context, Deferred, Effect, Fiber, Layer, Scope } from "effect"
 import type { DurableLog } from "#streams/kernel/DurableLog.ts"
-import { AppConfig } from "#src/Config.ts"
+import { AppConfig, type Config } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import { EventIds } from "../ingest/EventIds.ts"
@@ -8,9 +8,22 @@ import { EventLog, ImportLog } from "../ingest/EventLog.ts"
 import { Realtime, refill } from "../reads/Realtime.ts"
 import { idsOfOthers } from "./CountedIds.ts"
 import { CountingLease, LeaseState } from "./CountingLease.ts"
-import { holderName } from "./HolderName.ts"
 import { type Counter, LeaseKeeper } from "./LeaseKeeper.ts"
 import { LeaseRow } from "./LeaseRow.ts"
+import { createHash } from "node:crypto"
+import { statSync } from "node:fs"
+import { hostname } from "node:os"
+
+/**
+ * By which name this process holds the lease: the same when it is started again, so that it need not wait for itself. The
+ * lock of the log sees to it that one process has a directory; a copy of the directory, or another machine, has another
+ * name. Beside a Postgres of its own a process is the only one by design, wherever its data was moved.
+ */
+const holderName = ({ databaseUrl, dataDir }: Config, logId: bigint): string => {
+  if (databaseUrl === undefined) return "embedded"
+  const { dev, ino } = statSync(dataDir, { bigint: true })
+  return createHash("sha256").update(`${logId} ${hostname()} ${dev}:${ino}`).digest("base64url").slice(0, 22)
+}
 
 /** The lease as the parts of counting see it, and its keeper, which does nothing before `start`. */
 class Keeping extends Context.Service<

@@ -5,8 +5,29 @@ import { contents, example, fieldTable, tableOfFields } from "#src/docs/page/Par
 import type { ReferencePage } from "#src/docs/page/ReferencePage.ts"
 import { examplePath, otherBodies, requestExamples, requiredQueries } from "./Examples.ts"
 import { type Document, type Group, groupsOf, type Operation, type Parameter } from "./Operations.ts"
-import { prose, words } from "./Prose.ts"
 import { sampleOf } from "./Samples.ts"
+
+/** What descriptions in the document are written with: paragraphs, indented code, and `code` among words. */
+const prose = (text: string): Html =>
+  html`${text
+    .split(/\n{2,}/)
+    .filter((part) => part.trim() !== "")
+    .map((part) =>
+      part.startsWith("    ")
+        ? html`<pre
+            tabindex="0"
+            role="group"
+            aria-label="Code"
+          ><code>${part.replaceAll(/^ {4}/gm, "")}</code></pre>`
+        : html`<p>${words(part)}</p>`
+    )}`
+
+/** `code` among words, and addresses of this server as links. */
+const words = (text: string): Html =>
+  html`${text.split(/(`[^`]+`|\/docs\/agent\b)/).map((part) => {
+    if (part === "/docs/agent") return html`<a href="/docs/agent">/docs/agent</a>`
+    return part.startsWith("`") && part.length > 1 ? html`<code>${part.slice(1, -1)}</code>` : html`${part}`
+  })}`
 
 const anchorOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0-9.]+/g, "-")
 
