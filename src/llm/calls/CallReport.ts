@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
-import type { CallFault } from "./CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { CallTally } from "./CallTally.ts"
 
 /** Who asked, as far as a line in the log tells it. */
@@ -23,7 +23,7 @@ const nameLengthMax = 200
 export const reportCall = (
   ask: ReportedAsk,
   tally: CallTally | undefined,
-  fault: CallFault | undefined,
+  fault: Problem | undefined,
   slowCallMillis: number
 ): Effect.Effect<void> => {
   const record = tally?.record
@@ -53,7 +53,7 @@ export const reportCall = (
 }
 
 /** A body that came to no call. */
-export const reportUnread = (requestId: string, { userId }: Principal, fault: CallFault) =>
+export const reportUnread = (requestId: string, { userId }: Principal, fault: Problem) =>
   Effect.logInfo("A call was refused").pipe(
     Effect.annotateLogs({
       requestId,
@@ -65,7 +65,7 @@ export const reportUnread = (requestId: string, { userId }: Principal, fault: Ca
   )
 
 /** Not the message: a reader of JSON quotes what it could not read. */
-const unreadReason = ({ param, type }: CallFault): string =>
+const unreadReason = ({ param, type }: Problem): string =>
   param === null ? type : `${type} at ${param.slice(0, nameLengthMax)}`
 
 const log = (isFailure: boolean, status: number, code: string): Effect.Effect<void> => {

@@ -60,7 +60,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markup
   )
 
   it.effect(
-    "are between 0 and 1000 with at most six decimal places; the rest is 400 in the flat family",
+    "are between 0 and 1000 with at most six decimal places; the rest is 400 in the plain form",
     () =>
       Effect.gen(function* () {
         const { ask } = yield* TestServer
