@@ -1,4 +1,4 @@
-/** The page is in English: whoever reads it in another tongue gets its international numbers and dates. */
+/** The page is in English: readers of other languages get its international numbers and dates. */
 const locale = navigator.language.startsWith("en") ? navigator.language : "en-GB"
 
 const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
