@@ -20,7 +20,7 @@ export const formatCounted = (count: number, one: string): string =>
 /** `12.3K` where there is no room for all digits. */
 export const formatCompact = (count: number): string => compact.format(count)
 
-/** What a call cost, to the last digit that the ledger has. */
+/** The cost of a call, to the last digit that the ledger has. */
 export const formatExactUsd = (usd: number): string => dollars(12).format(usd)
 
 const millionth = 0.000_001
