@@ -17,9 +17,8 @@ export type StageResult<A> =
   | { readonly _tag: "ClientGone" }
 
 /**
- * Asks the models in order until one answers; the last one gets a flag that it is the last. A failure moves on to the
- * next one and is reported to the collection's route, which leaves out models that fail too often. Source:
- * contract/llm#trying-the-next-model.
+ * Asks the models in order until one answers; `isLast` marks the last one. A failure moves on to the next one and goes
+ * to the collection's route, which leaves out models that fail too often. Source: contract/llm#trying-the-next-model.
  */
 export const tryInOrder = <A>(
   models: ReadonlyArray<CatalogueModel>,

@@ -48,10 +48,7 @@ export const addLeft = Effect.fnUntraced(function* (
   tally.add(model, { usage: tokensOnly(counted.promptTokens, completion), doubt }, images)
 })
 
-/**
- * A failed try's cost is the platform's loss. Without its upstream's usage it is estimated: no answer waits for a
- * count.
- */
+/** A failed try's cost is the platform's loss. Without the upstream's usage it is estimated: no count is waited for. */
 export const addFailed = (
   { limits }: CallParts,
   { request, tally }: Asked,
