@@ -27,7 +27,7 @@ export interface InProcessAsk {
 export interface InProcessOutcome {
   /** the reason for a missing answer, as an HTTP client would get it */
   readonly fault: Omit<CallFault, "type"> | undefined
-  /** why the answer broke off */
+  /** the reason why the answer broke off */
   readonly problem: string | undefined
   /** the caller had gone before the end */
   readonly isGone: boolean

@@ -53,7 +53,7 @@ export const sizeOf = (request: ChatRequest, model: SandboxModel): PromptSize =>
 const times = (price: Decimal.Decimal, count: number): Decimal.Decimal =>
   Decimal.multiply(price, { units: BigInt(count), scale: 0 })
 
-/** As a number of JSON can carry it: 17 digits, no more. */
+/** As a JSON number can carry it: 17 digits, no more. */
 const carried = (exact: Decimal.Decimal): string => {
   const nearest = Decimal.fromNumber(Number(Decimal.format(exact)))
   return Decimal.format(nearest ?? exact)
