@@ -19,7 +19,7 @@ export interface InProcessAsk {
   readonly body: JsonRecord
   /** Each chunk of the answer, as it comes. */
   readonly onChunk: (chunk: JsonRecord) => void
-  /** the answer is not wanted any more: its tokens until then are paid */
+  /** the answer is no longer wanted: its tokens until then are paid */
   readonly signal: AbortSignal
 }
 

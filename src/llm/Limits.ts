@@ -69,7 +69,7 @@ export const llmLimits = {
   idempotencyDeadMillis: 45_000,
   /** answers of a user that are kept for repetitions … */
   idempotencyUserAnswers: 10_000,
-  /** … and characters of them; beyond it the oldest cannot be repeated any more */
+  /** … and characters of them; beyond it the oldest can no longer be repeated */
   idempotencyUserCharacters: 16 * 1024 * 1024,
   /** answers older than 24 hours are looked for this often */
   idempotencySweepMillis: 600_000,

@@ -31,7 +31,7 @@ export interface PromptSize {
 
 /** Prompts are cached in blocks of so many tokens … */
 const cacheBlock = 128
-/** … from so many on, like those of real providers: everything but the last message counts as seen before. */
+/** … from so many on, as real providers do: everything but the last message counts as seen before. */
 const cacheMin = 1_024
 
 export const sizeOf = (request: ChatRequest, model: SandboxModel): PromptSize => {

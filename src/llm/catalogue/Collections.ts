@@ -108,7 +108,7 @@ interface CollectionLimits {
 
 /**
  * Members have to be models of today, each once. One that is a member already may stay when the upstream has dropped it:
- * else such a collection could not be changed any more.
+ * else such a collection could no longer be changed.
  */
 const checkModels = (
   catalogue: Catalogue["Service"],
