@@ -14,7 +14,7 @@ const beginnings = new Set<StepBody["kind"]>([
   "done"
 ])
 
-/** Results, and marks of prompts that were taken, are shown with the message that they belong to. */
+/** Results of calls, and marks that calls were sent, are shown with the message that made the calls. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"
 
 export interface PageBounds {

@@ -65,7 +65,7 @@ class StreamAttempt implements UpstreamListener {
   readonly #thoughts: NodeJS.Timeout | undefined
   /** events that came while it is counted whether the hold is used up */
   #waiting: Array<Buffer> | undefined
-  /** the connection's outcome in the meantime */
+  /** the end of the connection, if it came in the meantime */
   #afterwards: () => void = () => undefined
 
   constructor(ask: StreamAsk, done: (outcome: StreamOutcome) => void) {
