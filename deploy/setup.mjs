@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Everything between a fresh clone and a running command, on Node 18 or later with npm: a Node that is new enough, the
-// dependencies, what their install scripts would have done, the page at /, and the programs that tests need. Then it runs
+// dependencies, the effects of their install scripts, the page at /, and the programs that tests need. Then it runs
 // the command.
 //
 //   node deploy/setup.mjs start [arguments of the server]
@@ -27,7 +27,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 // uWebSockets.js its header buffer when the addon loads.
 const serverEnvironment = { UV_THREADPOOL_SIZE: "16", UWS_HTTP_MAX_HEADERS_SIZE: "16384" }
 
-/** Calls back once the process that started this one has gone; a bench then ends, instead of going on unseen. */
+/** Calls back once the parent process has gone; a bench then ends, instead of going on unseen. */
 const whenOrphaned = (then) => {
   const parent = process.ppid
   const timer = setInterval(() => {

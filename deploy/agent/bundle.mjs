@@ -4,8 +4,7 @@ import { join } from "node:path"
 import { build } from "vite"
 
 /**
- * The client and all that it imports as one ECMAScript module for Node 22.19 or later: the entry's text, with nothing
- * left to import but what Node itself has.
+ * The text of one ECMAScript module for Node 22.19 or later: the client and all its imports except Node's own modules.
  */
 export const bundleClient = async (root, entry) => {
   const home = mkdtempSync(join(tmpdir(), "signalbox-agent-"))
@@ -15,7 +14,7 @@ export const bundleClient = async (root, entry) => {
       configFile: false,
       publicDir: false,
       logLevel: "warn",
-      // Optional parts of `ws` would be looked for beside the program, which is where they are not.
+      // Optional parts of `ws` would be looked for beside the program, where they do not exist.
       define: { "process.env.WS_NO_BUFFER_UTIL": "true", "process.env.WS_NO_UTF_8_VALIDATE": "true" },
       ssr: { target: "node", noExternal: true },
       build: {

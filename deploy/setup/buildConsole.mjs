@@ -7,7 +7,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib"
 import { build } from "vite"
 
 const [sources, home, stamp] = process.argv.slice(2)
-// One set-up works at a time (lock.mjs), so what an earlier one left is written over.
+// One set-up works at a time (lock.mjs), so the remains of an earlier one are overwritten.
 const unfinished = `${home}.unfinished`
 
 await build({
@@ -28,7 +28,7 @@ await build({
   }
 })
 
-// Compressed once, as well as it goes, instead of at every request.
+// Compressed once, at the highest level, instead of at every request.
 for (const name of readdirSync(unfinished)) {
   const file = join(unfinished, name)
   const bytes = readFileSync(file)

@@ -10,7 +10,7 @@ const builder = fileURLToPath(new URL("buildConsole.mjs", import.meta.url))
 
 const sourcesOf = (root) => join(root, "src/console/page")
 
-/** Where the built page is; the server reads it from there. */
+/** Directory of the built page, read by the server. */
 export const consoleHome = (root) => join(root, ".runtime/console")
 
 const filesOf = (directory) =>
@@ -21,7 +21,7 @@ const filesOf = (directory) =>
     })
     .sort()
 
-/** The built page depends on these: its sources, what they are built with, and how. */
+/** Inputs of the built page: its sources, its build tools and their settings. */
 const fingerprint = (root) => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   hash.update(readFileSync(builder))
@@ -30,19 +30,19 @@ const fingerprint = (root) => {
   return hash.digest("hex")
 }
 
-/** Is the page built from the sources as they are? */
+/** Whether the page was built from the present sources. */
 export const isConsoleBuilt = (root) => {
   const stamp = join(consoleHome(root), "stamp")
   return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root)
 }
 
-/** Builds the page at `/` with the Node given, unless it is there: nothing is fetched, and it takes a second. */
+/** Builds the page at `/` with the Node given, unless it is there: without downloads, in about a second. */
 export const buildConsole = async (root, { node }) => {
   if (isConsoleBuilt(root)) return
   const started = Date.now()
   const args = [builder, sourcesOf(root), consoleHome(root), fingerprint(root)]
   const output = await new Promise((resolve) => {
-    // The bundler would make a page for developers where this says so.
+    // Another NODE_ENV of the shell would make a development page.
     const env = { ...process.env, NODE_ENV: "production" }
     const child = spawn(node, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     let text = ""

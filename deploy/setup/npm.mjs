@@ -33,13 +33,13 @@ const adviceFor = (output) => {
   return "read npm's message above, then run the command again: finished steps are not repeated"
 }
 
-/** The host that packages come from; an address may hold a password. */
+/** The host of the packages; an address may hold a password. */
 const registryHost = () => {
   const registry = process.env.npm_config_registry ?? ""
   return URL.canParse(registry) ? new URL(registry).host : "registry.npmjs.org"
 }
 
-/** After so long without a sign of work it is said that npm waits, and after so long it is ended. */
+/** Silence of npm until the user reads that it waits, and until it is ended. */
 const usualWaits = { toldMillis: 20_000, givenUpMillis: 120_000 }
 
 /** Less than this, read and written, is no sign of work: npm keeps a log of its own, and looks at the clock. */

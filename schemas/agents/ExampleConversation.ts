@@ -1,7 +1,7 @@
 import type { ClientFrame } from "./ClientFrame.ts"
 import type { ServerFrame } from "./ServerFrame.ts"
 
-/** What is said in a session, in order; `note` tells what happens between the frames. */
+/** A session's frames in order; `note` explains the events between them. */
 export type Exchange =
   | { readonly from: "client"; readonly frame: ClientFrame }
   | { readonly from: "server"; readonly frame: ServerFrame }
@@ -50,7 +50,7 @@ const editRequest = {
   replay: "never"
 } as const
 
-/** A prompt whose only call is made while the connection is lost: it is made once, and everybody comes to know it. */
+/** A prompt whose only call is made while the connection is lost: it is made once, and all sides learn its outcome. */
 export const exampleConversation: ReadonlyArray<Exchange> = [
   note("A new session, and a prompt."),
   client(hello),

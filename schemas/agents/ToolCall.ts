@@ -3,7 +3,7 @@ import { integer } from "../core/Text.ts"
 import { agentLimits } from "./AgentLimits.ts"
 
 /**
- * The tools of an agent session: what the model calls them, the method that the client is asked for, and the shapes of
+ * The tools of an agent session: their names for models, the methods that clients implement, and the shapes of
  * parameters and results. Source: contract/agents#tools.
  */
 
@@ -79,7 +79,7 @@ export const ExecResult = Schema.Struct({
 })
 
 /**
- * `replay`: whether a call whose outcome is unknown may simply be made again. The order is that of `GET /agent`.
+ * `replay`: whether a call whose outcome is unknown may be repeated. The order is that of `GET /agent`.
  */
 export const tools = [
   {

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * Why an event that was sent is in no figure; `property`: it is, without a property that was none.
- * Source: contract/analytics#drops.
+ * The reason why a sent event is in no figure; `property`: it is in them, without an invalid property. Source:
+ * contract/analytics#drops.
  */
 export const DropReason = Schema.Literals([
   "bot",
@@ -16,7 +16,7 @@ export const DropReason = Schema.Literals([
 ])
 export type DropReason = typeof DropReason.Type
 
-/** What a bot is there for. `library`: somebody's program; `browser`: one that nobody looks at; `other`: not known. */
+/** The purpose of a bot. `library`: a program of any kind; `browser`: an automated browser; `other`: unknown. */
 export const BotCategory = Schema.Literals([
   "search",
   "ai",

@@ -2,15 +2,15 @@ import { Schema } from "effect"
 import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
- * The parts that both event inputs are made of. Each says one sentence whatever is wrong with it (a number for text, a
- * text too long), so that a fault reads the same from the schema and from the hand-tuned decoder.
+ * The parts of both event inputs. Each has one sentence for any fault (a number for text, a text too long), so that a
+ * fault reads the same from the schema and from the hand-tuned decoder.
  */
 const says = (expected: string) => ({ message: `Expected ${expected}` })
 
 export const textField = (minLength: number, maxLength: number, expected: string) =>
   Schema.String.annotate(says(expected)).check(Schema.isBetweenLength(minLength, maxLength, says(expected)))
 
-/** `null` and an absent key are the same; many clients write what they do not know as null. */
+/** `null` and an absent key are the same, because many clients send unknown values as null. */
 export const optional = <S extends Schema.Top>(schema: S, expected: string) =>
   Schema.optionalKey(Schema.NullOr(schema).annotate(says(expected)))
 
@@ -41,20 +41,20 @@ const FlatProps = Schema.Record(Schema.String, PropValue)
 
 export type Props = typeof FlatProps.Type
 
-/** Properties are a detail of an event: what is no property of it is left out and counted, and the event stays. */
+/** Properties are a detail of an event: invalid ones are left out and counted, and the event stays. */
 export const Props = Schema.Union([FlatProps, Schema.Unknown])
 
 export const propsDescription =
   `A flat map of at most ${eventLimits.propKeys} properties, ${expectations.propValue} each. One that is null is ` +
   "absent; any other that does not fit is left out, counted as `property` in the drops, and the event stays"
 
-/** Text in ISO-8601, or a number of epoch milliseconds. How old it may be is the pipeline's to say: it knows the time. */
+/** Text in ISO-8601, or a number of epoch milliseconds. The pipeline limits its age, because it knows the time. */
 export const EventTimestamp = Schema.Union([
   Schema.String.check(Schema.isMaxLength(eventLimits.timestampTextLength, says(expectations.timestamp))),
   Schema.Finite
 ]).annotate(says(expectations.timestamp))
 
-/** Networks say `T1` (Tor), `XX` or nothing where they know no country. */
+/** Networks send `T1` (Tor), `XX` or nothing if they know no country. */
 export const CountryCode = Schema.String.annotate(says(expectations.country)).check(
   Schema.isPattern(/^(?:|[A-Za-z][A-Za-z0-9])$/u, says(expectations.country))
 )

@@ -16,7 +16,7 @@ import {
 } from "./Credits.ts"
 import { Conflict, Forbidden, NotFound } from "../core/Problem.ts"
 
-/** What there is to spend. Source: contract/llm#credits. */
+/** Credits and spend limits. Source: contract/llm#credits. */
 export class CreditsApi extends HttpApiGroup.make("credits")
   .add(
     HttpApiEndpoint.get("readCredits", "/credits", { success: Credits })

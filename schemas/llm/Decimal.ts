@@ -25,7 +25,7 @@ export const parse = (text: string): Decimal | undefined => {
   return reduce(scale >= 0 ? { units: digits, scale } : { units: digits * 10n ** BigInt(-scale), scale: 0 })
 }
 
-/** The shortest decimal that reads back as this double: what its writer wrote, up to 15 digits. */
+/** The shortest decimal that reads back as this double: the writer's own text, up to 15 digits. */
 export const fromNumber = (value: number): Decimal | undefined =>
   Number.isFinite(value) ? parse(String(value)) : undefined
 
@@ -65,7 +65,7 @@ export const compare = (a: Decimal, b: Decimal): number => {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** Powers of ten that prices need: to raise one anew takes longer than all else here. */
+/** Powers of ten of prices: raising one anew takes longer than the rest. */
 const powersOfTen: ReadonlyArray<bigint> = Array.from(
   { length: 64 },
   (_, exponent) => 10n ** BigInt(exponent)

@@ -8,7 +8,7 @@ import { Forbidden, NotFound } from "../core/Problem.ts"
 const errors = [Forbidden.openai, NotFound.openai] as const
 
 /**
- * Models and the caller's collections. A key that is limited sees what it may use; one that it may not use is 403 whether
+ * Models and the caller's collections. A limited key sees the models that it may use; any other is 403 whether
  * or not it exists. Source: contract/llm#models-list.
  */
 export class ModelsApi extends HttpApiGroup.make("models")

@@ -6,7 +6,7 @@ import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { NewPlan, Plan, PlanList } from "./Plan.ts"
 import { NotFound } from "../core/Problem.ts"
 
-/** Plans, which administrators make and everybody may read. Source: contract/llm#plans-and-subscriptions. */
+/** Plans, which administrators make and all users may read. Source: contract/llm#plans-and-subscriptions. */
 export class PlansApi extends HttpApiGroup.make("plans")
   .add(
     HttpApiEndpoint.get("listPlans", "/plans", { success: PlanList }).annotate(OpenApi.Summary, "List plans"),

@@ -2,20 +2,20 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** pg_advisory_xact_lock: what takes an administrator or their key away happens one after the other. */
+/** pg_advisory_xact_lock: removals of administrators and of their keys happen one after the other. */
 const administratorsLock = 0x5b_0001
 
 /** The keys that open the administration: account keys of administrators that work at this moment. */
 export interface Openers {
-  /** is what goes one of them, or has it one? */
+  /** whether `without` is one of them, or has one */
   readonly isOne: boolean
   /** how many are left without it */
   readonly others: number
 }
 
 /**
- * In a transaction: how many keys open the administration when a user or a key is gone, where it is not changed by others
- * until the transaction ends.
+ * In a transaction: counts the keys that open the administration without a user or a key; other transactions cannot
+ * change the count until this one ends.
  * @param without the id of a user or of a key
  */
 export const openersWithout = (sql: SqlClient, without: string): Effect.Effect<Openers, SqlError> =>

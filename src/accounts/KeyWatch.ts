@@ -4,8 +4,8 @@ import { AppConfig } from "#src/Config.ts"
 import { Keys } from "./Keys.ts"
 
 /**
- * Ends answers that take long with the key that they were asked with: it was revoked or has expired, or its owner was
- * deleted. Source: contract/accounts#keys.
+ * Ends long answers with the key of their request: it was revoked or has expired, or its owner was deleted. Source:
+ * contract/accounts#keys.
  */
 export class KeyWatch extends Context.Service<
   KeyWatch,
@@ -28,7 +28,7 @@ export class KeyWatch extends Context.Service<
   )
 }
 
-/** The answers that end with each key. Every answer that is watched is bounded where it is made. */
+/** The answers that end with each key. Every watched answer has a limit where it is made. */
 class Watched {
   readonly #isGood: (keyId: string) => boolean
   readonly #listeners = new Map<string, Set<() => void>>()
@@ -38,7 +38,7 @@ class Watched {
   }
 
   add(keyId: string, onEnd: () => void): () => void {
-    // Each time another function: one and the same may be given twice.
+    // A new function each time: callers may give the same one twice.
     const listener = () => onEnd()
     const listeners = this.#listeners.get(keyId) ?? new Set()
     this.#listeners.set(keyId, listeners.add(listener))
@@ -60,8 +60,8 @@ class Watched {
 type Response = HttpServerResponse.HttpServerResponse
 
 /**
- * The same answer, cut off when the key ends while its body is on the way: as what was begun has a status already, its
- * client learns from the connection that it is not whole.
+ * The same answer, cut off when the key ends during its body: the status is already sent, so only the closed connection
+ * tells the client that the body is incomplete.
  */
 export const endingWithKey = (watch: KeyWatch["Service"], keyId: string, response: Response): Response => {
   const { body } = response

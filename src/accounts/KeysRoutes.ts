@@ -40,10 +40,10 @@ const problems = {
 const tooMany = ({ limit }: TooManyKeys) =>
   Effect.fail(Conflict.of(`A user has at most ${limit} keys`, { code: "too_many_keys" }))
 
-/** Administrators reach everybody's keys. */
+/** Administrators reach all users' keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
-/** Whose keys are meant: the caller's own, or for an administrator anybody's. */
+/** The user whose keys are meant: the caller, or for an administrator any user. */
 const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
   Effect.gen(function* () {
     const caller = yield* CurrentKey

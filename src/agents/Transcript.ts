@@ -4,7 +4,7 @@ import { usdOf } from "#schemas/llm/Money.ts"
 import type { MessageStep, ResultStep, Step, StepBody } from "#streams/agents/Step.ts"
 import type { StepSize } from "./store/SessionsRepository.ts"
 
-/** Steps that begin something: no tool call of what came before is open any more. */
+/** Steps that begin something: all earlier tool calls are closed. */
 const beginnings = new Set<StepBody["kind"]>([
   "prompt",
   "compact",
@@ -14,7 +14,7 @@ const beginnings = new Set<StepBody["kind"]>([
   "done"
 ])
 
-/** Steps that are told with the message that they belong to. */
+/** Results of calls, and marks that calls were sent, are shown with the message that made the calls. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"
 
 export interface PageBounds {
@@ -25,11 +25,11 @@ export interface PageBounds {
 export interface TranscriptPage {
   /** the index behind the last step that is on it */
   readonly end: number
-  /** the steps before this one are needed: results of a message may come after what is on the next page */
+  /** the steps before this one are needed: results of a message may come after the entries of the next page */
   readonly readTo: number
 }
 
-/** As many entries as fit, and always one; from the sizes of the steps that could be on the page. */
+/** As many entries as fit, at least one; from the sizes of the steps that could be on the page. */
 export const pageOf = (sizes: ReadonlyArray<StepSize>, bounds: PageBounds): TranscriptPage => {
   let entries = 0
   let bytes = 0
@@ -45,7 +45,7 @@ export const pageOf = (sizes: ReadonlyArray<StepSize>, bounds: PageBounds): Tran
   return { end: end ?? behind, readTo: behind }
 }
 
-/** The steps before one, as a person reads them. */
+/** The steps before one, as transcript entries. */
 export const entriesOf = (steps: ReadonlyArray<Step>, end: number): ReadonlyArray<TranscriptEntry> => {
   const results = new Map<string, ResultStep>()
   for (const { body } of steps) if (body.kind === "result") results.set(body.callId, body)

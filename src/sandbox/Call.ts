@@ -6,12 +6,12 @@ import type { Faults } from "./coder/Faults.ts"
 import { isJsonObject, type JsonObject, type SandboxModel } from "./SandboxModel.ts"
 import { type Refusal, refusalJson } from "./Wire.ts"
 
-/** What the calls of one sandbox share. */
+/** State that the calls of one sandbox share. */
 export interface Shared {
   readonly models: ReadonlyMap<string, SandboxModel>
   readonly account: Account
   readonly faults: Faults
-  /** between two words of a stream, where neither model nor request say otherwise */
+  /** between two words of a stream, unless model or request set another pace */
   readonly wordMillis: number
 }
 

@@ -25,7 +25,7 @@ export interface Tool {
   readonly parameters: unknown
 }
 
-/** What a chat completion asks for, as far as the sandbox heeds it. Everything else is accepted and ignored. */
+/** The members of a chat completion that the sandbox heeds. All others are accepted and ignored. */
 export interface ChatRequest {
   readonly model: string
   readonly messages: ReadonlyArray<ChatMessage>
@@ -36,7 +36,7 @@ export interface ChatRequest {
   /** `tool_choice`: the only tool that may be called, "" for any */
   readonly toolName: string
   readonly mayCallTools: boolean
-  /** JSON is wanted, of this schema where one is given */
+  /** JSON is wanted, of this schema if one is given */
   readonly json: { readonly schema: unknown } | undefined
   readonly wantsReasoning: boolean
   readonly play: Play

@@ -1,10 +1,10 @@
 import { type Behaviour, fromEntry, type SandboxModel } from "./SandboxModel.ts"
 
-/** What tells one model of the sandbox from another. */
+/** The properties of one model of the sandbox. */
 interface Description {
   readonly id: string
   readonly name: string
-  /** what it does; every description adds that it is no language model */
+  /** its behaviour in words; every description adds that it is no language model */
   readonly does: string
   readonly behaviour?: Behaviour
   readonly wordMillis?: number
@@ -245,7 +245,7 @@ const entryOf = (description: Description, index: number) => {
   }
 }
 
-/** The models that the sandbox has of its own, the working ones first. */
+/** The sandbox's own models, the working ones first. */
 export const sandboxModels: ReadonlyArray<SandboxModel> = [...working, ...misbehaving].flatMap(
   (description, index) =>
     fromEntry(entryOf(description, index), description.behaviour, description.wordMillis) ?? []

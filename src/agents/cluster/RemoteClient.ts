@@ -7,8 +7,8 @@ import type { ToClient } from "./RelayRpcs.ts"
 const nobody: HotSocketListener = { received: () => {}, drained: () => {}, closed: () => {} }
 
 /**
- * A client of a session here whose socket is at another machine. What it is sent counts as buffered until its own system
- * has taken it, as that machine reports: a client that is slow there slows its session as one that is slow here does.
+ * A client of a session here whose socket is at another machine. Frames count as buffered until its own system has
+ * taken them, as that machine reports: a client that is slow there slows its session as one that is slow here does.
  */
 export class RemoteClient implements FrameSink {
   listener: HotSocketListener = nobody
@@ -20,7 +20,7 @@ export class RemoteClient implements FrameSink {
   private readonly waitingBytes: number
   private readonly forget: () => void
 
-  /** @param waitingBytes what may wait for the other machine, for all of its clients */
+  /** @param waitingBytes the most that may wait for the other machine, for all of its clients */
   constructor(relay: number, outbox: Outbox<ToClient>, waitingBytes: number, forget: () => void) {
     this.relay = relay
     this.outbox = outbox
@@ -54,14 +54,14 @@ export class RemoteClient implements FrameSink {
     if (this.isOpen) this.listener.received(text ?? new Uint8Array())
   }
 
-  /** `bytes` of all that was sent are no longer ours to wait for. */
+  /** `bytes` of all that was sent no longer wait. */
   taken(bytes: number): void {
     const before = this.bufferedBytes
     this.takenBytes = Math.min(this.sentBytes, Math.max(this.takenBytes, bytes))
     if (before > 0 && this.bufferedBytes === 0) this.listener.drained()
   }
 
-  /** The connection is over, from whichever side. */
+  /** The connection is over, from either side. */
   closed(code: number): void {
     if (!this.isOpen) return
     this.isOpen = false

@@ -20,7 +20,7 @@ import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { SessionPlacement } from "../SessionPlacement.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 
-/** Why a client cannot have what its hello asks for. */
+/** The reason for which a hello is refused. */
 export interface Refusal {
   readonly code: AgentErrorCode
   readonly message: string
@@ -43,14 +43,14 @@ const later = (message: string): Refusal => ({
   retryAfterMs: 1_000
 })
 
-/** What a hello says of its session, for one that is there or is made. */
+/** Changes of a session by a hello, for an existing session or a new one. */
 type Changes = Partial<SessionState>
 
 /** Answers a client's hello: finds or makes its session, and attaches it. Source: contract/agents#resuming. */
 export class HelloHandler extends Context.Service<
   HelloHandler,
   {
-    /** The socket is attached when it ends, or a refusal is to be told. */
+    /** Ends when the socket is attached, or with the refusal to send. */
     readonly greet: (socket: ClientSocket, hello: Hello) => Effect.Effect<Refusal | undefined>
   }
 >()("signalbox/agents/HelloHandler") {
@@ -70,7 +70,7 @@ export class HelloHandler extends Context.Service<
         if (hello.resume === undefined) {
           if (wanted.model === undefined)
             return no("model_forbidden", "There is no model that this key can run and pay for")
-          // Before it is made: a session that nobody is told of would count as live.
+          // Before it is made: a session whose id was never sent would count as live.
           const billing = yield* offer.billing(socket.key, wanted.model.id)
           const session = yield* made(parts, socket, hello, wanted.model.id)
           if ("closeCode" in session) return session
@@ -116,10 +116,10 @@ const resumed = Effect.fnUntraced(function* (
   return session
 })
 
-/** of several machines each has its share of ids: where so many are not here, none is */
+/** ids are shared among several machines: if so many tries find none of this one, it has none */
 const idsTried = 10_000
 
-/** Its id is one whose home is here: its client need not be relayed. */
+/** The id's home is here: the client need not be relayed. */
 const made = Effect.fnUntraced(function* (
   { homes, sessions }: Parts,
   { key }: ClientSocket,
@@ -149,7 +149,7 @@ const attach = Effect.fnUntraced(function* (
   const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
   const missed = yield* missedBy(store, session, lastSeq)
   if (socket.isClosed) return undefined
-  // It was let go, or has ended, while this hello was answered: nothing said in it would be heard.
+  // It was let go, or has ended, while this hello was answered: frames for it would be lost.
   if (session.isLost || sessions.peek(session.facts.id) !== session)
     return later("The session was about to be let go; try again")
   const { key, sink } = socket
@@ -249,14 +249,14 @@ const readyOf = (
   return JSON.stringify(ready)
 }
 
-/** The frames that the client has not seen and that are not kept in memory any more. */
+/** The frames that the client has not seen and that have left memory. */
 const missedBy = Effect.fnUntraced(function* (
   store: StepStore["Service"],
   session: AgentSession,
   lastSeq: number
 ) {
   const { conversation, facts, state } = session
-  // What memory has is what the store would answer, where nothing was left out of it.
+  // Memory answers as the store would, if no step was left out of it.
   if (conversation !== undefined && state.baseStep === 0) {
     return missedFrames(conversation.steps, lastSeq, session.outbox.floor)
   }
@@ -264,7 +264,7 @@ const missedBy = Effect.fnUntraced(function* (
     const { floor } = session.outbox
     if (floor <= lastSeq) return []
     const steps = yield* store.announced(facts.id, lastSeq, floor)
-    // Another client may have acknowledged more meanwhile.
+    // Another client may have acknowledged more in the meantime.
     if (floor === session.outbox.floor) return missedFrames(steps, lastSeq, floor)
   }
 })

@@ -8,7 +8,7 @@ import { readRecent } from "./StepReads.ts"
 
 export interface ClaimAsk {
   readonly sessionId: string
-  /** who asks for it; undefined: the server itself does */
+  /** the asking user; undefined: the server itself */
   readonly userId: string | undefined
 }
 
@@ -39,7 +39,7 @@ export const claimsOf = (sql: SqlClient, owner: string, limits: Limits) =>
     return answers
   })
 
-/** Which of these are there, and somebody else's. */
+/** The ids among these that exist and belong to another user. */
 const foreignAmong = Effect.fnUntraced(function* (
   sql: SqlClient,
   asks: ReadonlyArray<ClaimAsk>
@@ -50,14 +50,14 @@ const foreignAmong = Effect.fnUntraced(function* (
   return new Set(rows.map(({ id }) => id))
 })
 
-/** `user_id` is empty where the server itself asks: a list of nulls has no type. */
+/** `user_id` is empty if the server itself asks: a list of nulls has no type. */
 const asked = (sql: SqlClient, asks: ReadonlyArray<ClaimAsk>) =>
   sql`unnest(${asks.map(({ sessionId }) => sessionId)}::text[],
     ${asks.map(({ userId }) => userId ?? "")}::text[]) AS a(id, user_id)`
 
 /**
- * Nobody is attached to a session whose owner is new. The steps are read in a statement of their own: it sees what an
- * earlier owner wrote while the first one waited for it, and from then on that owner can write nothing more.
+ * A session with a new owner has no client attached. The steps are read in a statement of their own: it sees the writes
+ * of an earlier owner that ended while the first one waited for it, and from then on that owner can write nothing more.
  */
 const claimEach = Effect.fnUntraced(function* (
   sql: SqlClient,

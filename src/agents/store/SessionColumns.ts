@@ -1,6 +1,6 @@
 import type { SessionFacts, SessionRecord, SessionState } from "#streams/agents/SessionRecord.ts"
 
-/** What changes of a session, by column, with its type in Postgres. */
+/** The columns of a session that change, with their types in Postgres. */
 const stateTypes = {
   client_version: "text",
   client_platform: "text",
@@ -87,7 +87,7 @@ export const factRow = (facts: SessionFacts): FactRow => ({
   started_at: instant(facts.startedAt)
 })
 
-/** The columns of a session in a SELECT or RETURNING, as `recordOf` reads them, from a table that is called `s`. */
+/** The columns of a session in a SELECT or RETURNING, as `recordOf` reads them, from a table named `s`. */
 export const recordColumns = [
   ...[...factColumns, ...stateColumns, "owner", "steps"]
     .filter(
@@ -101,7 +101,7 @@ export const recordColumns = [
   )
 ].join(", ")
 
-/** A row of `recordColumns`. What is in them was written from the types beside: only here is that taken on trust. */
+/** A row of `recordColumns`. Its values were written from the types beside: only here is that taken on trust. */
 export interface RecordRow {
   readonly id: string
   readonly user_id: string

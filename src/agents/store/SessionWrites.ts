@@ -21,7 +21,7 @@ export const encode = (write: SessionWrite): EncodedWrite => {
   return { ...write, contents, bytes }
 }
 
-/** What is written of one session in one statement. */
+/** The writes of one session in one statement. */
 interface Written {
   readonly sessionId: string
   readonly epoch: number
@@ -32,15 +32,15 @@ interface Written {
 
 type Answer = Exit.Exit<void, OwnershipLost>
 
-/** what Postgres says of one session */
+/** Postgres's answer for one session */
 interface Row {
   readonly id: string
-  /** steps that were stored before; null: somebody else owns it */
+  /** steps that were stored before; null: another process owns it */
   readonly stored: number | null
   readonly is_written: boolean
 }
 
-/** Writes of sessions by their owners, for as long as Postgres is away. */
+/** Writes of sessions by their owners; waits while Postgres is away. */
 export class SessionWrites {
   private readonly sql: SqlClient
   private readonly limits: Limits
@@ -62,7 +62,7 @@ export class SessionWrites {
       })
     })
 
-  /** The same statement again and again, until it is known to have been carried out. */
+  /** Repeats one statement until it is known to have been carried out. */
   private persist(
     sessions: ReadonlyArray<Written>,
     version: number
@@ -89,8 +89,8 @@ export class SessionWrites {
   }
 
   /**
-   * A write whose version is stored already was carried out, and is not again: its acknowledgment was lost, or it is a
-   * late one that was given up long ago. Rows are locked in the order of their ids, as everywhere.
+   * A write whose version is already stored was carried out, and is not repeated: its acknowledgment was lost, or it is
+   * a late one that was given up long ago. Rows are locked in the order of their ids, as everywhere.
    */
   private write(sessions: ReadonlyArray<Written>, version: number) {
     const { sql } = this
@@ -137,7 +137,7 @@ const assignments = stateColumns
   )
   .join(", ")
 
-/** Writes of one session in one: the last state, all steps. What cannot be a part of it is answered here. */
+/** Writes of one session as one: the last state, all steps. Writes that cannot be a part of it are answered here. */
 const merged = (
   writes: ReadonlyArray<EncodedWrite>,
   answers: Map<SessionWrite, Answer>

@@ -12,7 +12,7 @@ type Header = readonly [name: string, value: string]
 
 const json = "application/json"
 
-/** One HTTP request for a model call, and the one answer that it gets. */
+/** One HTTP request for a model call, and its one answer. */
 export class CallExchange {
   readonly startedAt = Date.now()
   readonly authorization: string
@@ -23,11 +23,11 @@ export class CallExchange {
   /** emptied once it was read in a thread */
   readonly body: Buffer
   readonly client: Client
-  /** where the answer goes; recorded where it is to be kept */
+  /** the destination of the answer; recorded if it is to be kept */
   reply: HotReply
-  /** the answer, where it is given in pieces */
+  /** the answer, if it is given in pieces */
   stream: ClientStream | undefined
-  /** what the chunks of a stream have in common, as far as it is known */
+  /** the fields that all chunks of a stream share, as far as they are known */
   streamHead: ChunkHead
   /** of the answer; 0 until there is one */
   status = 0
@@ -35,7 +35,7 @@ export class CallExchange {
   isInvalid = false
   /** on every answer */
   readonly headers: Array<Header>
-  /** hears the status of the answer */
+  /** receives the status of the answer */
   onStatus: (status: number) => void = () => undefined
 
   constructor(request: HotRequest, body: Uint8Array, reply: HotReply) {
@@ -45,7 +45,7 @@ export class CallExchange {
     this.requestId = requestIdOf(sent)
     // The ledger takes an id once only, and a caller may send the same one twice.
     this.callId = this.requestId === sent ? newId("req") : this.requestId
-    // Who asks may have to be looked up first, and the front's bytes are gone by then.
+    // Finding the caller may take a query, and the front's bytes are gone by then.
     this.body = Buffer.from(body)
     this.client = new Client(reply)
     this.reply = reply
@@ -68,7 +68,7 @@ export class CallExchange {
     this.send(status, json, body)
   }
 
-  /** The key has ended, and the answer with it. What was sent is charged as if the client had left. */
+  /** The key has ended, and the answer with it. The part that was sent is charged as if the client had left. */
   expel(): void {
     this.isInvalid = true
     this.fail(invalidKey())

@@ -7,7 +7,7 @@ import type { CallParts } from "./CallParts.ts"
 
 /** Spans of calls. Names and attributes are OpenTelemetry's, of HTTP and of generative AI. */
 
-/** W3C Trace Context: the span of whoever asks. */
+/** W3C Trace Context: the caller's span. */
 export const traceHeaders = ["traceparent"]
 
 const parentOf = (traceparent: string): Tracer.ExternalSpan | undefined =>
@@ -35,14 +35,14 @@ export const traceCall = <E, R>(
   })
 }
 
-/** What came of a try, as far as its span tells it. */
+/** The outcome of a try, as far as its span has it. */
 interface Tried {
   readonly _tag: string
   readonly failure?: AttemptFailure
   readonly streamed?: { readonly failure: AttemptFailure | undefined }
 }
 
-/** The span of one try of one model, which is all that happens upstream. Without a collector the try as it is. */
+/** The span of one try of one model, and so of all upstream traffic. Without a collector the try as it is. */
 export const traceAttempt = <A extends Tried>(
   { isTraced, upstream }: CallParts,
   operation: "chat" | "embeddings",

@@ -6,11 +6,11 @@ import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 
-/** Whose a call is. */
+/** The key and the owner of a call. */
 type Caller = Pick<Principal, "keyId" | "userId">
 
 /**
- * Counts the calls under way and bounds them: by the connections there are to the upstream, so that none ever waits for
+ * Counts the calls under way and bounds them: by the connections to the upstream, so that none ever waits for
  * one, and for each user by a fair share of these. When the server ends, those whose clients were sent away are still settled
  * before the log of calls is closed.
  */

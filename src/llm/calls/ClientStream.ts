@@ -2,7 +2,7 @@ import type { Limits } from "#src/Limits.ts"
 import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
 import type { AnswerStream } from "./CallParts.ts"
 
-/** Whether somebody still waits for the answer. */
+/** Whether a client still waits for the answer. */
 export class Client {
   #isGone = false
   #isForsaken = false
@@ -27,7 +27,7 @@ export class Client {
     return this.#isGone
   }
 
-  /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
+  /** It went because this platform ended it, not of its own will: its answer so far is the platform's loss. */
   get isForsaken(): boolean {
     return this.#isForsaken
   }
@@ -36,18 +36,18 @@ export class Client {
     this.#isForsaken = true
   }
 
-  /** Its key has ended: it counts as gone from here on, having been told why. */
+  /** Its key has ended: it counts as gone from here on, after an error with the reason. */
   expel(): void {
     this.#isExpelled = true
     this.leave()
   }
 
-  /** Why there was nobody to answer any more, as it is written down. */
+  /** The reason why the client is gone, as the record has it. */
   get goneCode(): "client_gone" | "invalid_api_key" {
     return this.#isExpelled ? "invalid_api_key" : "client_gone"
   }
 
-  /** The answer is wanted even if nobody waits for it: from here on nobody leaves. */
+  /** The answer is wanted even without its client: from here on no leaving counts. */
   stay(): void {
     this.#stays = true
   }
@@ -65,7 +65,7 @@ const keepAlive = ": keep-alive\n\n"
 
 /**
  * The event stream of one call to its client. Its head waits for the first content, or `streamHeadMillis`, so that until
- * then any error can still be answered with a status; in silence it says that it is alive.
+ * then any error can still be answered with a status; in silence it sends comments.
  */
 export class ClientStream implements AnswerStream {
   readonly #reply: HotReply
@@ -91,7 +91,7 @@ export class ClientStream implements AnswerStream {
     return this.#stream !== undefined
   }
 
-  /** Answers false where the client does not keep up. */
+  /** Answers false if the client does not keep up. */
   write(piece: string | Uint8Array): boolean {
     if (this.#isOver) return true
     const stream = this.#stream ?? this.#open()
@@ -99,7 +99,7 @@ export class ClientStream implements AnswerStream {
     return stream.write(piece)
   }
 
-  /** Later writes go nowhere. */
+  /** Later writes have no effect. */
   end(piece: string): void {
     if (this.#isOver) return
     const stream = this.#stream ?? this.#open()
@@ -108,7 +108,7 @@ export class ClientStream implements AnswerStream {
     stream.end(piece)
   }
 
-  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  /** Ends without further events: the client is gone, or gets another answer than a stream. */
   dispose(): void {
     clearTimeout(this.#timer)
   }
@@ -124,7 +124,7 @@ export class ClientStream implements AnswerStream {
   }
 
   #sayAlive(): void {
-    // A client that does not even take what is there needs no sign of life.
+    // A client with unread bytes needs no sign of life.
     if (this.#stream === undefined || this.#stream.bufferedBytes === 0) this.write(keepAlive)
     this.#timer.refresh()
   }

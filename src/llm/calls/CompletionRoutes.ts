@@ -37,7 +37,7 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
 const noBody = new Uint8Array(0)
 const tooMuch = CallFault.overloaded("The calls under way are too large together; try again")
 
-/** A shorter body is not worth asking whose it is before its key was looked up. */
+/** A shorter body is not worth a look-up of its owner before that of its key. */
 const shortBytes = 4 * 1024
 
 /** The work of an endpoint once the caller is let in. */
@@ -53,7 +53,7 @@ export const completionRoutes = Effect.gen(function* () {
   const handles = yield* handling
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const clients = new Set<Client>()
-  // Calls that go on for their answer's sake are settled all the same when the server ends.
+  // Calls that go on to keep their answer are settled all the same when the server ends.
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   /** Memory does not know the key, and asking Postgres may take a while. */
@@ -116,7 +116,7 @@ const handling = Effect.gen(function* () {
   return { completion, embeddings }
 })
 
-/** A call with an Idempotency-Key is told by its body from others until it is over. */
+/** A call with an Idempotency-Key is told apart by its body until it is over. */
 const toRead = (exchange: CallExchange, { userId }: Principal, held: HeldBody): BodyToRead => {
   const isKept = exchange.idempotencyKey !== ""
   return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
@@ -205,7 +205,7 @@ const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
   })
 })
 
-/** Answers the fault, if there is one. What is nobody's fault but this server's is logged, and answered 500. */
+/** Answers the fault, if there is one. A fault of this server itself is logged, and answered 500. */
 const answering = <E>(
   exchange: CallExchange,
   handled: Effect.Effect<Problem | undefined, E>

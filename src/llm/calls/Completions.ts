@@ -27,7 +27,7 @@ import { resolve, type Candidates } from "./Candidates.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 import { describeImages } from "./VisionStage.ts"
 
-/** A completion that is asked for, after its body was read. */
+/** A completion's request, after its body was read. */
 export interface CompletionAsk extends ReportedAsk {
   readonly source: "api" | "agent"
   readonly request: ChatRequest
@@ -35,13 +35,13 @@ export interface CompletionAsk extends ReportedAsk {
   readonly sink: AnswerSink
   /** epoch milliseconds */
   readonly startedAt: number
-  /** Hears what was written down of the call. */
+  /** Receives the record of the call. */
   readonly onRecord?: (record: CallRecord) => void
 }
 
 /**
- * Makes completions: finds who may answer, holds what it may cost, asks, relays, settles.
- * Source: contract/llm#completions.
+ * Makes completions: finds the models that may answer, holds the highest cost, asks, relays, settles. Source:
+ * contract/llm#completions.
  */
 export class Completions extends Context.Service<
   Completions,
@@ -98,7 +98,7 @@ export class Completions extends Context.Service<
   )
 }
 
-/** Whoever asked from within hears of the call what its log hears. */
+/** In-process callers receive the record that is logged. */
 const partsFor = (parts: CallParts, { onRecord }: CompletionAsk): CallParts => {
   if (onRecord === undefined) return parts
   const { log } = parts

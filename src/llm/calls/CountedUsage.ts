@@ -18,13 +18,13 @@ const countedPrompt = (
   return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
-/** A usage, and why it is not the upstream's own word where it is not. */
+/** A usage, and the reason if it is not the upstream's own. */
 export interface Measured {
   readonly usage: UpstreamUsage
   readonly doubt: EstimateReason | undefined
 }
 
-/** The output as text; `factor`: how many times as much as is in the text. */
+/** The output as text; `factor`: the whole output as a multiple of the text. */
 export interface Output {
   readonly text: string
   readonly factor: number
@@ -39,7 +39,7 @@ export const tokensOnly = (promptTokens: number, completionTokens: number): Upst
   cost: undefined
 })
 
-/** The tokens of a call whose upstream does not say them, or says what cannot be. */
+/** The tokens of a call whose upstream sends none, or impossible ones. */
 export const countedUsage = (
   counter: TokenCounter["Service"],
   request: ChatRequest,
@@ -51,13 +51,13 @@ export const countedUsage = (
     return tokensOnly(promptTokens, completionTokens)
   })
 
-/** Tokens beyond what was asked for: thoughts that are not counted in `max_tokens`, a template around the conversation. */
+/** Tokens beyond the request: thoughts that are not counted in `max_tokens`, a template around the conversation. */
 const toleranceFactor = 2
 const toleranceTokens = 4_096
 
 /**
- * More than was sent, or than the model was let say, is a lie or a mistake, and would be charged; so is nothing where
- * there is something.
+ * More than was sent, or than the model was allowed, is a lie or a mistake, and would be charged; so is nothing for an
+ * input.
  */
 const isPlausible = (
   { completionTokens, promptTokens }: UpstreamUsage,
@@ -77,7 +77,7 @@ const isPlausible = (
   )
 }
 
-/** The upstream's usage where there is one that can be true, else what is counted here. */
+/** The upstream's usage if there is one that can be true, else a count of its own. */
 export const usageOf = (
   { counter, limits }: Pick<CallParts, "counter" | "limits">,
   request: ChatRequest,
@@ -91,7 +91,7 @@ export const usageOf = (
     : Effect.map(countedUsage(counter, request, output()), (usage) => ({ usage, doubt: told.doubt }))
 }
 
-/** The upstream's usage, or why it does not count. */
+/** The upstream's usage, or the reason why it does not count. */
 export const believed = (
   limits: Limits,
   request: ChatRequest,
@@ -106,13 +106,13 @@ export const believed = (
     : { doubt: "usage_out_of_bounds" }
 }
 
-/** A cost was told that is no number of dollars, or one that no call has ever come to. */
+/** The reported cost is no number of dollars, or higher than any call's has ever been. */
 const doubtOfCost = (reported: unknown, { cost }: UpstreamUsage): EstimateReason | undefined => {
   if (!isJsonRecord(reported) || cost !== undefined || reported["is_byok"] === true) return undefined
   return reported["cost"] === undefined || reported["cost"] === null ? undefined : "cost_out_of_bounds"
 }
 
-/** What the answer says of its usage: the last model's own words without its cost, unless they are not all of it. */
+/** The answer's usage: the last model's own words without its cost, unless they are not all of it. */
 export const usageObject = (
   { completionTokens, promptTokens }: Pick<UpstreamUsage, "promptTokens" | "completionTokens">,
   reported: unknown
@@ -123,7 +123,7 @@ export const usageObject = (
     ...(isJsonRecord(reported) && isTold ? withoutCost(reported) : {}),
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
-    // Some upstreams leave it out, or count otherwise.
+    // Some upstreams leave it out, or count in another way.
     total_tokens: promptTokens + completionTokens
   }
 }

@@ -10,13 +10,13 @@ import type { Candidates } from "./Candidates.ts"
 /** Tokens of an image: most providers count between 85 and 4,800. */
 const imageTokens = 5_000
 
-/** The longest context there is, for models that do not say theirs. */
+/** The longest context of any model, for models whose list does not tell theirs. */
 export const contextTokensMax = 2_000_000
 
 /** Tokens around a message that are not in its text. */
 const framingTokens = 16
 
-/** What providers write around every conversation: their own words to the model, and more where it has tools. */
+/** Tokens that providers add to every conversation: their own words to the model, and more if it has tools. */
 const preambleTokens = 128
 const toolPreambleTokens = 896
 
@@ -27,8 +27,8 @@ export const contextOf = ({ contextLength }: Pick<CatalogueModel, "contextLength
   contextLength > 0 ? contextLength : contextTokensMax
 
 /**
- * The most tokens that a request can be for a model. A token is a byte of the text at least; what is in a file, only its
- * reader knows, so that one holds the whole context. What a search finds is read as well.
+ * The most tokens that a request can be for a model. A token is a byte of the text at least; the text in a file is
+ * known to its reader only, so one holds the whole context. The results of a search are read as well.
  */
 export const promptTokensOf = (
   request: ChatRequest,
@@ -60,7 +60,7 @@ export const mayThink = (
 
 const thoughtParameters = new Set(["reasoning", "include_reasoning", "reasoning_effort"])
 
-/** A text that no model of these can hold is not sent to any. */
+/** A text that none of these models can hold is not sent to any. */
 export const tooLong = (request: ChatRequest, { primary }: Candidates): RequestFault | undefined => {
   const contexts = primary.map(({ contextLength }) => contextLength || Infinity)
   const context = Math.max(...contexts)
@@ -81,7 +81,7 @@ const outputMaxOf = (models: ReadonlyArray<CatalogueModel>, otherwise: number): 
     )
   )
 
-/** Output tokens of one choice that are held for at first. Source: contract/llm#charging. */
+/** Output tokens of one choice that are held at first. Source: contract/llm#charging. */
 const outputTokensOf = (
   request: ChatRequest,
   models: ReadonlyArray<CatalogueModel>,
@@ -89,7 +89,7 @@ const outputTokensOf = (
 ): number => {
   if (request.maxTokens !== undefined)
     return Math.min(request.maxTokens, outputMaxOf(models, request.maxTokens))
-  // Reasoning shows too late for a hold that grows with what is seen.
+  // Reasoning shows too late for a hold that grows with the visible output.
   const isSeen = request.stream && !models.some((model) => mayThink(request, model))
   const first = isSeen ? limits.streamHoldTokens : limits.plainHoldTokens
   return Math.min(first, outputMaxOf(models, first))
@@ -101,7 +101,7 @@ const dearest = (models: ReadonlyArray<CatalogueModel>, cost: (model: CatalogueM
     return one > most ? one : most
   }, 0n)
 
-/** What a call asks of the ledger: enough for the dearest model that may come to answer, in every stage. */
+/** A call's ask to the ledger: enough for the dearest model that may come to answer, in every stage. */
 export const holdOf = (request: ChatRequest, { primary, vision }: Candidates, limits: Limits): Held => {
   const isStaged = vision.length > 0
   const images = isStaged ? 0 : request.imageCount
@@ -136,7 +136,7 @@ type Held = Pick<
   "models" | "promptTokens" | "outputTokens" | "outputTokensMin" | "growsTo" | "hasFees" | "costOf"
 >
 
-/** The ledger and the settlement ask about the same number again and again. */
+/** The ledger and the settlement ask for the same number again and again. */
 const remembered = (costOf: AdmissionAsk["costOf"]): AdmissionAsk["costOf"] => {
   let last: readonly [tokens: number, cost: PicoUsd] | undefined
   return (outputTokens) => {

@@ -4,8 +4,8 @@ import { type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.
 type Headers = ReadonlyArray<readonly [string, string]>
 
 /**
- * A reply that is written down as it is sent, so that it can be sent again. Its end waits for `flush`, by when it is kept:
- * a repetition of what came whole finds it.
+ * A reply that is recorded as it is sent, so that it can be sent again. Its end waits for `flush`, by when it is kept:
+ * the repetition of a complete answer finds it.
  */
 export class RecordedReply implements HotReply {
   readonly original: HotReply
@@ -51,7 +51,7 @@ export class RecordedReply implements HotReply {
       },
       onDrain: (listener) => {
         stream.onDrain(listener)
-        // A client that left takes nothing any more, and nothing waits for it.
+        // A client that left takes no more bytes, and nothing waits for it.
         this.original.onAbort(listener)
       },
       end: (piece = "") => {
@@ -66,7 +66,7 @@ export class RecordedReply implements HotReply {
     }
   }
 
-  /** Sends what waits; what comes later goes at once. */
+  /** Sends the waiting bytes; later ones go at once. */
   flush(): void {
     if (this.#isFlushed) return
     this.#isFlushed = true
@@ -75,7 +75,7 @@ export class RecordedReply implements HotReply {
       this.original.send(this.#status, this.#headers, this.#pieces.join(""))
   }
 
-  /** What was answered, once it is complete. */
+  /** The answer, once it is complete. */
   get answer(): KeptAnswer | undefined {
     if (!this.#isEnded) return undefined
     const contentType = this.#headers.find(([name]) => name.toLowerCase() === "content-type")?.[1]
@@ -83,7 +83,7 @@ export class RecordedReply implements HotReply {
     return {
       status: this.#status,
       contentType: contentType ?? "application/json",
-      // Postgres has no text with a zero in it.
+      // Postgres's text cannot hold a NUL.
       body: body?.includes("\u0000") === true ? null : body
     }
   }

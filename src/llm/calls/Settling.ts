@@ -20,8 +20,8 @@ const faultOf = (refused: AdmissionRefused): Problem => {
 }
 
 /**
- * Makes a call under a hold, which is given back whatever happens unless the call settles it. A call that the ledger
- * refuses counts as one that failed.
+ * Makes a call under a hold, which is given back in any case unless the call settles it. A call that the ledger refuses
+ * counts as one that failed.
  */
 export const admittedCall = (
   ledger: Ledger["Service"],
@@ -52,8 +52,8 @@ export const admittedCall = (
 }
 
 /**
- * Keeps the hold of a stream ahead of what it has produced, where its length is not known beforehand. A hold that covers
- * all that a stream may say never grows, and an upstream that goes on beyond it is not heard to its end.
+ * Keeps the hold of a stream ahead of its output, if its length is not known beforehand. A hold that covers the longest
+ * stream never grows, and an upstream that goes on beyond it is cut off.
  */
 export class GrowingHold {
   readonly #admission: Admission
@@ -80,7 +80,7 @@ export class GrowingHold {
   }
 
   /**
-   * Whether so many tokens are more than can be paid. Asked at every piece: when half a step is left more is asked for,
+   * Whether so many tokens are more than can be paid. Asked at every piece: with half a step left more is asked for,
    * and the stream goes on meanwhile.
    */
   isUsedUp(tokens: number): boolean {
@@ -100,13 +100,13 @@ export class GrowingHold {
   }
 }
 
-/** The model may count a text otherwise than this platform does. */
+/** The model may count a text in another way than this platform. */
 const slackOf = (covered: number): number => Math.max(16, Math.ceil(covered / 4))
 
 /** Tokens over which the price of one more is taken. */
 const sampleTokens = 1_000_000
 
-/** Output tokens whose hold covers a cost; as many as before where more would not raise it. */
+/** Output tokens whose hold covers a cost; as many as before if more would not raise it. */
 const tokensFor = (held: number, cost: PicoUsd, costOf: AdmissionAsk["costOf"]): number => {
   const missing = cost - costOf(held)
   const perSample = costOf(held + sampleTokens) - costOf(held)
@@ -115,8 +115,8 @@ const tokensFor = (held: number, cost: PicoUsd, costOf: AdmissionAsk["costOf"]):
 }
 
 /**
- * Settles what a call has come to. Where nothing bounded it beforehand, what is missing of the hold is asked for first;
- * what the hold does not cover then is the platform's loss. Nobody pays more than what was held.
+ * Settles a call's cost. If nothing bounded it beforehand, the rest of the hold is asked for first; the cost beyond the
+ * hold is the platform's loss. A caller never pays more than the hold.
  */
 export const settle = (
   admission: Admission,

@@ -5,12 +5,12 @@ import { believed, countedUsage, type Output, tokensOnly } from "./CountedUsage.
 import { mayThink, promptTokensOf } from "./Estimate.ts"
 import { estimateTokens } from "./TokenCounter.ts"
 
-/** A model's use by a try that led to no answer. */
+/** A model's usage by a try that led to no answer. */
 export interface Spent {
   /** the usage object as the upstream sent it, if it did */
   readonly usage: unknown
   readonly output: () => Output
-  /** milliseconds for which the model may have been at work without anything to be seen of it; 0: it never was */
+  /** milliseconds for which the model may have been at work without visible output; 0: it never was */
   readonly unseenMillis: number
   /** it may have been billed: the upstream has taken the request and has not refused it */
   readonly isTaken: boolean
@@ -26,8 +26,7 @@ export const nothingSpent: Spent = {
 type Asked = Pick<Call, "request" | "tally">
 
 /**
- * A client left, or the call was ended here: what is known of it is paid, or can be reckoned.
- * Source: contract/llm#streams.
+ * A client left, or the call was ended here: its usage is charged as known or estimated. Source: contract/llm#streams.
  */
 export const addLeft = Effect.fnUntraced(function* (
   parts: CallParts,
@@ -49,7 +48,7 @@ export const addLeft = Effect.fnUntraced(function* (
   tally.add(model, { usage: tokensOnly(counted.promptTokens, completion), doubt }, images)
 })
 
-/** A try failed: its cost is the platform's loss. What its upstream does not tell is taken roughly: nobody waits for a count. */
+/** A failed try's cost is the platform's loss. Without the upstream's usage it is estimated: no count is waited for. */
 export const addFailed = (
   { limits }: CallParts,
   { request, tally }: Asked,

@@ -57,7 +57,7 @@ class StreamAttempt implements UpstreamListener {
   #held: Array<Held> = []
   #first: JsonRecord | undefined
   #usage: JsonRecord | undefined
-  /** the last event that said why the answer ends, where nothing was said before it */
+  /** the last event with a reason for the end, if no content came before it */
   #ending: JsonRecord | undefined
   #isOver = false
   #isSlow = false
@@ -65,7 +65,7 @@ class StreamAttempt implements UpstreamListener {
   readonly #thoughts: NodeJS.Timeout | undefined
   /** events that came while it is counted whether the hold is used up */
   #waiting: Array<Buffer> | undefined
-  /** what the connection did meanwhile */
+  /** the end of the connection, if it came in the meantime */
   #afterwards: () => void = () => undefined
 
   constructor(ask: StreamAsk, done: (outcome: StreamOutcome) => void) {
@@ -113,16 +113,16 @@ class StreamAttempt implements UpstreamListener {
     if (this.#status !== 200)
       return this.#failWith(failureOf(this.#status, this.#unread.text(), this.#retryAfter))
     if (!this.#isEventStream && this.#unread.form() === "whole") return this.#takeWhole()
-    // The blank line behind the last event may be missing. One that was cut itself says nothing.
+    // The blank line after the last event may be missing. An event that was cut itself is ignored.
     const last = Buffer.from(`${this.#frames.rest.toString("utf8").trimEnd()}\n\n`)
     if (isWhole(last)) this.#take(last)
     if (this.#isOver) return
-    // Some upstreams leave out [DONE]: a stream that said why it ended has ended well.
+    // Some upstreams leave out [DONE]: a stream with a finish reason has ended well.
     if (this.#first === undefined || this.#produced.hasFinished()) this.#conclude()
     else this.#fail("The model's answer broke off")
   }
 
-  /** What came in one piece is shown as a stream, unless it is an error. */
+  /** An answer in one piece is shown as a stream, unless it is an error. */
   #takeWhole(): void {
     const json = parseRecord(this.#unread.text().replace(/^\uFEFF/, ""))
     if (json === undefined) return this.#fail("The model's answer was cut or is no JSON")
@@ -135,13 +135,13 @@ class StreamAttempt implements UpstreamListener {
   failed(): void {
     if (this.#isOver) return
     if (this.#waiting !== undefined) return this.#postpone(() => this.failed())
-    // All was said: what is missing is the usage at most, and that can be counted.
+    // All content came: only the usage may be missing, and it can be counted.
     const hasSaidAll = this.#first !== undefined && this.#produced.hasFinished(this.#ask.choices)
     if (this.#ending !== undefined || hasSaidAll) this.#conclude()
     else this.#fail("The connection to the model broke")
   }
 
-  /** Lets go of everything without an outcome. */
+  /** Releases everything without an outcome. */
   dispose(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -160,12 +160,12 @@ class StreamAttempt implements UpstreamListener {
     if (this.#isSlow) this.#call.resume()
   }
 
-  /** Usage may come with every event; only what comes at the end is all of it. */
+  /** Usage may come with every event; only the last one is complete. */
   get #isTold(): boolean {
     return this.#usage !== undefined && (this.#ending ?? this.#produced.finishReason) !== undefined
   }
 
-  /** All came; where that was nothing but a reason for it, that is the answer. */
+  /** All came; if that was a finish reason alone, it is the answer. */
   #conclude(): void {
     if (this.#first === undefined && this.#ending !== undefined) this.#begin(this.#ending)
     if (this.#first === undefined) this.#fail("The model's answer was empty")
@@ -176,7 +176,7 @@ class StreamAttempt implements UpstreamListener {
     this.#afterwards = event
   }
 
-  /** By a guess it has said more than is paid: nothing more is shown until it was counted. */
+  /** By an estimate the output is more than is paid: nothing more is shown until it was counted. */
   #countSaid(): void {
     this.#waiting = []
     this.#call.pause()
@@ -196,7 +196,7 @@ class StreamAttempt implements UpstreamListener {
     this.#afterwards()
   }
 
-  /** Tokens that it is taken to have thought before it said anything. */
+  /** Tokens that the model is assumed to have thought before its first content. */
   get #thought(): number {
     const { hold, limits, thinks } = this.#ask
     if (!thinks || hold.isFixed) return 0
@@ -233,14 +233,14 @@ class StreamAttempt implements UpstreamListener {
     else this.#read(frame)
   }
 
-  /** An event whose JSON matters: before the first content all of them, afterwards those that are special. */
+  /** An event whose JSON matters: before the first content all of them, afterwards the special ones. */
   #read(frame: Buffer): void {
     const data = dataOf(frame) ?? ""
     const isNamedError = eventNameOf(frame) === "error"
     const chunk = isNamedError ? undefined : readChunk(data)
     if (chunk === undefined && !isNamedError) return this.#fail("The model's answer was cut or is no JSON")
     const error = chunk === undefined ? errorInEvent(data) : chunk.error
-    // An upstream that fails before it has said anything else has done no work.
+    // An upstream that fails before any other output has done no work.
     if (error !== undefined)
       return this.#failWith(failureOfError(error, this.#retryAfter), this.#first !== undefined)
     if (chunk !== undefined) this.#takeChunk(frame, chunk)
@@ -259,7 +259,7 @@ class StreamAttempt implements UpstreamListener {
     if (this.#hasLeft && this.#isTold) this.#end("gone")
   }
 
-  /** Usage is told at the end, and the upstream's own cost nowhere; an event that carries nothing else goes no further. */
+  /** Usage is sent at the end, the upstream's own cost never; an event that carries nothing else goes no further. */
   #withoutUsage(frame: Buffer, chunk: ChatChunk): Buffer | undefined {
     const { usage, ...rest } = chunk.json
     const isTold = usage !== undefined && usage !== null
@@ -293,13 +293,13 @@ class StreamAttempt implements UpstreamListener {
       this.#isSlow = true
       this.#call.pause()
     }
-    // What fills the hold is shown still: it is paid.
+    // The output that fills the hold is shown still: it is paid.
     if (!hold.isUsedUp(this.#produced.tokens + this.#thought)) return
     if (hold.isFixed) this.#countSaid()
     else this.#end("cut")
   }
 
-  /** The client has taken what there was. */
+  /** The client has taken the waiting bytes. */
   #goOn(): void {
     if (!this.#isSlow || this.#isOver) return
     this.#isSlow = false
@@ -308,7 +308,7 @@ class StreamAttempt implements UpstreamListener {
   }
 
   #silent(): void {
-    // It is the client that is slow then, and the front that looks after it.
+    // The client is slow then, and the front handles that.
     if (this.#isSlow) return void this.#timer.refresh()
     this.#fail(`The model was silent for ${this.#ask.limits.streamSilenceMillis / 1_000} s`)
   }

@@ -8,13 +8,13 @@ class TokensUncounted extends Schema.TaggedError<TokensUncounted>()("TokensUncou
 }) {}
 
 /**
- * Counts the tokens of texts of calls whose upstream says nothing of them. In a thread of its own that starts when it is
- * first needed: a long text takes seconds, and the tables 90 MB.
+ * Counts the tokens of texts of calls whose upstream does not report them. In a thread of its own that starts at the
+ * first need: a long text takes seconds, and the tables 90 MB.
  */
 export class TokenCounter extends Context.Service<
   TokenCounter,
   {
-    /** By o200k_base, which comes near enough to what other models count; an estimate where counting fails. */
+    /** By o200k_base, which comes near enough to other models' counts; an estimate where counting fails. */
     readonly count: (text: string) => Effect.Effect<number>
   }
 >()("signalbox/llm/TokenCounter") {
@@ -45,10 +45,10 @@ export class TokenCounter extends Context.Service<
   )
 }
 
-/** What most texts come to, a little to the dear side. */
+/** Tokens of most texts, a little to the dear side. */
 export const estimateTokens = (characters: number): number => Math.ceil(characters / 3)
 
-/** The thread and who waits for it. One that dies fails those, and the next question starts another. */
+/** The thread and its waiting callers. A thread that dies fails them, and the next question starts another. */
 class CountingThread {
   #worker: Worker | undefined
   #nextId = 0

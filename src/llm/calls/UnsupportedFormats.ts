@@ -3,7 +3,7 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { bodyOf } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 
-/** Formats that clients of this base address may try, and that it does not speak. Source: contract/llm#endpoints. */
+/** Formats that clients of this base address may try, and that it does not support. Source: contract/llm#endpoints. */
 const laterPaths = ["/api/v1/responses", "/api/v1/messages"] as const
 
 const answer = (path: string) => {

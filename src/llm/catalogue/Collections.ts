@@ -11,7 +11,7 @@ import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
 
 /**
  * A slug from a name: accents and case are dropped, everything else but letters and digits becomes a hyphen. Undefined
- * where nothing is left, as of a name in another script.
+ * if nothing is left, as of a name in another script.
  */
 export const slugOf = (name: string): string | undefined => {
   const slug = name
@@ -25,28 +25,28 @@ export const slugOf = (name: string): string | undefined => {
   return slug === "" ? undefined : slug
 }
 
-/** Not there, deleted, or somebody else's. */
+/** Missing, deleted, or another user's. */
 export class CollectionNotFound extends Schema.TaggedError<CollectionNotFound>()("CollectionNotFound", {
   id: Schema.String
 }) {}
 
-/** A field that fits its schema and makes no sense here. */
+/** A field that fits its schema but not the state of the server. */
 export class CollectionFieldInvalid extends Schema.TaggedError<CollectionFieldInvalid>()(
   "CollectionFieldInvalid",
   { field: Schema.String, problem: Schema.String }
 ) {}
 
-/** Another collection of the same owner has it. */
+/** Another collection of the same owner has the slug. */
 export class SlugTaken extends Schema.TaggedError<SlugTaken>()("SlugTaken", { slug: Schema.String }) {}
 
 export class TooManyCollections extends Schema.TaggedError<TooManyCollections>()("TooManyCollections", {
   limit: Schema.Int
 }) {}
 
-/** There has never been a list of models: nobody can say whether these are there. */
+/** There has never been a list of models, so whether these exist is unknown. */
 export class ModelsUnknown extends Schema.TaggedError<ModelsUnknown>()("ModelsUnknown", {}) {}
 
-/** Collections of users. What is changed here holds in this process at once, elsewhere within a second. */
+/** Collections of users. A change holds in this process at once, elsewhere within a second. */
 export class Collections extends Context.Service<
   Collections,
   {
@@ -54,7 +54,7 @@ export class Collections extends Context.Service<
     readonly list: (userId: string) => ReadonlyArray<CollectionRow>
     /** those of its owner that a key may use */
     readonly listFor: (key: Principal) => ReadonlyArray<CollectionRow>
-    /** `owner` undefined: an administrator, who reaches anybody's */
+    /** `owner` undefined: an administrator, who reaches the collections of all users */
     readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, CollectionNotFound>
     readonly create: (
       userId: string,
@@ -108,7 +108,7 @@ interface CollectionLimits {
 
 /**
  * Members have to be models of today, each once. One that is a member already may stay when the upstream has dropped it:
- * else such a collection could not be changed any more.
+ * else such a collection could no longer be changed.
  */
 const checkModels = (
   catalogue: Catalogue["Service"],
@@ -148,7 +148,7 @@ const writing = (
   catalogue: Catalogue["Service"],
   limits: CollectionLimits
 ) => {
-  /** Tells the directory what was written. */
+  /** Puts a written row into the directory. */
   const written = <E>(id: string, write: Effect.Effect<CollectionRow | undefined, E>) =>
     Effect.flatMap(write, (row) => {
       if (row === undefined) return Effect.fail(new CollectionNotFound({ id }))
@@ -185,7 +185,7 @@ const writing = (
     change: CollectionChange
   ) {
     if (change.models !== undefined) {
-      // Another process may have made or changed it a moment ago: memory does not say what its members are.
+      // Another process may have made or changed it a moment ago, so Postgres is asked for its members.
       const known = yield* repository.update(id, owner, {})
       if (known === undefined) return yield* new CollectionNotFound({ id })
       yield* checkModels(catalogue, change.models, known.models, limits.collectionModels)

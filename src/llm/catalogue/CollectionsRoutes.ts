@@ -52,10 +52,10 @@ const problems = {
 const tooMany = ({ limit }: TooManyCollections) =>
   Effect.fail(Conflict.of(`A user has at most ${limit} collections`, { code: "too_many_collections" }))
 
-/** Administrators reach everybody's collections. */
+/** Administrators reach all users' collections. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
-/** Whose collections are meant: the caller's own, or for an administrator anybody's. */
+/** The user whose collections are meant: the caller, or for an administrator any user. */
 const userOf = (users: Users["Service"], caller: Principal, userId: string | undefined) =>
   Effect.gen(function* () {
     if (userId === undefined || userId === caller.userId) return caller.userId

@@ -6,13 +6,13 @@ import { type Markup, markupPercentDefault } from "#schemas/llm/Markup.ts"
 import { Catalogue } from "./Catalogue.ts"
 import { MarkupDirectory, type MarkupRow, markupOfRow } from "./MarkupDirectory.ts"
 
-/** What providers' prices are marked up by. A change holds here at once, elsewhere within a second. */
+/** Markups on providers' prices. A change holds here at once, elsewhere within a second. */
 export class Markups extends Context.Service<
   Markups,
   {
     /** the catalogue's providers and those whose markup was set, by name */
     readonly list: () => ReadonlyArray<Markup>
-    /** the default where nobody has set another, whether there is such a provider or not */
+    /** the default unless an administrator has set another, whether there is such a provider or not */
     readonly get: (provider: string) => Markup
     readonly set: (provider: string, percent: number) => Effect.Effect<Markup, SqlError>
   }
@@ -45,7 +45,7 @@ const make = (
     },
     get,
     set: Effect.fn("Markups.set")(function* (provider, percent) {
-      // As text: the driver would make a float of it.
+      // As text: the driver would turn it into a float.
       const exact = Decimal.format(Decimal.fromNumber(percent) ?? Decimal.zero)
       const rows = yield* sql<Record<string, unknown>>`INSERT INTO markups (id, percent)
         VALUES (${provider}, ${exact}::numeric)

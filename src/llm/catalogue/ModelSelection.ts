@@ -14,7 +14,7 @@ export const selectModels = (
   return { total: found.length, page: found.slice(from, from + (query.limit ?? found.length)) }
 }
 
-/** Whether the query asks for some models only: collections are then left out. Source: contract/llm#models-list. */
+/** Whether the query selects models: collections are then left out. Source: contract/llm#models-list. */
 export const isFiltered = (query: ModelQuery): boolean => filtersOf(query).length > 0
 
 type Filter = (model: CatalogueModel) => boolean
@@ -55,7 +55,7 @@ type Order = (a: CatalogueModel, b: CatalogueModel) => number
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** By code units of the name in small letters: the same everywhere, whatever the locale of the machine. */
+/** By code units of the name in small letters: the same in every locale. */
 const byName: Order = (a, b) => byText(a.name.toLowerCase(), b.name.toLowerCase()) || byText(a.id, b.id)
 
 const then =

@@ -2,13 +2,13 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** A number of a limit that is not what the entries say. */
+/** A number of a limit that differs from the entries. */
 export interface LedgerDifference {
   readonly limit: string
   /** null for limits without windows */
   readonly windowStart: Date | null
   readonly what: "settled" | "cap" | "leased"
-  /** by the entries, the keys, the plans, the leases; null: nothing is known of it there */
+  /** by the entries, the keys, the plans, the leases; null: not known there */
   readonly expected: string | null
   /** in the limit's row; null: no row, or no cap */
   readonly found: string | null
@@ -19,9 +19,9 @@ export interface LedgerSums {
   readonly toppedUp: string
   readonly charged: string
   readonly loss: string
-  /** of what the losses are made up, by reason */
+  /** the parts of the losses, by reason */
   readonly losses: ReadonlyArray<SumByReason>
-  /** what of charges and losses was reckoned here, because the upstream did not say what it took, by reason */
+  /** the estimated part of charges and losses, where the upstream did not report its cost, by reason */
   readonly estimates: ReadonlyArray<SumByReason>
   /** of credits, by processes */
   readonly leased: string
@@ -61,7 +61,7 @@ interface Found extends Omit<LedgerDifference, "windowStart"> {
 const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
   sql.withTransaction(
     Effect.gen(function* () {
-      // Both questions see the same state.
+      // Both queries see the same state.
       yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
       const differences = yield* differencesOf(sql)
       const [sums] = yield* sumsOf(sql)

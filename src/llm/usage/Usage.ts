@@ -28,7 +28,7 @@ import {
 
 type UsageFailed = SinkUnavailable | ClickHouseUnavailable | ClickHouseFailed
 
-/** What a user's calls came to. Readers see every call that this process had finished before they asked. */
+/** Users' usage. Readers see every call that this process had finished before they asked. */
 export class Usage extends Context.Service<
   Usage,
   {
@@ -58,7 +58,7 @@ export class Usage extends Context.Service<
           const nowMillis = yield* Clock.currentTimeMillis
           const made = madeMillis(userId, nowMillis)
           const open = (name: UsageWindowName) => openWindow(name, nowMillis, made)
-          // `ever` holds what there is, also from before a clock was set.
+          // `ever` holds all calls, also from before a clock was set.
           const starts = usageWindows.map((name) => (name === "ever" ? 0 : open(name).startMillis))
           const { parameters, sql } = windowsStatement(userId, source, starts)
           const rows = yield* clickhouse.query<WindowsRow>(sql, parameters)
@@ -120,7 +120,7 @@ const totalOf = (rows: ReadonlyArray<Counted>): Total => ({
   cost: rows.reduce((sum, row) => sum + BigInt(row.cost), 0n)
 })
 
-/** The contract has integers; beyond 2^53 only an upstream that lies can get. */
+/** The contract has integers; only an upstream that lies can get beyond 2^53. */
 const countOf = (value: bigint): number => Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 
 const figuresOf = (total: Total) => ({
@@ -140,7 +140,7 @@ const windowFigures = (window: OpenWindow, total: Total): UsageWindow => ({
   resetsAt: window.resetMillis === undefined ? null : new Date(window.resetMillis).toISOString()
 })
 
-/** A call outside, of a clock that runs ahead or was set, counts in the nearest bucket: the series adds up to the window. */
+/** A call outside, by a clock that is ahead, counts in the nearest bucket: the series adds up to the window. */
 const seriesOf = (
   starts: ReadonlyArray<number>,
   cells: ReadonlyArray<SeriesRow>

@@ -1,17 +1,17 @@
 import { hash } from "node:crypto"
 import type { ChatRequest } from "../ChatRequest.ts"
 
-/** Conversations that are remembered; the oldest is forgotten first. */
+/** Conversations in memory; the oldest is forgotten first. */
 const conversationsMax = 1_000
 
 /**
- * How often a conversation met the fault that its plan wants a few times only. It is all that the sandbox remembers, and
- * only such plans use it: a sandbox that was started again counts from the beginning.
+ * The number of times that a conversation met a fault that its plan wants a few times only. It is all that the sandbox
+ * remembers, and only such plans use it: a restarted sandbox counts from the beginning.
  */
 export class Faults {
   private readonly met = new Map<string, number>()
 
-  /** Whether the fault is due; counts it where it is. */
+  /** Whether the fault is due; if so, counts it. */
   isDue(messages: ChatRequest["messages"], times: number): boolean {
     if (times === Infinity) return true
     const conversation = hash("sha256", JSON.stringify(messages), "base64url")

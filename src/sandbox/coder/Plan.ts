@@ -25,7 +25,7 @@ export interface Plan {
 
 export const noTurn: Turn = { thoughts: [], said: [], calls: [], pieceMillis: undefined, fault: undefined }
 
-/** What a message is: a plan, one with a line that is no step, or anything else. */
+/** The kind of a message: a plan, one with a line that is no step, or anything else. */
 export type Reading =
   | { readonly kind: "plan"; readonly plan: Plan }
   | { readonly kind: "faulty"; readonly line: string }
@@ -48,7 +48,7 @@ const withStep = (turn: Turn, step: PlanStep): Turn => {
   }
 }
 
-/** A message ends with its calls; what comes before them belongs to it. */
+/** A message ends with its calls; the lines before them belong to it. */
 const turnsOf = (steps: ReadonlyArray<PlanStep>): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
   let turn = noTurn
@@ -75,7 +75,7 @@ export const planOf = (lines: ReadonlyArray<string>): Plan | { readonly faultyLi
 
 /**
  * A plan has a step on every line, or after a line `plan:` on every line below it; blank lines and ``` are skipped. A
- * message that begins like a plan and does not go on like one is faulty, not words: it says so in place of guessing.
+ * message that begins like a plan and does not go on like one is faulty, not words: the answer says so.
  */
 export const readPlan = (text: string): Reading => {
   const written = text

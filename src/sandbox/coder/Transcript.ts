@@ -1,12 +1,12 @@
 import type { ChatMessage } from "../ChatRequest.ts"
 import { isJsonObject } from "../SandboxModel.ts"
 
-/** A conversation that somebody wrote down in one message, as the agents of Signalbox do when they want a summary of it. */
+/** A conversation that was written down in one message, as the agents of Signalbox do for a summary of it. */
 
 const begin = "<conversation>\n"
 const end = "\n</conversation>"
 
-/** Where a message begins: who speaks, after a blank line. What merely looks like it is taken for it. */
+/** The beginning of a message: its author, after a blank line. Text that merely looks like it is taken for it. */
 const turns = /\n\n(?=(?:user|assistant|tool): )/u
 
 const callsIn = (json: string): ChatMessage["calls"] => {
@@ -35,7 +35,7 @@ const messageOf = (turn: string): ChatMessage => {
   }
 }
 
-/** Undefined where a text holds none. */
+/** Undefined if a text holds none. */
 export const transcriptIn = (text: string): ReadonlyArray<ChatMessage> | undefined => {
   const from = text.indexOf(begin)
   const to = text.lastIndexOf(end)

@@ -20,7 +20,7 @@ const at = (value: unknown, name: string): unknown =>
     ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined
 
-/** What an answer of either error family says. */
+/** The fault in an answer of either error family. */
 export const faultOf = (
   status: number,
   body: unknown

@@ -34,11 +34,11 @@ const [fewRows, manyRows] = [10, 200]
 const refreshMillis = 60_000
 
 interface PanelProps {
-  /** the server is not the reader's */
+  /** the reader is not the server's owner */
   readonly isShared: boolean
   readonly panel: PanelKind
   readonly base: string
-  /** of the whole period: what shares are of */
+  /** of the whole period: the base of all shares */
   readonly visitors: number
 }
 

@@ -10,7 +10,7 @@ import { SiteView } from "./SiteView.tsx"
 
 interface SharedSiteProps {
   readonly id: string
-  /** what is shown where the site is not public, or not there: nobody is told which */
+  /** shown where the site is not public, or does not exist: the page does not tell which */
   readonly otherwise: ComponentChildren
   /** its reader has a key to enter */
   readonly onAsk?: () => void
@@ -18,7 +18,7 @@ interface SharedSiteProps {
 
 const askAnonymously = makeAsk(undefined)
 
-/** A public site, as everybody may see it. */
+/** A public site, as anyone may see it. */
 export const SharedSite = ({ id, onAsk, otherwise }: SharedSiteProps) => {
   const base = `/api/v1/public/sites/${encodeURIComponent(id)}`
   const { found, isRefused } = usePublicSite(base)
