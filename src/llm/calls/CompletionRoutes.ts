@@ -1,4 +1,4 @@
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Layer } from "effect"
 import { KeyGate } from "#src/accounts/KeyGate.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
@@ -12,17 +12,17 @@ import { CallBodies, type HeldBody } from "./CallBodies.ts"
 import { reportUnread } from "./CallReport.ts"
 import { CallExchange } from "./CallExchange.ts"
 import { traceCall, traceHeaders } from "./CallTrace.ts"
-import * as CallFault from "./CallFault.ts"
-import type { Client } from "./ClientStream.ts"
+import { type Client, ClientStream } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
 import { Embeddings } from "./Embeddings.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
 import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import * as CallFault from "./CallFault.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
 type Handled = Effect.Effect<CallFault.CallFault | undefined>
@@ -230,3 +230,17 @@ const answering = <E>(
       if (fault !== undefined) exchange.fail(fault)
     })
   )
+
+/** Formats that clients of this base address may try, and that it does not speak. Source: contract/llm#endpoints. */
+const unsupportedPaths = ["/api/v1/responses", "/api/v1/messages"] as const
+
+const formatRefusal = (path: string) => {
+  const fault = CallFault.unknownFormat(path)
+  return HttpServerResponse.jsonUnsafe(CallFault.envelopeOf(fault), { status: fault.status })
+}
+
+/** 404 in the family of errors that those clients read. */
+export const unsupportedFormats = Layer.mergeAll(
+  HttpRouter.add("*", unsupportedPaths[0], formatRefusal(unsupportedPaths[0])),
+  HttpRouter.add("*", unsupportedPaths[1], formatRefusal(unsupportedPaths[1]))
+)
