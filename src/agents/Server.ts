@@ -18,7 +18,6 @@ import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
-import { SessionEnder } from "./SessionEnder.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
@@ -51,7 +50,6 @@ const endpoints = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRo
 
 export const server: RoomServer = {
   served: Layer.mergeAll(endpoints, DownloadRoutes.layer, ReferenceRoutes.layer, readiness, metrics).pipe(
-    Layer.provide(SessionEnder.layer),
     Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
     Layer.provide(services),
     Layer.provide(models)
