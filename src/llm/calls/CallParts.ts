@@ -6,7 +6,7 @@ import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import type { Client } from "./ClientStream.ts"
+import type { AnswerStream, Client } from "./ClientStream.ts"
 import type { Candidates } from "./Candidates.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
@@ -18,17 +18,6 @@ export interface CallParts {
   readonly limits: Limits
   /** there is a collector of spans (OTEL_EXPORTER_OTLP_ENDPOINT) */
   readonly isTraced: boolean
-}
-
-/** A streamed answer on its way to whoever asked. */
-export interface AnswerStream {
-  /** Something was said: what goes wrong from here on is said in the stream. */
-  readonly isOpen: boolean
-  /** One event, or several, of the event stream; false where the client does not keep up. */
-  write(piece: string | Uint8Array): boolean
-  end(piece: string): void
-  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
-  dispose(): void
 }
 
 /** What the chunks of one stream have in common. */

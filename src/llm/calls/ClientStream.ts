@@ -1,6 +1,5 @@
 import type { Limits } from "#src/Limits.ts"
 import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
-import type { AnswerStream } from "./CallParts.ts"
 
 /** Whether somebody still waits for the answer. */
 export class Client {
@@ -57,6 +56,17 @@ export class Client {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
+}
+
+/** A streamed answer on its way to whoever asked. */
+export interface AnswerStream {
+  /** Something was said: what goes wrong from here on is said in the stream. */
+  readonly isOpen: boolean
+  /** One event, or several, of the event stream; false where the client does not keep up. */
+  write(piece: string | Uint8Array): boolean
+  end(piece: string): void
+  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  dispose(): void
 }
 
 type Headers = ReadonlyArray<readonly [string, string]>

@@ -6,6 +6,7 @@ import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CallParts } from "./CallParts.ts"
+import type { Measured } from "./CallTally.ts"
 import { contextOf, promptTokensOf } from "./Estimate.ts"
 import { estimateTokens, type TokenCounter } from "./TokenCounter.ts"
 
@@ -16,12 +17,6 @@ const countedPrompt = (
 ): Effect.Effect<number> => {
   const text = source.text()
   return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
-}
-
-/** A usage, and why it is not the upstream's own word where it is not. */
-export interface Measured {
-  readonly usage: UpstreamUsage
-  readonly doubt: EstimateReason | undefined
 }
 
 /** The output as text; `factor`: how many times as much as is in the text. */
