@@ -1,5 +1,5 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
-import type { Usage } from "./Tokens.ts"
+import type { Usage } from "./TokenUsage.ts"
 
 /** What one model has served. Aborted calls cost what was produced until the client had gone. */
 interface Served {

@@ -17,7 +17,7 @@ import { SessionId } from "#schemas/core/Ids.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 
 /**
- * The door to the sessions of one shard from other machines: whoever holds the lock of the shard answers. One for each
+ * Other machines reach the sessions of one shard through this entity: the process that holds the shard's lock answers. One for each
  * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
  * has to last is in the steps of sessions.
  */
@@ -40,8 +40,8 @@ export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnu
 
 /** How often this process looks which shards it still has. */
 const lookMillis = 250
-/** a door that nobody has knocked at for so long takes no memory */
-const doorIdleMillis = 60_000
+/** an entity that was not asked for so long takes no memory */
+const entityIdleMillis = 60_000
 /** an unreachable home is told of at most this often */
 const awaySayMillis = 10_000
 
@@ -57,13 +57,13 @@ const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
     Layer.provide([ClusterRunner.serialization, Layer.succeed(SocketServer, server)])
   )
 
-const doorOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
+const shardEntityOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
   ShardEntity.toLayer(
     {
       Where: () => Effect.succeed({ host: member.host, port: member.port }),
       End: ({ payload }) => home()?.end(payload.sessionId) ?? Effect.void
     },
-    { maxIdleTime: doorIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
+    { maxIdleTime: entityIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
   )
 
 const make = (member: ClusterMember) =>
@@ -79,11 +79,11 @@ const make = (member: ClusterMember) =>
 
     // A scope of its own: this process stops to be a home while what it has to say still goes over the links.
     const runner = yield* Scope.fork(scope)
-    const door = doorOf(member, () => home).pipe(
+    const entityServer = shardEntityOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
     // Of its trouble effect/cluster warns once for each shard; that there is some it says as an error, and `/readyz` shows it.
-    const cluster = yield* Layer.buildWithScope(door, runner).pipe(
+    const cluster = yield* Layer.buildWithScope(entityServer, runner).pipe(
       Effect.provideService(References.MinimumLogLevel, "Error")
     )
     const held = new HeldShards(
@@ -91,8 +91,8 @@ const make = (member: ClusterMember) =>
       ClusterRunner.shards,
       limits.clusterGraceMillis
     )
-    const doors = yield* Effect.provideContext(ShardEntity.client, cluster)
-    const doorTo = (sessionId: string) => doors(held.doorOf(sessionId))
+    const entities = yield* Effect.provideContext(ShardEntity.client, cluster)
+    const entityOf = (sessionId: string) => entities(held.entityIdOf(sessionId))
 
     const isHere = (sessionId: string) => held.isHere(sessionId)
     const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
@@ -125,9 +125,9 @@ const make = (member: ClusterMember) =>
       serveThere: (sessionId, key, sink) =>
         orAway(
           sessionId,
-          Effect.flatMap(doorTo(sessionId).Where(), (address) => links.to(address))
+          Effect.flatMap(entityOf(sessionId).Where(), (address) => links.to(address))
         ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
-      endThere: (sessionId) => orAway(sessionId, doorTo(sessionId).End({ sessionId })),
+      endThere: (sessionId) => orAway(sessionId, entityOf(sessionId).End({ sessionId })),
       open: (opened) => Effect.sync(() => void (home = opened)),
       depart: Scope.close(runner, Exit.void)
     })

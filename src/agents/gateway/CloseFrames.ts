@@ -27,7 +27,7 @@ export const refuse = (
 }
 
 /** Sends a client away that has done nothing wrong. */
-export const sendAway = (
+export const dismiss = (
   sink: FrameSink,
   reason: ServerBye["reason"],
   closeCode: number,

@@ -4,7 +4,7 @@ import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
 /** Whether somebody still waits for the answer. */
 export class Client {
   #isGone = false
-  #isForsaken = false
+  #isAbandoned = false
   #isExpelled = false
   #stays = false
   readonly #listeners = new Set<() => void>()
@@ -27,12 +27,12 @@ export class Client {
   }
 
   /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
-  get isForsaken(): boolean {
-    return this.#isForsaken
+  get isAbandoned(): boolean {
+    return this.#isAbandoned
   }
 
   abandon(): void {
-    this.#isForsaken = true
+    this.#isAbandoned = true
   }
 
   /** Its key has ended: it counts as gone from here on, having been told why. */

@@ -57,7 +57,7 @@ export const completionRoutes = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   /** Memory does not know the key, and asking Postgres may take a while. */
-  const isStranger = (authorization: string, bytes: number): boolean =>
+  const isUnknownKey = (authorization: string, bytes: number): boolean =>
     bytes > shortBytes && gate.recall(authorization) === "unknown"
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
@@ -76,9 +76,9 @@ export const completionRoutes = Effect.gen(function* () {
     },
     handle: (request, body, reply) => {
       const exchange = new CallExchange(request, body, reply)
-      const isOfStranger = isStranger(exchange.authorization, body.length)
-      const held = isOfStranger ? bodies.ofStranger(request.remoteAddress, body.length) : undefined
-      if (isOfStranger && held === undefined) return exchange.fail(tooMuch)
+      const hasUnknownKey = isUnknownKey(exchange.authorization, body.length)
+      const held = hasUnknownKey ? bodies.ofUnknownKey(request.remoteAddress, body.length) : undefined
+      if (hasUnknownKey && held === undefined) return exchange.fail(tooMuch)
       clients.add(exchange.client)
       const leave = Effect.sync(() => {
         held?.keep(0)

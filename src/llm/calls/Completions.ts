@@ -9,7 +9,7 @@ import { admittedCall } from "./Settling.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
-import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { CallsInFlight } from "./CallsInFlight.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -65,7 +65,7 @@ export class Completions extends Context.Service<
         limits,
         isTraced: otelEndpoint !== undefined
       }
-      const underWay = yield* CallsUnderWay
+      const underWay = yield* CallsInFlight
 
       const make = (ask: CompletionAsk, candidates: Candidates) => {
         const parts = partsFor(all, ask)

@@ -11,7 +11,7 @@ import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallParts } from "./CallParts.ts"
-import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { CallsInFlight } from "./CallsInFlight.ts"
 import { traceAttempt } from "./CallTrace.ts"
 import { CallTally, routerBlock, type Measured } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
@@ -50,7 +50,7 @@ export class Embeddings extends Context.Service<
     Effect.gen(function* () {
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
-      const underWay = yield* CallsUnderWay
+      const underWay = yield* CallsInFlight
       const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
       const parts: CallParts = {
         upstream: yield* Upstream,

@@ -50,7 +50,7 @@ export const askPlain = Effect.fnUntraced(function* (
 export const settleLeft = Effect.fnUntraced(function* ({ log }: CallParts, call: Call) {
   const { admission, ask, client, tally } = call
   // It went because this platform ended it: then the platform pays.
-  if (client.isForsaken) return log.append(tally.clientGone())
+  if (client.isAbandoned) return log.append(tally.clientGone())
   log.append(tally.clientGone(yield* settle(admission, ask, { cost: tally.cost, tokens: tally.tokens })))
 })
 

@@ -149,7 +149,7 @@ const finish = Effect.fnUntraced(function* (
     tally.add(model, yield* usageOf(parts, call.request, model, usage, output), images)
   }
   const { client } = call
-  if (client.isForsaken) {
+  if (client.isAbandoned) {
     stream.dispose()
     return parts.log.append(tally.failedMidStream(client.goneCode))
   }

@@ -48,7 +48,7 @@ class StreamAttempt implements UpstreamListener {
   #retryAfter: string | undefined
   /** otherwise an error, an answer in one piece, or nothing yet that tells */
   #isEventStream = false
-  readonly #unread = new UnreadAnswer()
+  readonly #unread = new BufferedAnswer()
   /** events before the first content: shown together with it */
   #held: Array<Held> = []
   #first: JsonRecord | undefined
@@ -344,7 +344,7 @@ class StreamAttempt implements UpstreamListener {
 }
 
 /** Bytes of an answer that are not shown as they come: an error, one in one piece, or the beginning of an event stream. */
-class UnreadAnswer {
+class BufferedAnswer {
   readonly #pieces: Array<Buffer> = []
   #bytes = 0
   #form: "unknown" | "events" | "whole" = "unknown"

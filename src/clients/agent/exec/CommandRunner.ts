@@ -14,13 +14,13 @@ import type { Survey } from "../boundary/Survey.ts"
 import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
 import {
-  Aftermath,
+  WorkspaceCheck,
   lacksSelfRunning,
   missedSelfRunning,
   selfRunningIn,
   unheld,
   type Surroundings
-} from "./Aftermath.ts"
+} from "./WorkspaceCheck.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
 import { CommandOutput } from "./CommandOutput.ts"
@@ -151,11 +151,11 @@ export class CommandRunner {
    */
   #surroundings: Promise<Surroundings> | undefined
   #active = 0
-  readonly #aftermath: Aftermath
+  readonly #workspaceCheck: WorkspaceCheck
 
   constructor(settings: CommandSettings) {
     this.#settings = settings
-    this.#aftermath = new Aftermath(settings.jail, settings.survey)
+    this.#workspaceCheck = new WorkspaceCheck(settings.jail, settings.survey)
   }
 
   async run(
@@ -173,14 +173,14 @@ export class CommandRunner {
         call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax
       )
       const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
-      const begun = this.#aftermath.begin(decided.surroundings)
+      const begun = this.#workspaceCheck.begin(decided.surroundings)
       const ended = await this.#run(decided, {
         timeoutMillis: seconds * 1000,
         signal: hooks.signal,
         onOutput: (stream, data) => output.push(stream, data)
       }).finally(async () => {
         const given = { ...decided, isHeld: this.#isHeld, isAlone: this.#active === 1 }
-        for (const line of await this.#aftermath.undo(begun, given))
+        for (const line of await this.#workspaceCheck.undo(begun, given))
           output.push("stderr", Buffer.from(`\n[${line}]\n`))
       })
       return this.#result(ended, output, decided, seconds)
@@ -218,7 +218,7 @@ export class CommandRunner {
     const lacking = network === "off" ? needs.kinds.find((kind) => kind in switchedOff) : undefined
     if (lacking !== undefined) throw denied(`${switchedOff[lacking]} switched off for this client`)
     const filters = "filter" in sandbox && sandbox.filter === true
-    const before = await (this.#surroundings ??= this.#aftermath.lookAround())
+    const before = await (this.#surroundings ??= this.#workspaceCheck.survey())
     const kinds = needs.kinds.filter((kind) => kind !== "sockets" || filters)
     const decided = this.#planned(command, [...kinds], before)
     const { access, plan } = decided
@@ -232,7 +232,7 @@ export class CommandRunner {
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
     if (this.#active > 1) return decided
     // Files that the user has made while the question was open are theirs.
-    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#aftermath.lookAround()))
+    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#workspaceCheck.survey()))
   }
 
   #planned(command: string, kinds: ReadonlyArray<ApprovalKind>, surroundings: Surroundings): Decided {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 
 /** What waits to be sent to another machine, in order. Whoever adds never waits; whoever takes gets all, up to a size. */
-export class Outbox<A> {
+export class SendQueue<A> {
   private items: Array<A> = []
   private sizes: Array<number> = []
   /** items before this one have been taken */

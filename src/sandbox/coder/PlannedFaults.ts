@@ -8,7 +8,7 @@ const conversationsMax = 1_000
  * How often a conversation met the fault that its plan wants a few times only. It is all that the sandbox remembers, and
  * only such plans use it: a sandbox that was started again counts from the beginning.
  */
-export class Faults {
+export class PlannedFaults {
   private readonly met = new Map<string, number>()
 
   /** Whether the fault is due; counts it where it is. */
