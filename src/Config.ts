@@ -4,10 +4,6 @@ import { isIP } from "node:net"
 import { resolve } from "node:path"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
-import { rooms } from "./Rooms.ts"
-
-/** The rooms that `ROOMS` can name. Accounts are served in any case: the others need them. */
-const roomNames: ReadonlyArray<string> = rooms.map(({ name }) => name)
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
 export interface Network {
@@ -58,6 +54,7 @@ export interface Config {
   readonly upstreamApiKey: Redacted.Redacted | undefined
   /** `UPSTREAM_COST_MAX_USD`: the most that is believed of a call whose model has no price in the upstream's list */
   readonly upstreamCostMaxUsd: number
+  /** `ROOMS`; accounts are served in any case, since the other rooms need them */
   readonly rooms: ReadonlySet<string>
   readonly maxFileSizeBytes: number
   readonly logLevel: LogLevel
@@ -188,13 +185,14 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
 }
 
 /**
- * Decodes an environment, relative paths against `directory`. A variable that is empty counts as unset.
+ * Decodes an environment, relative paths against `directory`, for a server that has the rooms of these `names`. A variable
+ * that is empty counts as unset.
  * Fails with every fault at once.
  */
 export const decode = (
   environment: Readonly<Record<string, string | undefined>>,
   directory: string,
-  names: ReadonlyArray<string> = roomNames
+  names: ReadonlyArray<string>
 ): Effect.Effect<Config, ConfigInvalid> => {
   const read = new EnvironmentReader(environment)
   const config: Config = {
@@ -254,17 +252,26 @@ const modes = ["429", "block"] as const
 export type ConfigChanges = Partial<Omit<Config, "limits">> & { readonly limits?: Partial<Limits> }
 
 export class AppConfig extends Context.Service<AppConfig, Config>()("signalbox/Config") {
-  /** From the environment of this process. */
-  static readonly layer: Layer.Layer<AppConfig, ConfigInvalid> = Layer.effect(
-    AppConfig,
-    Effect.suspend(() => decode(process.env, process.cwd()))
-  )
+  /** From the environment of this process, for a server that has these rooms. */
+  static readonly layerFor = (
+    rooms: ReadonlyArray<{ readonly name: string }>
+  ): Layer.Layer<AppConfig, ConfigInvalid> =>
+    Layer.effect(
+      AppConfig,
+      Effect.suspend(() =>
+        decode(
+          process.env,
+          process.cwd(),
+          rooms.map(({ name }) => name)
+        )
+      )
+    )
 
-  /** Defaults with changes, for tests and benches: nothing is read from the environment. */
+  /** Defaults with changes, for tests and benches: nothing is read from the environment, and no room is named. */
   static readonly layerOf = (changes: ConfigChanges): Layer.Layer<AppConfig> =>
     Layer.effect(
       AppConfig,
-      Effect.map(Effect.orDie(decode({}, process.cwd())), (defaults) => ({
+      Effect.map(Effect.orDie(decode({}, process.cwd(), [])), (defaults) => ({
         ...defaults,
         ...changes,
         limits: { ...defaults.limits, ...changes.limits }

@@ -1,10 +1,10 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer } from "effect"
 import { AppConfig } from "./Config.ts"
-import { checkDataDirectory } from "./infra/process/DataDirectory.ts"
-import { checkHost } from "./infra/process/ListenAddress.ts"
+import { checkDataDirectory, checkHost } from "./infra/process/StartChecks.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import * as Otlp from "./infra/telemetry/Otlp.ts"
+import { rooms } from "./Rooms.ts"
 import * as Server from "./Server.ts"
 import packageJson from "../package.json" with { type: "json" }
 import { announce, exitWithCode, explainFailure, sayStarting, sayStopped } from "./Start.ts"
@@ -21,6 +21,6 @@ const telemetry = Layer.unwrap(
 const server = Effect.andThen(
   Effect.andThen(Effect.andThen(checkHost, checkDataDirectory), sayStarting),
   Effect.ensuring(Layer.launch(Layer.provide(announce, Server.layer)), sayStopped)
-).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layer)), explainFailure)
+).pipe(Effect.provide(Layer.provideMerge(telemetry, AppConfig.layerFor(rooms))), explainFailure)
 
 NodeRuntime.runMain(server, { disableErrorReporting: true, teardown: exitWithCode })

@@ -6,7 +6,8 @@ import { rooms as allRooms } from "#src/Rooms.ts"
 
 /**
  * The habits of ARCHITECTURE.md, held by a test: import direction, rooms, names, sizes, and words that promise
- * work instead of doing it. Sizes of files and functions are oxlint's (`max-lines`, `max-lines-per-function`).
+ * work instead of doing it. Sizes of files and functions and circles of imports, those of types included, are oxlint's
+ * (`max-lines`, `max-lines-per-function`, `import/no-cycle`).
  */
 const root = normalize(join(import.meta.dirname, ".."))
 
@@ -37,6 +38,23 @@ const targetOf = (file: string, specifier: string): string | undefined =>
     : specifier.startsWith(".")
       ? normalize(join(dirname(file), specifier))
       : undefined
+
+/** A file with fewer lines has two readers, tests included. */
+const smallLines = 40
+
+/** Small files that may have one reader. */
+const alone = [
+  // Where a process, a thread, a bundle or a page begins.
+  /(^|\/)main\.tsx?$|\/signalbox(-agent)?\.mjs$|(Thread|Worker|SingleFile)\.ts$/,
+  // What every room has, however little.
+  /^src\/\w+\/(cli\/Commands|Limits|Offers|Room|Server|(\w+\/)?\w+Metrics)\.ts$/,
+  // One group of endpoints, its handlers, one command: a file each.
+  /(Api|Routes|Command)\.ts$/,
+  // One step of a released schema, which never changes.
+  /\/migrations\//,
+  // A component or a hook of the page.
+  /^src\/console\/page\//
+]
 
 const edges = code.flatMap((file) =>
   importsOf(file).map((specifier) => ({ file, specifier, target: targetOf(file, specifier) }))
@@ -80,6 +98,21 @@ describe("the tree", () => {
         const isService = level === "src" && targetLevel === "src" && /^[A-Z]\w+\.ts$/.test(targetFile)
         return isService && !/(Routes|Repository)\.ts$/.test(targetFile) ? [] : [`${file} imports ${target}`]
       })
+    )
+  })
+
+  it("joins a small file with its only reader, unless it has a reason to be alone", () => {
+    const readers = new Map<string, Set<string>>()
+    for (const { file, target = "" } of edges)
+      readers.set(target, (readers.get(target) ?? new Set()).add(file))
+    const product = code.filter((file) => [...levels, "deploy"].includes(file.split("/")[0] ?? ""))
+    none(
+      product.filter(
+        (file) =>
+          text(file).split("\n").length <= smallLines &&
+          (readers.get(file)?.size ?? 0) < 2 &&
+          !alone.some((reason) => reason.test(file))
+      )
     )
   })
 
@@ -165,7 +198,7 @@ describe("text", () => {
 })
 
 describe("lint", () => {
-  it("finds nothing, sizes of files (350 lines, tests 600) and functions (60 lines) included", () => {
+  it("finds nothing: sizes of files (450 lines, tests 600) and functions (60), circles of imports and habits", () => {
     const lint = spawnSync(join(root, "node_modules/.bin/oxlint"), ["--format=unix"], {
       cwd: root,
       encoding: "utf8"

@@ -7,8 +7,18 @@
 import * as Effect from "effect/Effect"
 import type { ChatMessage } from "#streams/agents/ChatContext.ts"
 import type { AgentSession } from "./AgentSession.ts"
-import type { ModelAnswer } from "./ModelCalls.ts"
-import type { RunParts } from "./PromptRun.ts"
+import type { ModelAnswer, ModelCalls } from "./ModelCalls.ts"
+
+export interface AttemptLimits {
+  /** pause before a model call is tried again, doubled each time */
+  readonly agentRetryMillis: number
+}
+
+export interface AttemptParts {
+  readonly limits: AttemptLimits
+  readonly models: ModelCalls["Service"]
+  readonly newId: (prefix: string) => string
+}
 
 /** What the model answered, and the id of the message whose pieces were shown. */
 export interface Asked {
@@ -21,7 +31,7 @@ const retryAfterMaxMillis = 60_000
 
 export const askModel = Effect.fnUntraced(function* (
   session: AgentSession,
-  { limits, models, newId }: RunParts,
+  { limits, models, newId }: AttemptParts,
   asked: { readonly messages: ReadonlyArray<ChatMessage>; readonly withTools: boolean }
 ): Effect.fn.Return<Asked> {
   for (let tries = 1; ; tries++) {

@@ -17,24 +17,20 @@ import { systemPrompt } from "#streams/agents/Prompts.ts"
 import type { MessageStep, StepBody } from "#streams/agents/Step.ts"
 import type { AgentSession } from "./AgentSession.ts"
 import * as Compaction from "./Compaction.ts"
-import { askModel, type Asked } from "./ModelAttempts.ts"
-import type { ModelCalls, Said } from "./ModelCalls.ts"
+import { askModel, type Asked, type AttemptLimits, type AttemptParts } from "./ModelAttempts.ts"
+import type { Said } from "./ModelCalls.ts"
 import { type CallOutcome, failed } from "./OpenCalls.ts"
 import type { StepStore } from "./StepStore.ts"
 import type { Entry } from "./StoredSession.ts"
 import { askOf, checked, isAsk } from "./ToolAsk.ts"
 
-export interface RunLimits {
+export interface RunLimits extends AttemptLimits {
   readonly agentTurns: number
-  /** pause before a model call is tried again, doubled each time */
-  readonly agentRetryMillis: number
 }
 
-export interface RunParts {
+export interface RunParts extends AttemptParts {
   readonly limits: RunLimits
-  readonly models: ModelCalls["Service"]
   readonly store: StepStore["Service"]
-  readonly newId: (prefix: string) => string
 }
 
 interface PromptError {

@@ -41,13 +41,13 @@ export class EventLimiter {
    * counts by the share of it that lies within the 60 s before now, so that no two windows meet at a minute's turn.
    * `nowMillis` is monotonic.
    */
-  takeVisitor(visitor: bigint, nowMillis: number): EventVerdict {
+  takeVisitor(visitor: bigint, nowMillis: number): RateDecision {
     this.#visitor[0] = visitor
     return this.take(this.#halves[0] ?? 0, this.#halves[1] ?? 0, nowMillis)
   }
 
   /** The same for whatever else two times 32 evenly distributed bits stand for. */
-  take(low: number, high: number, nowMillis: number): EventVerdict {
+  take(low: number, high: number, nowMillis: number): RateDecision {
     const row = this.#rowOf(low, high, nowMillis)
     const count = this.#count[row] ?? 0
     const before = this.#before[row] ?? 0
@@ -61,7 +61,7 @@ export class EventLimiter {
   }
 
   /** Some collected events of a site: all of them or none. */
-  takeSite(site: string, events: number, nowMillis: number): EventVerdict {
+  takeSite(site: string, events: number, nowMillis: number): RateDecision {
     const perSecond = this.#options.siteEventsPerSecond
     const bucket = this.#sites.get(site) ?? this.#addSite(site, nowMillis)
     const passedMillis = Math.max(0, nowMillis - bucket.atMillis)
@@ -124,7 +124,7 @@ export interface EventLimiterOptions {
   readonly sitesMax: number
 }
 
-export interface EventVerdict {
+export interface RateDecision {
   readonly allowed: boolean
   /** whole seconds, at least 1; 0 when allowed */
   readonly retryAfterSeconds: number
@@ -134,9 +134,9 @@ export interface EventVerdict {
 const ways = 8
 const minuteMillis = 60_000
 
-const allowed: EventVerdict = { allowed: true, retryAfterSeconds: 0 }
+const allowed: RateDecision = { allowed: true, retryAfterSeconds: 0 }
 
-const refusal = (waitMillis: number): EventVerdict => ({
+const refusal = (waitMillis: number): RateDecision => ({
   allowed: false,
   retryAfterSeconds: Math.max(1, Math.ceil(waitMillis / 1000))
 })

@@ -9,11 +9,10 @@ import { Scheduler } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import type { ActorDefinition, ActorHandle, ActorKey, ActorOptions, Handlers } from "./Actor.ts"
 import type { ActorError, ActorRefusal, ActorUnavailable, RestartIntensityExceeded } from "./ActorError.ts"
-import * as ActorMetrics from "./ActorMetrics.ts"
 import { Envelope } from "./Mailbox.ts"
 import { monotonicMillis } from "./Monotonic.ts"
-import * as Reaper from "./Reaper.ts"
 import { type ActorStats, Registry } from "./Registry.ts"
+import * as SampledMetrics from "./SampledMetrics.ts"
 import type { Acquirer } from "./Slot.ts"
 import type { SlotOptions } from "./SlotHost.ts"
 
@@ -81,8 +80,8 @@ export const make = <K extends ActorKey, State, H extends Handlers, E, R>(
         Deferred.doneUnsafe(escalated, Exit.fail(error))
       }
     })
-    yield* ActorMetrics.register(options.name, () => registry.stats())
-    yield* Reaper.run(registry, options)
+    yield* registerMetrics(options.name, () => registry.stats())
+    yield* sweepAlways(registry, options)
     yield* Effect.addFinalizer(() => registry.stop)
     return supervisorOf<K, State, H, E, R>(registry, Deferred.await(escalated))
   })
@@ -133,3 +132,49 @@ const supervisorOf = <K extends ActorKey, State, H extends Handlers, E, R>(
   awaitEscalation,
   stats: () => registry.stats()
 })
+
+const shown = [
+  ["residents", "gauge", "signalbox_actors_resident", "Actors alive"],
+  ["queued", "gauge", "signalbox_actor_messages_queued", "Messages waiting in mailboxes"],
+  ["inFlight", "gauge", "signalbox_actor_messages_in_flight", "Messages being handled"],
+  ["handled", "counter", "signalbox_actor_messages_handled_total", "Messages answered"],
+  ["refused", "counter", "signalbox_actor_messages_refused_total", "Messages not taken"],
+  ["crashes", "counter", "signalbox_actor_crashes_total", "Lives that ended in a defect"],
+  [
+    "buildFailures",
+    "counter",
+    "signalbox_actor_build_failures_total",
+    "Builds that failed with a typed error"
+  ],
+  ["escalations", "counter", "signalbox_actor_escalations_total", "Times an actor was given up"],
+  ["passivations", "counter", "signalbox_actor_passivations_total", "Lives that were ended on purpose"]
+] as const
+
+/** Shows a supervisor's numbers on `/metrics`, by the name of its actors. */
+const registerMetrics = (actor: string, stats: () => ActorStats): Effect.Effect<void, never, Scope.Scope> =>
+  SampledMetrics.register(
+    shown.map(([field, kind, name, description]) => ({
+      kind,
+      name,
+      description,
+      read: () => stats()[field]
+    })),
+    { actor }
+  )
+
+/**
+ * Sweeps until the scope closes, often enough that an idle actor outstays `maxIdleTime` by a quarter at most, and at
+ * least every second pass of a restart window, which is when a given-up actor without callers can be forgotten.
+ */
+const sweepAlways = (
+  swept: { readonly sweep: () => void },
+  options: { readonly maxIdleTimeMillis: number; readonly restartWindowMillis: number }
+): Effect.Effect<void, never, Scope.Scope> => {
+  const periodMillis = Math.max(1, Math.min(options.maxIdleTimeMillis / 4, options.restartWindowMillis))
+  return Effect.sync(() => swept.sweep()).pipe(
+    Effect.delay(periodMillis),
+    Effect.forever,
+    Effect.forkScoped,
+    Effect.asVoid
+  )
+}

@@ -8,11 +8,21 @@
 import * as Effect from "effect/Effect"
 import { Wakeup } from "../kernel/Wakeup.ts"
 import { type Choice, Hold } from "./Hold.ts"
-import { above, affordable, HoldRefused, type LeaseAsk, type LeaseOptions, least } from "./LeaseAsk.ts"
+import {
+  above,
+  affordable,
+  HoldRefused,
+  type LeaseAsk,
+  type LeaseOptions,
+  least,
+  type Outcome,
+  type Pass,
+  type Refused,
+  type Waiter
+} from "./LeaseAsk.ts"
 import type { LeaseRow } from "./LeaseRow.ts"
 import { LeaseTable } from "./LeaseTable.ts"
 import type { GrantAsk, LimitGrants, LimitsAway } from "./LimitGrants.ts"
-import type { Outcome, Pass, Refused, Waiter } from "./WaitingCall.ts"
 
 /** Calls in line for which one statement asks together, where others want of the same limits. */
 const waitersAhead = 64

@@ -1,9 +1,12 @@
 /**
- * State: none; what a call asks of the leases of its user, and how it is refused.
- * Messages: this is one. Limits: of output tokens, between the fewest that make sense and those that are wanted.
- * Restart policy and crash: a call whose actor crashes while it is in line is refused as busy.
+ * State: none; what a call asks of the leases of its user, how it is refused, and how it waits in line for what its
+ * limits do not leave right now. Messages: this is one. Limits: of output tokens, between the fewest that make sense and
+ * those that are wanted; of calls in line and their wait, see `LeaseOptions`.
+ * Restart policy and crash: a call whose actor crashes or ends while it is in line is refused as busy.
  */
-import type { Choice } from "./Hold.ts"
+import type * as Effect from "effect/Effect"
+import type { Choice, Hold } from "./Hold.ts"
+import type { LimitsAway } from "./LimitGrants.ts"
 
 export interface LeaseAsk {
   /** in the order of preference */
@@ -69,3 +72,39 @@ export const least = (values: ReadonlyArray<bigint>): bigint | undefined =>
 
 /** What is missing of an amount. */
 export const above = (amount: bigint, free: bigint): bigint => (amount > free ? amount - free : 0n)
+
+export type Refused = HoldRefused | LimitsAway
+
+export interface Waiter {
+  readonly ask: LeaseAsk
+  /** the hold that is to be extended */
+  readonly extends: Hold | undefined
+  readonly untilMillis: number
+  readonly resume: (result: Effect.Effect<Hold, Refused>) => void
+  isGone: boolean
+  /** until then other processes have the time to give back what they only lease, before another choice is tried */
+  recallUntilMillis: number | undefined
+}
+
+/** What became of one choice: `held`: other calls' holds stand in the way. */
+export type Outcome =
+  | { readonly is: "taken"; readonly hold: Hold }
+  | { readonly is: "short"; readonly limit: string }
+  | {
+      readonly is: "held"
+      readonly limit: string
+      /** some of it is leased by other processes, or on its way back from here */
+      readonly elsewhere: boolean
+      readonly choice: Choice
+      readonly tokens: number | undefined
+    }
+
+/** What is learnt while the line is served once. */
+export interface Pass {
+  /** limits for which somebody earlier in line waits */
+  readonly claimed: Set<string>
+  /** what a limit would leave without holds, where somebody has asked for more */
+  readonly reaches: Map<string, bigint>
+  /** the limits did not answer somebody earlier in line */
+  away: LimitsAway | undefined
+}

@@ -2,29 +2,8 @@ import { existsSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { residentMiB, threadMillis } from "./ProcessUse.ts"
+import { type HeapUse, residentMiB, threadMillis, type Use } from "./ProcessUse.ts"
 import type { CaseContext } from "./Suite.ts"
-
-/** Use of a process under test while something was measured. */
-export interface Use {
-  /** of all its threads */
-  readonly cpuMillis: number
-  /** the same by group of threads: main, V8, pool */
-  readonly threads: Readonly<Record<string, number>>
-  /** resident memory at the end */
-  readonly rssMiB: number
-  /** of a process that the probe is loaded into */
-  readonly heap?: HeapUse
-  /** the CPU profile that was asked for */
-  readonly profile?: string
-}
-
-export interface HeapUse {
-  readonly collections: number
-  /** time in collections, on whatever thread */
-  readonly gcMillis: number
-  readonly allocatedBytes: number
-}
 
 /** Where the probes of this run listen, and where their profiles go; set for all processes of a run. */
 const probes = (): string | undefined => process.env["BENCH_PROBE"]

@@ -2,6 +2,27 @@ import { readdirSync, readFileSync } from "node:fs"
 
 /** Figures of running processes from Linux (proc(5)). Other systems have no such files: then the figures are NaN. */
 
+/** Use of a process under test while something was measured. */
+export interface Use {
+  /** of all its threads */
+  readonly cpuMillis: number
+  /** the same by group of threads: main, V8, pool */
+  readonly threads: Readonly<Record<string, number>>
+  /** resident memory at the end */
+  readonly rssMiB: number
+  /** of a process that the probe is loaded into */
+  readonly heap?: HeapUse
+  /** the CPU profile that was asked for */
+  readonly profile?: string
+}
+
+export interface HeapUse {
+  readonly collections: number
+  /** time in collections, on whatever thread */
+  readonly gcMillis: number
+  readonly allocatedBytes: number
+}
+
 const isThere = process.platform === "linux"
 
 /** Reads a file of `/proc`; undefined when its process or thread has ended. */

@@ -1,4 +1,4 @@
-import type { Use } from "./Meter.ts"
+import type { Use } from "./ProcessUse.ts"
 import type { Turn } from "./Turns.ts"
 
 /**

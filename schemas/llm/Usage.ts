@@ -19,8 +19,8 @@ export const usageQuery = {
   )
 }
 
-const UsageQuestion = Schema.Struct(usageQuery)
-export type UsageQuestion = typeof UsageQuestion.Type
+const UsageParameters = Schema.Struct(usageQuery)
+export type UsageParameters = typeof UsageParameters.Type
 
 const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const usd = Schema.Finite.annotate({ description: "USD, charged to the credits" })

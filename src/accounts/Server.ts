@@ -2,15 +2,46 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
-import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
 import { Quarantines } from "#src/system/Quarantines.ts"
+import { RequestCounts } from "./RequestCounts.ts"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
+import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
+import { KeyDirectory } from "./KeyDirectory.ts"
+import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
 import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 import * as AccountRoutes from "./AccountRoutes.ts"
-import * as AccountsReadiness from "./AccountsReadiness.ts"
 import * as Admission from "./Admission.ts"
 import * as AdminRoutes from "./AdminRoutes.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
-import { RequestCounts } from "./RequestCounts.ts"
+
+/** A Postgres that is away degrades: keys and sites are still known, reads of what is only there answer 503. */
+const mirrored = (status: MirrorStatus): ComponentState =>
+  status.suspended
+    ? degraded(
+        `away for ${Math.round(status.staleMillis / 1000)} s: keys and sites are served from memory, ` +
+          "revocation within 1 s is suspended"
+      )
+    : up
+
+/** Postgres and rate limits on `/readyz`. */
+const readiness = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { register } = yield* Readiness
+    const keys = yield* KeyDirectory
+    const buckets = yield* RateBuckets
+    yield* register(
+      "postgres",
+      Effect.sync(() => mirrored(keys.status()))
+    )
+    yield* register(
+      "rate-limits",
+      Effect.sync(() =>
+        buckets.stats().sharing === "away" ? degraded("Redis is away: every process limits on its own") : up
+      )
+    )
+  })
+)
 
 const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   Layer.provide([
@@ -28,7 +59,7 @@ export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.p
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
-    AccountsReadiness.layer,
+    readiness,
     Quarantines.entry(
       "activity",
       Effect.map(RequestCounts, ({ quarantine }) => quarantine)

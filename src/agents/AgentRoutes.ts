@@ -5,7 +5,8 @@ import { AgentsRoomApi } from "#schemas/agents/AgentsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import { SessionEnder } from "./SessionEnder.ts"
+import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { SessionPlacement } from "./SessionPlacement.ts"
 import { SessionsRepository, type StoredSession } from "./store/SessionsRepository.ts"
 import { entriesOf, pageOf } from "./Transcript.ts"
 import type { AgentSession } from "#schemas/agents/AgentSession.ts"
@@ -102,12 +103,31 @@ export const sessionResource = (
   }
 }
 
+/** Ends a session at its owner's request: at once and for good; its client is told, where there is one. */
+const sessionEnd = Effect.gen(function* () {
+  const sessions = yield* AgentSessions
+  const placement = yield* SessionPlacement
+  const repository = yield* SessionsRepository
+  const endAtHome = (id: string) => {
+    if (!placement.isHere(id)) return placement.endThere(id)
+    const session = sessions.peek(id)
+    return session === undefined ? Effect.void : sessions.end(session, "ended_by_owner")
+  }
+  // Then its row, for a session that no process has in memory, or whose home does not answer: a process that has it
+  // all the same can write nothing more.
+  return (id: string): Effect.Effect<void, SqlError> =>
+    Effect.andThen(
+      Effect.catchTag(endAtHome(id), "HomeAway", () => Effect.void),
+      repository.end(id)
+    )
+})
+
 export const layer = HttpApiBuilder.group(
   AgentsRoomApi,
   "agents",
   Effect.fnUntraced(function* (handlers) {
     const repository = yield* SessionsRepository
-    const ender = yield* SessionEnder
+    const endSession = yield* sessionEnd
     const infoOf = yield* agentInfo
     const { limits } = yield* AppConfig
 
@@ -146,7 +166,7 @@ export const layer = HttpApiBuilder.group(
       endAgentSession: ({ params }) =>
         Effect.gen(function* () {
           yield* own(params.id)
-          yield* storeAway(ender.end(params.id))
+          yield* storeAway(endSession(params.id))
           return yield* shown(yield* own(params.id))
         })
     })

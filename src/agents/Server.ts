@@ -6,8 +6,7 @@ import { offers as models } from "#src/llm/Offers.ts"
 import type { RoomServer } from "#src/Room.ts"
 import * as ReferenceRoutes from "./reference/ReferenceRoutes.ts"
 import { AgentDownloads } from "./AgentDownloads.ts"
-import * as AgentMetrics from "./AgentMetrics.ts"
-import * as AgentReadiness from "./AgentReadiness.ts"
+import { metrics, readiness } from "./AgentTelemetry.ts"
 import * as AgentRoutes from "./AgentRoutes.ts"
 import * as ClusterSessionPlacement from "#src/agents/cluster/ClusterSessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -19,7 +18,6 @@ import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
-import { SessionEnder } from "./SessionEnder.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
@@ -51,14 +49,7 @@ const services = Layer.mergeAll(Gateway.layer, SessionMaintenance.layer).pipe(
 const endpoints = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(
-    endpoints,
-    DownloadRoutes.layer,
-    ReferenceRoutes.layer,
-    AgentReadiness.layer,
-    AgentMetrics.layer
-  ).pipe(
-    Layer.provide(SessionEnder.layer),
+  served: Layer.mergeAll(endpoints, DownloadRoutes.layer, ReferenceRoutes.layer, readiness, metrics).pipe(
     Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
     Layer.provide(services),
     Layer.provide(models)

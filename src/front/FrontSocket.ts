@@ -9,7 +9,7 @@ const faulty = 1011
 export const lost = 1006
 
 /** What all sockets of a route share. */
-export interface SocketHome {
+export interface SocketSetup {
   readonly route: HotSocketRoute
   readonly context: HotContext
   readonly limits: FrontLimits
@@ -17,13 +17,13 @@ export interface SocketHome {
 
 /** A hot socket on either engine: an engine says how to write and how to end it. One small object for each socket. */
 export abstract class FrontSocket implements HotSocket, OpenSocket {
-  protected readonly home: SocketHome
+  protected readonly setup: SocketSetup
   private listener: HotSocketListener | undefined
   /** 0 until it is over */
   private code = 0
 
-  protected constructor(home: SocketHome) {
-    this.home = home
+  protected constructor(setup: SocketSetup) {
+    this.setup = setup
   }
 
   abstract drop(): void
@@ -42,7 +42,7 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
 
   send(text: string): boolean {
     if (this.isOver) return true
-    if (this.waitingBytes > this.home.limits.webSocketMaxBufferedBytes) this.terminate()
+    if (this.waitingBytes > this.setup.limits.webSocketMaxBufferedBytes) this.terminate()
     else this.write(text)
     return this.bufferedBytes === 0
   }
@@ -62,7 +62,7 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
   }
 
   protected begin(open: (socket: HotSocket) => HotSocketListener): void {
-    this.home.context.open.add(this)
+    this.setup.context.open.add(this)
     try {
       this.listener = open(this)
       // Within `open` there was nobody yet to be told.
@@ -75,7 +75,7 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
   /** `bytes`: of text its UTF-8 */
   protected receive(bytes: Buffer, isBinary: boolean): void {
     if (this.isOver) return
-    if (bytes.length > this.home.route.maxFrameBytes) return this.close(tooBig, "Message too long")
+    if (bytes.length > this.setup.route.maxFrameBytes) return this.close(tooBig, "Message too long")
     try {
       this.listener?.received(isBinary ? bytes : bytes.toString("utf8"))
     } catch (defect) {
@@ -94,7 +94,7 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
 
   /** The connection is gone. */
   protected gone(code: number): void {
-    this.home.context.open.remove(this)
+    this.setup.context.open.remove(this)
     if (this.isOver) return
     this.code = code
     this.sayClosed()
@@ -106,12 +106,12 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
     try {
       listener?.closed(this.code)
     } catch (defect) {
-      this.home.context.report(defect)
+      this.setup.context.report(defect)
     }
   }
 
   private fail(defect: unknown): void {
-    this.home.context.report(defect)
+    this.setup.context.report(defect)
     this.close(faulty, "Internal server error")
   }
 }

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import { type FrontAnswer, failuresOf, upgradeRequired } from "./FrontAnswer.ts"
 import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
 import type { ByteBudget } from "./ByteBudget.ts"
@@ -51,3 +52,28 @@ export const refusalOf = (
   there.isSocket === true && (method === "GET" || method === "HEAD")
     ? [upgradeRequired, upgradeHeaders]
     : [failuresOf(there.errors).methodNotAllowed, [["Allow", allow]]]
+
+/** How long clients have to take their close frames once the deadline has passed. */
+const closeFrameMillis = 1_000
+
+/** Tells the routes to end; a socket that is still open at the deadline is closed, and then dropped. */
+export const drain = (
+  context: HotContext,
+  idle: Effect.Effect<void>,
+  deadlineMillis: number
+): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { open, sockets } = context
+    for (const route of sockets) attempt(() => route.drain(), context)
+    return Effect.andThen(idle, open.whenEmpty).pipe(
+      within(deadlineMillis),
+      Effect.andThen(Effect.sync(() => open.closeAll())),
+      Effect.andThen(within(closeFrameMillis)(open.whenEmpty)),
+      Effect.andThen(Effect.sync(() => open.dropAll()))
+    )
+  })
+
+const within =
+  (millis: number) =>
+  (effect: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.timeoutOrElse(effect, { duration: millis, orElse: () => Effect.void })

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import { attempt, type HotContext } from "./HotAnswer.ts"
 
 /** A hot socket, or on Node also a handshake, until its connection is gone. */
 export interface OpenSocket {
@@ -11,9 +10,6 @@ export interface OpenSocket {
 
 /** RFC 6455's registry: "service restart". */
 const restart = 1012
-
-/** How long clients have to take their close frames once the deadline has passed. */
-const farewellMillis = 1_000
 
 /** The hot sockets of a front. */
 export class OpenSockets {
@@ -45,25 +41,3 @@ export class OpenSockets {
     for (const socket of this.sockets) socket.drop()
   }
 }
-
-/** The routes say goodbye; what is not `idle` and closed at the deadline is closed, and then dropped. */
-export const drain = (
-  context: HotContext,
-  idle: Effect.Effect<void>,
-  deadlineMillis: number
-): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { open, sockets } = context
-    for (const route of sockets) attempt(() => route.drain(), context)
-    return Effect.andThen(idle, open.whenEmpty).pipe(
-      within(deadlineMillis),
-      Effect.andThen(Effect.sync(() => open.closeAll())),
-      Effect.andThen(within(farewellMillis)(open.whenEmpty)),
-      Effect.andThen(Effect.sync(() => open.dropAll()))
-    )
-  })
-
-const within =
-  (millis: number) =>
-  (effect: Effect.Effect<void>): Effect.Effect<void> =>
-    Effect.timeoutOrElse(effect, { duration: millis, orElse: () => Effect.void })

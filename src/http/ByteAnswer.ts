@@ -1,7 +1,7 @@
 import { Effect, type Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
-import { isNoneMatch, rangeWish } from "./ByteRanges.ts"
+import { isNoneMatch, requestedRange } from "./ByteRanges.ts"
 
 /** Bytes that can be read from anywhere, and what is said of them. */
 export interface ServedBytes<E, R> {
@@ -33,7 +33,7 @@ export const answerBytes = <E, R>(
   }
   const ifRange = request.headers["if-range"]
   const isRangeMeant = request.method === "GET" && (ifRange === undefined || ifRange === etag)
-  const wish = rangeWish(isRangeMeant ? request.headers["range"] : undefined, sizeBytes)
+  const wish = requestedRange(isRangeMeant ? request.headers["range"] : undefined, sizeBytes)
   if (wish._tag === "Unsatisfiable") return Effect.succeed(unsatisfiable(sizeBytes, etag))
   const range = wish._tag === "Part" ? wish.range : { from: 0, to: sizeBytes }
   const part =

@@ -1,17 +1,17 @@
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 
 /** What a `Range` header asks of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
-export type RangeWish =
+export type RequestedRange =
   /** none, several, or not understood: the whole body, 200 */
   | { readonly _tag: "Whole" }
   | { readonly _tag: "Part"; readonly range: ByteRange }
   /** nothing of the body is in it: 416 */
   | { readonly _tag: "Unsatisfiable" }
 
-const whole: RangeWish = { _tag: "Whole" }
-const unsatisfiable: RangeWish = { _tag: "Unsatisfiable" }
+const whole: RequestedRange = { _tag: "Whole" }
+const unsatisfiable: RequestedRange = { _tag: "Unsatisfiable" }
 
-export const rangeWish = (header: string | undefined, sizeBytes: number): RangeWish => {
+export const requestedRange = (header: string | undefined, sizeBytes: number): RequestedRange => {
   const [, first, last] = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? "") ?? []
   if (first === undefined || last === undefined || (first === "" && last === "")) return whole
   if (first === "") {

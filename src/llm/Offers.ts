@@ -10,7 +10,7 @@ import { InProcessCalls } from "./InProcessCalls.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { CallSink } from "#src/llm/usage/CallSink.ts"
-import { CallsUnderWay } from "#src/llm/calls/CallsUnderWay.ts"
+import { CallsInFlight } from "#src/llm/calls/CallsInFlight.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { Collections } from "#src/llm/catalogue/Collections.ts"
@@ -66,7 +66,7 @@ export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
   Layer.provideMerge(
     Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
   ),
-  Layer.provideMerge(CallsUnderWay.layer),
+  Layer.provideMerge(CallsInFlight.layer),
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(

@@ -6,11 +6,10 @@ import { offers } from "./Offers.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import * as CallMetrics from "#src/llm/usage/CallMetrics.ts"
 import * as CallReadiness from "#src/llm/usage/CallReadiness.ts"
-import * as CatalogueReadiness from "#src/llm/catalogue/CatalogueReadiness.ts"
+import { catalogueReadiness } from "#src/llm/catalogue/Catalogue.ts"
 import * as CollectionsRoutes from "#src/llm/catalogue/CollectionsRoutes.ts"
-import { completionRoutes } from "#src/llm/calls/CompletionRoutes.ts"
+import { completionRoutes, unsupportedFormats } from "#src/llm/calls/CompletionRoutes.ts"
 import * as CreditsRoutes from "#src/llm/ledger/CreditsRoutes.ts"
-import * as UnsupportedFormats from "#src/llm/calls/UnsupportedFormats.ts"
 import * as LedgerRoutes from "#src/llm/ledger/LedgerRoutes.ts"
 import * as MarkupsRoutes from "#src/llm/catalogue/MarkupsRoutes.ts"
 import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
@@ -38,8 +37,8 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
-    UnsupportedFormats.layer,
-    CatalogueReadiness.layer,
+    unsupportedFormats,
+    catalogueReadiness,
     CallReadiness.layer,
     CallMetrics.layer,
     Quarantines.entry(

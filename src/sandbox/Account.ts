@@ -1,5 +1,5 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
-import type { Usage } from "./Tokens.ts"
+import type { Usage } from "./TokenUsage.ts"
 
 /** The calls that one model has served. Aborted calls cost their output until the client had gone. */
 interface Served {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import type { Account } from "./Account.ts"
 import { BadRequest } from "./ChatRequest.ts"
-import type { Faults } from "./coder/Faults.ts"
+import type { PlannedFaults } from "./coder/PlannedFaults.ts"
 import { isJsonObject, type JsonObject, type SandboxModel } from "./SandboxModel.ts"
 import { type Refusal, refusalJson } from "./Wire.ts"
 
@@ -10,8 +10,8 @@ import { type Refusal, refusalJson } from "./Wire.ts"
 export interface Shared {
   readonly models: ReadonlyMap<string, SandboxModel>
   readonly account: Account
-  readonly faults: Faults
-  /** between two words of a stream, unless model or request set another pace */
+  readonly faults: PlannedFaults
+  /** between two words of a stream, where neither model nor request say otherwise */
   readonly wordMillis: number
 }
 

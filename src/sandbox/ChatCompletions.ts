@@ -5,7 +5,7 @@ import { ChatStream } from "./ChatStream.ts"
 import { codedAnswer } from "./coder/CodedAnswer.ts"
 import { firstPieceMillisOf, pieceMillisOf, type PreparedChat, usageAfter } from "./PreparedChat.ts"
 import type { Behaviour, SandboxModel } from "./SandboxModel.ts"
-import { type PromptSize, sizeOf } from "./Tokens.ts"
+import { type PromptSize, sizeOf } from "./TokenUsage.ts"
 import { completionJson, deltasOf, type Refusal } from "./Wire.ts"
 
 const raw = (message: string) => ({ provider_name: "Sandbox", raw: message })

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import { type Call, onEnd, refuse, sendJson, type Shared } from "./Call.ts"
 import { BadRequest } from "./ChatRequest.ts"
-import { tokensOfTexts, usageOf } from "./Tokens.ts"
+import { tokensOfTexts, usageOf } from "./TokenUsage.ts"
 
 const dimensionsDefault = 256
 const dimensionsMax = 4_096

@@ -2,7 +2,7 @@ import type { Answer } from "./Answer.ts"
 import type { Call, Shared } from "./Call.ts"
 import type { ChatRequest } from "./ChatRequest.ts"
 import type { SandboxModel } from "./SandboxModel.ts"
-import { type PromptSize, type Usage, usageOf } from "./Tokens.ts"
+import { type PromptSize, type Usage, usageOf } from "./TokenUsage.ts"
 import type { Named } from "./Wire.ts"
 
 /** A call as the sandbox has it before it answers. */

@@ -5,7 +5,7 @@ import { Account } from "./Account.ts"
 import { callOf, type Call, refuse, sendJson, type Shared } from "./Call.ts"
 import { completeChat } from "./ChatCompletions.ts"
 import { BadRequest } from "./ChatRequest.ts"
-import { Faults } from "./coder/Faults.ts"
+import { PlannedFaults } from "./coder/PlannedFaults.ts"
 import { embed } from "./Embeddings.ts"
 import { fromEntry, isJsonObject, type SandboxModel } from "./SandboxModel.ts"
 import { sandboxModels } from "./SandboxModels.ts"
@@ -51,7 +51,7 @@ export const start = (
     const shared: Shared = {
       models: new Map(models.map((model) => [model.id, model])),
       account: new Account(),
-      faults: new Faults(),
+      faults: new PlannedFaults(),
       wordMillis: options.wordMillis ?? wordMillisDefault
     }
     // Node's own server: the front's care for slow clients would cut off one that stalls on purpose.

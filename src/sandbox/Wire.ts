@@ -1,6 +1,6 @@
 import type { Answer, ToolCall } from "./Answer.ts"
 import type { SandboxModel } from "./SandboxModel.ts"
-import type { Usage } from "./Tokens.ts"
+import type { Usage } from "./TokenUsage.ts"
 
 /** The shapes of OpenRouter's API. Source: OpenRouter's API reference (overview, streaming, errors). */
 

@@ -6,9 +6,14 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import * as EventIds from "#src/analytics/ingest/EventIds.ts"
 import { eventLogConsumers } from "#src/analytics/ingest/EventLog.ts"
-import { hashOfId, IdIndex } from "#src/analytics/ingest/IdIndex.ts"
-import { IdTable, slotsMin } from "#src/analytics/ingest/IdTable.ts"
-import { idMemoryMillis, SiteIds } from "#src/analytics/ingest/SiteIds.ts"
+import {
+  hashOfId,
+  IdIndex,
+  IdTable,
+  slotsMin,
+  idMemoryMillis,
+  SiteIds
+} from "#src/analytics/ingest/IdIndex.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"

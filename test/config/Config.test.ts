@@ -2,11 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { AppConfig, ConfigInvalid, decode } from "#src/Config.ts"
 import { limits } from "#src/Limits.ts"
+import { rooms } from "#src/Rooms.ts"
 
-const decoded = (environment: Record<string, string>) => Effect.runSync(decode(environment, "/srv/box"))
+const names = rooms.map(({ name }) => name)
+
+const decoded = (environment: Record<string, string>) =>
+  Effect.runSync(decode(environment, "/srv/box", names))
 
 const faultsOf = (environment: Record<string, string>): ReadonlyArray<string> => {
-  const error = Effect.runSync(Effect.flip(decode(environment, "/srv/box")))
+  const error = Effect.runSync(Effect.flip(decode(environment, "/srv/box", names)))
   assert.instanceOf(error, ConfigInvalid)
   return error.faults.map((fault) => fault.variable)
 }
@@ -130,7 +134,9 @@ describe("the environment", () => {
   })
 
   it("reports every fault at once, by the variable's name, with exit code 78", () => {
-    const error = Effect.runSync(Effect.flip(decode({ PORT: "x", ROOMS: "y", MAX_FILE_SIZE: "z" }, "/")))
+    const error = Effect.runSync(
+      Effect.flip(decode({ PORT: "x", ROOMS: "y", MAX_FILE_SIZE: "z" }, "/", names))
+    )
     assert.deepStrictEqual(
       error.faults.map((fault) => fault.variable),
       ["PORT", "ROOMS", "MAX_FILE_SIZE"]
@@ -147,7 +153,7 @@ describe("the environment", () => {
 
   it("keeps a wrong secret URL out of the report", () => {
     assert.notInclude(
-      Effect.runSync(Effect.flip(decode({ DATABASE_URL: "mysql://u:hunter2@h/d" }, "/"))).message,
+      Effect.runSync(Effect.flip(decode({ DATABASE_URL: "mysql://u:hunter2@h/d" }, "/", names))).message,
       "hunter2"
     )
   })

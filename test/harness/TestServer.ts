@@ -58,11 +58,16 @@ export class TestServer extends Context.Service<
   static readonly own = (changes: ConfigChanges = {}, outside: Outside = {}) => {
     const lines: Array<string> = []
     const clock = new StoppableClock(outside.isShared === true)
+    const list = outside.rooms ?? rooms
+    const named = new Set(list.map(({ name }) => name))
     return Layer.effect(TestServer, make(lines, clock)).pipe(
-      Layer.provideMerge(Server.layerOf(outside.rooms ?? rooms)),
+      Layer.provideMerge(Server.layerOf(list)),
       Layer.provideMerge(Layer.effectDiscard(Effect.scoped(outside.before ?? Effect.void))),
       Layer.provideMerge(
-        TestStores.layerWith({ ...changes, limits: { ...patient, ...changes.limits } }, outside.wire)
+        TestStores.layerWith(
+          { rooms: named, ...changes, limits: { ...patient, ...changes.limits } },
+          outside.wire
+        )
       ),
       Layer.provideMerge(Log.layer(changes.logLevel ?? "Info", (line) => void lines.push(line))),
       Layer.provideMerge(outside.open === undefined ? Layer.empty : Layer.succeed(OpenFile, outside.open)),

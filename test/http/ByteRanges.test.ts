@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isNoneMatch, rangeWish } from "#src/http/ByteRanges.ts"
+import { isNoneMatch, requestedRange } from "#src/http/ByteRanges.ts"
 
 describe("Range of ten bytes (RFC 9110, 14.2)", () => {
   const part = (from: number, to: number) => ({ _tag: "Part", range: { from, to } })
   const wishes = (expected: object, headers: ReadonlyArray<string | undefined>): void => {
-    for (const header of headers) assert.deepStrictEqual(rangeWish(header, 10), expected, header)
+    for (const header of headers) assert.deepStrictEqual(requestedRange(header, 10), expected, header)
   }
 
   it("is the part that it names, cut at the end", () => {
@@ -28,7 +28,7 @@ describe("Range of ten bytes (RFC 9110, 14.2)", () => {
       "bytes=99999999999999999999-99999999999999999999",
       `bytes=${"9".repeat(400)}-`
     ])
-    assert.deepStrictEqual(rangeWish("bytes=0-", 0), { _tag: "Unsatisfiable" })
+    assert.deepStrictEqual(requestedRange("bytes=0-", 0), { _tag: "Unsatisfiable" })
   })
 
   it("is the whole where there is none, more than one, or one that means nothing", () => {

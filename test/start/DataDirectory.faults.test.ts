@@ -5,7 +5,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AppConfig } from "#src/Config.ts"
-import { checkDataDirectory } from "#src/infra/process/DataDirectory.ts"
+import { checkDataDirectory } from "#src/infra/process/StartChecks.ts"
 import { wordsOf } from "#src/Start.ts"
 import { root, runServer, serverEnvironment } from "#test/harness/ServerProcess.ts"
 import { SmallDisk, smallDisk } from "#test/harness/SmallDisk.ts"

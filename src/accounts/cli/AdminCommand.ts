@@ -9,6 +9,7 @@ import { runningOn } from "#src/infra/postgres/EmbeddedPostgres.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
+import { rooms } from "#src/Rooms.ts"
 import { json, show } from "#src/cli/Output.ts"
 
 /** The server's database cannot be reached from here. */
@@ -33,7 +34,7 @@ class NothingToDo extends Schema.TaggedError<NothingToDo>()("NothingToDo", {}) {
 const configuration = Effect.map(AppConfig, (config): Config => {
   const dataDir = resolve(process.env["DATA_DIR"] ?? join(import.meta.dirname, "../../../.data"))
   return { ...config, dataDir }
-}).pipe(Effect.provide(AppConfig.layer))
+}).pipe(Effect.provide(AppConfig.layerFor(rooms)))
 
 /** The database of the server: DATABASE_URL; else the embedded one, already running or started for this command. */
 const databaseOf = (config: Config) =>

@@ -17,9 +17,9 @@ import { SessionId } from "#schemas/core/Ids.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 
 /**
- * The address of one shard's sessions for other machines: the holder of the shard's lock answers. One for each shard
- * and not for each session, whose 15 KB would be four times the size of an idle session. Messages are volatile:
- * everything that has to last is in the steps of sessions.
+ * Other machines reach the sessions of one shard through this entity: the process that holds the shard's lock answers. One for each
+ * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
+ * has to last is in the steps of sessions.
  */
 const ShardEntity = Entity.make("AgentHome", [
   /** The address at which the shard's home takes clients of other machines. */
@@ -40,9 +40,9 @@ export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnu
 
 /** The interval between checks of the shards held. */
 const lookMillis = 250
-/** a shard's entity is unloaded after so long without a message */
-const doorIdleMillis = 60_000
-/** an unreachable home is logged at most this often */
+/** an entity that was not asked for so long takes no memory */
+const entityIdleMillis = 60_000
+/** an unreachable home is told of at most this often */
 const awaySayMillis = 10_000
 
 const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
@@ -57,13 +57,13 @@ const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
     Layer.provide([ClusterRunner.serialization, Layer.succeed(SocketServer, server)])
   )
 
-const doorOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
+const shardEntityOf = (member: ClusterMember, home: () => LocalHome | undefined) =>
   ShardEntity.toLayer(
     {
       Where: () => Effect.succeed({ host: member.host, port: member.port }),
       End: ({ payload }) => home()?.end(payload.sessionId) ?? Effect.void
     },
-    { maxIdleTime: doorIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
+    { maxIdleTime: entityIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
   )
 
 const make = (member: ClusterMember) =>
@@ -79,11 +79,11 @@ const make = (member: ClusterMember) =>
 
     // A scope of its own: this process stops being a home while its last messages still go over the links.
     const runner = yield* Scope.fork(scope)
-    const door = doorOf(member, () => home).pipe(
+    const entityServer = shardEntityOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
-    // effect/cluster warns once for each shard in trouble; here it is logged once as an error, and `/readyz` shows it.
-    const cluster = yield* Layer.buildWithScope(door, runner).pipe(
+    // Of its trouble effect/cluster warns once for each shard; that there is some it says as an error, and `/readyz` shows it.
+    const cluster = yield* Layer.buildWithScope(entityServer, runner).pipe(
       Effect.provideService(References.MinimumLogLevel, "Error")
     )
     const held = new HeldShards(
@@ -91,8 +91,8 @@ const make = (member: ClusterMember) =>
       ClusterRunner.shards,
       limits.clusterGraceMillis
     )
-    const doors = yield* Effect.provideContext(ShardEntity.client, cluster)
-    const doorTo = (sessionId: string) => doors(held.doorOf(sessionId))
+    const entities = yield* Effect.provideContext(ShardEntity.client, cluster)
+    const entityOf = (sessionId: string) => entities(held.entityIdOf(sessionId))
 
     const isHere = (sessionId: string) => held.isHere(sessionId)
     const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
@@ -125,9 +125,9 @@ const make = (member: ClusterMember) =>
       serveThere: (sessionId, key, sink) =>
         orAway(
           sessionId,
-          Effect.flatMap(doorTo(sessionId).Where(), (address) => links.to(address))
+          Effect.flatMap(entityOf(sessionId).Where(), (address) => links.to(address))
         ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
-      endThere: (sessionId) => orAway(sessionId, doorTo(sessionId).End({ sessionId })),
+      endThere: (sessionId) => orAway(sessionId, entityOf(sessionId).End({ sessionId })),
       open: (opened) => Effect.sync(() => void (home = opened)),
       depart: Scope.close(runner, Exit.void)
     })

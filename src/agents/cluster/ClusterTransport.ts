@@ -12,9 +12,9 @@ import { connect, type TLSSocket } from "node:tls"
  * secrecy; there are no certificates. TLS 1.2, because its cipher suites can rule certificates out: 1.3's cannot.
  */
 
-/** The purpose of a connection, named in the handshake (ALPN): one port serves both. */
-export const doors = ["signalbox-runner", "signalbox-relay"] as const
-export type Door = (typeof doors)[number]
+/** What a connection is for, named in the handshake (ALPN): one port serves both. */
+export const alpnProtocols = ["signalbox-runner", "signalbox-relay"] as const
+export type AlpnProtocol = (typeof alpnProtocols)[number]
 
 const identity = "signalbox"
 const connectMillis = 2_000
@@ -46,14 +46,14 @@ export class ClusterTransport {
   }
 
   /** A connection to another machine, made when it is read. */
-  connect(door: Door, { host, port }: ClusterAddress): Effect.Effect<Socket> {
+  connect(protocol: AlpnProtocol, { host, port }: ClusterAddress): Effect.Effect<Socket> {
     const open = Effect.acquireRelease(
       Effect.sync(() =>
         connect({
           ...this.shared,
           host,
           port,
-          ALPNProtocols: [door],
+          ALPNProtocols: [protocol],
           pskCallback: () => ({ psk: this.secret, identity }),
           // There is no certificate whose name could be checked: the shared key is the identity.
           checkServerIdentity: () => undefined
@@ -64,12 +64,12 @@ export class ClusterTransport {
     return NodeSocket.fromDuplex(open, { openTimeout: connectMillis })
   }
 
-  /** Listens at this process's own address until the scope closes; answers a socket server for each door. */
+  /** Listens at this process's own address until the scope closes; gives what serves each protocol. */
   listen({
     host,
     port
   }: ClusterAddress): Effect.Effect<
-    Readonly<Record<Door, SocketServer["Service"]>>,
+    Readonly<Record<AlpnProtocol, SocketServer["Service"]>>,
     SocketServerError,
     Scope.Scope
   > {
@@ -82,32 +82,32 @@ export class ClusterTransport {
         keepAlive: true,
         keepAliveInitialDelay: keepAliveMillis,
         handshakeTimeout: this.handshakeMillis,
-        ALPNProtocols: [...doors],
+        ALPNProtocols: [...alpnProtocols],
         pskCallback: (_, name) => (name === identity ? this.secret : null)
       })
       const handlers = new Map<string, (socket: Socket) => Effect.Effect<unknown, unknown>>()
       const serve = (socket: Socket) =>
         Effect.flatMap(Effect.serviceOption(NodeSocket.NetSocket), (connection) => {
           const handler = handlers.get(Option.match(connection, { onNone: () => "", onSome: doorOf }))
-          // A connection that comes before its door is served, or names none, is closed.
+          // A connection that comes before its protocol is served, or names none, is closed.
           return handler === undefined ? Effect.scoped(Effect.asVoid(socket.reader)) : handler(socket)
         })
       yield* Effect.forkScoped(server.run(serve))
-      const doorFor = (door: Door) =>
+      const serverFor = (protocol: AlpnProtocol) =>
         SocketServer.of({
           address: server.address,
           run: (handler) =>
             Effect.contextWith((context) => {
-              handlers.set(door, (socket) => Effect.provideContext(handler(socket), context))
+              handlers.set(protocol, (socket) => Effect.provideContext(handler(socket), context))
               return Effect.ensuring(
                 Effect.never,
-                Effect.sync(() => handlers.delete(door))
+                Effect.sync(() => handlers.delete(protocol))
               )
             })
         })
       return {
-        "signalbox-runner": doorFor("signalbox-runner"),
-        "signalbox-relay": doorFor("signalbox-relay")
+        "signalbox-runner": serverFor("signalbox-runner"),
+        "signalbox-relay": serverFor("signalbox-relay")
       }
     })
   }

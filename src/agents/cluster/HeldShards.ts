@@ -9,7 +9,7 @@ type Shards = Pick<Sharding.Sharding["Service"], "getShardId" | "hasShardId">
 export class HeldShards {
   /** since when a shard that this process had is away, by the clock of `look`; undefined: it is held */
   private readonly had = new Map<string, number | undefined>()
-  private readonly doors = new Map<string, string>()
+  private readonly entities = new Map<string, string>()
   private readonly sharding: Shards
   private readonly graceMillis: number
   private readonly all: ReadonlyArray<ShardId.ShardId>
@@ -19,9 +19,10 @@ export class HeldShards {
     this.graceMillis = graceMillis
     this.all = Array.from({ length: shards }, (_, index) => ShardId.make(group, index + 1))
     // An entity's shard follows from its id, so ids are tried until every shard has one; all machines find the same.
-    for (let tried = 0; this.doors.size < shards; tried++) {
+    // Processes of earlier versions use the same ids.
+    for (let tried = 0; this.entities.size < shards; tried++) {
       const shard = String(this.shardOf(`door ${tried}`))
-      if (!this.doors.has(shard)) this.doors.set(shard, `door ${tried}`)
+      if (!this.entities.has(shard)) this.entities.set(shard, `door ${tried}`)
     }
   }
 
@@ -53,8 +54,8 @@ export class HeldShards {
   }
 
   /** The id of the entity of the session's shard. */
-  doorOf(sessionId: string): string {
-    return this.doors.get(String(this.shardOf(sessionId))) ?? sessionId
+  entityIdOf(sessionId: string): string {
+    return this.entities.get(String(this.shardOf(sessionId))) ?? sessionId
   }
 
   private shardOf(sessionId: string): ShardId.ShardId {

@@ -3,7 +3,7 @@ import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { Serve } from "../SessionPlacement.ts"
 import { RemoteClient } from "./RemoteClient.ts"
-import { Outbox } from "./Outbox.ts"
+import { SendQueue } from "./SendQueue.ts"
 import { LinkGone, type ToClient, type ToHome } from "./RelayRpcs.ts"
 
 /** The part of a home that a link needs. */
@@ -14,7 +14,7 @@ export interface Home {
 }
 
 interface Link {
-  readonly outbox: Outbox<ToClient>
+  readonly outbox: SendQueue<ToClient>
   readonly clients: Map<number, RemoteClient>
 }
 
@@ -69,7 +69,7 @@ export class RelayHome {
     })
 
   private opened(name: string): Link {
-    const link: Link = { outbox: new Outbox(this.limits.clusterBatchBytes), clients: new Map() }
+    const link: Link = { outbox: new SendQueue(this.limits.clusterBatchBytes), clients: new Map() }
     link.outbox.add({ _tag: "Linked" }, 0)
     this.links.set(name, link)
     return link

@@ -3,12 +3,12 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
-import { Outbox } from "./Outbox.ts"
+import { SendQueue } from "./SendQueue.ts"
 import type { ToClient, ToHome } from "./RelayRpcs.ts"
 
 /** This machine's side of a link: its clients whose sessions live on one other machine. */
 export class RelayLink {
-  readonly outbox: Outbox<ToHome>
+  readonly outbox: SendQueue<ToHome>
   private readonly clients = new Map<number, RelayedClient>()
   private readonly limits: Limits
   private relays = 0
@@ -16,7 +16,7 @@ export class RelayLink {
 
   constructor(limits: Limits) {
     this.limits = limits
-    this.outbox = new Outbox(limits.clusterBatchBytes)
+    this.outbox = new SendQueue(limits.clusterBatchBytes)
   }
 
   /** Serves a client of this machine at the other one. */
@@ -60,7 +60,7 @@ export class RelayLink {
 class RelayedClient implements HotSocketListener {
   private readonly relay: number
   private readonly sink: FrameSink
-  private readonly outbox: Outbox<ToHome>
+  private readonly outbox: SendQueue<ToHome>
   private readonly waitingBytes: number
   private readonly forget: () => void
   private isOpen = true
@@ -70,7 +70,7 @@ class RelayedClient implements HotSocketListener {
   constructor(
     relay: number,
     sink: FrameSink,
-    outbox: Outbox<ToHome>,
+    outbox: SendQueue<ToHome>,
     waitingBytes: number,
     forget: () => void
   ) {

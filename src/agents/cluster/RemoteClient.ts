@@ -1,7 +1,7 @@
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
-import type { Outbox } from "./Outbox.ts"
+import type { SendQueue } from "./SendQueue.ts"
 import type { ToClient } from "./RelayRpcs.ts"
 
 const nobody: HotSocketListener = { received: () => {}, drained: () => {}, closed: () => {} }
@@ -16,12 +16,12 @@ export class RemoteClient implements FrameSink {
   private takenBytes = 0
   private isOpen = true
   private readonly relay: number
-  private readonly outbox: Outbox<ToClient>
+  private readonly outbox: SendQueue<ToClient>
   private readonly waitingBytes: number
   private readonly forget: () => void
 
-  /** @param waitingBytes the most that may wait for the other machine, for all of its clients */
-  constructor(relay: number, outbox: Outbox<ToClient>, waitingBytes: number, forget: () => void) {
+  /** @param waitingBytes what may wait for the other machine, for all of its clients */
+  constructor(relay: number, outbox: SendQueue<ToClient>, waitingBytes: number, forget: () => void) {
     this.relay = relay
     this.outbox = outbox
     this.waitingBytes = waitingBytes

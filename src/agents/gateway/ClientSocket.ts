@@ -13,7 +13,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 import type { QueuedStep } from "#streams/agents/Step.ts"
-import { complain, refuse, sendAway } from "./CloseFrames.ts"
+import { complain, refuse, dismiss } from "./CloseFrames.ts"
 import { decodeFrame, isFault } from "./FrameDecoder.ts"
 
 /** The gateway, as its sockets see it. */
@@ -231,7 +231,7 @@ export class ClientSocket implements HotSocketListener {
 
   /** No sign of life for too long. */
   expire(): void {
-    sendAway(this.sink, "idle", closeCodes.idle)
+    dismiss(this.sink, "idle", closeCodes.idle)
   }
 }
 

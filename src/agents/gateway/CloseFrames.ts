@@ -26,8 +26,8 @@ export const refuse = (
   sink.close(closeCode, code)
 }
 
-/** Closes the socket of a client that has done nothing wrong. */
-export const sendAway = (
+/** Sends a client away that has done nothing wrong. */
+export const dismiss = (
   sink: FrameSink,
   reason: ServerBye["reason"],
   closeCode: number,

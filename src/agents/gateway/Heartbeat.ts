@@ -1,7 +1,7 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
-import { refuse, sendAway } from "./CloseFrames.ts"
+import { refuse, dismiss } from "./CloseFrames.ts"
 
 /** Pings are spread: every second one of so many parts of the sockets gets them. */
 const parts = Math.round(agentLimits.pingMillis / 1_000)
@@ -57,7 +57,7 @@ export class Heartbeat {
   /** The server ends: sessions go on elsewhere, or here again. */
   sayGoodbye(): void {
     for (const socket of Array.from(this.all()))
-      sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
+      dismiss(socket.sink, "restart", closeCodes.restart, restartMillis)
   }
 
   /** Closes sockets whose key was revoked, and dead ones. */

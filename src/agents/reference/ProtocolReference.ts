@@ -1,5 +1,5 @@
 import type { Schema } from "effect"
-import { clientExamples, eventExamples, serverExamples, toolExamples } from "#schemas/agents/Examples.ts"
+import { clientExamples, eventExamples, serverExamples, toolExamples } from "#schemas/agents/FrameExamples.ts"
 import { ClientFrame } from "#schemas/agents/ClientFrame.ts"
 import { eventKinds, events, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import { tools } from "#schemas/agents/ToolCall.ts"

@@ -15,7 +15,7 @@ import { type ClaimAsk, claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
 import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
 import { readAnnounced, readRecent } from "./StepReads.ts"
-import { within } from "./Within.ts"
+import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
 
 /**
  * Sessions and steps in Postgres. Asks of one moment go there in one statement, one of each kind at a time: 19,000
@@ -31,7 +31,7 @@ export const layer = Layer.effect(
     const claims = claimsOf(sql, owner, limits)
     const away = (cause: BatchQueue.BatchFailure) => new StepStoreAway({ cause })
     const bounds = { maxAsks: limits.agentBatchSessions, maxBytes: limits.agentBatchBytes, everyMillis: 0 }
-    const bounded = <A, E>(effect: Effect.Effect<A, E>) => within(effect, limits.agentStoreMillis)
+    const bounded = <A, E>(effect: Effect.Effect<A, E>) => abandonedAfter(effect, limits.agentStoreMillis)
     /** One read for one session, at once. */
     const read = <A>(effect: Effect.Effect<A, SqlError>) => Effect.mapError(bounded(effect), away)
 

@@ -7,7 +7,7 @@ import type { Step } from "#streams/agents/Step.ts"
 import { type BatchFailure, isGone } from "./BatchQueue.ts"
 import { rowsText, stateColumns, stateDefinition, stateRow } from "./SessionColumns.ts"
 import { contentOf } from "./StepReads.ts"
-import { within } from "./Within.ts"
+import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
 
 /** A write with its steps as they are stored. */
 export interface EncodedWrite extends SessionWrite {
@@ -75,7 +75,7 @@ export class SessionWrites {
       isTold = true
       return Effect.logWarning(`Steps of ${sessions.length} sessions wait for Postgres`, error)
     }
-    return within(this.write(sessions, version), limits.agentWriteMillis).pipe(
+    return abandonedAfter(this.write(sessions, version), limits.agentWriteMillis).pipe(
       Effect.tapError(tell),
       Effect.retry({
         while: isGone,

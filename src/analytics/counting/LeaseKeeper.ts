@@ -4,7 +4,7 @@ import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { instant, type LeaseState } from "./CountingLease.ts"
 import { highestEpoch, killVisitInserts, raise, visitInserts } from "./Fence.ts"
-import type { LeaseRow, Taken } from "./LeaseRow.ts"
+import type { CountingLeaseRow, Taken } from "./CountingLeaseRow.ts"
 
 /** What the keeper asks of the process that it keeps the lease for. */
 export interface Counter {
@@ -19,7 +19,7 @@ export interface Counter {
 
 export interface KeeperOptions {
   readonly state: LeaseState
-  readonly row: LeaseRow["Service"]
+  readonly row: CountingLeaseRow["Service"]
   readonly clickhouse: ClickHouseService
   readonly limits: Limits
   readonly lastsMillis: number

@@ -4,8 +4,7 @@ import { AppConfig } from "#src/Config.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import type { DurableLog } from "#streams/kernel/DurableLog.ts"
 import { EventLog, eventLogConsumers } from "./EventLog.ts"
-import { IdIndex } from "./IdIndex.ts"
-import { idMemoryMillis } from "./SiteIds.ts"
+import { IdIndex, idMemoryMillis } from "./IdIndex.ts"
 
 /** An event whose id is being written: `settled` is called once it is known whether it was. */
 export interface PendingId {

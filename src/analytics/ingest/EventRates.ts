@@ -1,5 +1,5 @@
 import { Context, Effect, Layer } from "effect"
-import { EventLimiter, type EventVerdict } from "#actors/analytics/EventLimiter.ts"
+import { EventLimiter, type RateDecision } from "#actors/analytics/EventLimiter.ts"
 import { AppConfig } from "#src/Config.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 import { AddressHash } from "./AddressHash.ts"
@@ -12,9 +12,9 @@ export class EventRates extends Context.Service<
   EventRates,
   {
     /** `address`: canonical; '' where there is none, which all of them share */
-    readonly takeAddress: (site: string, address: string) => EventVerdict
-    readonly takeVisitor: (site: string, visitor: bigint) => EventVerdict
-    readonly takeCollect: (site: string, events: number) => EventVerdict
+    readonly takeAddress: (site: string, address: string) => RateDecision
+    readonly takeVisitor: (site: string, visitor: bigint) => RateDecision
+    readonly takeCollect: (site: string, events: number) => RateDecision
   }
 >()("signalbox/analytics/EventRates") {
   static readonly layer = Layer.effect(

@@ -1,11 +1,11 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import { type Breakdown, breakdownLimit, type BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
+import { type Breakdown, breakdownLimit, type BreakdownParameters } from "#schemas/analytics/Breakdown.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
-import { type BreakdownStoreRow, breakdownStatement } from "./BreakdownQuery.ts"
+import { type BreakdownStoreRow, breakdownStatement } from "./BreakdownStatement.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
-import { type QuestionInvalid, questionOf } from "./Question.ts"
+import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 
 /** The most frequent values of a dimension. Readers see what was accepted before they asked. */
@@ -14,7 +14,7 @@ export class Breakdowns extends Context.Service<
   {
     readonly ofSite: (
       site: SiteRow,
-      question: BreakdownQuestion
+      query: BreakdownParameters
     ) => Effect.Effect<Breakdown, QuestionInvalid | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/Breakdowns") {
@@ -29,7 +29,7 @@ export class Breakdowns extends Context.Service<
           { dimension, limit = breakdownLimit.default, ...query }
         ) {
           const nowMillis = yield* Clock.currentTimeMillis
-          const { filters, period, range } = yield* questionOf(site, query, nowMillis)
+          const { filters, period, range } = yield* resolveQuery(site, query, nowMillis)
           yield* drain.freshen(site.id)
           const asked = { site: site.id, range, filters, dimension, limit }
           const { parameters, sql } = breakdownStatement(asked)

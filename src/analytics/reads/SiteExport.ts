@@ -1,12 +1,12 @@
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
-import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
+import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { escapedPath } from "#streams/analytics/DisplayForm.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
-import { type QuestionInvalid, questionOf } from "./Question.ts"
+import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 import { spanOf } from "../store/VisitRows.ts"
 
@@ -16,7 +16,7 @@ export class SiteExport extends Context.Service<
   {
     readonly ofSite: (
       site: SiteRow,
-      question: StatsQuestion
+      query: StatsParameters
     ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, QuestionInvalid | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/SiteExport") {
@@ -27,7 +27,7 @@ export class SiteExport extends Context.Service<
       const drain = yield* EventDrain
       return SiteExport.of({
         ofSite: Effect.fn("SiteExport.ofSite")(function* (site, query) {
-          const { range } = yield* questionOf(site, query, yield* Clock.currentTimeMillis)
+          const { range } = yield* resolveQuery(site, query, yield* Clock.currentTimeMillis)
           yield* drain.flush(site.id)
           const span = { from: range.fromMillis, to: spanOf(range).to * 1000 }
           const pageAfter = (after: Place) =>

@@ -1,12 +1,12 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SeriesEntry, SiteStats, StatsQuestion, Summary } from "#schemas/analytics/Stats.ts"
+import type { SeriesEntry, SiteStats, StatsParameters, Summary } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { EventDrain } from "../store/EventDrain.ts"
-import { type QuestionInvalid, questionOf } from "./Question.ts"
+import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
-import { type StatsRow, statsStatement } from "./StatsQuery.ts"
+import { type StatsRow, statsStatement } from "./StatsStatement.ts"
 
 /** What was counted for a site. Readers see what was accepted before they asked. */
 export class Stats extends Context.Service<
@@ -14,7 +14,7 @@ export class Stats extends Context.Service<
   {
     readonly ofSite: (
       site: SiteRow,
-      question: StatsQuestion
+      query: StatsParameters
     ) => Effect.Effect<SiteStats, QuestionInvalid | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/Stats") {
@@ -26,7 +26,7 @@ export class Stats extends Context.Service<
       return Stats.of({
         ofSite: Effect.fn("Stats.ofSite")(function* (site, query) {
           const nowMillis = yield* Clock.currentTimeMillis
-          const { filters, period, range, timeZone } = yield* questionOf(site, query, nowMillis)
+          const { filters, period, range, timeZone } = yield* resolveQuery(site, query, nowMillis)
           yield* drain.freshen(site.id)
           const { parameters, sql } = statsStatement(site.id, range, filters)
           const rows = yield* clickhouse.query<StatsRow>(sql, parameters)

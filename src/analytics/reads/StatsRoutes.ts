@@ -2,8 +2,8 @@ import { Clock, Effect, Option } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
-import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
-import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
+import type { BreakdownParameters } from "#schemas/analytics/Breakdown.ts"
+import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { Admission } from "#src/accounts/Admission.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
@@ -17,7 +17,7 @@ import { csv } from "./Csv.ts"
 import { DropCounts } from "../ingest/DropCounts.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { inapplicableFilter } from "./Filters.ts"
-import type { QuestionInvalid } from "./Question.ts"
+import type { QuestionInvalid } from "./StatsQuery.ts"
 import { Realtime } from "./Realtime.ts"
 import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
 import { SiteExport } from "./SiteExport.ts"
@@ -61,14 +61,14 @@ const makeFigures = Effect.gen(function* () {
   const breakdowns = yield* Breakdowns
   const realtime = yield* Realtime
   return {
-    stats: (site: SiteRow, { format, ...question }: StatsQuestion & Format) =>
-      Effect.map(whileCounting(asked(stats.ofSite(site, question))), (found) =>
+    stats: (site: SiteRow, { format, ...query }: StatsParameters & Format) =>
+      Effect.map(whileCounting(asked(stats.ofSite(site, query))), (found) =>
         format === "csv"
           ? csvAnswer(csv(["bucket", "visitors", "visits", "pageviews"], found.timeseries))
           : found
       ),
-    breakdown: (site: SiteRow, { format, ...question }: BreakdownQuestion & Format) =>
-      Effect.map(whileCounting(asked(breakdowns.ofSite(site, question))), (found) =>
+    breakdown: (site: SiteRow, { format, ...query }: BreakdownParameters & Format) =>
+      Effect.map(whileCounting(asked(breakdowns.ofSite(site, query))), (found) =>
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>

@@ -3,7 +3,7 @@ import { formatJson } from "#src/docs/page/FormatJson.ts"
 import { html, type Html } from "#src/docs/page/Html.ts"
 import { contents, example, fieldTable, tableOfFields } from "#src/docs/page/Parts.ts"
 import type { ReferencePage } from "#src/docs/page/ReferencePage.ts"
-import { examplePath, otherBodies, requestExamples, requiredQueries } from "./Examples.ts"
+import { examplePath, otherBodies, requestExamples, requiredQueries } from "./RequestExamples.ts"
 import { type Document, type Group, groupsOf, type Operation, type Parameter } from "./Operations.ts"
 import { sampleOf } from "./Samples.ts"
 

@@ -1,5 +1,5 @@
 import { type Definitions, type Node, refName, resolved } from "#src/docs/page/FieldRows.ts"
-import { wholes } from "./Wholes.ts"
+import { answerExamples } from "./AnswerExamples.ts"
 
 /** Stands where no text is known for a field; a test sees that it is nowhere. */
 export const unknownText = "…"
@@ -162,7 +162,7 @@ const usuallyNull = new Set(["canceled_at", "ended_at", "end_reason", "emailVeri
 
 /** A value that the schema takes, as it may be in an answer; `name` is the field's. */
 export const sampleOf = (schema: Node, definitions: Definitions, name: string): unknown => {
-  const whole = wholes[refName(schema.$ref ?? "")]
+  const whole = answerExamples[refName(schema.$ref ?? "")]
   if (whole !== undefined) return whole
   const node = resolved(schema, definitions)
   if (node.examples?.[0] !== undefined) return node.examples[0]
@@ -170,7 +170,7 @@ export const sampleOf = (schema: Node, definitions: Definitions, name: string): 
   if (node.anyOf !== undefined) {
     if (usuallyNull.has(name) && node.anyOf.some(({ type }) => type === "null")) return null
     const known =
-      node.anyOf.find(({ $ref = "" }) => wholes[refName($ref)] !== undefined) ??
+      node.anyOf.find(({ $ref = "" }) => answerExamples[refName($ref)] !== undefined) ??
       node.anyOf.find(({ type }) => type !== "null") ??
       {}
     return sampleOf(

@@ -4,7 +4,7 @@ import { badRequest, type FrontAnswer, jsonType, notFound } from "../FrontAnswer
 import type { FrontLimits } from "../FrontOptions.ts"
 import { refusalOf } from "../HotAnswer.ts"
 import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
-import { homeOf, NodeHandshake, type NodeHome } from "./NodeHotSocket.ts"
+import { setupOf, NodeHandshake, type NodeSocketSetup } from "./NodeHotSocket.ts"
 import { isChunkedAlone } from "../RequestHead.ts"
 import { statusLine } from "../StatusLine.ts"
 import { isHandshake } from "../WebSocketHandshake.ts"
@@ -24,7 +24,7 @@ interface InFlight {
 export class NodeFrontServer extends Server {
   private readonly hot: NodeHotContext
   private readonly limits: FrontLimits
-  private readonly homes: ReadonlyMap<string, NodeHome>
+  private readonly setups: ReadonlyMap<string, NodeSocketSetup>
   private readonly inFlight = new Map<Socket, InFlight>()
   /** a request on them was refused as ambiguous: nothing behind it is served */
   private readonly refused = new WeakSet<Socket>()
@@ -46,7 +46,7 @@ export class NodeFrontServer extends Server {
     })
     this.hot = context
     this.limits = limits
-    this.homes = new Map(context.sockets.map((route) => [route.path, homeOf(route, context)]))
+    this.setups = new Map(context.sockets.map((route) => [route.path, setupOf(route, context)]))
     this.maxConnections = limits.maxConnections
     this.setTimeout(limits.stalledReaderMillis)
     this.on("timeout", (socket: Socket) => this.idle(socket))
@@ -104,11 +104,11 @@ export class NodeFrontServer extends Server {
 
   /** False where the path is not a hot socket's. */
   private takeUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): boolean {
-    const home = this.homes.get(splitTarget(request.url ?? "")[0])
-    if (home === undefined) return false
+    const setup = this.setups.get(splitTarget(request.url ?? "")[0])
+    if (setup === undefined) return false
     const response = new ServerResponse(request)
     if (request.method === "GET" && isHandshake((name) => String(request.headers[name] ?? ""))) {
-      new NodeHandshake(home, request, socket, head, response).begin()
+      new NodeHandshake(setup, request, socket, head, response).begin()
       return true
     }
     // Node has let go of the connection, so that it cannot serve another request.

@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { type WebSocket, WebSocketServer } from "ws"
-import { FrontSocket, type SocketHome } from "../FrontSocket.ts"
+import { FrontSocket, type SocketSetup } from "../FrontSocket.ts"
 import type { HotRoute } from "../HotRoute.ts"
 import type { HotHandshake, HotSocket, HotSocketListener, HotSocketRoute } from "../HotSocket.ts"
 import { type NodeHotContext, NodeHotExchange } from "./NodeHotExchange.ts"
 import type { OpenSocket } from "../OpenSockets.ts"
 
 /** A route's sockets on Node's server, over ws. */
-export interface NodeHome extends SocketHome {
+export interface NodeSocketSetup extends SocketSetup {
   readonly context: NodeHotContext
   readonly server: WebSocketServer
 }
 
-export const homeOf = (route: HotSocketRoute, context: NodeHotContext): NodeHome => {
+export const setupOf = (route: HotSocketRoute, context: NodeHotContext): NodeSocketSetup => {
   const { limits } = context
   const options = {
     noServer: true,
@@ -30,7 +30,7 @@ export const homeOf = (route: HotSocketRoute, context: NodeHotContext): NodeHome
 
 /** A connection that Node has let go of after the head of a handshake, until it is answered. */
 export class NodeHandshake implements HotHandshake, OpenSocket {
-  private readonly home: NodeHome
+  private readonly setup: NodeSocketSetup
   private readonly request: IncomingMessage
   private readonly socket: Socket
   private readonly head: Buffer
@@ -38,14 +38,14 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
   private readonly exchange: NodeHotExchange
 
   constructor(
-    home: NodeHome,
+    setup: NodeSocketSetup,
     request: IncomingMessage,
     socket: Socket,
     head: Buffer,
     response: ServerResponse
   ) {
-    const { path, headers } = home.route
-    this.home = home
+    const { path, headers } = setup.route
+    this.setup = setup
     this.request = request
     this.socket = socket
     this.head = head
@@ -56,15 +56,15 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
       maxBodyBytes: 0,
       headers,
       cors: "configured",
-      handle: (hotRequest) => home.route.upgrade(hotRequest, this)
+      handle: (hotRequest) => setup.route.upgrade(hotRequest, this)
     }
-    this.exchange = new NodeHotExchange(route, request, response, home.context)
+    this.exchange = new NodeHotExchange(route, request, response, setup.context)
   }
 
   /** Calls the route. `response` becomes the answer unless a WebSocket does. */
   begin(): void {
     const { response, socket } = this
-    this.home.context.open.add(this)
+    this.setup.context.open.add(this)
     response.shouldKeepAlive = false
     response.assignSocket(socket)
     response.once("finish", () => socket.destroySoon())
@@ -82,12 +82,12 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
 
   accept(open: (socket: HotSocket) => HotSocketListener): void {
     if (!this.exchange.upgrade()) return
-    const { home, socket } = this
+    const { setup, socket } = this
     socket.off("end", this.drop)
     socket.off("data", this.drop)
-    home.server.handleUpgrade(this.request, socket, this.head, (native) => {
+    setup.server.handleUpgrade(this.request, socket, this.head, (native) => {
       socket.off("error", this.drop)
-      const hot = new NodeHotSocket(home, native)
+      const hot = new NodeHotSocket(setup, native)
       hot.opened(open)
       this.gone()
     })
@@ -110,7 +110,7 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
 
   private readonly gone = (): void => {
     this.socket.off("close", this.gone)
-    this.home.context.open.remove(this)
+    this.setup.context.open.remove(this)
   }
 }
 
@@ -118,8 +118,8 @@ class NodeHotSocket extends FrontSocket {
   private readonly native: WebSocket
   private hasWaited = false
 
-  constructor(home: NodeHome, native: WebSocket) {
-    super(home)
+  constructor(setup: NodeSocketSetup, native: WebSocket) {
+    super(setup)
     this.native = native
   }
 

@@ -1,6 +1,6 @@
 import type { UwsAddon, UwsApp, UwsRequest, UwsResponse, UwsSocketContext, UwsWebSocket } from "./Addon.ts"
 import { badRequest, upgradeRequired } from "../FrontAnswer.ts"
-import { FrontSocket, type SocketHome } from "../FrontSocket.ts"
+import { FrontSocket, type SocketSetup } from "../FrontSocket.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import type { HotContext } from "../HotAnswer.ts"
 import type { HotRoute } from "../HotRoute.ts"
@@ -19,7 +19,7 @@ export const registerSockets = (
   state: FrontState
 ): void => {
   for (const route of context.sockets) {
-    const home: UwsHome = { route, context, limits: state.limits, state }
+    const setup: UwsSocketSetup = { route, context, limits: state.limits, state }
     const wanted = wantedHeaders(route.headers)
     app.ws(route.path, {
       // A message too long for the route is refused in words; what the addon finds too long it just drops.
@@ -36,7 +36,7 @@ export const registerSockets = (
         if (head.isAmbiguous || hasBody(request)) answerAndClose(response, request, badRequest)
         else if (!isHandshake((name) => request.getHeader(name)))
           answer(response, request, upgradeRequired, upgradeHeaders, state)
-        else handshake(home, response, request, head, socket)
+        else handshake(setup, response, request, head, socket)
       },
       open: (socket) => hotSocketOf(socket)?.opened(socket),
       message: (socket, message, isBinary) => hotSocketOf(socket)?.message(message, isBinary),
@@ -49,19 +49,19 @@ export const registerSockets = (
   }
 }
 
-interface UwsHome extends SocketHome {
+interface UwsSocketSetup extends SocketSetup {
   readonly state: FrontState
 }
 
 /** The handshake is a hot request whose answer may be a WebSocket. */
 const handshake = (
-  home: UwsHome,
+  setup: UwsSocketSetup,
   response: UwsResponse,
   request: UwsRequest,
   head: Readonly<HotHead>,
   context: UwsSocketContext
 ): void => {
-  const { path, headers } = home.route
+  const { path, headers } = setup.route
   const key = request.getHeader("sec-websocket-key")
   const route: HotRoute = {
     method: "GET",
@@ -69,28 +69,28 @@ const handshake = (
     maxBodyBytes: 0,
     headers,
     cors: "configured",
-    handle: () => home.route.upgrade(exchange, new UwsHandshake(exchange, home, key, context))
+    handle: () => setup.route.upgrade(exchange, new UwsHandshake(exchange, setup, key, context))
   }
   const exchange: UwsHotExchange = new UwsHotExchange(
     route,
     response,
     request,
     head,
-    home.context,
-    home.state
+    setup.context,
+    setup.state
   )
   exchange.beginHandshake()
 }
 
 class UwsHandshake implements HotHandshake {
   private readonly exchange: UwsHotExchange
-  private readonly home: UwsHome
+  private readonly setup: UwsSocketSetup
   private readonly key: string
   private readonly context: UwsSocketContext
 
-  constructor(exchange: UwsHotExchange, home: UwsHome, key: string, context: UwsSocketContext) {
+  constructor(exchange: UwsHotExchange, setup: UwsSocketSetup, key: string, context: UwsSocketContext) {
     this.exchange = exchange
-    this.home = home
+    this.setup = setup
     this.key = key
     this.context = context
   }
@@ -102,7 +102,7 @@ class UwsHandshake implements HotHandshake {
   accept(open: (socket: HotSocket) => HotSocketListener): void {
     this.exchange.upgrade((response) => {
       // Neither a subprotocol nor an extension is agreed on.
-      response.upgrade({ hot: new UwsHotSocket(this.home, open) }, this.key, "", "", this.context)
+      response.upgrade({ hot: new UwsHotSocket(this.setup, open) }, this.key, "", "", this.context)
     })
   }
 
@@ -128,9 +128,9 @@ class UwsHotSocket extends FrontSocket implements Watched {
   private open: ((socket: HotSocket) => HotSocketListener) | undefined
   private farewell: CloseFrames | undefined
 
-  constructor(home: UwsHome, open: (socket: HotSocket) => HotSocketListener) {
-    super(home)
-    this.state = home.state
+  constructor(setup: UwsSocketSetup, open: (socket: HotSocket) => HotSocketListener) {
+    super(setup)
+    this.state = setup.state
     this.open = open
   }
 

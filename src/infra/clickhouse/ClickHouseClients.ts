@@ -1,7 +1,7 @@
 import { type ClickHouseClient, createClient } from "@clickhouse/client"
 import { Effect } from "effect"
 import type { Limits } from "#src/Limits.ts"
-import type { Endpoint } from "./ClickHouseEndpoint.ts"
+import type { Endpoint } from "./EmbeddedClickHouse.ts"
 import { type ClickHouseFailed, ClickHouseUnavailable, failureOf } from "./ClickHouseFailed.ts"
 
 const isLoopback = (url: string): boolean => /^(127\.0\.0\.1|localhost|\[::1\])$/.test(new URL(url).hostname)

@@ -7,15 +7,7 @@ import {
   type EmbeddedClickHouseFailed,
   failureOf
 } from "./ClickHouseFailed.ts"
-import { start } from "./EmbeddedClickHouse.ts"
-
-export interface Endpoint {
-  /** `http://host:port`, without credentials */
-  readonly url: string
-  readonly username: string
-  readonly password: string
-  readonly database: string
-}
+import { type Endpoint, start } from "./EmbeddedClickHouse.ts"
 
 /** `https://user:password@host:8443/database`; user and database are `default` when not named. */
 export const parseEndpoint = (text: string): Endpoint => {

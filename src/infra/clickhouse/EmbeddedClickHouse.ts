@@ -10,7 +10,6 @@ import { keepRunning, type Running } from "../process/KeepRunning.ts"
 import { writePrivate } from "../process/PrivateFile.ts"
 import { readState } from "../process/StateFile.ts"
 import { type ChildOptions, type ChildReady, optionsVariable } from "./child/ChildOptions.ts"
-import type { Endpoint } from "./ClickHouseEndpoint.ts"
 import { EmbeddedClickHouseFailed } from "./ClickHouseFailed.ts"
 import { forgetLostEngine } from "./LostEngine.ts"
 
@@ -22,6 +21,14 @@ const shownLines = 20
 
 /** Threads of the child: four connections of the engine, and files. */
 const childThreads = 8
+
+export interface Endpoint {
+  /** `http://host:port`, without credentials */
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  readonly database: string
+}
 
 export interface EmbeddedClickHouse {
   readonly current: () => Endpoint

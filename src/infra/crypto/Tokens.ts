@@ -1,5 +1,7 @@
 import { hash, randomBytes, randomFillSync } from "node:crypto"
-import { secretPrefixLength } from "#schemas/core/Secrets.ts"
+
+/** How many leading characters of a key or secret are kept readable, so that its owner can tell keys apart. */
+const secretPrefixLength = 12
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

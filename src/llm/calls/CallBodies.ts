@@ -38,7 +38,7 @@ export class CallBodies {
   }
 
   /** for a call whose key has to be looked up first */
-  ofStranger(address: string, bytes: number): HeldBody | undefined {
+  ofUnknownKey(address: string, bytes: number): HeldBody | undefined {
     const owner = addressBlock(address)
     return this.#strangers.take(owner, bytes) ? new HeldBody(this.#strangers, owner, bytes) : undefined
   }

@@ -6,7 +6,7 @@ import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import type { Client } from "./ClientStream.ts"
+import type { AnswerStream, Client } from "./ClientStream.ts"
 import type { Candidates } from "./Candidates.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
@@ -20,18 +20,7 @@ export interface CallParts {
   readonly isTraced: boolean
 }
 
-/** A streamed answer on its way to the caller. */
-export interface AnswerStream {
-  /** Content was sent: faults from here on are sent in the stream. */
-  readonly isOpen: boolean
-  /** One event, or several, of the event stream; false where the client does not keep up. */
-  write(piece: string | Uint8Array): boolean
-  end(piece: string): void
-  /** Ends without further events: the client is gone, or gets another answer than a stream. */
-  dispose(): void
-}
-
-/** The fields that all chunks of one stream share. */
+/** What the chunks of one stream have in common. */
 export interface ChunkHead {
   readonly id: string
   /** epoch seconds */

@@ -8,11 +8,11 @@ import {
   nothingDrawn,
   type Settlement
 } from "#streams/llm/CallRecord.ts"
+import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { costOfCall, type Terms } from "./Charge.ts"
-import type { Measured } from "./CountedUsage.ts"
 import type { Candidates } from "./Candidates.ts"
 
 /** The additive block of an answer. Source: contract/llm#router-block. */
@@ -52,7 +52,13 @@ export const routerBlock = (
   ...(isTruncated ? { truncated: "credits" } : {})
 })
 
-/** The facts of a call that are known from its beginning. */
+/** A usage, and why it is not the upstream's own word where it is not. */
+export interface Measured {
+  readonly usage: UpstreamUsage
+  readonly doubt: EstimateReason | undefined
+}
+
+/** What is known of a call from its beginning. */
 export type CallHead = Pick<
   CallRecord,
   "id" | "userId" | "keyId" | "source" | "startedAt" | "requested" | "collection" | "kind" | "streamed"

@@ -2,7 +2,6 @@ import { Effect, Option, type Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
-import type { CallExchange } from "./CallExchange.ts"
 import type { CallParts } from "./CallParts.ts"
 
 /** Spans of calls. Names and attributes are OpenTelemetry's, of HTTP and of generative AI. */
@@ -16,7 +15,7 @@ const parentOf = (traceparent: string): Tracer.ExternalSpan | undefined =>
 /** The span of a request that is served beside the Effect pipeline; only where there is a collector. */
 export const traceCall = <E, R>(
   calling: Effect.Effect<void, E, R>,
-  exchange: CallExchange,
+  exchange: { readonly requestId: string; readonly status: number },
   path: string,
   traceparent: string
 ): Effect.Effect<void, E, R> => {

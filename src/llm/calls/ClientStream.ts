@@ -1,11 +1,10 @@
 import type { Limits } from "#src/Limits.ts"
 import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
-import type { AnswerStream } from "./CallParts.ts"
 
 /** Whether a client still waits for the answer. */
 export class Client {
   #isGone = false
-  #isForsaken = false
+  #isAbandoned = false
   #isExpelled = false
   #stays = false
   readonly #listeners = new Set<() => void>()
@@ -27,13 +26,13 @@ export class Client {
     return this.#isGone
   }
 
-  /** It went because this platform ended it, not of its own will: its answer so far is the platform's loss. */
-  get isForsaken(): boolean {
-    return this.#isForsaken
+  /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
+  get isAbandoned(): boolean {
+    return this.#isAbandoned
   }
 
   abandon(): void {
-    this.#isForsaken = true
+    this.#isAbandoned = true
   }
 
   /** Its key has ended: it counts as gone from here on, after an error with the reason. */
@@ -57,6 +56,17 @@ export class Client {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
+}
+
+/** A streamed answer on its way to whoever asked. */
+export interface AnswerStream {
+  /** Something was said: what goes wrong from here on is said in the stream. */
+  readonly isOpen: boolean
+  /** One event, or several, of the event stream; false where the client does not keep up. */
+  write(piece: string | Uint8Array): boolean
+  end(piece: string): void
+  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  dispose(): void
 }
 
 type Headers = ReadonlyArray<readonly [string, string]>

@@ -1,7 +1,7 @@
-import { Cause, Effect, Result } from "effect"
+import { Cause, Effect, Layer, Result } from "effect"
 import { type Access, Admission, invalidKey } from "#src/accounts/Admission.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
-import { openAiError, type Problem } from "#schemas/core/Problem.ts"
+import { bodyOf, openAiError, type Problem } from "#schemas/core/Problem.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
@@ -12,17 +12,17 @@ import { CallBodies, type HeldBody } from "./CallBodies.ts"
 import { reportUnread } from "./CallReport.ts"
 import { CallExchange } from "./CallExchange.ts"
 import { traceCall, traceHeaders } from "./CallTrace.ts"
-import * as CallFault from "./CallFault.ts"
-import type { Client } from "./ClientStream.ts"
+import { type Client, ClientStream } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { ClientStream } from "./ClientStream.ts"
 import { Completions } from "./Completions.ts"
 import { Embeddings } from "./Embeddings.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
 import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import * as CallFault from "./CallFault.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
 type Handled = Effect.Effect<Problem | undefined>
@@ -57,7 +57,7 @@ export const completionRoutes = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   /** Memory does not know the key, and asking Postgres may take a while. */
-  const isStranger = (authorization: string, bytes: number): boolean =>
+  const isUnknownKey = (authorization: string, bytes: number): boolean =>
     bytes > shortBytes && admission.recall(authorization) === "unknown"
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
@@ -76,9 +76,9 @@ export const completionRoutes = Effect.gen(function* () {
     },
     handle: (request, body, reply) => {
       const exchange = new CallExchange(request, body, reply)
-      const isOfStranger = isStranger(exchange.authorization, body.length)
-      const held = isOfStranger ? bodies.ofStranger(request.remoteAddress, body.length) : undefined
-      if (isOfStranger && held === undefined) return exchange.fail(tooMuch)
+      const hasUnknownKey = isUnknownKey(exchange.authorization, body.length)
+      const held = hasUnknownKey ? bodies.ofUnknownKey(request.remoteAddress, body.length) : undefined
+      if (hasUnknownKey && held === undefined) return exchange.fail(tooMuch)
       clients.add(exchange.client)
       const leave = Effect.sync(() => {
         held?.keep(0)
@@ -223,3 +223,20 @@ const answering = <E>(
       if (fault !== undefined) exchange.fail(fault)
     })
   )
+
+/** Formats that clients of this base address may try, and that it does not speak. Source: contract/llm#endpoints. */
+const unsupportedPaths = ["/api/v1/responses", "/api/v1/messages"] as const
+
+const formatRefusal = (path: string) => {
+  const fault = CallFault.unknownFormat(path)
+  return HttpServerResponse.text(bodyOf(fault, "openai"), {
+    status: fault.status,
+    contentType: "application/json"
+  })
+}
+
+/** 404 in the form of errors that those clients read. */
+export const unsupportedFormats = Layer.mergeAll(
+  HttpRouter.add("*", unsupportedPaths[0], formatRefusal(unsupportedPaths[0])),
+  HttpRouter.add("*", unsupportedPaths[1], formatRefusal(unsupportedPaths[1]))
+)

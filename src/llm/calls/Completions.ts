@@ -1,18 +1,16 @@
 import { Context, Effect, Layer } from "effect"
 import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
-import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./Settling.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
-import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
-import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { CallsInFlight } from "./CallsInFlight.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -21,11 +19,14 @@ import type { Client } from "./ClientStream.ts"
 import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { feesOf, holdOf, tooLong } from "./Estimate.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
-import { answerPlain, settleLeft } from "./PlainAnswer.ts"
+import { answerPlain, settleLeft, addAnswer, askPlain } from "./PlainAnswer.ts"
 import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
 import { resolve, type Candidates } from "./Candidates.ts"
 import { TokenCounter } from "./TokenCounter.ts"
-import { describeImages } from "./VisionStage.ts"
+import { textOf } from "#streams/llm/ChatChunk.ts"
+import { tryInOrder } from "./Failover.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
+import * as CallFault from "./CallFault.ts"
 
 /** A completion's request, after its body was read. */
 export interface CompletionAsk extends ReportedAsk {
@@ -65,7 +66,7 @@ export class Completions extends Context.Service<
         limits,
         isTraced: otelEndpoint !== undefined
       }
-      const underWay = yield* CallsUnderWay
+      const underWay = yield* CallsInFlight
 
       const make = (ask: CompletionAsk, candidates: Candidates) => {
         const parts = partsFor(all, ask)
@@ -170,4 +171,29 @@ const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outl
   return yield* outlet === undefined
     ? answerPlain(parts, call, bodyOf, images)
     : answerStream(parts, call, outlet, bodyOf, images)
+})
+
+/**
+ * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
+ * says why there is none; undefined when the client left. Source: contract/llm#vision.
+ */
+const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
+  const { request, route, tally, candidates } = call
+  tally.stages.push("vision")
+  const result = yield* tryInOrder(candidates.vision, route, (model) =>
+    askPlain(
+      parts,
+      call,
+      model,
+      request.source.forVision(model.id, parts.limits.visionTokens),
+      request.imageCount
+    )
+  )
+  if (result._tag === "ClientGone") return undefined
+  if (result._tag === "AllFailed") {
+    const [first] = result.failures
+    return `[The images could not be described: ${first?.message ?? "no model was asked"}]`
+  }
+  yield* addAnswer(parts, call, result.model, result.value, request.imageCount)
+  return `[What the images show, as ${result.model.id} describes it]\n${textOf(result.value)}`
 })

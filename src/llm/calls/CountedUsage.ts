@@ -6,6 +6,7 @@ import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CallParts } from "./CallParts.ts"
+import type { Measured } from "./CallTally.ts"
 import { contextOf, promptTokensOf } from "./Estimate.ts"
 import { estimateTokens, type TokenCounter } from "./TokenCounter.ts"
 
@@ -18,13 +19,7 @@ const countedPrompt = (
   return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
-/** A usage, and the reason if it is not the upstream's own. */
-export interface Measured {
-  readonly usage: UpstreamUsage
-  readonly doubt: EstimateReason | undefined
-}
-
-/** The output as text; `factor`: the whole output as a multiple of the text. */
+/** The output as text; `factor`: how many times as much as is in the text. */
 export interface Output {
   readonly text: string
   readonly factor: number

@@ -6,25 +6,23 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import { readUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
-import { admittedCall } from "./Settling.ts"
+import { admittedCall, settle } from "./Settling.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallParts } from "./CallParts.ts"
-import { CallsUnderWay } from "./CallsUnderWay.ts"
+import { CallsInFlight } from "./CallsInFlight.ts"
 import { traceAttempt } from "./CallTrace.ts"
-import { CallTally } from "./CallTally.ts"
+import { CallTally, routerBlock, type Measured } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { estimate } from "./Charge.ts"
 import type { Client } from "./ClientStream.ts"
-import { type Measured, tokensOnly, usageObject } from "./CountedUsage.ts"
+import { tokensOnly, usageObject } from "./CountedUsage.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
-import { plainAttempt } from "./PlainAttempt.ts"
-import { routerBlock } from "./CallTally.ts"
-import { settle } from "./Settling.ts"
+import { plainAttempt } from "./PlainAnswer.ts"
 import { faultOf } from "./Failover.ts"
 import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Candidates.ts"
@@ -53,7 +51,7 @@ export class Embeddings extends Context.Service<
     Effect.gen(function* () {
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
-      const underWay = yield* CallsUnderWay
+      const underWay = yield* CallsInFlight
       const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
       const parts: CallParts = {
         upstream: yield* Upstream,

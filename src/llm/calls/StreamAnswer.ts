@@ -6,7 +6,8 @@ import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
-import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
+import type { Call, CallParts, ChunkHead } from "./CallParts.ts"
+import type { AnswerStream } from "./ClientStream.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { traceAttempt } from "./CallTrace.ts"
 import { usageObject, usageOf } from "./CountedUsage.ts"
@@ -148,7 +149,7 @@ const finish = Effect.fnUntraced(function* (
     tally.add(model, yield* usageOf(parts, call.request, model, usage, output), images)
   }
   const { client } = call
-  if (client.isForsaken) {
+  if (client.isAbandoned) {
     stream.dispose()
     return parts.log.append(tally.failedMidStream(client.goneCode))
   }

@@ -1,17 +1,13 @@
 import { Effect } from "effect"
 import type { UpstreamCall, UpstreamListener } from "#src/infra/upstream/Upstream.ts"
-import { kindOf } from "#streams/llm/ChunkScan.ts"
-import { type ChatChunk, errorInEvent, parseRecord, readChunk } from "#streams/llm/ChatChunk.ts"
+import { kindOf, dataOf, eventNameOf, frameOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { type ChatChunk, errorInEvent, parseRecord, readChunk, chunksOf } from "#streams/llm/ChatChunk.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { dataOf, eventNameOf, frameOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
-import { chunksOf } from "#streams/llm/WholeAnswer.ts"
 import { type AttemptFailure, failureOf, failureOfError, upstreamFailure } from "./AttemptFailure.ts"
 import { StreamedOutput } from "./StreamedOutput.ts"
 import { nothingSpent, type Spent } from "./Spent.ts"
 import type { StreamAsk, Streamed, StreamOutcome } from "./StreamOutcome.ts"
-import { UnreadAnswer } from "./UnreadAnswer.ts"
-import { UnseenTime } from "./UnseenTime.ts"
 
 /**
  * One try of one model for a stream. Events with content go to the client as they came, byte for byte, from the first
@@ -52,7 +48,7 @@ class StreamAttempt implements UpstreamListener {
   #retryAfter: string | undefined
   /** otherwise an error, an answer in one piece, or nothing yet that tells */
   #isEventStream = false
-  readonly #unread = new UnreadAnswer()
+  readonly #unread = new BufferedAnswer()
   /** events before the first content: shown together with it */
   #held: Array<Held> = []
   #first: JsonRecord | undefined
@@ -344,5 +340,51 @@ class StreamAttempt implements UpstreamListener {
     if (this.#isOver) return
     this.dispose()
     this.#done(outcome)
+  }
+}
+
+/** Bytes of an answer that are not shown as they come: an error, one in one piece, or the beginning of an event stream. */
+class BufferedAnswer {
+  readonly #pieces: Array<Buffer> = []
+  #bytes = 0
+  #form: "unknown" | "events" | "whole" = "unknown"
+
+  /** false: that are more than so many */
+  add(bytes: Buffer, bytesMax: number): boolean {
+    this.#bytes += bytes.length
+    if (this.#bytes > bytesMax) return false
+    this.#pieces.push(bytes)
+    return true
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#pieces)
+  }
+
+  text(): string {
+    return this.bytes().toString("utf8")
+  }
+
+  /** A JSON object begins with a brace, which no line of an event stream does. */
+  form(): "unknown" | "events" | "whole" {
+    if (this.#form !== "unknown") return this.#form
+    // The first bytes tell that are more than blanks and a byte order mark.
+    const text = this.text()
+    if (!/^[\s\uFEFF]*$/.test(text)) this.#form = /^[\s\uFEFF]*\{/.test(text) ? "whole" : "events"
+    return this.#form
+  }
+}
+
+/** How long a model may have been thinking without anything to be seen of it. */
+class UnseenTime {
+  readonly #askedAt = Date.now()
+  /** epoch milliseconds of the first content; 0: none yet */
+  firstTokenAt = 0
+  /** epoch milliseconds at which the client went away; 0: it is there */
+  leftAt = 0
+
+  /** until the first content, or until the client left where there was none */
+  get millis(): number {
+    return Math.max(0, (this.firstTokenAt || this.leftAt || Date.now()) - this.#askedAt)
   }
 }

@@ -1,15 +1,39 @@
 import { Context, Effect, Layer } from "effect"
-import * as CatalogueMirror from "#actors/llm/CatalogueMirror.ts"
-import type { CatalogueUnavailable } from "#actors/llm/CatalogueSource.ts"
+import { CatalogueUnavailable, CatalogueSource } from "#actors/llm/CatalogueSource.ts"
 import type { ListedModel } from "#streams/llm/UpstreamList.ts"
-import * as Decimal from "#schemas/llm/Decimal.ts"
 import { markupPercentDefault } from "#schemas/llm/Markup.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
 import { markupFactorOf, offeredModel, providerOf } from "./CataloguePrices.ts"
-import * as CatalogueTable from "./CatalogueTable.ts"
-import * as CatalogueUpstream from "./CatalogueUpstream.ts"
 import { MarkupDirectory } from "./MarkupDirectory.ts"
+import { Upstream } from "#src/infra/upstream/Upstream.ts"
+import type { CatalogueStatus } from "#actors/llm/CatalogueMirror.ts"
+import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
+import * as CatalogueMirror from "#actors/llm/CatalogueMirror.ts"
+import * as Decimal from "#schemas/llm/Decimal.ts"
+import * as CatalogueTable from "./CatalogueTable.ts"
+
+/** The list of models is that of the upstream's `GET /models`. */
+const upstreamSource = Layer.effect(
+  CatalogueSource,
+  Effect.gen(function* () {
+    const upstream = yield* Upstream
+    const { limits } = yield* AppConfig
+    const options = { maxBytes: limits.catalogueBytes, timeoutMillis: limits.catalogueFetchMillis }
+    return CatalogueSource.of({
+      fetch: Effect.matchEffect(
+        Effect.suspend(() => upstream.get("/models", options)),
+        {
+          onFailure: ({ problem }) => Effect.fail(new CatalogueUnavailable({ problem })),
+          onSuccess: ({ status, text }) =>
+            status === 200
+              ? Effect.succeed(text)
+              : Effect.fail(new CatalogueUnavailable({ problem: `the upstream answered ${status}` }))
+        }
+      )
+    })
+  })
+)
 
 /**
  * The upstream's models with this server's prices, in memory. The list is fetched at the start and every 3 hours, and the
@@ -48,9 +72,7 @@ export class Catalogue extends Context.Service<
     })
   )
 
-  static readonly layer = this.layerNoDeps.pipe(
-    Layer.provide([CatalogueUpstream.layer, CatalogueTable.layer])
-  )
+  static readonly layer = this.layerNoDeps.pipe(Layer.provide([upstreamSource, CatalogueTable.layer]))
 }
 
 const percentDefault: Decimal.Decimal = { units: BigInt(markupPercentDefault), scale: 0 }
@@ -112,3 +134,23 @@ class Offers {
     return offer.model
   }
 }
+
+/** A list that is older than it should be is said and nothing more: its models are still asked and charged by it. */
+const listState = ({ fetchedAt, models, problem }: CatalogueStatus): ComponentState => {
+  const served = fetchedAt === undefined ? "no models" : `${models} models of ${fetchedAt.toISOString()}`
+  return problem === undefined
+    ? { status: "up", detail: served }
+    : { status: "degraded", detail: `${served}; the upstream's list is not to be had: ${problem}` }
+}
+
+/** The line "catalogue" of `/readyz`. */
+export const catalogueReadiness = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { register } = yield* Readiness
+    const { status } = yield* Catalogue
+    yield* register(
+      "catalogue",
+      Effect.sync(() => listState(status()))
+    )
+  })
+)

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg/PgClient"
-import { Clock, Context, Effect, Fiber, Layer, Queue, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Queue, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
@@ -12,6 +12,7 @@ import {
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
+import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
 import { LeaseBook } from "./LeaseBook.ts"
 
 /** This process's leases in Postgres, under the name of its owner. */
@@ -55,28 +56,15 @@ interface Lease {
 
 const away = (error: { readonly message: string }): LimitsAway => new LimitsAway({ problem: error.message })
 
-/**
- * Fails after so long, or when it is interrupted, without waiting for the statement's end: that takes seconds on a
- * connection that hangs.
- */
-const abandonedAfter = <A>(
+/** The limits of a statement that has no answer after so long are away. */
+const answeredWithin = <A>(
   statement: Effect.Effect<A, LimitsAway>,
   millis: number,
-  onAbandon: () => void
+  onAbandon?: () => void
 ): Effect.Effect<A, LimitsAway> =>
-  Effect.flatMap(Effect.forkDetach(statement), (fiber) => {
-    const abandon = Effect.suspend(() => {
-      onAbandon()
-      return Effect.forkDetach(Fiber.interrupt(fiber))
-    })
-    return Effect.timeoutOrElse(
-      Effect.onInterrupt(Fiber.join(fiber), () => abandon),
-      {
-        duration: millis,
-        orElse: () => Effect.fail(new LimitsAway({ problem: `no answer in ${millis} ms` }))
-      }
-    )
-  })
+  Effect.catchTag(abandonedAfter(statement, millis, onAbandon), "TimeoutError", () =>
+    Effect.fail(new LimitsAway({ problem: `no answer in ${millis} ms` }))
+  )
 
 const make = Effect.fnUntraced(function* (owner: string) {
   const { limits } = yield* AppConfig
@@ -215,7 +203,7 @@ class Store {
           })
         )
       )
-      return abandonedAfter(statement, this.limits.ledgerGrantMillis, () => {
+      return answeredWithin(statement, this.limits.ledgerGrantMillis, () => {
         isAwaited = false
       })
     })
@@ -310,9 +298,7 @@ class Store {
 
   private recall(userId: string): Effect.Effect<void, LimitsAway> {
     const statement = this.sql`SELECT pg_notify('ledger', ${`recall ${this.owner} ${userId}`})`
-    return Effect.asVoid(
-      abandonedAfter(Effect.mapError(statement, away), this.limits.ledgerGrantMillis, () => undefined)
-    )
+    return Effect.asVoid(answeredWithin(Effect.mapError(statement, away), this.limits.ledgerGrantMillis))
   }
 
   /** `recall|returned <owner> <user>`; a change of a key's cap comes from the owner `-`. */

@@ -2,12 +2,12 @@ import { Effect, Layer } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { CallDrain } from "./CallDrain.ts"
 import { CallLog } from "./CallLog.ts"
-import { CallsUnderWay } from "#src/llm/calls/CallsUnderWay.ts"
+import { CallsInFlight } from "#src/llm/calls/CallsInFlight.ts"
 
 /** Metrics of calls under way, and of the log of finished ones and its drain. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { count: inFlight } = yield* CallsUnderWay
+    const { count: inFlight } = yield* CallsInFlight
     const { isFailing, log } = yield* CallLog
     const drain = yield* CallDrain
     const gauge = (name: string, description: string, read: () => number): SampledMetrics.Sample => ({

@@ -4,7 +4,7 @@ import type {
   UsageBucket,
   UsageOfWindow,
   UsageOverview,
-  UsageQuestion,
+  UsageParameters,
   UsageSource,
   UsageWindow,
   UsageWindowName,
@@ -24,7 +24,7 @@ import {
   seriesStatement,
   type WindowsRow,
   windowsStatement
-} from "./UsageQuery.ts"
+} from "./UsageStatements.ts"
 
 type UsageFailed = SinkUnavailable | ClickHouseUnavailable | ClickHouseFailed
 
@@ -39,7 +39,7 @@ export class Usage extends Context.Service<
     readonly ofWindow: (
       userId: string,
       name: UsageWindowName,
-      source: UsageQuestion["source"]
+      source: UsageParameters["source"]
     ) => Effect.Effect<UsageOfWindow, UsageFailed>
   }
 >()("signalbox/llm/Usage") {

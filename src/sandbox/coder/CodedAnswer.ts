@@ -11,11 +11,11 @@ import {
 import type { ChatMessage, ChatRequest } from "../ChatRequest.ts"
 import type { SandboxModel } from "../SandboxModel.ts"
 import type { Refusal } from "../Wire.ts"
-import type { Faults } from "./Faults.ts"
+import type { PlannedFaults } from "./PlannedFaults.ts"
 import { notesText } from "./Notes.ts"
-import { noTurn, type Plan, type Said, type Turn } from "./Plan.ts"
+import { noTurn, type Plan, type Said, type Turn } from "./CodingPlan.ts"
 import { notesOf, type Outcome, type Progress, progressOf } from "./Progress.ts"
-import { transcriptIn } from "./Transcript.ts"
+import { transcriptIn } from "./QuotedTranscript.ts"
 import { faultyText, lookingAround, welcoming } from "./Welcome.ts"
 
 const shownMax = 2_000
@@ -104,7 +104,12 @@ const middleOf = (answer: Answer): number => {
   return Math.max(1, before + Math.floor((piecesIn(answer) - before) / 2))
 }
 
-const withFault = (turn: Turn, answer: Answer, request: ChatRequest, faults: Faults): Answer | Refusal => {
+const withFault = (
+  turn: Turn,
+  answer: Answer,
+  request: ChatRequest,
+  faults: PlannedFaults
+): Answer | Refusal => {
   const { fault } = turn
   if (fault === undefined) return answer
   if (fault.kind === "length") return cutAfter(answer, middleOf(answer))
@@ -117,7 +122,11 @@ const withFault = (turn: Turn, answer: Answer, request: ChatRequest, faults: Fau
  * The next message of the scripted coding model, a function of the request alone but for faults that a plan wants so
  * many times. Its place in the plan is counted in the conversation, so a repeated call has the same answer.
  */
-export const codedAnswer = (model: SandboxModel, request: ChatRequest, faults: Faults): Answer | Refusal => {
+export const codedAnswer = (
+  model: SandboxModel,
+  request: ChatRequest,
+  faults: PlannedFaults
+): Answer | Refusal => {
   const most = mostOf(model, request)
   const hasTools = request.mayCallTools && request.tools.length > 0
   const summedUp = hasTools ? undefined : toSumUp(request)

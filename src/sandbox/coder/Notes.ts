@@ -1,4 +1,4 @@
-import { type Plan, planOf } from "./Plan.ts"
+import { type Plan, planOf } from "./CodingPlan.ts"
 
 /** State that has to outlive a compaction: the model answers the request for a summary with it, and reads it again. */
 export interface Notes {

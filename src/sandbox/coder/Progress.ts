@@ -1,6 +1,6 @@
 import type { ChatMessage } from "../ChatRequest.ts"
 import { type Notes, readNotes } from "./Notes.ts"
-import { type Plan, readPlan } from "./Plan.ts"
+import { type Plan, readPlan } from "./CodingPlan.ts"
 
 export interface Outcome {
   /** the tool's name */

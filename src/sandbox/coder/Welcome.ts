@@ -1,4 +1,4 @@
-import { noTurn, type Turn } from "./Plan.ts"
+import { noTurn, type Turn } from "./CodingPlan.ts"
 import { syntax } from "./PlanStep.ts"
 import type { Outcome, Work } from "./Progress.ts"
 

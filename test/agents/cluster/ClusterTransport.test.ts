@@ -3,7 +3,7 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Socket } from "effect/socket/Socket"
-import { ClusterTransport, type Door } from "#src/agents/cluster/ClusterTransport.ts"
+import { ClusterTransport, type AlpnProtocol } from "#src/agents/cluster/ClusterTransport.ts"
 import { freePort } from "#test/harness/ServerProcess.ts"
 import { clusterSecret, holds } from "./Machine.ts"
 
@@ -12,16 +12,16 @@ const handshakeMillis = 500
 describe("a connection between machines", () => {
   const scope = Scope.makeUnsafe()
   const transport = new ClusterTransport(clusterSecret, handshakeMillis)
-  /** doors that were reached, with the first bytes that came */
-  const reached: Array<readonly [Door, string]> = []
+  /** protocols that were reached, with the first bytes that came */
+  const reached: Array<readonly [AlpnProtocol, string]> = []
   let address: { readonly host: string; readonly port: number }
 
-  const echo = (door: Door) => (socket: Socket) =>
+  const echo = (protocol: AlpnProtocol) => (socket: Socket) =>
     Effect.gen(function* () {
       const { pull } = yield* socket.reader
       const { write } = yield* socket.writer
       const pieces = yield* pull
-      reached.push([door, pieces.map(String).join("")])
+      reached.push([protocol, pieces.map(String).join("")])
       yield* write(pieces.map(String).join(""))
       yield* Effect.never
     }).pipe(Effect.scoped)
@@ -30,23 +30,23 @@ describe("a connection between machines", () => {
     address = { host: "127.0.0.1", port: await freePort() }
     const listen = Effect.gen(function* () {
       const listener = yield* transport.listen(address)
-      for (const door of ["signalbox-runner", "signalbox-relay"] as const)
-        yield* Effect.forkScoped(listener[door].run(echo(door)))
+      for (const protocol of ["signalbox-runner", "signalbox-relay"] as const)
+        yield* Effect.forkScoped(listener[protocol].run(echo(protocol)))
     })
     await Effect.runPromise(Scope.provide(listen, scope))
   })
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  const say = (by: ClusterTransport, door: Door, text: string) =>
+  const say = (by: ClusterTransport, protocol: AlpnProtocol, text: string) =>
     Effect.gen(function* () {
-      const socket = yield* by.connect(door, address)
+      const socket = yield* by.connect(protocol, address)
       const { pull } = yield* socket.reader
       const { write } = yield* socket.writer
       yield* write(text)
       return (yield* pull).map((piece) => Buffer.from(piece).toString()).join("")
     }).pipe(Effect.scoped, Effect.exit, Effect.runPromise)
 
-  it("reaches the door that it names", async () => {
+  it("reaches the protocol that it names", async () => {
     assert.deepStrictEqual(await say(transport, "signalbox-relay", "one"), Exit.succeed("one"))
     assert.deepStrictEqual(await say(transport, "signalbox-runner", "two"), Exit.succeed("two"))
     assert.deepStrictEqual(reached.splice(0), [

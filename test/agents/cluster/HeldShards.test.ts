@@ -51,10 +51,11 @@ describe("the homes that a machine holds", () => {
     assert.deepStrictEqual(given(101_000, "a1"), ["a0", "a2"])
   })
 
-  it("have a door each, which leads to the same shard", () => {
+  it("have an entity each, which leads to the same shard", () => {
     const { held } = machine()
-    const doors = ["a0", "a1", "a2"].map((id) => held.doorOf(id))
-    assert.strictEqual(new Set(doors).size, 3)
-    for (const [index, door] of doors.entries()) assert.strictEqual(shardOf(door), shardOf(`a${index}`))
+    const entities = ["a0", "a1", "a2"].map((id) => held.entityIdOf(id))
+    assert.strictEqual(new Set(entities).size, 3)
+    for (const [index, entity] of entities.entries())
+      assert.strictEqual(shardOf(entity), shardOf(`a${index}`))
   })
 })

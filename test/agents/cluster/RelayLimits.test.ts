@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { RemoteClient } from "#src/agents/cluster/RemoteClient.ts"
-import { Outbox } from "#src/agents/cluster/Outbox.ts"
+import { SendQueue } from "#src/agents/cluster/SendQueue.ts"
 import { RelayLink } from "#src/agents/cluster/RelayLink.ts"
 import type { ToClient, ToHome } from "#src/agents/cluster/RelayRpcs.ts"
 import { limits } from "#src/Limits.ts"
@@ -9,7 +9,7 @@ import { ClientSocket, key } from "./Machine.ts"
 
 describe("what waits for another machine", () => {
   it("goes in order, in parts of the size of a batch, and a large one alone", async () => {
-    const outbox = new Outbox<number>(10)
+    const outbox = new SendQueue<number>(10)
     const first = Effect.runPromise(outbox.take)
     for (let item = 0; item < 3_000; item++) outbox.add(item, item === 5 ? 50 : 4)
     const taken: Array<number> = [...(await first)]
@@ -28,7 +28,7 @@ describe("what waits for another machine", () => {
   })
 
   it("closes a client of a machine that takes no more as a slow one", () => {
-    const outbox = new Outbox<ToClient>(1_000)
+    const outbox = new SendQueue<ToClient>(1_000)
     const closed: Array<number> = []
     const client = new RemoteClient(1, outbox, 100, () => undefined)
     client.listener = {

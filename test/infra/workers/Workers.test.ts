@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
-import { FairQueue } from "#src/infra/workers/FairQueue.ts"
+import { FairQueue } from "#src/infra/workers/WorkerPool.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import type { TestAsk } from "./TestJobs.ts"
 

@@ -5,8 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { FileFailed } from "#streams/kernel/LogFailure.ts"
-import { LogFiles, type LogFileSystem } from "#streams/kernel/LogFiles.ts"
-import { nodeLogFiles } from "#streams/kernel/NodeLogFiles.ts"
+import { LogFiles, type LogFileSystem, nodeLogFiles } from "#streams/kernel/LogFiles.ts"
 import { appendTexts, bytes, readAll, temporaryDirectory, texts } from "./TemporaryLog.ts"
 
 const found = (directory: string) =>

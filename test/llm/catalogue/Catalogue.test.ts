@@ -4,8 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
-import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
-import * as CatalogueReadiness from "#src/llm/catalogue/CatalogueReadiness.ts"
+import { Catalogue, catalogueReadiness } from "#src/llm/catalogue/Catalogue.ts"
 import { MarkupDirectory } from "#src/llm/catalogue/MarkupDirectory.ts"
 import { Markups } from "#src/llm/catalogue/Markups.ts"
 import { eventually } from "#test/harness/Eventually.ts"
@@ -133,7 +132,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
           const { components, status } = yield* report
           return [status, components["catalogue"]?.status, components["catalogue"]?.detail]
         }).pipe(
-          Effect.provide(CatalogueReadiness.layer.pipe(Layer.provideMerge(Readiness.layer))),
+          Effect.provide(catalogueReadiness.pipe(Layer.provideMerge(Readiness.layer))),
           Effect.provideService(Catalogue, catalogue)
         )
         const fetchedAt = catalogue.status().fetchedAt?.toISOString()

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type FrameKind, kindOf } from "#streams/llm/ChunkScan.ts"
+import { type FrameKind, kindOf } from "#streams/llm/SseFrames.ts"
 
 /** Slow and plain: splits the event into its lines, reads its data as JSON and looks at every key. */
 const slowKindOf = (frame: string): FrameKind => {

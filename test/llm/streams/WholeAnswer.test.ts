@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
+import { chunkOf, textOf, chunksOf } from "#streams/llm/ChatChunk.ts"
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
-import { chunksOf } from "#streams/llm/WholeAnswer.ts"
 
 describe("a whole answer as chunks", () => {
   it("says the same in each of its choices, then ends them, then tells its usage", () => {

@@ -3,7 +3,7 @@ import { approvalKinds, type ApprovalKind } from "../boundary/Approval.ts"
 import { askVariable } from "./MissedNeeds.ts"
 import { programKinds, type Surroundings } from "./ProgramNeeds.ts"
 import { readShell, type ShellCommand } from "./ShellCommands.ts"
-import { words } from "./Words.ts"
+import { words } from "./ProgramArguments.ts"
 import { runsOf } from "./Wrappers.ts"
 
 /**

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { ExecParams, ExecResult } from "#schemas/agents/ToolCall.ts"
-import type { ApprovalKind } from "../boundary/Approval.ts"
-import type { Approvals } from "../boundary/Approvals.ts"
+import { type ApprovalKind, kindsOfNeed } from "../boundary/Approval.ts"
+import type { Approvals, Question } from "../boundary/Approvals.ts"
 import { configuredIn } from "../boundary/GitConfiguration.ts"
 import type { GitLayout } from "../boundary/GitLayout.ts"
 import type { Jail } from "../boundary/Jail.ts"
@@ -14,21 +14,55 @@ import type { Survey } from "../boundary/Survey.ts"
 import type { ToolCall, ToolHooks } from "../tools/ToolCall.ts"
 import { denied, ToolFailure } from "../tools/ToolFailure.ts"
 import {
-  Aftermath,
+  WorkspaceCheck,
   lacksSelfRunning,
   missedSelfRunning,
   selfRunningIn,
   unheld,
   type Surroundings
-} from "./Aftermath.ts"
+} from "./WorkspaceCheck.ts"
 import { sandboxArguments, sandboxHome, type Bubblewrap } from "./Bubblewrap.ts"
 import { commandEnvironment, findProgram } from "./CommandEnvironment.ts"
 import { CommandOutput } from "./CommandOutput.ts"
-import { questionOf } from "./CommandQuestion.ts"
 import { failureIn, missedNeeds } from "./MissedNeeds.ts"
 import { mountPlan, type GitAccess, type MountPlan } from "./MountPlan.ts"
 import type { MountPoints } from "./MountPoints.ts"
 import { runCommand, type Ended, type Program, type RunOptions } from "./RunCommand.ts"
+import type { CommandNeeds } from "./CommandNeeds.ts"
+
+interface CommandRequest {
+  readonly callId: string
+  readonly command: string
+  readonly root: string
+  readonly kinds: ReadonlyArray<ApprovalKind>
+  readonly needs: CommandNeeds
+  /** repositories outside of the workspace that would be written to */
+  readonly writes: ReadonlyArray<string>
+  /** why there is no sandbox, or what it cannot hold; "" when all is well */
+  readonly remark: string
+}
+
+/** What the user is asked about a command; everything that would run is in `detail`, word for word. */
+const questionOf = (request: CommandRequest): Question => {
+  const { callId, command, root, kinds, needs, writes, remark } = request
+  const isPlainCommit = needs.isPlainCommit && kinds.length === 1 && kinds[0] === "commit"
+  const notes = [...writes.map((path) => `It may write to ${path}.`), ...(remark === "" ? [] : [remark])]
+  return {
+    // The same words with other rights are another question.
+    key: JSON.stringify(isPlainCommit ? ["plain commit", writes] : [kinds, command, writes]),
+    // A rule does not tell which repositories elsewhere it would open, and a plain commit is as wide as one already.
+    ...(!isPlainCommit && writes.length === 0 && { subject: { type: "command" as const, command } }),
+    ask: {
+      callId,
+      kinds,
+      title: `Run a command ${kinds.map((kind) => kindsOfNeed[kind].says).join("; ")}`,
+      detail: [command, ...notes].join("\n\n"),
+      scope: isPlainCommit
+        ? `git add, git commit and git's status, diff, log and show in ${root}, without hooks`
+        : `Exactly this command in ${root}, ${kinds.join(" and ")} included`
+    }
+  }
+}
 
 /** What commands of one workspace are run with. */
 export interface CommandSettings {
@@ -117,11 +151,11 @@ export class CommandRunner {
    */
   #surroundings: Promise<Surroundings> | undefined
   #active = 0
-  readonly #aftermath: Aftermath
+  readonly #workspaceCheck: WorkspaceCheck
 
   constructor(settings: CommandSettings) {
     this.#settings = settings
-    this.#aftermath = new Aftermath(settings.jail, settings.survey)
+    this.#workspaceCheck = new WorkspaceCheck(settings.jail, settings.survey)
   }
 
   async run(
@@ -139,14 +173,14 @@ export class CommandRunner {
         call.timeoutMs > 0 ? call.timeoutMs / 1000 : agentLimits.execSecondsMax
       )
       const output = new CommandOutput(this.#settings.outputs, hooks.onOutput)
-      const begun = this.#aftermath.begin(decided.surroundings)
+      const begun = this.#workspaceCheck.begin(decided.surroundings)
       const ended = await this.#run(decided, {
         timeoutMillis: seconds * 1000,
         signal: hooks.signal,
         onOutput: (stream, data) => output.push(stream, data)
       }).finally(async () => {
         const given = { ...decided, isHeld: this.#isHeld, isAlone: this.#active === 1 }
-        for (const line of await this.#aftermath.undo(begun, given))
+        for (const line of await this.#workspaceCheck.undo(begun, given))
           output.push("stderr", Buffer.from(`\n[${line}]\n`))
       })
       return this.#result(ended, output, decided, seconds)
@@ -184,7 +218,7 @@ export class CommandRunner {
     const lacking = network === "off" ? needs.kinds.find((kind) => kind in switchedOff) : undefined
     if (lacking !== undefined) throw denied(`${switchedOff[lacking]} switched off for this client`)
     const filters = "filter" in sandbox && sandbox.filter === true
-    const before = await (this.#surroundings ??= this.#aftermath.lookAround())
+    const before = await (this.#surroundings ??= this.#workspaceCheck.survey())
     const kinds = needs.kinds.filter((kind) => kind !== "sockets" || filters)
     const decided = this.#planned(command, [...kinds], before)
     const { access, plan } = decided
@@ -198,7 +232,7 @@ export class CommandRunner {
       throw denied(`The user did not allow this command (${kinds.join(", ")})`)
     if (this.#active > 1) return decided
     // Files that the user has made while the question was open are theirs.
-    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#aftermath.lookAround()))
+    return this.#planned(command, decided.kinds, await (this.#surroundings = this.#workspaceCheck.survey()))
   }
 
   #planned(command: string, kinds: ReadonlyArray<ApprovalKind>, surroundings: Surroundings): Decided {

@@ -1,5 +1,5 @@
 import type { ApprovalKind } from "../boundary/Approval.ts"
-import { argumentsOf, hasOption, words, type Arguments } from "./Words.ts"
+import { argumentsOf, hasOption, words, type Arguments } from "./ProgramArguments.ts"
 
 type Kinds = ReadonlyArray<ApprovalKind>
 const none: Kinds = []

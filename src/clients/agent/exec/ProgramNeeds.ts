@@ -1,7 +1,7 @@
 import type { ApprovalKind } from "../boundary/Approval.ts"
 import { gitKinds } from "./GitNeeds.ts"
 import { packageKinds } from "./PackageNeeds.ts"
-import { argumentsOf, hasOption, words } from "./Words.ts"
+import { argumentsOf, hasOption, words } from "./ProgramArguments.ts"
 
 type Kinds = ReadonlyArray<ApprovalKind>
 const none: Kinds = []

@@ -1,6 +1,6 @@
 import { gitRuns } from "./GitNeeds.ts"
 import { shells } from "./ShellCommands.ts"
-import { argumentsOf, words } from "./Words.ts"
+import { argumentsOf, words } from "./ProgramArguments.ts"
 
 /** What a command runs in turn: commands by their words, and texts that a shell reads. */
 export interface Runs {

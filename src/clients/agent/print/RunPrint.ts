@@ -4,6 +4,10 @@ import type { Client } from "../connection/Client.ts"
 import { ConnectionClosed } from "../connection/ConnectionClosed.ts"
 import { codeOfClosed, codeOfDone, exitCodes } from "../ExitCodes.ts"
 import type { Reporter } from "./Reporter.ts"
+import { once } from "node:events"
+import { fstatSync } from "node:fs"
+import { agentLimits } from "#schemas/agents/AgentLimits.ts"
+import { UsageProblem } from "../config/UsageProblem.ts"
 
 /** How long an aborted prompt may take to end. */
 const abortMillis = 5_000
@@ -112,4 +116,36 @@ const work = async ({ client, prompt, reporter }: PrintOptions, watched: Watch):
   }
   const { images, text } = await prompt()
   return watched.ended(client.prompt(text, images))
+}
+
+/** A program that starts this one may leave its input open and never write. */
+const silentMillis = 2_000
+
+/** Whether there is something to read; a terminal and a device such as /dev/null are left alone. */
+const hasInput = async (): Promise<boolean> => {
+  const stats = fstatSync(0)
+  // What a shell pipes in is waited for as long as it takes.
+  if (stats.isFIFO() || stats.isFile()) return true
+  if (!stats.isSocket()) return false
+  const isThere = once(process.stdin, "readable").then(() => true)
+  const isSomething = await Promise.race([isThere, after(silentMillis, false)])
+  // An input that is not read any more does not keep the program from ending.
+  if (!isSomething) process.stdin.destroy()
+  return isSomething
+}
+
+/** All that is piped in. Throws `UsageProblem` where it is longer than a prompt. */
+export const readPiped = async (): Promise<string> => {
+  if (!(await hasInput())) return ""
+  const pieces: Array<Buffer> = []
+  let bytes = 0
+  for await (const piece of process.stdin) {
+    const buffer = Buffer.from(piece)
+    bytes += buffer.length
+    if (bytes > agentLimits.promptBytes) {
+      throw new UsageProblem(`What is piped in is longer than ${agentLimits.promptBytes} bytes`)
+    }
+    pieces.push(buffer)
+  }
+  return Buffer.concat(pieces).toString("utf8")
 }

@@ -5,7 +5,7 @@ import type { Attached } from "../prompt/AttachedFiles.ts"
 import { ApprovalDesk } from "./ApprovalDesk.ts"
 import { ApprovalDialog } from "./ApprovalDialog.ts"
 import { commandOf } from "./Command.ts"
-import { runCommand } from "./CommandRunner.ts"
+import { runSlashCommand } from "./SlashCommands.ts"
 import { Completion } from "./Completion.ts"
 import type { Permissions } from "./PermissionText.ts"
 import { type Choice, Picker } from "./Picker.ts"
@@ -100,7 +100,7 @@ export class AgentTerminal {
     if (command.kind === "prompt") return this.#ask(command.text, mode)
     if (command.kind === "unknown")
       return this.#say("warning", `There is no command /${command.name}; /help lists them`)
-    runCommand(command, {
+    runSlashCommand(command, {
       ...this.#options,
       workspaceRoot: this.#options.workspace.root,
       state: () => this.#state,

@@ -4,7 +4,7 @@ import { checked, fitted, narrowed } from "./Lines.ts"
 import { drawActivity, drawStatus } from "./StatusLines.ts"
 import type { TerminalState } from "./TerminalState.ts"
 import type { Theme } from "./Theme.ts"
-import { Transcript } from "./Transcript.ts"
+import { TranscriptView } from "./TranscriptView.ts"
 
 /** How often the lines that change with time are drawn. */
 const tickMillis = 200
@@ -42,7 +42,7 @@ export class Screen {
     this.#tui = new TuiMainScreen(options.terminal, false, options.logDirectory)
     this.editor = new Editor(this.#tui, options.theme.editor)
     this.#tui.addChild(this.#part((width) => [options.theme.dim(fitted(options.heading, width))]))
-    this.#tui.addChild(new Transcript(options.theme, options.state))
+    this.#tui.addChild(new TranscriptView(options.theme, options.state))
     this.#tui.addChild(this.#part((width) => this.#foot(width)))
   }
 

@@ -1,5 +1,7 @@
-import type { Credits, OwnSubscription } from "../api/Contract.ts"
-import type { Choice } from "./ModelPicker.tsx"
+import type { Credits, ModelList, OwnSubscription } from "../api/Contract.ts"
+
+/** A model, or a collection. */
+export type Choice = ModelList["data"][number]
 
 /** The means with which the asking key can pay a call. */
 export interface Funds {

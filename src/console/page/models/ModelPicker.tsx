@@ -1,9 +1,6 @@
 import { useId } from "preact/hooks"
-import type { ModelList } from "../api/Contract.ts"
 import { formatCompact, formatUsd } from "../figures/Format.ts"
-import { type Funds, isPayable } from "./Funds.ts"
-
-export type Choice = ModelList["data"][number]
+import { type Choice, type Funds, isPayable } from "./Funds.ts"
 
 interface ModelPickerProps {
   readonly choices: ReadonlyArray<Choice>

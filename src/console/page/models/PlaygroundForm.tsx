@@ -1,7 +1,7 @@
 import { NumberField, TextArea } from "./Fields.tsx"
-import type { Funds } from "./Funds.ts"
+import type { Choice, Funds } from "./Funds.ts"
 import { type Image, ImageField } from "./ImageField.tsx"
-import { type Choice, ModelPicker } from "./ModelPicker.tsx"
+import { ModelPicker } from "./ModelPicker.tsx"
 
 /** A question, as it was typed. */
 export interface Question {

@@ -11,7 +11,7 @@ import {
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { tools, type ToolMethod } from "#schemas/agents/ToolCall.ts"
-import { indexOfLinear } from "#src/clients/agent/tools/IndexOfLinear.ts"
+import { indexOfLinear } from "#src/clients/agent/tools/EditFile.ts"
 import { Schema } from "effect"
 import fc from "fast-check"
 import { codeOf, okResult, put, withWorkspace, type TestWorkspace } from "./TestWorkspace.ts"

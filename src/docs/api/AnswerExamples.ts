@@ -32,7 +32,7 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  * Answers whose fields depend on each other, by the name of their schema: one field after the other they would make no
  * sense. A test sees that the schemas take them.
  */
-export const wholes: Readonly<Record<string, unknown>> = {
+export const answerExamples: Readonly<Record<string, unknown>> = {
   TokenUsage: usage,
   RouterBlock: router,
   Model: model,

@@ -14,8 +14,8 @@ type Caller = Pick<Principal, "keyId" | "userId">
  * one, and for each user by a fair share of these. When the server ends, those whose clients were sent away are still settled
  * before the log of calls is closed.
  */
-export class CallsUnderWay extends Context.Service<
-  CallsUnderWay,
+export class CallsInFlight extends Context.Service<
+  CallsInFlight,
   {
     /** Makes the call if there is room for it, and it can be booked. */
     readonly admit: (
@@ -24,9 +24,9 @@ export class CallsUnderWay extends Context.Service<
     ) => Effect.Effect<Problem | undefined>
     readonly count: () => number
   }
->()("signalbox/llm/CallsUnderWay") {
+>()("signalbox/llm/CallsInFlight") {
   static readonly layer = Layer.effect(
-    CallsUnderWay,
+    CallsInFlight,
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
       const log = yield* CallLog
@@ -65,7 +65,7 @@ export class CallsUnderWay extends Context.Service<
           })
         )
       )
-      return CallsUnderWay.of({
+      return CallsInFlight.of({
         count: () => count,
         admit: (caller, call) =>
           Effect.suspend(() => {

@@ -1,7 +1,7 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
-import { exampleConversation } from "#schemas/agents/ExampleConversation.ts"
+import { exampleConversation, type Exchange } from "#schemas/agents/ExampleConversation.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
-import { html } from "#src/docs/page/Html.ts"
+import { html, type Html } from "#src/docs/page/Html.ts"
 import {
   byeMeanings,
   closeMeanings,
@@ -15,11 +15,44 @@ import {
   eventEntries,
   eventFrameRows,
   serverEntries,
-  toolEntries
+  toolEntries,
+  type ReferenceEntry,
+  type ToolEntry
 } from "./ProtocolReference.ts"
-import { contents, fieldTable, meaningTable } from "#src/docs/page/Parts.ts"
+import { contents, fieldTable, meaningTable, example } from "#src/docs/page/Parts.ts"
 import type { ReferencePage } from "#src/docs/page/ReferencePage.ts"
-import { entry, exchange, toolSection } from "./ReferenceParts.ts"
+
+const entry = ({ anchor, description, example: shown, name, rows }: ReferenceEntry): Html =>
+  html` <section id="${anchor}">
+    <h3><a href="#${anchor}">${name}</a></h3>
+    <p>${description}</p>
+    ${fieldTable(name, rows)} ${example(`Example of ${name}`, shown)}
+  </section>`
+
+const toolSide = (method: string, { anchor, example: shown, name, rows }: ReferenceEntry): Html =>
+  html` <h4 id="${anchor}">${name}</h4>
+    ${fieldTable(`${name} of ${method}`, rows)} ${example(`Example of ${name} of ${method}`, shown)}`
+
+const toolSection = ({ anchor, description, method, name, params, replay, result }: ToolEntry): Html =>
+  html` <section id="${anchor}">
+    <h3>
+      <a href="#${anchor}">${method}</a>
+      <span class="hint">the model calls it ${name}; replay ${replay}</span>
+    </h3>
+    <p>${description}</p>
+    ${toolSide(method, params)} ${toolSide(method, result)}
+  </section>`
+
+const exchange = (said: Exchange): Html => {
+  if (said.from === "nobody") return html`<li class="note">${said.note}</li>`
+  const { frame, from } = said
+  const name = frame.type === "event" ? frame.kind : frame.type
+  const anchor = frame.type === "event" ? `event-${frame.kind}` : `${from}-${frame.type}`
+  return html`<li class="${from}">
+    <p><span class="hint">${from}</span> <a href="#${anchor}">${name}</a></p>
+    ${example(`${name}, from the ${from}`, frame)}
+  </li>`
+}
 
 const count = new Intl.NumberFormat("en")
 

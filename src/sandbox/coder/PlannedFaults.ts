@@ -8,7 +8,7 @@ const conversationsMax = 1_000
  * The number of times that a conversation met a fault that its plan wants a few times only. It is all that the sandbox
  * remembers, and only such plans use it: a restarted sandbox counts from the beginning.
  */
-export class Faults {
+export class PlannedFaults {
   private readonly met = new Map<string, number>()
 
   /** Whether the fault is due; if so, counts it. */

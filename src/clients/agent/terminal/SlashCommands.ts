@@ -31,7 +31,10 @@ export interface CommandSurroundings {
 type Named = Extract<Command, { kind: "command" }>
 
 /** Does what a command asks for. Rejects with what went wrong. */
-export const runCommand = async ({ argument, name }: Named, around: CommandSurroundings): Promise<void> => {
+export const runSlashCommand = async (
+  { argument, name }: Named,
+  around: CommandSurroundings
+): Promise<void> => {
   switch (name) {
     case "help":
       return around.say(helpText)

@@ -1,10 +1,23 @@
 import { Effect, Layer } from "effect"
-import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import type { AgentSession } from "#actors/agents/AgentSession.ts"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 
-/** Metrics of this process's sessions. */
-export const layer = Layer.effectDiscard(
+/** The line "agents" of `/readyz`. What sessions stand on, Postgres and the models, has lines of its own. */
+export const readiness = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { register } = yield* Readiness
+    const sessions = yield* AgentSessions
+    yield* register(
+      "agents",
+      Effect.sync(() => ({ status: "up", detail: `${[...sessions.all()].length} sessions in memory` }))
+    )
+  })
+)
+
+/** What `/metrics` says of the sessions of this process. */
+export const metrics = Layer.effectDiscard(
   Effect.gen(function* () {
     const sessions = yield* AgentSessions
     const gauge = (

@@ -37,7 +37,7 @@ const hasLocalTimes = (root: string): boolean => local.has(statfsSync(root).type
 const stepMillis = 20
 
 /** The moment at which a command began. No program can set a time of change: older files are not the command's. */
-class Beginning {
+class CommandStart {
   readonly #isLocal: boolean
   readonly #wall = Date.now()
   readonly #steady = performance.now()
@@ -101,7 +101,7 @@ export const missedSelfRunning = `\n[This command ran without self_running, whic
 export interface Begun {
   readonly surroundings: Surroundings
   readonly rebase: RebaseCommands
-  readonly beginning: Beginning
+  readonly beginning: CommandStart
 }
 
 /** The rights of a command, and whether others run. */
@@ -116,7 +116,7 @@ export interface Given {
 const freshMillis = 2_000
 
 /** Looks at a workspace before a command and after it, and takes back what would run by itself later. */
-export class Aftermath {
+export class WorkspaceCheck {
   readonly #jail: Jail
   readonly #survey: Survey
   readonly #isLocal: boolean
@@ -129,7 +129,7 @@ export class Aftermath {
     this.#isLocal = hasLocalTimes(jail.root)
   }
 
-  async lookAround(): Promise<Surroundings> {
+  async survey(): Promise<Surroundings> {
     const left = this.#left
     const isFresh = left !== undefined && performance.now() - left.at < freshMillis
     const surveyed = isFresh ? left.surveyed : await this.#survey.look()
@@ -138,7 +138,7 @@ export class Aftermath {
 
   begin(surroundings: Surroundings): Begun {
     const rebase = rebaseCommands(surroundings.layout)
-    return { surroundings, rebase, beginning: new Beginning(this.#isLocal) }
+    return { surroundings, rebase, beginning: new CommandStart(this.#isLocal) }
   }
 
   /** Answers with what to tell the user and the model, a line each. */

@@ -18,8 +18,8 @@ export interface Renewed {
  * alone, and has a new epoch whenever it changes hands. Every question is one statement on any connection, so that poolers,
  * lost connections and restarts of Postgres change nothing.
  */
-export class LeaseRow extends Context.Service<
-  LeaseRow,
+export class CountingLeaseRow extends Context.Service<
+  CountingLeaseRow,
   {
     /** takes the lease if it is free, or was this holder's; undefined: another has it */
     readonly take: (holder: string, lastsMillis: number) => Effect.Effect<Taken | undefined, SqlError>
@@ -36,9 +36,9 @@ export class LeaseRow extends Context.Service<
     /** lets go: the next one need not wait */
     readonly release: (holder: string, epoch: number) => Effect.Effect<void, SqlError>
   }
->()("signalbox/analytics/LeaseRow") {
+>()("signalbox/analytics/CountingLeaseRow") {
   static readonly layer = Layer.effect(
-    LeaseRow,
+    CountingLeaseRow,
     Effect.map(SqlClient, (sql) => ({
       take: (holder, lastsMillis) =>
         sql<Taken>`

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 
-/** Items that wait for another machine, in order. Adding never waits; taking gets all of them, up to a size. */
-export class Outbox<A> {
+/** What waits to be sent to another machine, in order. Whoever adds never waits; whoever takes gets all, up to a size. */
+export class SendQueue<A> {
   private items: Array<A> = []
   private sizes: Array<number> = []
   /** items before this one have been taken */
