@@ -16,7 +16,7 @@ export const readiness = Layer.effectDiscard(
   })
 )
 
-/** What `/metrics` says of the sessions of this process. */
+/** Metrics of the sessions of this process. */
 export const metrics = Layer.effectDiscard(
   Effect.gen(function* () {
     const sessions = yield* AgentSessions

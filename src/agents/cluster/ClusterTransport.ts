@@ -12,7 +12,7 @@ import { connect, type TLSSocket } from "node:tls"
  * secrecy; there are no certificates. TLS 1.2, because its cipher suites can rule certificates out: 1.3's cannot.
  */
 
-/** What a connection is for, named in the handshake (ALPN): one port serves both. */
+/** The purpose of a connection, named in the handshake (ALPN): one port serves both. */
 export const alpnProtocols = ["signalbox-runner", "signalbox-relay"] as const
 export type AlpnProtocol = (typeof alpnProtocols)[number]
 

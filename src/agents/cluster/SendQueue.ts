@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 
-/** What waits to be sent to another machine, in order. Whoever adds never waits; whoever takes gets all, up to a size. */
+/** Items that wait for another machine, in order. Adding never waits; taking gets all of them, up to a size. */
 export class SendQueue<A> {
   private items: Array<A> = []
   private sizes: Array<number> = []

@@ -1,3 +1,4 @@
+import type { BadRequest } from "#schemas/core/Problem.ts"
 import { Clock, Context, Effect, Layer } from "effect"
 import { type Breakdown, breakdownLimit, type BreakdownParameters } from "#schemas/analytics/Breakdown.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
@@ -5,7 +6,7 @@ import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { type BreakdownStoreRow, breakdownStatement } from "./BreakdownStatement.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
-import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
+import { resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 
 /** The most frequent values of a dimension. Readers see what was accepted before they asked. */
@@ -15,7 +16,7 @@ export class Breakdowns extends Context.Service<
     readonly ofSite: (
       site: SiteRow,
       query: BreakdownParameters
-    ) => Effect.Effect<Breakdown, QuestionInvalid | SinkUnavailable | StoreError>
+    ) => Effect.Effect<Breakdown, BadRequest | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/Breakdowns") {
   static readonly layer = Layer.effect(

@@ -1,3 +1,4 @@
+import type { BadRequest } from "#schemas/core/Problem.ts"
 import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
 import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
@@ -6,7 +7,7 @@ import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
-import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
+import { resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 import { spanOf } from "../store/VisitRows.ts"
 
@@ -17,7 +18,7 @@ export class SiteExport extends Context.Service<
     readonly ofSite: (
       site: SiteRow,
       query: StatsParameters
-    ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, QuestionInvalid | SinkUnavailable | StoreError>
+    ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, BadRequest | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/SiteExport") {
   static readonly layer = Layer.effect(

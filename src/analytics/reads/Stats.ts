@@ -1,10 +1,11 @@
+import type { BadRequest } from "#schemas/core/Problem.ts"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SeriesEntry, SiteStats, StatsParameters, Summary } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { EventDrain } from "../store/EventDrain.ts"
-import { type QuestionInvalid, resolveQuery } from "./StatsQuery.ts"
+import { resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 import { type StatsRow, statsStatement } from "./StatsStatement.ts"
 
@@ -15,7 +16,7 @@ export class Stats extends Context.Service<
     readonly ofSite: (
       site: SiteRow,
       query: StatsParameters
-    ) => Effect.Effect<SiteStats, QuestionInvalid | SinkUnavailable | StoreError>
+    ) => Effect.Effect<SiteStats, BadRequest | SinkUnavailable | StoreError>
   }
 >()("signalbox/analytics/Stats") {
   static readonly layer = Layer.effect(

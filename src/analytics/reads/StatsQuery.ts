@@ -1,21 +1,12 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { type BadRequest, invalidField } from "#schemas/core/Problem.ts"
 import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import { isTimeZone, type LocalDate } from "#streams/analytics/LocalTime.ts"
 import { type Period, type PeriodRange, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
 import type { Filters } from "./Filters.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 
-/** A field that its schema lets pass and that cannot be answered. */
-export class QuestionInvalid extends Schema.TaggedError<QuestionInvalid>()("QuestionInvalid", {
-  field: Schema.String,
-  problem: Schema.String
-}) {
-  override get message(): string {
-    return `${this.field}: ${this.problem}`
-  }
-}
-
-/** What is asked about a site, in instants. */
+/** A read of the figures of a site, in instants. */
 export interface StatsQuery {
   readonly period: Period | "custom"
   readonly range: PeriodRange
@@ -24,8 +15,6 @@ export interface StatsQuery {
 }
 
 const customYearsMax = 10
-
-const invalid = (field: string, problem: string) => Effect.fail(new QuestionInvalid({ field, problem }))
 
 const dateOf = (text: string): LocalDate => {
   const [year = 0, month = 0, day = 0] = text.split("-").map(Number)
@@ -39,28 +28,30 @@ const customRange = (
   to: string | undefined,
   timeZone: string,
   nowMillis: number
-): Effect.Effect<PeriodRange, QuestionInvalid> => {
-  if (from === undefined) return invalid("from", "is required with period=custom")
-  if (to === undefined) return invalid("to", "is required with period=custom")
+): Effect.Effect<PeriodRange, BadRequest> => {
+  if (from === undefined) return Effect.fail(invalidField("from", "is required with period=custom"))
+  if (to === undefined) return Effect.fail(invalidField("to", "is required with period=custom"))
   const [first, last] = [dateOf(from), dateOf(to)]
-  if (utcOf(last) < utcOf(first)) return invalid("to", "must not be before from")
+  if (utcOf(last) < utcOf(first)) return Effect.fail(invalidField("to", "must not be before from"))
   if (utcOf(last) > utcOf({ ...first, year: first.year + customYearsMax })) {
-    return invalid("to", `must be at most ${customYearsMax} years after from`)
+    return Effect.fail(invalidField("to", `must be at most ${customYearsMax} years after from`))
   }
   const range = rangeOfDates(first, last, timeZone, nowMillis)
-  if (range === undefined) return invalid("from", "must not be in the future")
+  if (range === undefined) return Effect.fail(invalidField("from", "must not be in the future"))
   // East of Greenwich the first day of 1970 begins in 1969, of which nothing is stored.
-  return range.fromMillis < 0 ? invalid("from", "must not be before 1970 in UTC") : Effect.succeed(range)
+  return range.fromMillis < 0
+    ? Effect.fail(invalidField("from", "must not be before 1970 in UTC"))
+    : Effect.succeed(range)
 }
 
-/** What a query means at an instant. */
+/** Resolves a query at an instant. */
 export const resolveQuery = Effect.fnUntraced(function* (
   site: Pick<SiteRow, "timezone">,
   { from, period = "30d", timezone, to, ...filters }: StatsParameters,
   nowMillis: number
-): Effect.fn.Return<StatsQuery, QuestionInvalid> {
+): Effect.fn.Return<StatsQuery, BadRequest> {
   if (timezone !== undefined && !isTimeZone(timezone)) {
-    return yield* invalid("timezone", "expected an IANA time zone, such as Europe/Berlin")
+    return yield* invalidField("timezone", "expected an IANA time zone, such as Europe/Berlin")
   }
   const timeZone = timezone ?? site.timezone
   const range =

@@ -17,7 +17,6 @@ import { csv } from "./Csv.ts"
 import { DropCounts } from "../ingest/DropCounts.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { inapplicableFilter } from "./Filters.ts"
-import type { QuestionInvalid } from "./StatsQuery.ts"
 import { Realtime } from "./Realtime.ts"
 import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
 import { SiteExport } from "./SiteExport.ts"
@@ -30,10 +29,9 @@ const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
   Effect.fail(ServiceUnavailable.of(troubleText("The statistics store", error)))
 
 /** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
-const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+const answered = <A>(read: Effect.Effect<A, BadRequest | SinkUnavailable | StoreError>) =>
   read.pipe(
     Effect.catchTags({
-      QuestionInvalid: (invalid) => Effect.fail(BadRequest.of(invalid.message)),
       SinkUnavailable: away,
       ClickHouseUnavailable: away,
       ClickHouseFailed: Effect.die
@@ -41,7 +39,7 @@ const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | 
   )
 
 /** Figures with a filter that cannot be applied would be those of all visits: such a question is 400. */
-const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
+const asked = <A>(read: Effect.Effect<A, BadRequest | SinkUnavailable | StoreError>) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => {
     const problem = inapplicableFilter(url)
     return problem === undefined ? answered(read) : Effect.fail(BadRequest.of(problem))

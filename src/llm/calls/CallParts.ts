@@ -20,7 +20,7 @@ export interface CallParts {
   readonly isTraced: boolean
 }
 
-/** What the chunks of one stream have in common. */
+/** The fields that all chunks of one stream share. */
 export interface ChunkHead {
   readonly id: string
   /** epoch seconds */

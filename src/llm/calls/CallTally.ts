@@ -58,7 +58,7 @@ export interface Measured {
   readonly doubt: EstimateReason | undefined
 }
 
-/** What is known of a call from its beginning. */
+/** The facts of a call that are known from its beginning. */
 export type CallHead = Pick<
   CallRecord,
   "id" | "userId" | "keyId" | "source" | "startedAt" | "requested" | "collection" | "kind" | "streamed"
