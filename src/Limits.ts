@@ -30,7 +30,10 @@ const serverLimits = {
   logSegmentBytes: 64 * 1024 * 1024,
   /** bytes that one group commit may carry */
   logCommitBytes: 4 * 1024 * 1024,
-  /** group commits begin at least so far apart: what an answer may wait under load for others to share its fdatasync */
+  /**
+   * group commits begin at least so far apart: an answer may wait this long under load for others to share its
+   * fdatasync
+   */
   logCommitEveryMillis: 4,
   /** what a 429 of a full log asks the client to wait */
   logFullRetryAfterSeconds: 5,

@@ -56,7 +56,7 @@ export interface RoomServer {
 /** The services that every room can rest on: configuration, stores, and accounts. */
 export type Ground = AppConfig | SqlClient | Readiness | Quarantines | Layer.Success<typeof Accounts.offers>
 
-/** What serves the endpoints of all rooms. */
+/** The services behind the endpoints of all rooms. */
 export type Serving =
   | HttpRouter.HttpRouter
   | HttpServer.HttpServer

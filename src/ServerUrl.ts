@@ -3,7 +3,7 @@ import { HttpServer, type HttpServerRequest } from "effect/http"
 import { AppConfig, networksOf } from "./Config.ts"
 import * as ClientAddress from "./front/ClientAddress.ts"
 
-/** How this server is reached, without a trailing slash: `BASE_URL`, else the address that it listens on. */
+/** The URL of this server, without a trailing slash: `BASE_URL`, else the address that it listens on. */
 export const serverUrl = Effect.gen(function* () {
   const { baseUrl, host } = yield* AppConfig
   const { address } = yield* HttpServer.HttpServer
@@ -25,8 +25,8 @@ const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | un
 }
 
 /**
- * As `serverUrl`, for the one that asks: without `BASE_URL` a trusted proxy is believed about where it was asked. Nobody
- * else is, since an answer could be kept for others on the way.
+ * As `serverUrl`, for one request: without `BASE_URL` the host that a trusted proxy reports counts. Other clients'
+ * reports do not, since a cache on the way could keep the answer for others.
  */
 export const serverUrlFor = Effect.gen(function* () {
   const { baseUrl, trustProxy } = yield* AppConfig

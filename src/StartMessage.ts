@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { AdminKey } from "./accounts/FirstBoot.ts"
 
-/** What a person sees when the server is up: where it listens, the admin key once, and three commands to paste. */
+/** The message printed once the server is up: its address, the admin key once, and three commands to paste. */
 export interface Started {
   readonly version: string
   /** how it is reached, without a trailing slash */

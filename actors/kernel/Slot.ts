@@ -147,7 +147,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#acquirers = []
     const waiting: Array<Envelope> = []
     for (let next = this.mailbox.poll(); next !== undefined; next = this.mailbox.poll()) waiting.push(next)
-    // Answered last: whoever hears of the failure may ask again at once, and that is a new message.
+    // Answered last: a caller that learns of the failure may ask again at once, and that is a new message.
     for (const acquirer of acquirers) acquirer(exit)
     for (const envelope of waiting) envelope.reply?.(exit)
   }
@@ -156,7 +156,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     return this.mailbox.size > 0 || this.#acquirers.length > 0
   }
 
-  /** What a vacant slot has to wait for before its next life, or why there is none. */
+  /** The wait of a vacant slot before its next life, or the reason why there is none. */
   #admission(): Effect.Effect<void> | RestartIntensityExceeded | TooManyActors {
     return this.#restarts.mayStart(this.#host.now()) ? this.#host.admit() : this.#intensityExceeded()
   }
@@ -184,7 +184,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#host.run(life, scope).addObserver((exit) => this.#ended(exit))
   }
 
-  /** What `build` gets of one life. */
+  /** The `self` that `build` gets for one life. */
   #selfIn(scope: Scope.Scope): ActorSelf {
     return {
       fork: (effect) =>

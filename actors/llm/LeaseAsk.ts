@@ -1,5 +1,5 @@
 /**
- * State: none; what a call asks of the leases of its user, and how it is refused.
+ * State: none; a call's request to the leases of its user, and its refusals.
  * Messages: this is one. Limits: of output tokens, between the fewest that make sense and those that are wanted.
  * Restart policy and crash: a call whose actor crashes while it is in line is refused as busy.
  */
@@ -18,15 +18,15 @@ export interface LeaseOptions {
   readonly waitMillis: number
   /** calls in line per user */
   readonly waiting: number
-  /** how often a call in line asks, when nothing is heard */
+  /** the poll interval of a call in line, without a wakeup */
   readonly pollMillis: number
   /** after a recall by another process nothing is kept for so long */
   readonly scarceMillis: number
-  /** what nobody has used for so long is given back */
+  /** a lease unused for this long is given back */
   readonly idleMillis: number
 }
 
-/** Why there is no hold. `busy`: what calls hold, and do not use up, would do. */
+/** The reason why there is no hold. `busy`: the unused part of other calls' holds would suffice. */
 export class HoldRefused {
   readonly _tag = "HoldRefused"
   /** the limit that was short, of the last choice */
@@ -67,5 +67,5 @@ export const least = (values: ReadonlyArray<bigint>): bigint | undefined =>
     undefined
   )
 
-/** What is missing of an amount. */
+/** The missing part of an amount. */
 export const above = (amount: bigint, free: bigint): bigint => (amount > free ? amount - free : 0n)

@@ -1,8 +1,9 @@
 /**
- * State: none here; the limits and leases of all processes, kept by whoever provides this port (Postgres).
- * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` what other processes hold of a user's limits.
- * Limits: a statement that takes too long has failed; what it granted all the same is found by the next one.
- * Restart policy: none; failures are answered, and what is given back is tried again until it has arrived.
+ * State: none here; the limits and leases of all processes, kept by the provider of this port (Postgres).
+ * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` what other processes hold of a user's
+ * limits.
+ * Limits: a statement that takes too long has failed; the next one finds its grants.
+ * Restart policy: none; failures are answered, and a giving back is retried until it has arrived.
  * In a crash of the process nothing of a lease is lost: its owner gives it back at the next start, or others do.
  */
 import * as Context from "effect/Context"
@@ -12,7 +13,7 @@ import * as Schema from "effect/Schema"
 /** The limits cannot be asked. */
 export class LimitsAway extends Schema.TaggedError<LimitsAway>()("LimitsAway", { problem: Schema.String }) {}
 
-/** What is asked of one limit. Amounts are pico-USD, or tokens of an allowance. */
+/** The request to one limit. Amounts are pico-USD, or tokens of an allowance. */
 export interface GrantAsk {
   readonly limit: string
   /** without this much nothing is granted, of no limit of the vector */

@@ -1,5 +1,5 @@
 /**
- * State: a call in line for what its limits do not leave right now, and what serving the line once has learnt.
+ * State: a call in line for credit that its limits do not leave right now, and the findings of one pass over the line.
  * Messages: none; CreditLease holds these. Limits: how many there are and how long they wait, see `LeaseOptions`.
  * Restart policy and crash: those in line when their actor ends are refused as busy.
  */
@@ -21,7 +21,7 @@ export interface Waiter {
   recallUntilMillis: number | undefined
 }
 
-/** What became of one choice: `held`: other calls' holds stand in the way. */
+/** The outcome of one choice; `held`: other calls' holds stand in the way. */
 export type Outcome =
   | { readonly is: "taken"; readonly hold: Hold }
   | { readonly is: "short"; readonly limit: string }
@@ -34,7 +34,7 @@ export type Outcome =
       readonly tokens: number | undefined
     }
 
-/** What is learnt while the line is served once. */
+/** The findings of one pass over the line. */
 export interface Pass {
   /** limits for which somebody earlier in line waits */
   readonly claimed: Set<string>

@@ -96,8 +96,8 @@ export interface Claim {
 }
 
 /**
- * Which of several differences are outside the noise when they are tested together (Holm's method, weighted): the chance
- * that any of them is claimed falsely stays below `falseClaimChance`.
+ * The differences that are outside the noise when they are tested together (Holm's method, weighted): the chance that
+ * any of them is claimed falsely stays below `falseClaimChance`.
  */
 export const claimed = (claims: ReadonlyArray<Claim>): ReadonlyArray<boolean> => {
   const order = claims

@@ -174,8 +174,8 @@ const goesOn = (rounds: Rounds, done: number, sinceMillis: number): boolean => {
 }
 
 /**
- * Runs the rounds. One tree: its stage is set up once. Two trees: both stages are set up anew for each round, so that the
- * luck of a single process (its memory layout, what its compiler chose) counts as noise between rounds.
+ * Runs the rounds. One tree: its stage is set up once. Two trees: both stages are set up anew for each round, so that
+ * the luck of a single process (its memory layout, its compiler's choices) counts as noise between rounds.
  */
 export const runPlan = async (plan: Plan): Promise<void> => {
   const startedAt = performance.now()

@@ -2,17 +2,18 @@ import type { Use } from "./Meter.ts"
 import type { Turn } from "./Turns.ts"
 
 /**
- * What a bench suite is. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
+ * A bench suite. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
  * `test/bench/Bench.faults.test.ts` runs every suite at its tiny size so that none can rot.
  */
 
 /**
- * How much a run does. "full": figures to publish. "quick": the same work in shorter windows and smaller crowds, at most
- * 90 s a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only shows that it works.
+ * The amount of work of a run. "full": figures to publish. "quick": the same work in shorter windows and smaller
+ * crowds, at most 90 s a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only
+ * shows that it works.
  */
 export type Size = "tiny" | "quick" | "full"
 
-/** What one run of one case found. Work is counted in the suite's unit ("appends", "requests", …). */
+/** The result of one run of one case. Work is counted in the suite's unit ("appends", "requests", …). */
 export interface Measurement {
   readonly work: number
   /** wall time of the measured part only, without set-up */
@@ -113,7 +114,7 @@ export interface BenchCase<Given = unknown> {
 export interface BenchSuite<Given = unknown> {
   /** the folder's name */
   readonly name: string
-  /** one sentence: what is measured against what */
+  /** one sentence: the quantity measured and its reference */
   readonly about: string
   /** what `work` counts, in the plural: "appends" */
   readonly unit: string

@@ -66,7 +66,7 @@ const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
   return [copyHere(join(directory, "here")), copyOther(asked.against, join(directory, "there"), names)]
 }
 
-/** Everything that one suite's run is told before it starts. */
+/** Prepares one suite's run: its plan and settings. */
 const begin = async (
   asked: Asked,
   suite: BenchSuite,

@@ -17,7 +17,7 @@ import type { SiteRow } from "../sites/SiteDirectory.ts"
 import * as Answer from "./IngestAnswer.ts"
 import type { IngestAnswer } from "./IngestAnswer.ts"
 
-/** A batch on its way: what became of each event, and what goes to the log. */
+/** A batch on its way: the outcome of each event, and the records for the log. */
 interface Batch {
   readonly site: SiteRow
   readonly nowMillis: number
@@ -87,7 +87,7 @@ export class Collect {
     return false
   }
 
-  /** What becomes of one event if the log takes the batch. */
+  /** The outcome of one event if the log takes the batch. */
   #look(batch: Batch, input: unknown, index: number): CollectResult {
     const event = decodeCollectEvent(input)
     if (event instanceof FieldFault) return this.#refuse(batch, index, event)

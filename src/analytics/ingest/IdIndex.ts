@@ -8,7 +8,7 @@ export const hashOfId = (id: string): bigint => BigInt(`0x${hash("sha256", id, "
 
 /**
  * The ids of all sites under one directory, each site's in a directory of its own. Of the sites that were used last,
- * `openSitesMax` are kept open. What the disk refuses to take is kept in memory and tried again by `sync`.
+ * `openSitesMax` are kept open. Failed writes are kept in memory and retried by `sync`.
  */
 export class IdIndex {
   readonly #directory: string
@@ -31,7 +31,7 @@ export class IdIndex {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
   }
 
-  /** Files that were damaged and are gone, since the last time: what they held has to be put again. */
+  /** Damaged and removed files since the last call: their ids have to be put again. */
   takeDamaged(): ReadonlyArray<string> {
     return this.#damaged.splice(0)
   }

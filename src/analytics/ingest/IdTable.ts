@@ -92,7 +92,7 @@ export class IdTable {
     this.#noteTime(millis)
   }
 
-  /** After it, what was put before survives a power cut. Off the main thread: a disk may take its time. */
+  /** After it, all ids put before survive a power cut. Off the main thread: a disk may take its time. */
   async sync(): Promise<void> {
     if (!this.#isDirty) return
     this.#isDirty = false

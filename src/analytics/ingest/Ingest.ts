@@ -27,7 +27,7 @@ import { Realtime } from "../reads/Realtime.ts"
 import { Salts } from "./Salts.ts"
 import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
 
-/** What the two endpoints share: where events come from, go to, and what is asked in between. */
+/** The shared parts of the two endpoints: the source of events, their destination, and the checks in between. */
 export interface IngestParts {
   readonly sites: SiteDirectory["Service"]
   readonly log: EventLog["Service"]
@@ -60,7 +60,7 @@ export class Ingest extends Context.Service<
       authorization: string,
       answer: (answer: IngestAnswer) => void
     ) => void
-    /** whose site a `collect` is for, before its body is read; undefined: the secret is nobody's */
+    /** the owner of the site of a `collect`, before its body is read; undefined: the secret is unknown */
     readonly ownerOf: (authorization: string) => string | undefined
     /** why events are not taken here, before anything of them is read; undefined: they are */
     readonly refusal: () => IngestAnswer | undefined

@@ -42,7 +42,7 @@ export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({
 /** A disk that fails may be back in a moment: the log tries by itself. */
 const retryAfterFailureSeconds = 1
 
-/** What the log's refusal means to the sender: nothing of the request was stored. */
+/** The answer to a refusal by the log: nothing of the request was stored. */
 export const refused = (refusal: LogFull | LogUnavailable): IngestAnswer => {
   if (refusal._tag === "LogFull") {
     const text = "More events are waiting than there is room for"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { IdTable, slotsMin } from "./IdTable.ts"
 
-/** How long a repeated id is known. Source: contract/analytics#collect. */
+/** The lifetime of a known id. Source: contract/analytics#collect. */
 export const idMemoryMillis = dayMillis
 
 /** A table takes ids for so long at most: whole tables are forgotten, so this is how much too long one is kept. */

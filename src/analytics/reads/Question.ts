@@ -15,7 +15,7 @@ export class QuestionInvalid extends Schema.TaggedError<QuestionInvalid>()("Ques
   }
 }
 
-/** What is asked about a site, in instants. */
+/** A query about a site, in instants. */
 export interface Question {
   readonly period: Period | "custom"
   readonly range: PeriodRange
@@ -53,7 +53,7 @@ const customRange = (
   return range.fromMillis < 0 ? invalid("from", "must not be before 1970 in UTC") : Effect.succeed(range)
 }
 
-/** What a query means at an instant. */
+/** The query as of an instant. */
 export const questionOf = Effect.fnUntraced(function* (
   site: Pick<SiteRow, "timezone">,
   { from, period = "30d", timezone, to, ...filters }: StatsQuestion,

@@ -8,7 +8,7 @@ import { type QuestionInvalid, questionOf } from "./Question.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 import { type StatsRow, statsStatement } from "./StatsQuery.ts"
 
-/** What was counted for a site. Readers see what was accepted before they asked. */
+/** The statistics of a site. Readers see all events accepted before they asked. */
 export class Stats extends Context.Service<
   Stats,
   {

@@ -47,7 +47,7 @@ const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | Sto
     return problem === undefined ? answered(read) : Effect.fail(new BadRequest({ error: problem }))
   })
 
-/** How far back drops are shown. */
+/** The number of days for which drops are shown. */
 const dropDays = 30
 
 type Format = { readonly format?: "json" | "csv" }

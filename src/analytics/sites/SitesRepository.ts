@@ -15,7 +15,7 @@ export interface NewSiteRow {
   readonly visitor_secret: Uint8Array
 }
 
-/** What may change of a row, by column. */
+/** The columns of a row that may change. */
 export type SiteRowChange = Partial<
   Pick<NewSiteRow, "name" | "domain" | "timezone" | "public" | "secret_prefix" | "secret_hash">
 >

@@ -16,8 +16,9 @@ interface PageView extends Owner {
 const idOf = (event: OwnedVisitEvent): string => `${event.site} ${event.pv}`
 
 /**
- * Whose page views the engage pings of strangers are about: those of the batch, and those of the store within the last
- * 24 hours. A ping keeps its own identity where that has such a page view, or nobody has, and then it counts nowhere.
+ * The visitors whose page views the engage pings of strangers are about: those of the batch, and those of the store
+ * within the last 24 hours. A ping keeps its own identity where that has such a page view, or no visitor has, and then
+ * it counts nowhere.
  */
 export const pageViewOwners = Effect.fnUntraced(function* (
   clickhouse: ClickHouseService,

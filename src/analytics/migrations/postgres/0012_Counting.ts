@@ -1,6 +1,6 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
-/** Which process counts events, in one row: see src/analytics/counting/LeaseRow.ts. */
+/** The process that counts events, in one row: see src/analytics/counting/LeaseRow.ts. */
 export const counting: PostgresMigration = {
   id: 12,
   name: "counting",

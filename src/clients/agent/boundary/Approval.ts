@@ -37,7 +37,7 @@ export type ApprovalKind = keyof typeof kinds
 export const kindsOfNeed: Readonly<Record<ApprovalKind, KindOfNeed>> = kinds
 export const approvalKinds = Object.keys(kinds) as ReadonlyArray<string> as ReadonlyArray<ApprovalKind>
 
-/** A rule that could be given instead of a yes to this one call, and what it would cover. */
+/** A rule to give instead of a yes to this one call, and its coverage. */
 export interface RuleOffer {
   /** short: `npm test *`, `src/generated/` */
   readonly name: string

@@ -3,7 +3,7 @@ import { denied } from "../tools/ToolFailure.ts"
 import type { HeldDirectory } from "./Jail.ts"
 import { shown, type Parts } from "./WorkspacePath.ts"
 
-/** What in a workspace the tools leave alone. Parts are folded; what they name need not exist. */
+/** The paths of a workspace that the tools leave alone. Parts are folded; the paths need not exist. */
 export interface Protection {
   /** directories of the client itself: neither read nor written */
   readonly closed: ReadonlyArray<Parts>
@@ -57,7 +57,7 @@ export const requireOpen = (protection: Protection, parts: Parts): void => {
     throw denied(`${shown(parts)} belongs to the agent client; tools neither read nor change it`)
 }
 
-/** Before anything is made or changed at a path, or below it: what its names alone say. */
+/** Called before a path, or one below it, is made or changed: decides by its names alone. */
 export const requireUnsealed = (protection: Protection, parts: Parts): void => {
   requireOpen(protection, parts)
   if (parts.some(isGitName))
