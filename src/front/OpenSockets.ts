@@ -3,7 +3,7 @@ import { attempt, type HotContext } from "./HotAnswer.ts"
 
 /** A hot socket, or on Node also a handshake, until its connection is gone. */
 export interface OpenSocket {
-  /** an end that the client is told of */
+  /** ends it with a close frame */
   close(code: number, reason: string): void
   /** the end of the connection, at once */
   drop(): void
@@ -46,7 +46,7 @@ export class OpenSockets {
   }
 }
 
-/** The routes say goodbye; what is not `idle` and closed at the deadline is closed, and then dropped. */
+/** The routes close their sockets; those not `idle` and closed at the deadline are closed, and then dropped. */
 export const drain = (
   context: HotContext,
   idle: Effect.Effect<void>,

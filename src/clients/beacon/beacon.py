@@ -37,10 +37,10 @@ ATTEMPT_SECONDS = 10.0
 PAUSE_MIN_SECONDS = 0.5  # after the first failure; it doubles with every further one
 PAUSE_MAX_SECONDS = 30.0
 
-# The server knows an id for 24 hours: whatever is sent again later than that could count twice.
+# The server knows an id for 24 hours: an event sent again later could count twice.
 GIVE_UP_SECONDS = 23 * 60 * 60
 
-# An event as it is sent, and when it was recorded, by the clock that nobody sets.
+# An event as it is sent, and the time of its recording by the monotonic clock.
 _Recorded = collections.namedtuple("_Recorded", "json seconds")
 
 
@@ -136,7 +136,7 @@ class Beacon:
             event["name"] = name
             event.setdefault("id", str(uuid.uuid4()))
             event.setdefault("timestamp", int(time.time() * 1000))
-            # As text: what the caller changes later is not what happened. NaN is no JSON and would spoil the batch.
+            # As text: later changes by the caller must not change the event. NaN is no JSON and would spoil the batch.
             self._enqueue(_Recorded(json.dumps(event, allow_nan=False), time.monotonic()))
         except Exception as error:  # whatever it is, it is not the host application's problem
             self._report(f"not recorded: {error}", [fields])
@@ -150,7 +150,7 @@ class Beacon:
             if len(self._waiting) > self._queue_max:
                 oldest = self._waiting.popleft()
                 self.dropped += 1
-                # Whoever listens hears of an outage once; the count tells the rest.
+                # An outage is reported once; the count tells the rest.
                 lost = [] if self._full else [oldest]
                 self._full = True
             if self._thread is None or not self._thread.is_alive():
@@ -261,7 +261,7 @@ _beacons = weakref.WeakSet()
 
 
 def _after_fork():
-    # What waits is the parent's to send.
+    # Waiting events are the parent's to send.
     for beacon in list(_beacons):
         beacon._start_empty()
 

@@ -55,7 +55,7 @@ const makeDatabaseOf = ({
 /** A server that has not answered by then is away. */
 const connectMillis = 5_000
 
-/** Where ClickHouse is. The embedded one may move to another port when it is started again. */
+/** The address of ClickHouse. The embedded one may move to another port when it is started again. */
 export class ClickHouseEndpoint extends Context.Service<
   ClickHouseEndpoint,
   {

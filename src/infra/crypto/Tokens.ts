@@ -64,7 +64,7 @@ export const newSecret = (prefix: string): string => {
   return prefix + text
 }
 
-/** What is stored of a secret. 238 random bits need no salt and no slow hash. */
+/** The stored form of a secret. 238 random bits need no salt and no slow hash. */
 export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer")
 
 /** The readable beginning by which an owner tells keys apart. */

@@ -34,7 +34,7 @@ export interface EmbeddedPostgres extends Supervised {
   readonly url: Redacted.Redacted
 }
 
-/** What `DATA_DIR/postgres.json` (mode 0600) tells other processes of this machine. */
+/** The contents of `DATA_DIR/postgres.json` (mode 0600), for other processes of this machine. */
 const Published = Schema.Struct({
   url: Schema.String.check(
     Schema.makeFilter((text: string) => URL.canParse(text), { expected: "an address" })
@@ -204,6 +204,6 @@ export const start = Effect.fnUntraced(function* (
   )
 })
 
-/** What PostgreSQL says last where it may not listen on its port. */
+/** PostgreSQL's last message when it may not listen on its port. */
 const isPortRefused = (error: { readonly message: string }): boolean =>
   error.message.includes("could not create any TCP/IP sockets")

@@ -17,7 +17,7 @@ export interface KeepRunningOptions<E> {
   readonly maxMillis: number
 }
 
-/** How often the process has been started again. */
+/** The number of restarts of the process. */
 export interface Supervised {
   readonly restarts: () => number
   readonly isRunning: () => boolean

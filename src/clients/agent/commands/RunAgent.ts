@@ -18,7 +18,7 @@ import { openWorkplace, type Workplace } from "./OpenWorkplace.ts"
 
 const { version } = packageJson
 
-/** Nobody can be asked: what the user did not allow beforehand is refused. */
+/** Without a user to ask, a need not allowed beforehand is refused. */
 const allowing =
   (allowed: AgentFlags["allow"]): Approve =>
   ({ kinds }) =>
@@ -66,7 +66,7 @@ const stopOnSignals = (): AbortSignal => {
   process.on("SIGINT", take(exitCodes.interrupted))
   process.on("SIGTERM", take(exitCodes.terminated))
   process.on("SIGHUP", take(exitCodes.terminated))
-  // Whoever read the output has enough of it.
+  // The reader of the output has closed it.
   process.stdout.on("error", () => stop.abort(exitCodes.error))
   return stop.signal
 }

@@ -18,7 +18,7 @@ const versionText = `Client and server may differ in version (this client: ${pac
 /** Whether nothing can go on without this frame. */
 export const isNeeded = (read: Read): boolean => read.kind === "strange" && needed.has(read.type)
 
-/** What the user is told about a frame that is not understood. */
+/** The message to the user about a frame that is not understood. */
 export const misunderstood = (read: Read): string =>
   `${versionText}: the server sent what is not understood, ${frameText(read)}`
 

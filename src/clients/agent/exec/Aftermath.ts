@@ -164,7 +164,7 @@ export class Aftermath {
       unsandboxed: !isHeld,
       since: beginning.since
     })
-    // Where the root is no repository a command's mounts have changed it.
+    // Without a repository at the root a command's mounts have changed it.
     const { root } = this.#jail
     const isTimed = this.#isLocal && layout.main?.entry === join(root, ".git")
     this.#left = told.length === 0 && isTimed ? { surveyed: after, at: performance.now() } : undefined

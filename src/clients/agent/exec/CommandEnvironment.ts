@@ -2,7 +2,10 @@ import { existsSync } from "node:fs"
 import { delimiter, isAbsolute, join } from "node:path"
 import { isWithin, realPath } from "../boundary/OpenWorkspace.ts"
 
-/** What commands see of the client's environment. Everything else, keys and tokens of all names, is left out. */
+/**
+ * The variables of the client's environment that commands see. Everything else, keys and tokens of all names, is left
+ * out.
+ */
 const passed = new Set(
   [
     "PATH LANG LANGUAGE TZ USER LOGNAME",
@@ -14,7 +17,7 @@ const proxies = /^(https?|all|no)_proxy$/i
 
 type Environment = Readonly<Record<string, string>>
 
-/** Settings of git that hold for every git below, whatever a repository's configuration says (git-config(1)). */
+/** Settings of git that hold for every git below, above any repository's configuration (git-config(1)). */
 const gitSettings: ReadonlyArray<readonly [string, string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -42,7 +45,7 @@ const gitEnvironment = (): Environment => {
 const searchPath = (path: string | undefined): ReadonlyArray<string> =>
   (path ?? "").split(delimiter).filter((directory) => isAbsolute(directory))
 
-/** The environment of a command. A proxy is told only with the network, and only where it needs no password. */
+/** The environment of a command. It names a proxy only with the network, and only one that needs no password. */
 export const commandEnvironment = (
   own: NodeJS.ProcessEnv,
   { home, network }: { readonly home: string; readonly network: boolean }

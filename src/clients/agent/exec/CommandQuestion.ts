@@ -14,7 +14,7 @@ export interface CommandRequest {
   readonly remark: string
 }
 
-/** What the user is asked about a command; everything that would run is in `detail`, word for word. */
+/** The question to the user about a command; everything that would run is in `detail`, word for word. */
 export const questionOf = (request: CommandRequest): Question => {
   const { callId, command, root, kinds, needs, writes, remark } = request
   const isPlainCommit = needs.isPlainCommit && kinds.length === 1 && kinds[0] === "commit"

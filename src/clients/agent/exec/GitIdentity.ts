@@ -22,8 +22,8 @@ const ownIdentity = async (git: string): Promise<ReadonlyArray<string>> => {
 }
 
 /**
- * Writes the configuration of git that commands find in their home directory: who commits, and nothing else of the user's
- * own, which may hold passwords and programs to run.
+ * Writes the configuration of git that commands find in their home directory: the committer's name, and nothing else of
+ * the user's own, which may hold passwords and programs to run.
  */
 export const writeGitIdentity = async (path: string, root: string): Promise<void> => {
   const git = findProgram("git", root)

@@ -10,7 +10,7 @@ const silentMillis = 2_000
 /** Whether there is something to read; a terminal and a device such as /dev/null are left alone. */
 const hasInput = async (): Promise<boolean> => {
   const stats = fstatSync(0)
-  // What a shell pipes in is waited for as long as it takes.
+  // Input piped in by a shell is awaited without a time limit.
   if (stats.isFIFO() || stats.isFile()) return true
   if (!stats.isSocket()) return false
   const isThere = once(process.stdin, "readable").then(() => true)

@@ -13,9 +13,7 @@ const quietMillis = 1_000
 export interface PrintOptions {
   readonly client: Client
   readonly reporter: Reporter
-  /**
-   * What to ask, made when the session is there: files may have to be uploaded. Undefined: wait for what already runs.
-   */
+  /** The prompt, made when the session is there: files may have to be uploaded. Undefined: wait for the running one. */
   readonly prompt:
     | (() => Promise<{ readonly text: string; readonly images: ReadonlyArray<string> }>)
     | undefined

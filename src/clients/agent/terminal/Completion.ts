@@ -25,7 +25,7 @@ const commandItems = commands.map(({ argument, name, says }): AutocompleteItem =
   description: says
 }))
 
-/** What the editor offers while somebody types: commands behind `/`, files behind `@`. */
+/** The completions of the editor: commands behind `/`, files behind `@`. */
 export class Completion implements AutocompleteProvider {
   readonly triggerCharacters = ["@"]
   readonly #sources: CompletionSources

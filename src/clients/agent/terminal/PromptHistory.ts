@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync, appendFi
 import { dirname } from "node:path"
 import { systemCode } from "../tools/ToolFailure.ts"
 
-/** How much of what was typed is kept. */
+/** The limits of the stored history. */
 export const historyLimits = { entries: 100, entryCharacters: 16_384, fileEntries: 400 } as const
 
-/** What was asked, over the runs of this program: a file that only its owner reads, one JSON text a line. */
+/** The history of prompts, over the runs of this program: a file that only its owner reads, one JSON text a line. */
 export class PromptHistory {
   readonly #file: string
   #lines = 0

@@ -114,7 +114,7 @@ const suspend = ({ screen }: AgentTerminal): void => {
   process.kill(process.pid, "SIGTSTP")
 }
 
-/** Whatever happens, the terminal is given back as it was. */
+/** Restores the terminal at any exit. */
 const guard = ({ screen }: AgentTerminal, leave: (code: number) => void): (() => void) => {
   const crashed = (error: unknown): void => {
     screen.restore()

@@ -1,4 +1,4 @@
-/** What the parent hands to the child that runs the engine, as JSON in `optionsVariable`. */
+/** The options that the parent hands to the child that runs the engine, as JSON in `optionsVariable`. */
 export interface ChildOptions {
   /** where the engine keeps its tables */
   readonly engineDirectory: string

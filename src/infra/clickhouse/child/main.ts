@@ -16,7 +16,7 @@ let isStopping = false
 const stop = (): void => {
   if (isStopping) return
   isStopping = true
-  // The engine cannot interrupt a statement. What it has acknowledged is on disk, so an end by force loses nothing.
+  // The engine cannot interrupt a statement. Acknowledged rows are on disk, so an end by force loses nothing.
   setTimeout(() => process.kill(process.pid, "SIGKILL"), options.stopMillis).unref()
   server.close(() => {
     void engine.close().finally(() => process.exit(0))
