@@ -20,7 +20,7 @@ const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
 const code = files.filter((file) => /\.(ts|tsx|mjs)$/.test(file))
 const text = (file: string): string => readFileSync(join(root, file), "utf8")
 
-/** What a level may import: itself and everything to its left. */
+/** The level of an import: a file may import its own and everything to its left. */
 const levels = ["schemas", "streams", "actors", "src"]
 const rooms: ReadonlyArray<string> = allRooms.map(({ name }) => name)
 

@@ -85,7 +85,7 @@ export const namedBots: ReadonlyArray<Bot> = BotCategory.literals.flatMap((categ
   category === "other" ? [] : names[category].split(",").map((name) => ({ name: name.trim(), category }))
 )
 
-/** All bots whose User-Agent names nobody who is listed. */
+/** All bots whose User-Agent contains no listed name. */
 export const otherBot: Bot = { name: "Other bot", category: "other" }
 
 const byName: ReadonlyMap<string, Bot> = new Map(namedBots.map((bot) => [bot.name.toLowerCase(), bot]))

@@ -1,4 +1,6 @@
-/** What the query of a page's address says about the campaign: the utm fields, '' where it has none. The first value of a name counts. */
+/**
+ * The campaign in the query of a page's address: the utm fields, '' for absent ones. The first value of a name counts.
+ */
 export interface Campaign {
   readonly source: string
   readonly medium: string

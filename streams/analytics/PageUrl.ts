@@ -1,7 +1,7 @@
 import { BoundedCache } from "./BoundedCache.ts"
 import { displayHostname, displayPath } from "./DisplayForm.ts"
 
-/** What is kept of an address: nothing that a fragment or, beyond the utm fields, a query says. */
+/** The stored part of an address: without its fragment and, beyond the utm fields, its query. */
 export interface PageUrl {
   /** lower case, punycode, without port, `www.` and final dot */
   readonly hostname: string

@@ -37,7 +37,7 @@ export interface Source {
   readonly isSpam: boolean
 }
 
-/** Where visitors come from of whom nothing is known. */
+/** The source of visitors without a known one. */
 export const noSource: Source = { name: "", channel: "Direct", isSpam: false }
 
 /** The lists, each with the channel of all that is on it. */
@@ -131,8 +131,8 @@ export const sourceOfCampaign = (utmSource: string): Source | undefined => {
 const isNewsletter = /(?:^|[^a-z])(?:newsletters?|e-?mails?)(?:[^a-z]|$)/
 
 /**
- * What a `utm_source` is shown as: the known name of its source, else as it stands.
- * Source: contract/analytics#pages-and-sources.
+ * The shown form of a `utm_source`: the known name of its source, else as it stands. Source:
+ * contract/analytics#pages-and-sources.
  */
 export const shownSource = (utmSource: string): string =>
   utmSource === "" ? "" : (sourceOfCampaign(utmSource)?.name ?? displayHostname(utmSource))

@@ -10,8 +10,8 @@ export interface SharedFlushOptions<E> {
 }
 
 /**
- * One flush for all readers that wait for one: who asks shares the flush that has not started yet. So however many read,
- * flushes come no closer than `everyMillis`, and each reader's covers what was accepted before it asked.
+ * One flush for all readers that wait for one: a reader shares the flush that has not started yet. So however many
+ * read, flushes come no closer than `everyMillis`, and each reader's covers what was accepted before it asked.
  */
 export const make = Effect.fnUntraced(function* <E>({
   everyMillis,

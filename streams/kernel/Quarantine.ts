@@ -53,7 +53,7 @@ export interface QuarantineStats {
   readonly dropped: number
 }
 
-/** How much of the sink's words is kept. */
+/** The longest error message of the sink that is stored. */
 const problemChars = 1000
 
 /** 0 u32 CRC-32C of the rest, 4 u32 length of the head, the head as JSON, the payload; little-endian. */

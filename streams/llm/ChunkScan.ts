@@ -1,4 +1,4 @@
-/** What has to be done with an event of an upstream's stream, told from its bytes without reading it as JSON. */
+/** The handling of an event of an upstream's stream, told from its bytes without reading it as JSON. */
 export type FrameKind = "content" | "special" | "done" | "comment"
 
 const [lineFeed, carriageReturn, closeBrace, letterD, space] = [0x0a, 0x0d, 0x7d, 0x64, 0x20]

@@ -35,7 +35,7 @@ export class SseFrames {
     return this.#bytes <= this.#maxBytes
   }
 
-  /** What came after the last blank line: an event that was cut, or one whose end the sender left out. */
+  /** The bytes after the last blank line: an event that was cut, or one whose end the sender left out. */
   get rest(): Buffer {
     const rest = this.#pieces.length === 1 ? (this.#pieces[0] ?? nothing) : Buffer.concat(this.#pieces)
     return withLineFeeds(this.#isFirst ? withoutMark(rest) : rest)

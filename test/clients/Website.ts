@@ -1,7 +1,7 @@
 import { createServer, request as ask } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** A page of the website that is counted: what its head has beside the title, and what else is answered. */
+/** A page of the counted website: its head beside the title, and its other answers. */
 export interface Page {
   readonly head?: string
   readonly body?: string

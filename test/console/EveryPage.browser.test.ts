@@ -107,7 +107,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
         await page.getByRole("button", { name: "Open" }).click()
       }
       await place.sign(page)
-      // What is still asked for is dimmed.
+      // Data still being loaded is dimmed.
       await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" })
       await look(page)
     } finally {

@@ -8,7 +8,7 @@ export const deaf: HotSocketListener = {
   closed: () => undefined
 }
 
-/** A route at /echo that says every message back; what is given replaces its parts. */
+/** A route at /echo that returns every message; `parts` replaces its parts. */
 export const echoing = (parts: Partial<HotSocketRoute> = {}): HotSocketRoute => ({
   path: "/echo",
   headers: [],

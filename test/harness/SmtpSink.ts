@@ -13,7 +13,7 @@ export interface Mail {
 }
 
 /**
- * What becomes of a mail: refused at a step with a code (4xx asks for another try, 5xx does not), taken after a while,
+ * The fault of a mail: refused at a step with a code (4xx asks for another try, 5xx does not), taken after a while,
  * read and never answered, or cut off before the answer, so that its sender does not know whether it was taken.
  */
 export type MailFault =

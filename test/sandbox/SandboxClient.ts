@@ -7,7 +7,7 @@ export interface Said {
   readonly text: string
 }
 
-/** What `GET /account` says of one model. */
+/** One model's entry in `GET /account`. */
 export interface Served {
   readonly model: string
   readonly requests: number

@@ -9,7 +9,7 @@
  *     <script>window.beacon=window.beacon||function(){(beacon.q=beacon.q||[]).push(arguments)}</script>
  *
  * This file is the source; `a.min.js` beside it is served: test/clients/PageScript.test.ts holds the two equal and says
- * how to write it anew. Syntax: ES2018 at most. Source: spec 2 A, Event input (browser).
+ * how to write it anew. Syntax: ES2018 at most. Source: contract/analytics#browser-events.
  */
 
 // A second copy of the tag counts nothing: it may be in a template and in the page, or the page was put together anew.
@@ -31,7 +31,7 @@ if (!(window.beacon && window.beacon.on)) {
   )()
   const timeZone = quietly(() => Intl.DateTimeFormat().resolvedOptions().timeZone)()
 
-  /** Events from before the first page view: on a page that nothing has shown they do not count either. */
+  /** Events from before the first page view: if the page never becomes visible, they do not count either. */
   const early = (window.beacon && window.beacon.q) || []
   /** Random id of the page view that visible time is added to; none before the first. */
   let view

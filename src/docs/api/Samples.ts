@@ -207,7 +207,7 @@ const objectOf = (node: Node, definitions: Definitions, name: string): object =>
   return { [keys[name] ?? "page"]: sampleOf(others, definitions, name) }
 }
 
-/** The example key of each kind of record. */
+/** The example key in each record with free keys, by its field. */
 const keys: Readonly<Record<string, string>> = {
   components: "postgres",
   props: "plan",

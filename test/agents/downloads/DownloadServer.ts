@@ -10,7 +10,7 @@ import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { AppConfig } from "#src/Config.ts"
 
-/** A build as the manifest has it, and what is really in its file. */
+/** A build as the manifest has it, and its file's real contents. */
 export interface Build {
   readonly arch: string
   readonly filename: string

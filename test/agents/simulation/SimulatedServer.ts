@@ -102,7 +102,7 @@ export class SimulatedServer {
     this.#isDead = true
   }
 
-  /** What a killed process would not have kept either. */
+  /** The losses of a killed process. */
   dispose(): Promise<void> {
     this.#isDead = true
     return this.#runtime.dispose()

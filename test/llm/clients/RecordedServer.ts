@@ -65,7 +65,7 @@ export const startRecordedServer = async (): Promise<RecordedServer> => {
   }
 }
 
-/** What a client makes of a stream; undefined where it does not tell its users. */
+/** A stream as a client reads it; undefined for parts it does not show its users. */
 export interface Heard {
   readonly id?: string | null | undefined
   readonly text: string

@@ -25,7 +25,7 @@ type Attack = (isOver: () => boolean, leaving: AbortSignal) => Promise<unknown>
 const many = (count: number, one: () => Promise<unknown>): Promise<unknown> =>
   Promise.allSettled(Array.from({ length: count }, one))
 
-/** Whatever comes of it: the attacker does not care, and comes again. */
+/** Any answer: the attacker ignores it, and comes again. */
 const repeated =
   (count: number, one: (leaving: AbortSignal) => Promise<unknown>): Attack =>
   (isOver, leaving) =>

@@ -22,7 +22,7 @@ const models = [
   modelEntry(gratis, { pricing: { prompt: "0", completion: "0" } })
 ]
 
-/** What a call is answered with, and billed for. */
+/** The answer of a call, and its bill. */
 interface Billed {
   readonly prompt: number
   readonly output: number

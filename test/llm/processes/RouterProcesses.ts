@@ -5,7 +5,7 @@ import { ask } from "#test/harness/ApiClient.ts"
 import { type SandboxClient, startSandbox } from "#test/sandbox/SandboxClient.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
-/** What the ledger's check answers; amounts are pico-USD as decimal text. */
+/** The answer of the ledger's check; amounts are pico-USD as decimal text. */
 export interface Verdict {
   readonly toppedUp: string
   readonly charged: string
