@@ -114,8 +114,8 @@ export class OpenCalls {
   }
 
   /**
-   * Attaches the client with this journal. Calls whose outcome only another client can know end as interrupted; a
-   * client with the same journal is asked again.
+   * Ends as interrupted the calls whose outcome only a client with another journal can know; a
+   * client with this journal is asked again.
    */
   giveUp(journalId: string): void {
     for (const call of Array.from(this.#calls.values()))

@@ -66,7 +66,7 @@ const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
   return [copyHere(join(directory, "here")), copyOther(asked.against, join(directory, "there"), names)]
 }
 
-/** Prepares one suite's run: its plan and settings. */
+/** Describes one suite's run before it starts. */
 const begin = async (
   asked: Asked,
   suite: BenchSuite,

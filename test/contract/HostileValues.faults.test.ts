@@ -165,7 +165,7 @@ const send = async (operation: Operation, hostile: Hostile): Promise<number> => 
   return response.status
 }
 
-/** The actions of another user, which have to succeed at once. */
+/** Checks that another user's requests succeed at once. */
 const othersAreWell = async (): Promise<void> => {
   const { server, site } = asker
   const messages = [{ role: "user", content: "hello" }]

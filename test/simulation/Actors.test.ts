@@ -109,7 +109,7 @@ const send = (
     }
   })
 
-/** Every message has one outcome, which is the true one. */
+/** Checks that every message has one outcome, the true one. */
 const checkOutcomes = (exits: Exits, ledger: Ledger): void => {
   for (const [message, { exit, key }] of exits) {
     const times = (ledger.handled.get(key) ?? []).filter((handled) => handled === message).length

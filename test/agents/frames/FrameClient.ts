@@ -67,7 +67,7 @@ export class FrameClient {
   }
 }
 
-/** Invariants of every server frame: its schema, a bound, and numbers that rise. */
+/** Checks the invariants of all server frames: their schema, a bound, and numbers that rise. */
 export const assertSound = ({ heard, longest }: FrameSocket): void => {
   assert.isAtMost(longest, agentLimits.frameBytes, "a frame of the server is longer than a frame may be")
   let last = 0

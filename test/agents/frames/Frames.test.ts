@@ -25,7 +25,7 @@ beforeAll(async () => {
 const lastError = (heard: ReadonlyArray<Heard>): Heard | undefined =>
   heard.findLast(({ type }) => type === "error")
 
-/** The contract's answer to a frame of this kind. */
+/** Checks the answers against the contract's for a frame of this kind. */
 const assertAnswered = (shot: Shot, answers: ReadonlyArray<Heard>, code: number | undefined): void => {
   const error = lastError(answers)
   switch (shot.kind) {

@@ -129,7 +129,7 @@ const noTypes = [
   "x".repeat(9_000)
 ]
 
-/** A frame of the server's own kinds, or of no kind. */
+/** A frame of a kind that only the server sends, or of none. */
 const unknown: fc.Arbitrary<Shot> = fc
   .tuple(goodFrames, fc.constantFrom(...noTypes))
   .map(([frame, type]) => judged(written({ ...frame, type }), "type"))

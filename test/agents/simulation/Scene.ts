@@ -145,7 +145,7 @@ const judgeResults = (
   }
 }
 
-/** Every step reached each client that was there to its end, whatever else it received. */
+/** Checks that every step reached a client that was there to its end. */
 const judgeClient = (client: SimulatedClient, steps: ReadonlyArray<Step>): void => {
   assert.deepStrictEqual(client.faults, [])
   if (!client.isDone) return

@@ -102,7 +102,7 @@ export class SimulatedServer {
     this.#isDead = true
   }
 
-  /** The losses of a killed process. */
+  /** Drops all that a killed process loses. */
   dispose(): Promise<void> {
     this.#isDead = true
     return this.#runtime.dispose()

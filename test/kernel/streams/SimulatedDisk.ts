@@ -79,14 +79,14 @@ export class SimulatedDisk {
     this.onCrash = onCrash
   }
 
-  /** The effect of `kill -9`: everything written so far stays, synced or not. */
+  /** Acts as `kill -9`: everything written so far stays, synced or not. */
   restartProcess(): void {
     this.generation++
     this.crashIn = Infinity
     this.isLocked = false
   }
 
-  /** The effect of a power cut: synced bytes stay, and any part of the rest, torn anywhere. */
+  /** Acts as a power cut: synced bytes stay, and any part of the rest, torn anywhere. */
   restartMachine(): void {
     this.restartProcess()
     for (const change of this.nameChanges)

@@ -57,7 +57,7 @@ export const requireOpen = (protection: Protection, parts: Parts): void => {
     throw denied(`${shown(parts)} belongs to the agent client; tools neither read nor change it`)
 }
 
-/** Called before a path, or one below it, is made or changed: decides by its names alone. */
+/** Throws if a path, or one below it, must not be made or changed, by its names alone. */
 export const requireUnsealed = (protection: Protection, parts: Parts): void => {
   requireOpen(protection, parts)
   if (parts.some(isGitName))
