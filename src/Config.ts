@@ -144,7 +144,7 @@ const addressOf = (text: string): { readonly host: string; readonly port: number
 
 const clusterSecretCharacters = 32
 
-/** An address without a secret would let anybody who reaches it speak for every user: it is a fault. */
+/** An address without a secret would let any client that reaches it act for every user: it is a fault. */
 const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
   const address = read.parsed("CLUSTER_ADDRESS", addressOf, "takes an address like 10.0.0.5:7000")
   const secret = read.parsed(

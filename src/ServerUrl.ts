@@ -19,7 +19,7 @@ const authority = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5}
 /** The origin that a proxy was asked for, from `Host` and `X-Forwarded-Proto`; undefined where they name neither host nor address. */
 const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined => {
   const host = headers["host"] ?? ""
-  // The last one is of the proxy that is nearest; those before it are what it was told.
+  // The last one comes from the nearest proxy; that proxy received those before it.
   const scheme = headers["x-forwarded-proto"]?.split(",").at(-1)?.trim().toLowerCase()
   return authority.test(host) ? `${scheme === "https" ? "https" : "http"}://${host}` : undefined
 }

@@ -73,7 +73,7 @@ const notes = ({ proxy, standby }: Started): ReadonlyArray<string> => [
   ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])
 ]
 
-/** The first start shows how to begin; later ones are by somebody who has begun. */
+/** Only the first start shows how to begin. */
 export const startMessage = (started: Started): string =>
   started.adminKey._tag === "New" ? firstMessage(started) : laterMessage(started)
 

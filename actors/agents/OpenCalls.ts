@@ -41,7 +41,7 @@ interface OpenCall {
   /** the journal of who is, or was, to be sent it; noted in the steps */
   takenBy: string | undefined
   attempt: number
-  /** somebody may have been sent it */
+  /** a client may have received it */
   isSent: boolean
   /** the client that is there was */
   isAsked: boolean

@@ -45,7 +45,7 @@ interface PromptError {
 const restartsMax = 3
 const budgetWarnings = 0.8
 
-/** Works on the session's prompt until it is done, or the session is somebody else's. */
+/** Works on the session's prompt until it is done, or the session has another owner. */
 export const work = (session: AgentSession, parts: RunParts): Effect.Effect<void> =>
   Effect.gen(function* () {
     let restarts = 0
@@ -194,7 +194,7 @@ class PromptRun {
     })
   }
 
-  /** Stores what the model said, and with it to whom its calls go, if somebody is there. */
+  /** Stores the model's message, and with it the client that gets its calls, if one is attached. */
   #keep(conversation: Conversation, messageId: string, said: Said): Effect.Effect<boolean> {
     const session = this.#session
     this.#tellFallback(conversation, said.model)

@@ -76,7 +76,7 @@ export abstract class StoredSession {
     this.outbox = new Outbox(origin.seq, state.seqReserved, outboxLimits(parts.limits))
   }
 
-  /** Called for each write that came to nothing: the session is somebody else's, or could not be written. */
+  /** Called for each failed write: the session has another owner, or could not be written. */
   protected abstract lost(): void
 
   /**

@@ -42,7 +42,7 @@ export const askOf = (
 
 export const isAsk = (ask: CallAsk | CallOutcome): ask is CallAsk => "method" in ask
 
-/** A result of the wrong shape would be told to the model as it is. */
+/** A result of the wrong shape would reach the model as it is. */
 export const checked = (tool: string, outcome: CallOutcome): CallOutcome => {
   if (!outcome.ok) return outcome
   const result = decoders.get(tool)?.result(outcome.result)

@@ -79,7 +79,7 @@ export class ActorHandle<State> {
     return this.#state === undefined
   }
 
-  /** Whether it was used since the last time somebody asked. For the kernel: messages are uses too, by way of `get`. */
+  /** Whether it was used since the last call. For the kernel: messages are uses too, by way of `get`. */
   takeUsed(): boolean {
     const used = this.#used
     this.#used = false

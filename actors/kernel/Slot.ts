@@ -18,7 +18,7 @@ import { type Envelope, Mailbox } from "./Mailbox.ts"
 import { RestartIntensity } from "./RestartIntensity.ts"
 import type { SlotHost } from "./SlotHost.ts"
 
-/** Continues somebody who waits for a handle. */
+/** Continues a caller that waits for a handle. */
 export type Acquirer<State> = (exit: Exit.Exit<ActorHandle<State>, unknown>) => void
 
 /**
@@ -280,7 +280,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#host.vacated(this.key)
   }
 
-  /** Begins the next life: after a crash always, after a life that was ended on purpose if somebody waits for it. */
+  /** Begins the next life: after a crash always, after a life that was ended on purpose if a caller waits for it. */
   #next(before: Effect.Effect<unknown>): void {
     if (!this.#isAwaited && (this.#isClosed || this.#host.isStopping())) return this.#host.vacated(this.key)
     const admission = this.#host.admit()

@@ -107,7 +107,7 @@ export class LeaseTable {
     this.rows.clear()
   }
 
-  /** Whether what is leased here still is: others give up the leases of a process that is not heard of. */
+  /** Whether its leases still hold: others give up those of a process without a heartbeat. */
   private isSure(): boolean {
     const epoch = this.grants.epoch()
     if (epoch === undefined || this.isClosed) return false

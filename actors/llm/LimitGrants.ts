@@ -52,7 +52,7 @@ export class LimitGrants extends Context.Service<
   {
     /** Leases of each limit at least its need, or of none of them anything. Asks of different users may overlap. */
     grant(asks: ReadonlyArray<GrantAsk>): Effect.Effect<ReadonlyArray<GrantAnswer>, LimitsAway>
-    /** Takes back what was granted; it arrives when it arrives, and then processes that wait for this user's are told. */
+    /** Takes back granted amounts, at some later time; processes that wait for this user's are then notified. */
     giveBack(limit: string, windowStart: number, amount: bigint, tellUser?: string): void
     /** Rises when others have given up all that this process had leased. Undefined: it cannot be sure of its leases. */
     readonly epoch: () => number | undefined

@@ -36,10 +36,10 @@ export type Outcome =
 
 /** The findings of one pass over the line. */
 export interface Pass {
-  /** limits for which somebody earlier in line waits */
+  /** limits for which an earlier call in line waits */
   readonly claimed: Set<string>
-  /** what a limit would leave without holds, where somebody has asked for more */
+  /** the rest of a limit without holds, if a call has asked for more */
   readonly reaches: Map<string, bigint>
-  /** the limits did not answer somebody earlier in line */
+  /** the limits did not answer an earlier call in line */
   away: LimitsAway | undefined
 }

@@ -14,7 +14,7 @@ export interface Difference {
   readonly rounds: number
 }
 
-/** A ratio between 0.99 and 1.01 is no difference to anybody. */
+/** A ratio between 0.99 and 1.01 is no difference that matters. */
 const margin = Math.log(1.01)
 
 const mean = (values: ReadonlyArray<number>): number =>

@@ -83,7 +83,7 @@ export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen>
   return { cases, unavailable }
 }
 
-/** Rejects when the signal fires, whatever the work does. */
+/** Rejects when the signal fires, even if the work goes on. */
 const unlessAborted = async <A>(signal: AbortSignal | undefined, work: Promise<A>): Promise<A> => {
   if (signal === undefined) return work
   const aborted = Promise.withResolvers<never>()

@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly isAmbiguous: boolean
 }
 
-/** uWebSockets.js takes whatever stands there for chunked. */
+/** uWebSockets.js takes any value for chunked. */
 export const isChunkedAlone = (coding: string): boolean =>
   coding === "chunked" || coding.toLowerCase() === "chunked"
 

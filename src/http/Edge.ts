@@ -63,7 +63,7 @@ export const layer = (options: EdgeOptions) => {
         yield* measure(request.method, response.status, millis())
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,
-          // A body is of its declared type, whatever a browser finds in it.
+          // A browser must not guess another type than the declared one.
           "x-content-type-options": "nosniff",
           // RFC 9110, 15.5.2: a 401 says how to authenticate.
           ...(response.status === 401 ? { "www-authenticate": "Bearer" } : {})

@@ -101,7 +101,7 @@ export const nameToCount = (bot: Bot | undefined): string =>
 export const botCountedAs = (name: string): Bot =>
   name === "" ? otherBot : (byName.get(name.toLowerCase()) ?? { name, category: "other" })
 
-/** The first bot that a User-Agent names: rather one that is somebody's than what that one is made with. */
+/** The first bot that a User-Agent names: rather a named service than the library it is made with. */
 export const namedBotOf = (userAgent: string): Bot | undefined => {
   const text = userAgent.toLowerCase()
   let tool: Bot | undefined

@@ -31,7 +31,7 @@ export const campaignOf = (query: string): Campaign => {
   }
 }
 
-/** The names under which networks pass the number of a click that somebody paid for. */
+/** The names under which networks pass the number of a paid click. */
 const clickIds = ["gclid", "gbraid", "wbraid", "dclid", "msclkid", "fbclid", "ttclid", "twclid", "yclid"]
 
 /** In every query that has one of the names. */

@@ -13,7 +13,7 @@ export interface PageUrl {
   readonly query: string
 }
 
-/** Longer paths are cut: they are somebody's state, not pages. */
+/** Longer paths are cut: they hold a user's state, not a page. */
 export const pathLengthMax = 2048
 
 /** RFC 1035, 2.3.4, less the length bytes. */

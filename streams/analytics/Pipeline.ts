@@ -113,7 +113,7 @@ const agent: Step = {
 
 /**
  * The visitor's source: the place that utm_source means, else the referrer's. Source:
- * contract/analytics#pages-and-sources. A spam referrer is never a source, whoever vouches for the visitor.
+ * contract/analytics#pages-and-sources. A spam referrer is never a source, of any visitor.
  */
 const source: Step = {
   name: "source",

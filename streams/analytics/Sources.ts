@@ -112,7 +112,7 @@ const named = (text: string): Source | undefined =>
   byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
 
 /**
- * The source that a campaign means by its `utm_source`, in whatever case: a name, a word for it or one of its domains;
+ * The source that a campaign means by its `utm_source`, in any case: a name, a word for it or one of its domains;
  * one with `-ads` behind it, which is then paid for; or any newsletter.
  */
 export const sourceOfCampaign = (utmSource: string): Source | undefined => {

@@ -323,7 +323,7 @@ class BatcherLoop {
     this.waiters.fail(error)
   }
 
-  /** Readers that wait, and those that come before the next success, are told at once. */
+  /** Readers that wait, and those that come before the next success, fail at once. */
   private refuse(error: SinkUnavailable): Effect.Effect<void> {
     return Effect.suspend(() => {
       const noted = this.trouble.note(error)

@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function* <E>({
   const start = (shared: Deferred.Deferred<void, E>) =>
     Effect.gen(function* () {
       const passedMillis = (yield* Clock.currentTimeMillis) - startedAtMillis
-      // A clock that jumped back must not make anybody wait for longer.
+      // A clock that jumped back must not lengthen a wait.
       yield* Effect.sleep(Math.max(0, Math.min(everyMillis, everyMillis - passedMillis)))
       startedAtMillis = yield* Clock.currentTimeMillis
       waiting = undefined

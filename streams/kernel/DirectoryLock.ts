@@ -55,7 +55,7 @@ const acquire = (directory: string, mine: string): string | LogLocked => {
   }
 }
 
-/** True when the dead holder's lock is now ours; false when somebody else was quicker, to be looked at again. */
+/** True when the dead holder's lock is now ours; false when another process was quicker, to be looked at again. */
 const tookOver = (directory: string, draft: string, dead: string): boolean => {
   const lock = join(directory, "lock")
   const claim = join(directory, `lock.${nonceOf(dead)}`)

@@ -226,7 +226,7 @@ export class GroupCommit {
       this.durable += batch.count
       onDurable(frame)
     }).pipe(
-      // A bug here must not leave everybody waiting for ever.
+      // A bug here must not leave callers waiting for ever.
       Effect.catchDefect((cause) =>
         Effect.fail(new FileFailed({ operation: "commit", path: "", code: "DEFECT", cause }))
       )

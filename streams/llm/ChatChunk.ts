@@ -131,7 +131,7 @@ const toldError = (error: JsonRecord): ChunkError => ({
   told: error
 })
 
-/** The error that an event named "error" carries as its data, in whatever form. */
+/** The error that an event named "error" carries as its data, in any form. */
 export const errorInEvent = (data: string): ChunkError => {
   const json = parseRecord(data)
   if (json === undefined) return { status: undefined, message: data.trim() || unnamedFailure, told: data }

@@ -2,7 +2,7 @@ import { Predicate, Result } from "effect"
 import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 
-/** A model as the upstream's list has it: its own prices, without anybody's markup. */
+/** A model as the upstream's list has it: its own prices, without a markup. */
 export interface ListedModel {
   readonly id: string
   readonly name: string

@@ -118,7 +118,7 @@ describeWith(chromiumPresent, "a page with /a.js, in Chromium,", () => {
     assert.deepStrictEqual(propsOf("signup"), [{ plan: "pro", seats: "3", trial: "true" }])
     assert.deepStrictEqual(propsOf("done"), [{}])
     assert.deepStrictEqual(pageviews(stored), ["/early"])
-    // Whichever came in first is what the visit is known by.
+    // The first to come in gives the visit its key.
     assert.isTrue(stored.every(({ campaign, path }) => campaign === "autumn" && path === "/early"))
   })
 

@@ -16,7 +16,7 @@ interface Noun {
   readonly make: (server: Reachable, owner: Caller) => Promise<string>
   /** the operations of those who may see it only: method, path and body */
   readonly operations: ReadonlyArray<readonly [method: string, path: string, asked?: Asked]>
-  /** to administrators it is there, whose ever it is */
+  /** administrators see every user's */
   readonly isAdministered: boolean
   readonly notFound: unknown
   /** a read that shows it to its owner */

@@ -10,7 +10,7 @@ export interface Held {
    * id is compared with those first
    */
   readonly uncheckedTo: number
-  /** other processes can have the same stores, and are told ids */
+  /** other processes can have the same stores, and get the ids */
   readonly isShared: boolean
 }
 

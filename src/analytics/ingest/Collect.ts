@@ -76,7 +76,7 @@ export class Collect {
     this.#append(batch, answer)
   }
 
-  /** Takes some events of the site's rate; false where they are too many, and the caller was told so. */
+  /** Takes some events of the site's rate; false where they are too many, and the answer says so. */
   #pay(site: SiteRow, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
     if (events <= 0) return true
     const rate = this.#parts.rates.takeCollect(site.id, events)
@@ -163,7 +163,7 @@ export class Collect {
   }
 }
 
-/** A longer body costs something to read whatever is in it, and is paid for before: an event for so many bytes. */
+/** A longer body is costly to read with any contents, and is charged before: an event for so many bytes. */
 const paidLaterBytes = 64 * 1024
 const eventBytes = 4 * 1024
 

@@ -11,7 +11,7 @@ export class SaltStoreUnavailable extends Schema.TaggedError<SaltStoreUnavailabl
 export class SaltStore extends Context.Service<
   SaltStore,
   {
-    /** Offers a salt for a day and answers the one that holds: the first that anybody offered. */
+    /** Offers a salt for a day and answers the one that holds: the first offered. */
     readonly agree: (day: number, offered: Uint8Array) => Effect.Effect<Uint8Array, SaltStoreUnavailable>
     /** Deletes the salts of all days before this one. */
     readonly forgetBefore: (day: number) => Effect.Effect<void, SaltStoreUnavailable>

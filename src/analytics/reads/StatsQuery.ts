@@ -86,7 +86,7 @@ export const statsStatement = (site: string, range: PeriodRange, filters: Filter
 /** All of the time that is asked about. */
 const wholeOf = ({ current, previous }: Cells): Span => ({ from: previous.from, to: current.to })
 
-/** Each kind of row is added up by itself: nothing is carried along that somebody has to tell apart. */
+/** Each kind of row is added up by itself: no mixed rows have to be told apart later. */
 const added = (cells: Cells): string => {
   const edges = edgesOf(cells)
   const near = `

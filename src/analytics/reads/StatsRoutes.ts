@@ -54,7 +54,7 @@ type Format = { readonly format?: "json" | "csv" }
 
 const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType: "text/csv; charset=utf-8" })
 
-/** The figures that owners and, of public sites, everybody may ask for; of the one process that counts. */
+/** The figures of owners' and public sites, from the one process that counts. */
 const makeFigures = Effect.gen(function* () {
   const { whileCounting } = yield* CountingLease
   const stats = yield* Stats

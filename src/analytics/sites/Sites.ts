@@ -26,7 +26,7 @@ export const normaliseDomain = (text: string): string | undefined => {
   return (isIp === true || isName) && hostname.length <= 253 ? hostname : undefined
 }
 
-/** Not there, deleted, or somebody else's. */
+/** Absent, deleted, or another user's. */
 export class SiteNotFound extends Schema.TaggedError<SiteNotFound>()("SiteNotFound", { id: Schema.String }) {}
 
 /** A field that its schema lets pass and that names nothing: `domain` or `timezone`. */

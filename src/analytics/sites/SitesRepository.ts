@@ -20,7 +20,7 @@ export type SiteRowChange = Partial<
   Pick<NewSiteRow, "name" | "domain" | "timezone" | "public" | "secret_prefix" | "secret_hash">
 >
 
-/** `sites` in Postgres. A site of somebody else is not found. */
+/** `sites` in Postgres. A site of another user is not found. */
 export class SitesRepository extends Context.Service<
   SitesRepository,
   {

@@ -14,7 +14,7 @@
 
 // A second copy of the tag counts nothing: it may be in a template and in the page, or the page was put together anew.
 if (!(window.beacon && window.beacon.on)) {
-  /** The action, with whatever goes wrong in it kept from the page: frozen globals, a CSP, props that are no JSON. */
+  /** The action, with its errors kept from the page: frozen globals, a CSP, props that are no JSON. */
   const quietly = (action) => (first, second) => {
     try {
       return action(first, second)

@@ -114,7 +114,7 @@ export class Beacon {
 
   /** Sends what is recorded now. Resolves to whether nothing waits any more; never rejects. */
   async flush(withinMillis = this.#closeMillis) {
-    // A pause after failures is for the server's sake; somebody who waits may ask it once more.
+    // A pause after failures is for the server's sake; a caller that waits may ask it once more.
     this.#failures = 0
     this.#wake()
     let timer

@@ -120,7 +120,7 @@ final class Beacon
     public function flush(?float $withinSeconds = null): bool
     {
         $deadline = self::now() + ($withinSeconds ?? $this->closeSeconds);
-        // A pause after failures is for the server's sake; somebody who waits may ask it once more.
+        // A pause after failures is for the server's sake; a caller that waits may ask it once more.
         $this->failures = 0;
         $this->pausedUntil = 0.0;
         while ($this->waiting !== []) {

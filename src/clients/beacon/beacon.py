@@ -123,7 +123,7 @@ class Beacon:
         return not self._waiting and not self._batch
 
     def _hurry(self):
-        # A pause after failures is for the server's sake; somebody who waits may ask it once more.
+        # A pause after failures is for the server's sake; a caller that waits may ask it once more.
         self._failures = 0
         self._hurried = True
         self._changed.notify_all()
@@ -138,7 +138,7 @@ class Beacon:
             event.setdefault("timestamp", int(time.time() * 1000))
             # As text: later changes by the caller must not change the event. NaN is no JSON and would spoil the batch.
             self._enqueue(_Recorded(json.dumps(event, allow_nan=False), time.monotonic()))
-        except Exception as error:  # whatever it is, it is not the host application's problem
+        except Exception as error:  # no error may reach the host application
             self._report(f"not recorded: {error}", [fields])
 
     def _enqueue(self, recorded):
@@ -245,7 +245,7 @@ class Beacon:
         try:
             self._on_error(BeaconError(message, events))
         except Exception:
-            pass  # whoever is told of errors has one of their own, and there is nobody else to tell
+            pass  # the receiver of errors has failed itself, and there is no other
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

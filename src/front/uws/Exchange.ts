@@ -61,7 +61,7 @@ export class Exchange implements Watched {
 
   /**
    * The address of the socket's other end. Asking costs a system call, as much as the rest of reading a small request,
-   * so it is asked when somebody wants to know: "" for who asks for the first time after the answer.
+   * so it is asked on first use: "" if that comes after the answer.
    */
   get peerAddress(): string {
     this.peer ??= this.isGone ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))

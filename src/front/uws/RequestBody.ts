@@ -48,7 +48,7 @@ export class RequestBody {
   private isPauseDue = false
   /** once a body takes more than one chunk */
   private rate: UploadRate | undefined
-  /** the most that may be held; Infinity-like while somebody collects the whole body */
+  /** the most that may be held; Infinity-like while the whole body is collected */
   private highWaterBytes: number
   private wake: (() => void) | undefined
   private discarding: ((outcome: Discarded) => void) | undefined

@@ -146,7 +146,7 @@ const makeCluster = Effect.fnUntraced(function* (
   const directory = join(dataDirectory, "postgres")
   yield* Effect.sync(() => {
     mkdirSync(dataDirectory, { recursive: true })
-    // A directory restored from a copy may belong to somebody else; PostgreSQL insists on owning its own.
+    // A directory restored from a copy may belong to another user; PostgreSQL insists on owning its own.
     const owner = statSync(directory, { throwIfNoEntry: false })?.uid
     if (owner !== undefined && account !== undefined && owner !== account.uid) {
       return `${directory} does not belong to the account ${account.name}: chown -R ${account.name} ${directory}`

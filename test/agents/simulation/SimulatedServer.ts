@@ -97,7 +97,7 @@ export class SimulatedServer {
     return this.#isDead ? undefined : this.#serve?.(sink)
   }
 
-  /** As kill -9: nothing more reaches anybody. */
+  /** As kill -9: nothing more is sent. */
   kill(): void {
     this.#isDead = true
   }

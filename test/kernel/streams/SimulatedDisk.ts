@@ -96,7 +96,7 @@ export class SimulatedDisk {
     for (const inode of new Set(this.names.values())) this.cutPower(inode)
   }
 
-  /** A file that somebody deletes or damages while nothing runs. */
+  /** Deletes or damages a file while no process runs. */
   damage(path: string): void {
     const inode = this.names.get(path)
     if (inode === undefined) return

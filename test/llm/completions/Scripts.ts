@@ -35,7 +35,7 @@ export const streamEvents = (text: string, { finish = "stop", usage }: Said): Re
   done
 ]
 
-/** Answers well, in whatever way it is asked. */
+/** Answers well, in either form. */
 export const answersWith =
   (text: string, said: Said): Script =>
   (asked) =>

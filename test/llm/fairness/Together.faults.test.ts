@@ -19,7 +19,7 @@ const serve = ScriptedServer.layer(
   { limits: { upstreamConnections: 100, callBodiesBytes: 16 * mib } }
 )
 
-/** All that somebody does until it is over, again and again. */
+/** A caller's requests, repeated until it is over. */
 type Attack = (isOver: () => boolean, leaving: AbortSignal) => Promise<unknown>
 
 const many = (count: number, one: () => Promise<unknown>): Promise<unknown> =>

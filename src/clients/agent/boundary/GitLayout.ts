@@ -108,7 +108,7 @@ const addEntry = (root: string, directory: string, found: Below): void => {
   else if (look !== "none") found.nested.push(look.repository)
 }
 
-/** Breadth first, so that those near the root are found whatever lies below. */
+/** Breadth first, so that those near the root are found first. */
 const nestedBelow = (root: string): Below => {
   const found: Below = { nested: [], bare: [], odd: [] }
   let level = [root]

@@ -92,7 +92,7 @@ const print = async (flags: AgentFlags, typed: string, piped: string): Promise<n
   const client = makeClient(flags, workplace, false)
   const reporter = reporterOf(flags, workplace)
   const prompt = async (): Promise<{ text: string; images: ReadonlyArray<string> }> => {
-    // Only what the user typed names files: piped text is anybody's.
+    // Only typed text names files: piped text may come from anywhere.
     const attached = await attachFiles(typed, {
       runner: workplace.runner,
       readImage: workplace.readImage,
@@ -146,7 +146,7 @@ export const runAgent = async (flags: AgentFlags): Promise<number> => {
   const typed = Option.getOrUndefined(flags.print)
   const piped = await readPiped()
   if (typed !== undefined || piped !== "") return print(flags, typed ?? "", piped)
-  // Loaded only where there is somebody to look at it: that is half of what the program loads.
+  // Loaded only for a terminal: it is half of the program.
   const { noTerminal, runTerminal } = await import("../terminal/RunTerminal.ts")
   const streams = { input: process.stdin.isTTY, output: process.stdout.isTTY }
   const problem = noTerminal(process.env, streams)

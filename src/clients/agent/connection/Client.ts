@@ -30,7 +30,7 @@ export interface Client {
    */
   prompt(text: string, images?: ReadonlyArray<string>): string
   steer(text: string, mode: NonNullable<Steer["mode"]>): string
-  /** Ends whichever prompt runs, and its calls on this machine. */
+  /** Ends the running prompt, and its calls on this machine. */
   abort(options?: { readonly clearQueue?: boolean }): void
   /** Is answered as a prompt of this id is. */
   compact(instructions?: string): string

@@ -33,7 +33,7 @@ export type Read =
 export interface Strange {
   readonly kind: "strange"
   readonly seq: number | undefined
-  /** its type, and the kind of an event; "" where it has none. Of anybody: print it safely */
+  /** its type, and the kind of an event; "" where it has none. Untrusted: print it safely */
   readonly type: string
   /** what is missing or wrong in it; "" where nothing of this type is known */
   readonly why: string

@@ -67,7 +67,7 @@ export class Socket {
     this.socket.close(1000)
   }
 
-  /** Ends at once, without a word to anybody. */
+  /** Ends at once, without a close frame. */
   drop(): void {
     this.hasEnded = true
     this.socket.terminate()

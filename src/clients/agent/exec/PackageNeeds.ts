@@ -219,7 +219,7 @@ export const packageKinds = (program: string, given: ReadonlyArray<string>): Kin
   const within =
     known.within !== undefined && Object.hasOwn(known.within, first) ? known.within[first] : undefined
   const names = known.installs ?? words("")
-  // uvx, cpanm and a build fetch whatever they are given; yarn and bundle alone install.
+  // uvx, cpanm and a build fetch their arguments; yarn and bundle alone install.
   const isAlways = names.size === 1 && names.has("")
   const isInstall =
     isAlways ||

@@ -28,7 +28,7 @@ interface Watch {
   readonly unsubscribe: () => void
 }
 
-/** Keeps how prompts ended: one can end before somebody asks. */
+/** Keeps the outcomes of prompts: one can end before it is awaited. */
 const watch = ({ client, reporter }: PrintOptions): Watch => {
   const codes = new Map<string, number>()
   const waiting = new Set<() => void>()
@@ -96,7 +96,7 @@ const work = async ({ client, prompt, reporter }: PrintOptions, watched: Watch):
   try {
     ready = await client.start()
   } catch (error) {
-    // The reporter has heard of it as an event.
+    // The reporter has it as an event.
     if (!(error instanceof ConnectionClosed)) throw error
     return codeOfClosed(error.reason)
   }

@@ -32,7 +32,7 @@ export class PromptHistory {
   #read(): ReadonlyArray<string> {
     try {
       const text = readFileSync(this.#file, "utf8")
-      // Also where somebody else made it, or a copy changed it.
+      // Also if another program made it, or a copy changed it.
       chmodSync(this.#file, 0o600)
       return text.split("\n")
     } catch (error) {

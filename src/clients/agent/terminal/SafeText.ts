@@ -17,7 +17,7 @@ const joiners = /([\u200c\u200d])/
  */
 const pictureJoiner = /(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu
 
-/** For what somebody decides on: nothing is invisible in it, joiners neither. */
+/** For texts that a decision depends on: no character is invisible, joiners included. */
 export const strictText = (text: string): string =>
   printable(text.toWellFormed()).replace(blanks, (blank) => `\\u{${blank.charCodeAt(0).toString(16)}}`)
 

@@ -20,7 +20,7 @@ export interface ScreenOptions {
 }
 
 /**
- * The conversation, and below it what takes the keys: the editor, or whatever asks something instead. It is drawn into
+ * The conversation, and below it the part that takes the keys: the editor, or a question in its place. It is drawn into
  * the terminal's main screen, so the terminal's own memory, search and copying work on it.
  */
 export class Screen {

@@ -4,7 +4,7 @@ export interface ChildOptions {
   readonly engineDirectory: string
   /** where the data of inserts lies while it is read; emptied at every start */
   readonly incomingDirectory: string
-  /** 0, or one taken by somebody else: a free one is picked and reported */
+  /** 0, or one already taken: a free one is picked and reported */
   readonly port: number
   readonly username: string
   readonly password: string

@@ -4,7 +4,7 @@ import { HttpInterface } from "./HttpInterface.ts"
 
 /**
  * The process of the embedded ClickHouse: the engine behind a loopback HTTP port. It lives as long as its parent: when
- * the channel between them closes, in whatever way the parent ended, it stops.
+ * the channel between them closes, after any end of the parent, it stops.
  */
 const options: ChildOptions = JSON.parse(process.env[optionsVariable] ?? "{}")
 delete process.env[optionsVariable]

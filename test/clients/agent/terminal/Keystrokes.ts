@@ -82,7 +82,7 @@ const typedWord: fc.Arbitrary<ReadonlyArray<Action>> = fc
     letters.map((key, at) => ({ type: "keys", after: gaps[at] ?? 100, keys: [key], isPaste: false }))
   )
 
-/** A choice that is read, and then confirmed: or whatever the pauses make of it. */
+/** A choice that is read, and then confirmed: or as the pauses change it. */
 const choice: fc.Arbitrary<ReadonlyArray<Action>> = fc
   .tuple(
     fc.constantFrom(["s"], ["a"], ["r"], ["r", right], [right], [right, right], [left], [tab, tab], ["y"]),
