@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Everything between a fresh clone and a running command, on Node 18 or later with npm: a Node that is new enough, the
-// dependencies, what their install scripts would have done, the page at /, and the programs that tests need. Then it runs
+// dependencies, the effects of their install scripts, the page at /, and the programs that tests need. Then it runs
 // the command.
 //
 //   node deploy/setup.mjs start [arguments of the server]

@@ -31,8 +31,8 @@ const download = (home, { arch, label }, filename, bytes) => {
 }
 
 /**
- * Builds into `home`, where the server looks (src/agents/AgentDownloads.ts): `downloads.json` names a directory beside
- * it and what is in there. It is replaced last and at once, so a server that runs offers the old ones or the new ones.
+ * Builds into `home`, which the server reads (src/agents/AgentDownloads.ts): `downloads.json` names a directory beside
+ * it and its contents. It is replaced last and atomically: a running server offers the old builds or the new.
  */
 export const buildAgent = async ({ entry, home, node, root, wanted }) => {
   const directory = `build-${randomBytes(6).toString("hex")}`

@@ -34,13 +34,13 @@ export const ensureBun = async (root, node, platform) => {
 
 const isMusl = () => process.report?.getReport().header.glibcVersionRuntime === undefined
 
-/** The platform of this machine, if it is among those that are built. */
+/** The platform of this machine, if there is a build for it. */
 export const ownPlatform = () => {
   const arch = `${process.platform}-${process.arch}${process.platform === "linux" && isMusl() ? "-musl" : ""}`
   return platforms.find((platform) => platform.arch === arch)
 }
 
-/** For the tests of single files. Where it cannot be fetched they are reported as skipped, with the reason. */
+/** For the tests of single files. If it cannot be fetched they are reported as skipped, with the reason. */
 export const ensureOwnBun = async (root, node) => {
   const own = ownPlatform()
   if (own === undefined) return

@@ -4,8 +4,7 @@ import { join } from "node:path"
 import { build } from "vite"
 
 /**
- * The client and all that it imports as one ECMAScript module for Node 22.19 or later: the entry's text, with nothing
- * left to import but what Node itself has.
+ * The text of one ECMAScript module for Node 22.19 or later: the client and all its imports except Node's own modules.
  */
 export const bundleClient = async (root, entry) => {
   const home = mkdtempSync(join(tmpdir(), "signalbox-agent-"))

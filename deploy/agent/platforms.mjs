@@ -2,10 +2,10 @@
 export const bunVersion = "1.4.5"
 
 /**
- * What is built: the name of the download, and the npm package with the runtime that goes into it, with its integrity
- * as the registry has it. On x64 it is the one for processors without AVX2, which runs everywhere. Left out are Windows, where
- * the client's boundary does not hold, and Macs with Intel: there the build would keep the signature of the runtime
- * alone, which is not valid any more. They take the build for Node.
+ * The builds: the name of the download, and the npm package of its runtime, with the integrity from the registry. On
+ * x64 it is the runtime for processors without AVX2, which runs everywhere. Windows is left out because the client's
+ * boundary does not hold there, and Macs with Intel because the build would keep only the runtime's signature, which is
+ * no longer valid. They use the build for Node.
  */
 export const platforms = [
   {

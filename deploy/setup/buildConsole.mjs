@@ -7,7 +7,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib"
 import { build } from "vite"
 
 const [sources, home, stamp] = process.argv.slice(2)
-// One set-up works at a time (lock.mjs), so what an earlier one left is written over.
+// One set-up works at a time (lock.mjs), so the remains of an earlier one are overwritten.
 const unfinished = `${home}.unfinished`
 
 await build({

@@ -10,7 +10,7 @@ const builder = fileURLToPath(new URL("buildConsole.mjs", import.meta.url))
 
 const sourcesOf = (root) => join(root, "src/console/page")
 
-/** Where the built page is; the server reads it from there. */
+/** Directory of the built page, read by the server. */
 export const consoleHome = (root) => join(root, ".runtime/console")
 
 const filesOf = (directory) =>
@@ -21,7 +21,7 @@ const filesOf = (directory) =>
     })
     .sort()
 
-/** The built page depends on these: its sources, what they are built with, and how. */
+/** Inputs of the built page: its sources, its build tools and their settings. */
 const fingerprint = (root) => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   hash.update(readFileSync(builder))

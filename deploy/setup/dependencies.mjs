@@ -47,15 +47,15 @@ const finishPostgres = (root) => {
 
 const stampOf = (root) => join(root, "node_modules/.signalbox-installed")
 
-/** Is what the lockfile says installed, with this Node? */
+/** Whether the lockfile's packages are installed, with this Node. */
 export const isInstalled = (root, { version }) => {
   const stamp = stampOf(root)
   return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root, version)
 }
 
 /**
- * Installs exactly the lockfile with the Node given. Install scripts are never run: what they would have done that
- * matters is done here, so that the result is the same where npm refuses them. A stamp makes a warm start skip it all.
+ * Installs exactly the lockfile with the Node given. Install scripts are never run: their necessary effects are
+ * repeated here, so that the result is the same where npm refuses them. A stamp makes a warm start skip it all.
  */
 export const installDependencies = async (root, { node, version }) => {
   if (isInstalled(root, { version })) return
@@ -65,8 +65,8 @@ export const installDependencies = async (root, { node, version }) => {
   if (existsSync(unfinished)) rmSync(modules, { recursive: true, force: true })
   rmSync(stampOf(root), { force: true })
   writeFileSync(unfinished, "")
-  // `npm install`, not `npm ci`: the latter refuses a lockfile that lacks a package of another platform, which is what
-  // a registry mirror without those packages makes. Versions and hashes still come from the lockfile, unchanged.
+  // `npm install`, not `npm ci`: the latter refuses a lockfile that lacks a package of another platform, as a registry
+  // mirror without those packages produces. Versions and hashes still come from the lockfile, unchanged.
   await npm(node, ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"], {
     cwd: root,
     label: "Installing dependencies"

@@ -39,7 +39,7 @@ const registryHost = () => {
   return URL.canParse(registry) ? new URL(registry).host : "registry.npmjs.org"
 }
 
-/** After so long without a sign of work it is said that npm waits, and after so long it is ended. */
+/** Silence of npm until the user reads that it waits, and until it is ended. */
 const usualWaits = { toldMillis: 20_000, givenUpMillis: 120_000 }
 
 /** Less than this, read and written, is no sign of work: npm keeps a log of its own, and looks at the clock. */

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { npm } from "./npm.mjs"
 import { SetupFailed } from "./progress.mjs"
 
-/** Runs, and fails with what the program said. */
+/** Runs the program; a failure carries its output. */
 export const runToEnd = (program, args, options = {}) => {
   const { error, status, stderr, stdout } = spawnSync(program, args, { encoding: "utf8", ...options })
   if (status === 0) return stdout

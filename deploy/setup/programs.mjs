@@ -19,8 +19,8 @@ const programs = [
 ]
 
 /**
- * Installs what tests need and this system lacks, where that can be done without asking: as root on a system with apt.
- * Elsewhere the tests concerned are reported as skipped, with the reason; `REQUIRE_ALL=1` makes that a failure.
+ * Installs missing programs of the tests where no question is needed: as root on a system with apt. Elsewhere the tests
+ * concerned are reported as skipped, with the reason; `REQUIRE_ALL=1` makes that a failure.
  */
 export const ensureTestPrograms = async () => {
   const missing = programs.filter(({ program }) => !has(program))

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import process from "node:process"
 
-/** A set-up step that cannot go on, with what the person can do about it. */
+/** A set-up step that cannot go on, with advice for the user. */
 export class SetupFailed extends Error {
   constructor(message, advice) {
     super(message)

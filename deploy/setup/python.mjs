@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 import { withLock } from "./lock.mjs"
 import { say, showProgress } from "./progress.mjs"
 
-/** Every package with its version, those that they need included: nothing has to be resolved. */
+/** Every package with its version, dependencies included: nothing has to be resolved. */
 const requirements = fileURLToPath(new URL("python-requirements.txt", import.meta.url))
 
 /** A second version of one of them, beside the environment's, since LiteLLM asks for the older one. */
@@ -23,7 +23,7 @@ const isInstalled = (home) => {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint()
 }
 
-/** Answers what the program said where it failed; undefined where it did not. */
+/** Answers the program's output if it failed, else undefined. */
 const run = (label, program, args) =>
   new Promise((resolve) => {
     const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] })
@@ -55,8 +55,8 @@ const install = async (home) => {
 }
 
 /**
- * Puts the Python clients that tests run into an environment of their own in `.runtime/python`; at once where they are
- * there. Where they cannot be had the tests concerned are skipped, with the reason; `REQUIRE_ALL=1` makes that a failure.
+ * Installs the Python clients of the tests in `.runtime/python`; returns at once if they are there. If they cannot be
+ * installed the tests concerned are skipped, with the reason; `REQUIRE_ALL=1` makes that a failure.
  */
 export const ensurePythonClients = async (root) => {
   const home = homeOf(root)

@@ -5,7 +5,7 @@ import process from "node:process"
 import { fetchPinned } from "./pinned.mjs"
 import { SetupFailed } from "./progress.mjs"
 
-/** The server needs this: type stripping without a flag, and what Effect 4 asks for. */
+/** The server's minimum, for type stripping without a flag and for Effect 4. */
 const needed = [22, 19]
 
 const isEnough = (version) => {
@@ -45,7 +45,7 @@ const platform = `${process.platform}-${process.arch}`
 
 const pinned = packages[platform]
 
-/** Where the pinned Node is; `complete` is there once it was seen to run. */
+/** Paths of the pinned Node; `complete` exists once it has run. */
 const places = (root) => {
   const home = join(root, ".runtime")
   const directory = join(home, "node_modules", `node-${platform}`)

@@ -11,7 +11,7 @@ import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { NewUser, Role, User } from "./User.ts"
 
-/** Health, stats, users and files: what every key may ask about its account. Source: contract/accounts#endpoints. */
+/** Health, stats, users and files, for every key. Source: contract/accounts#endpoints. */
 
 export const Health = Schema.Struct({
   status: Schema.String,
@@ -77,7 +77,7 @@ export class NothingDeleted extends Schema.Error<NothingDeleted>("NothingDeleted
   readonly _tag = "NothingDeleted"
 }
 
-/** `limit` and `offset` are read for administrators only; for others they are ignored, whatever they say. */
+/** `limit` and `offset` are read for administrators only; for others even invalid ones are ignored. */
 export class PagesForAdmins extends HttpApiMiddleware.Service<PagesForAdmins, { requires: CurrentKey }>()(
   "signalbox/accounts/PagesForAdmins"
 ) {}

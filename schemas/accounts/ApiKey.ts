@@ -60,7 +60,7 @@ export const CreatedApiKey = Schema.Struct({
 }).annotate({ identifier: "CreatedApiKey", description: "The new key" })
 export type CreatedApiKey = typeof CreatedApiKey.Type
 
-/** What may change; `null` lifts a restriction, an absent field stays as it is. */
+/** A change of a key: `null` lifts a restriction, an absent field keeps its value. */
 export const ApiKeyChange = Schema.Struct({
   name: Schema.optionalKey(KeyName),
   models: Schema.optionalKey(Schema.NullOr(ModelIds)),

@@ -19,7 +19,7 @@ export const User = Schema.Struct({
 }).annotate({ identifier: "User", description: "A user" })
 export type User = typeof User.Type
 
-/** What `POST /users` echoes and `POST /admin/users` makes. */
+/** The body of `POST /users`, which echoes it, and of `POST /admin/users`, which creates the user. */
 export const NewUser = Schema.Struct({
   email: Email,
   name: UserName,

@@ -1,6 +1,6 @@
 /**
- * The numbers of protocol 1, which both sides hold to. Source: contract/agents#agent-limits.
- * `ready.limits` tells a client those that it needs.
+ * The limits of protocol 1, for both sides. Source: contract/agents#agent-limits. `ready.limits` sends a client the
+ * ones that it needs.
  */
 export const agentLimits = {
   /** one frame, as UTF-8; above it the socket is closed with 1009 */
@@ -23,7 +23,7 @@ export const agentLimits = {
   callsInFlight: 8,
   /** `tool.stream.data`, as UTF-8 … */
   streamChunkBytes: 16 * 1024,
-  /** … and all of one call; what comes after is left out */
+  /** … and all of one call; the rest is left out */
   streamBytes: 1024 * 1024,
   /** a command may run so long when the model does not say … */
   execSeconds: 120,
@@ -33,7 +33,7 @@ export const agentLimits = {
   textLines: 2_000,
   /** … and so many bytes */
   textBytes: 50 * 1024,
-  /** characters of a tool's error; what comes after is left out */
+  /** characters of a tool's error; the rest is left out */
   errorCharacters: 4_096,
   /** characters of one line that grep shows */
   grepLineCharacters: 500,

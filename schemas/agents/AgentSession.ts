@@ -70,7 +70,7 @@ const paid = {
   covered_by_subscription: Schema.Boolean
 }
 
-/** What a model asked the client to do, and what came of it. */
+/** A tool call of a model, and its outcome. */
 export const TranscriptToolCall = Schema.Struct({
   call_id: Schema.String,
   tool: Schema.String,

@@ -1,7 +1,7 @@
 import type { ClientFrame } from "./ClientFrame.ts"
 import type { ServerFrame } from "./ServerFrame.ts"
 
-/** What is said in a session, in order; `note` tells what happens between the frames. */
+/** A session's frames in order; `note` explains the events between them. */
 export type Exchange =
   | { readonly from: "client"; readonly frame: ClientFrame }
   | { readonly from: "server"; readonly frame: ServerFrame }

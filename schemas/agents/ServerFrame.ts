@@ -4,8 +4,8 @@ import { ThinkingLevel } from "./ClientFrame.ts"
 import { ToolError, toolMethods, toolNames } from "./ToolCall.ts"
 
 /**
- * What the server sends, one JSON object a frame. Clients ignore unknown fields, kinds and types.
- * Source: contract/agents#server-frames.
+ * Frames of the server, one JSON object each. Clients ignore unknown fields, kinds and types. Source:
+ * contract/agents#server-frames.
  */
 
 const Seq = Schema.Int.annotate({
@@ -76,7 +76,7 @@ const delta = {
   delta: Schema.String
 }
 
-/** A part of what a model said. */
+/** A part of a model's message. */
 export const ContentPart = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   Schema.Struct({ type: Schema.Literal("thinking"), text: Schema.String }),
@@ -290,7 +290,7 @@ export const ServerFrame = Schema.Union([
 ])
 export type ServerFrame = typeof ServerFrame.Type
 
-/** What the socket is closed with. Source: RFC 6455, 7.4; contract/agents#close-codes. */
+/** Close codes of the socket. Source: RFC 6455, 7.4; contract/agents#close-codes. */
 export const closeCodes = {
   normal: 1000,
   tooBig: 1009,

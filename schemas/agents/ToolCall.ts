@@ -3,7 +3,7 @@ import { integer } from "../core/Text.ts"
 import { agentLimits } from "./AgentLimits.ts"
 
 /**
- * The tools of an agent session: what the model calls them, the method that the client is asked for, and the shapes of
+ * The tools of an agent session: their names for models, the methods that clients implement, and the shapes of
  * parameters and results. Source: contract/agents#tools.
  */
 

@@ -3,8 +3,8 @@ import { EngagedMillis, Props, oneOf, optional, propsDescription, textField } fr
 import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
- * What a page sends to `POST /api/event`, one JSON object, whatever its Content-Type says. Unknown keys are ignored; of
- * duplicate keys the last one holds, as `JSON.parse` has it. Source: contract/analytics#browser-events.
+ * The body of `POST /api/event`: one JSON object, under any Content-Type. Unknown keys are ignored; of duplicate keys
+ * the last one holds, as in `JSON.parse`. Source: contract/analytics#browser-events.
  */
 export const BrowserEvent = Schema.Struct({
   s: textField(1, 64, expectations.siteId).annotate({ description: "Public site id" }),

@@ -50,7 +50,7 @@ export type CollectEvent = typeof CollectEvent.Type
 /** Why a good event was not stored. `spam`: its referrer is known to send no visitors but its own name. */
 export const CollectReason = Schema.Literals(["bot", "duplicate", "spam"])
 
-/** What became of one event of a batch. `error` names the field; `reason` is why a good event was not stored. */
+/** The outcome of one event of a batch. `error` names the field; `reason` tells why a good event was not stored. */
 export const CollectResult = Schema.Struct({
   index: Schema.Int,
   stored: Schema.Boolean,

@@ -16,7 +16,7 @@ export const DropReason = Schema.Literals([
 ])
 export type DropReason = typeof DropReason.Type
 
-/** What a bot is there for. `library`: somebody's program; `browser`: one that nobody looks at; `other`: not known. */
+/** The purpose of a bot. `library`: a program of any kind; `browser`: an automated browser; `other`: unknown. */
 export const BotCategory = Schema.Literals([
   "search",
   "ai",

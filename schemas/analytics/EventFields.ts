@@ -10,7 +10,7 @@ const says = (expected: string) => ({ message: `Expected ${expected}` })
 export const textField = (minLength: number, maxLength: number, expected: string) =>
   Schema.String.annotate(says(expected)).check(Schema.isBetweenLength(minLength, maxLength, says(expected)))
 
-/** `null` and an absent key are the same; many clients write what they do not know as null. */
+/** `null` and an absent key are the same, because many clients send unknown values as null. */
 export const optional = <S extends Schema.Top>(schema: S, expected: string) =>
   Schema.optionalKey(Schema.NullOr(schema).annotate(says(expected)))
 
@@ -41,14 +41,14 @@ const FlatProps = Schema.Record(Schema.String, PropValue)
 
 export type Props = typeof FlatProps.Type
 
-/** Properties are a detail of an event: what is no property of it is left out and counted, and the event stays. */
+/** Properties are a detail of an event: invalid ones are left out and counted, and the event stays. */
 export const Props = Schema.Union([FlatProps, Schema.Unknown])
 
 export const propsDescription =
   `A flat map of at most ${eventLimits.propKeys} properties, ${expectations.propValue} each. One that is null is ` +
   "absent; any other that does not fit is left out, counted as `property` in the drops, and the event stays"
 
-/** Text in ISO-8601, or a number of epoch milliseconds. How old it may be is the pipeline's to say: it knows the time. */
+/** Text in ISO-8601, or a number of epoch milliseconds. The pipeline limits its age, because it knows the time. */
 export const EventTimestamp = Schema.Union([
   Schema.String.check(Schema.isMaxLength(eventLimits.timestampTextLength, says(expectations.timestamp))),
   Schema.Finite

@@ -1,7 +1,7 @@
 /**
- * What an event may hold, in UTF-16 units, and the words in which a fault says so. The schemas and the hand-tuned
- * decoders of streams/analytics both read this table; a property test holds them equal.
- * Source: contract/analytics#collect, contract/analytics#browser-events.
+ * Limits of an event, in UTF-16 units, and the wording of their faults. The schemas and the hand-tuned decoders of
+ * streams/analytics both read this table; a property test holds them equal. Source: contract/analytics#collect,
+ * contract/analytics#browser-events.
  */
 export const eventLimits = {
   nameLength: 120,
@@ -26,7 +26,7 @@ export const eventLimits = {
 const text = (maxLength: number): string => `text of 1 to ${maxLength} characters`
 const textOrNone = (maxLength: number): string => `text of at most ${maxLength} characters`
 
-/** What each kind of field expects, as a fault says it: `name: expected text of 1 to 120 characters`. */
+/** The expectation of each kind of field, as faults phrase it: `name: expected text of 1 to 120 characters`. */
 export const expectations = {
   body: "a JSON object",
   siteId: text(64),

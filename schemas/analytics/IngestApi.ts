@@ -21,7 +21,7 @@ import { BrowserEvent } from "./BrowserEvent.ts"
 import { CollectAnswer, CollectEvent } from "./CollectEvent.ts"
 import { eventLimits } from "./EventLimits.ts"
 
-/** Unknown members are ignored here: what a newer script or library sends must not cost the event. */
+/** Unknown members are ignored here: fields of a newer script or library must not cost the event. */
 const OpenBrowserEvent = openStruct(BrowserEvent.fields).annotate({ identifier: "BrowserEvent" })
 const OpenCollectEvent = openStruct(CollectEvent.fields).annotate({ identifier: "CollectEvent" })
 

@@ -6,7 +6,7 @@ import { Day, Timestamp } from "../core/Timestamp.ts"
 /** Source: contract/analytics#periods. */
 export const PeriodName = Schema.Literals(["today", "24h", "7d", "30d", "90d", "12mo", "custom"])
 
-/** Which stretch of time is asked about. Source: contract/analytics#periods. */
+/** The period of a question. Source: contract/analytics#periods. */
 export const periodQuery = {
   period: Schema.optionalKey(PeriodName.annotate({ default: "30d" })),
   from: Schema.optionalKey(
@@ -24,8 +24,8 @@ export const periodQuery = {
 }
 
 /**
- * A filter is one value. Where others exclude by `!` and choose by `|`, the answer would be an empty figure here: so
- * both are refused, `|` where no value has it. Control characters are in no value either.
+ * A filter is one value. `!` to exclude and `|` to choose, as elsewhere, would give an empty figure here, so both are
+ * refused, `|` where no value has it. Control characters are in no value either.
  */
 const filter = (pattern: RegExp, expected: string, description: string) =>
   Schema.optionalKey(
@@ -99,7 +99,7 @@ export type StatsFilters = typeof StatsFilters.Type
 
 const Format = Schema.Literals(["json", "csv"])
 
-/** What both figures and breakdowns are asked with. */
+/** The query of both figures and breakdowns. */
 export const questionQuery = {
   ...periodQuery,
   ...filterQuery,

@@ -6,7 +6,7 @@ import { Forbidden, ServiceUnavailable, Unauthorized } from "./Problem.ts"
 /** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
 export type KeyKind = "account" | "router"
 
-/** Who is asking: the key of the request and its owner. */
+/** The caller: the key of the request and its owner. */
 export interface Principal {
   readonly keyId: string
   readonly keyName: string

@@ -2,8 +2,8 @@ import { Predicate, Schema } from "effect"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
 
 /**
- * Query fields travel as text, and so OpenApi describes a number as a string with a pattern. This puts back what a
- * reader wants to know: the type, bounds, default and description of the decoded field.
+ * Query fields travel as text, and so OpenApi describes a number as a string with a pattern. This restores the type,
+ * bounds, default and description of the decoded field.
  */
 export const describeQuery =
   <Id extends string, Groups extends HttpApiGroup.Constraint>(api: HttpApi.HttpApi<Id, Groups>) =>

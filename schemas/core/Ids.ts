@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 
 /**
- * What identifiers look like: a prefix that names the kind, then 128 random bits as 22 base62 digits. Patterns here and
+ * The form of identifiers: a prefix that names the kind, then 128 random bits as 22 base62 digits. Patterns here and
  * elsewhere have the flag `u`, as JSON Schema means them: others are left out of the published document.
  */
 const idSchema = (prefix: string, noun: string) => {
@@ -23,7 +23,7 @@ export const SessionId = idSchema("ses", "agent session")
 
 const pathIdExpected = "an id of at most 64 characters"
 
-/** What is taken as an id in a path; whatever does not have the form of an id is simply not found. */
+/** Text that is accepted as an id in a path; without the form of an id it is simply not found. */
 export const PathId = Schema.String.check(
   Schema.isMaxLength(64, { expected: pathIdExpected }),
   // oxlint-disable-next-line no-control-regex

@@ -4,7 +4,7 @@ import { BadRequest, PayloadTooLarge, UnsupportedMediaType } from "./Problem.ts"
 
 /**
  * Guards the JSON body of an endpoint before its schema sees it: at most `limits.jsonBodyBytes` (413), valid UTF-8,
- * no deeper than `jsonDepthMax`, without what no store can keep (400, JsonFitness.ts), `application/json` or no Content-Type at all (415). Of duplicate keys the last
+ * no deeper than `jsonDepthMax`, without values that no store can keep (400, JsonFitness.ts), `application/json` or no Content-Type at all (415). Of duplicate keys the last
  * one holds.
  */
 export class JsonBody extends HttpApiMiddleware.Service<JsonBody>()("signalbox/core/JsonBody", {

@@ -13,8 +13,8 @@ const [quote, backslash, colon, comma, openBrace, openBracket, closeBrace, close
 ]
 
 /**
- * Which bound a body passes, in words; undefined for none. One look at the bytes, before anything is made of them: what
- * counts is ASCII and outside strings, so UTF-8 need not be decoded. Bytes that are no JSON pass too: the parser says so.
+ * The bound that a body exceeds, in words; undefined for none. One pass before parsing: the characters that count are
+ * ASCII and outside strings, so UTF-8 need not be decoded. Bytes that are no JSON pass too: the parser refuses them.
  */
 export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): string | undefined => {
   let depth = 0
@@ -37,7 +37,7 @@ export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): 
 /** Names and most values are shorter: to call for the next quote would take longer than to look for it here. */
 const shortBytes = 32
 
-/** Where the closing quote of a string is that begins at `from`; the end of the bytes where it has none. */
+/** Index of the closing quote of the string that begins at `from`; the end of the bytes if it has none. */
 const endOfString = (bytes: Uint8Array, from: number): number => {
   let index = from
   for (const shortEnd = Math.min(from + shortBytes, bytes.length); index < shortEnd; index++) {

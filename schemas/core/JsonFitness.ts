@@ -1,7 +1,7 @@
 /**
- * What JSON may say and no store, log or peer can carry: text that is not well-formed Unicode (a lone surrogate has no
- * UTF-8; ClickHouse and Postgres refuse it), NUL where Postgres would keep it, numbers that overflow to infinity. Every
- * reader of JSON from outside asks here: of requests for the fault, of what upstreams and visitors say for a mended value.
+ * Valid JSON that no store, log or peer can carry: text that is not well-formed Unicode (a lone surrogate has no UTF-8;
+ * ClickHouse and Postgres refuse it), NUL where Postgres would keep it, numbers that overflow to infinity. All JSON
+ * from outside is checked here: a request's for the fault, that of upstreams and visitors for a mended value.
  */
 
 import { jsonDepthMax } from "./JsonDepth.ts"
@@ -19,8 +19,8 @@ export interface FitnessOptions {
 }
 
 /**
- * Whether JSON text may hold any of it. Where this is false the parsed value need not be looked through: valid UTF-8
- * has no lone surrogates, and JSON no raw NUL, so that only escapes, exponents and very long numbers matter.
+ * Whether JSON text may hold such a value. If not, the parsed value need not be searched: valid UTF-8 has no lone
+ * surrogates, and JSON no raw NUL, so that only escapes, exponents and very long numbers matter.
  */
 export const mayBeUnfit = (json: string): boolean =>
   (json.includes("\\u") && /\\u(?:[dD][89a-fA-F]|0000)/.test(json)) ||
@@ -75,9 +75,9 @@ const fieldOf = (path: ReadonlyArray<string | number>): string =>
 const fieldLengthMax = 100
 
 /**
- * The value with every half of a surrogate pair replaced by U+FFFD and every overflowed number by null, for what its
- * sender cannot help. Changes the value itself, which has to come from `JSON.parse`; undefined where it nests deeper than
- * `jsonDepthMax`.
+ * The value with every half of a surrogate pair replaced by U+FFFD and every overflowed number by null, for input that
+ * its sender cannot correct. Changes the value itself, which has to come from `JSON.parse`; undefined where it nests
+ * deeper than `jsonDepthMax`.
  */
 export const mendedJson = (value: unknown): unknown => mended(value, 0)
 
@@ -107,7 +107,7 @@ const mendedRecord = (record: Members, depth: number): unknown => {
     if (whole === undefined) return undefined
     const wholeName = name.toWellFormed()
     if (wholeName !== name) delete record[name]
-    // `__proto__` is an own property of what JSON.parse makes, and has to stay one.
+    // `JSON.parse` makes `__proto__` an own property, and it has to stay one.
     if (wholeName !== name || whole !== member) define(record, wholeName, whole)
   }
   return record

@@ -1,2 +1,2 @@
-/** How many leading characters of a key or secret are kept readable, so that its owner can tell keys apart. */
+/** Number of leading characters of a key or secret that stay readable, so that its owner can tell keys apart. */
 export const secretPrefixLength = 12

@@ -1,5 +1,2 @@
-/**
- * Bodies are what the document says: a member that is not in the schema is refused, for a restriction that is misspelt and
- * dropped would be none.
- */
+/** Unknown members of a body are refused: a misspelt restriction would otherwise be dropped silently. */
 export const strictBodies = { onExcessProperty: "error" } as const

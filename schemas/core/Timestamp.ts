@@ -13,7 +13,7 @@ const instantExpected = "an ISO-8601 instant with an offset, such as 2026-11-21T
 
 /**
  * An instant in a request: ISO-8601 with an offset or `Z`, between the years 1970 and 9999. The pattern comes last because
- * the published document knows patterns only, and what is annotated belongs to the last check.
+ * the published document knows patterns only, and annotations belong to the last check.
  */
 export const Instant = Schema.String.check(
   Schema.makeFilter((text: string) => parseInstant(text) !== undefined, { expected: instantExpected }),
@@ -30,7 +30,7 @@ export const Day = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u, { expected: dayExpected })
 ).annotate({ format: "date", examples: ["2026-11-21"] })
 
-/** Reads what `Instant` accepts. `Date.parse` alone would turn the 31st of February into the 3rd of March. */
+/** Parses an `Instant`. `Date.parse` alone would turn the 31st of February into the 3rd of March. */
 export const parseInstant = (text: string): Date | undefined => {
   const [, year, month, day] = shape.exec(text) ?? []
   if (year === undefined || Number(year) < 1970) return undefined

@@ -45,7 +45,7 @@ const ImagePart = openStruct({
   })
 })
 
-/** Audio, files and whatever else a model takes. */
+/** Audio, files and other parts that a model takes. */
 const OtherPart = openStruct({
   type: Schema.String.check(
     Schema.isPattern(/^(?!(text|image_url)$)/u, { expected: "another type than text and image_url" })

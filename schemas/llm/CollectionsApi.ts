@@ -14,7 +14,7 @@ const Deleted = Schema.Struct({ id: CollectionId, deleted: Schema.Literal(true) 
 })
 
 /**
- * Collections of the caller, or of anyone for an administrator. Router keys read those that they may use.
+ * Collections of the caller, or of anyone for an administrator. Router keys read the ones that they may use.
  * Source: contract/llm#collections.
  */
 export class CollectionsApi extends HttpApiGroup.make("collections")

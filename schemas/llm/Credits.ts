@@ -20,7 +20,7 @@ export const Credits = Schema.Struct({
 }).annotate({ identifier: "Credits", description: "The owner's credits" })
 export type Credits = typeof Credits.Type
 
-/** What clients of OpenRouter read of their key, as far as it has a meaning here. Source: contract/llm#credits. */
+/** The fields of a key for clients of OpenRouter, where they have a meaning here. Source: contract/llm#credits. */
 export const CallingKey = Schema.Struct({
   data: Schema.Struct({
     label: Schema.String.annotate({ description: "The key's name" }),

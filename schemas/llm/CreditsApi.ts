@@ -17,7 +17,7 @@ import {
   topUpsLimitDefault
 } from "./Credits.ts"
 
-/** What there is to spend. Source: contract/llm#credits. */
+/** Credits and spend limits. Source: contract/llm#credits. */
 export class CreditsApi extends HttpApiGroup.make("credits")
   .add(
     HttpApiEndpoint.get("readCredits", "/credits", { success: Credits })

@@ -25,7 +25,7 @@ export const parse = (text: string): Decimal | undefined => {
   return reduce(scale >= 0 ? { units: digits, scale } : { units: digits * 10n ** BigInt(-scale), scale: 0 })
 }
 
-/** The shortest decimal that reads back as this double: what its writer wrote, up to 15 digits. */
+/** The shortest decimal that reads back as this double: the writer's own text, up to 15 digits. */
 export const fromNumber = (value: number): Decimal | undefined =>
   Number.isFinite(value) ? parse(String(value)) : undefined
 

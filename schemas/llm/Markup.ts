@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import * as Decimal from "./Decimal.ts"
 
-/** What prices of a provider are marked up by unless an administrator says otherwise. Source: contract/llm#prices. */
+/** The default markup on a provider's prices, in percent. Source: contract/llm#prices. */
 export const markupPercentDefault = 2
 
 const percentExpected = "a percentage between 0 and 1000 with at most 6 decimal places"

@@ -40,7 +40,7 @@ export const Model = Schema.Struct({
 }).annotate({ identifier: "Model", description: "A model of the upstream" })
 export type Model = typeof Model.Type
 
-/** A collection among the models: what a completion takes as `model`. Source: contract/llm#models-list. */
+/** A collection in the list of models; completions take its id as `model`. Source: contract/llm#models-list. */
 export const CollectionModel = Schema.Struct({
   id: Schema.String.annotate({ description: "`collection/{slug}`" }),
   object: Schema.Literal("model"),

@@ -9,7 +9,7 @@ import { ModelList, modelQuery, ModelOrCollection } from "./Model.ts"
 const errors = [OpenAiForbidden, OpenAiNotFound] as const
 
 /**
- * Models and the caller's collections. A key that is limited sees what it may use; one that it may not use is 403 whether
+ * Models and the caller's collections. A limited key sees the models that it may use; any other is 403 whether
  * or not it exists. Source: contract/llm#models-list.
  */
 export class ModelsApi extends HttpApiGroup.make("models")

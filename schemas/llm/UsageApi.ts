@@ -5,7 +5,7 @@ import { OpenAiFaults } from "../core/Faults.ts"
 import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { UsageOfWindow, UsageOverview, usageQuery } from "./Usage.ts"
 
-/** What the key's owner has used, over all keys. Source: contract/llm#usage. */
+/** Usage of the key's owner, over all keys. Source: contract/llm#usage. */
 export class UsageApi extends HttpApiGroup.make("usage")
   .add(
     HttpApiEndpoint.get("readUsage", "/usage", {

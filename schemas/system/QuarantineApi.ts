@@ -6,7 +6,7 @@ import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
 import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
-/** Whose records: events, imported events and calls on their way to ClickHouse, settlements of calls and counts of requests to Postgres. */
+/** Logs: events, imported events and calls for ClickHouse, settlements of calls and counts of requests for Postgres. */
 export const LogName = Schema.Literals(["events", "imports", "calls", "ledger", "activity"]).annotate({
   identifier: "LogName",
   description: "events, imports, calls: into ClickHouse; ledger, activity: into Postgres"

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 
-/** Endpoints for whoever runs the server: no key, no version prefix. */
+/** Endpoints for operators of the server: no key, no version prefix. */
 
 const Component = Schema.Struct({
   status: Schema.Literals(["up", "standby", "degraded", "down"]),

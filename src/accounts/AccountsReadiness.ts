@@ -4,7 +4,7 @@ import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import { KeyDirectory } from "./KeyDirectory.ts"
 
-/** A Postgres that is away degrades: keys and sites are still known, reads of what is only there answer 503. */
+/** Without Postgres a component is degraded: keys and sites are still known, other reads answer 503. */
 const mirrored = (status: MirrorStatus): ComponentState =>
   status.suspended
     ? degraded(

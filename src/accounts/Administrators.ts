@@ -2,12 +2,12 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** pg_advisory_xact_lock: what takes an administrator or their key away happens one after the other. */
+/** pg_advisory_xact_lock: removals of administrators and of their keys happen one after the other. */
 const administratorsLock = 0x5b_0001
 
 /** The keys that open the administration: account keys of administrators that work at this moment. */
 export interface Openers {
-  /** is what goes one of them, or has it one? */
+  /** whether `without` is one of them, or has one */
   readonly isOne: boolean
   /** how many are left without it */
   readonly others: number

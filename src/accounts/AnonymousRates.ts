@@ -6,7 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 
 /**
- * Token buckets for what is asked without a key: one for each reader's address (of IPv6, the /64), as large as a key's.
+ * Token buckets for requests without a key: one for each reader's address (of IPv6, the /64), as large as a key's.
  * Their names, which a shared store may see, are hashes: no address is kept.
  */
 export class AnonymousRates extends Context.Service<

@@ -17,7 +17,7 @@ export interface RefusedCount {
   readonly problem: string
 }
 
-/** Where Postgres refuses so many and takes none, the table is to blame and not the counts. */
+/** If Postgres refuses so many counts and takes none, the table is at fault and not the counts. */
 const refusedWithoutOne = 8
 
 const dayMillis = 86_400_000
@@ -40,7 +40,7 @@ const isOfARecord = (error: SqlError): boolean => {
   return failure._tag === "SinkRefused" && failure.blames === "record"
 }
 
-/** As `writeCounts`, but for those that Postgres refuses alone, which it answers. */
+/** As `writeCounts`, except for the counts that Postgres refuses even alone; answers those. */
 export const writeTakenCounts = (
   sql: SqlClient,
   rows: ReadonlyArray<Count>
@@ -57,7 +57,7 @@ export const writeTakenCounts = (
   )
 }
 
-/** Halves what is refused, until it is one count. Each half has a savepoint. */
+/** Halves a refused batch down to single counts. Each half has a savepoint. */
 const halved = (
   sql: SqlClient,
   rows: ReadonlyArray<Count>

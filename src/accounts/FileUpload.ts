@@ -34,7 +34,7 @@ export const receiveFile = (
         })
       })
     ).pipe(
-      // The file was whole, but its form was cut off or had more: nobody is told its id.
+      // The file was whole, but its form was cut off or had more: its id is never sent.
       Effect.onError(() => (stored === undefined ? Effect.void : forget(files, stored.id, userId)))
     )
     return stored ?? (yield* new FormInvalid({ problem: expected }))
@@ -56,7 +56,7 @@ export const receiveFile = (
     })
   )
 
-/** Without Postgres the file stays: its owner knows no id of it, and nobody else can guess one. */
+/** Without Postgres the file stays: its owner does not know its id, and it cannot be guessed. */
 const forget = (files: Files["Service"], id: string, userId: string) =>
   Effect.catch(files.remove(id, userId), (error) =>
     Effect.logWarning(`The unfinished upload ${id} could not be removed`, error)

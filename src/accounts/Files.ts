@@ -76,7 +76,7 @@ const make = (
             })
           )
         ),
-        // Without its row nobody would find the blob, nor remove it.
+        // Without its row the blob could be neither found nor removed.
         Effect.onError(() => blobs.remove(id))
       )
       return { id, filename }

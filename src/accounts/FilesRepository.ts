@@ -24,7 +24,7 @@ const decodeColumns = Schema.decodeUnknownSync(
   })
 )
 
-/** `files` in Postgres: who a blob belongs to and what it is called. */
+/** `files` in Postgres: owners and names of blobs. */
 export class FilesRepository extends Context.Service<
   FilesRepository,
   {

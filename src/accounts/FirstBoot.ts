@@ -6,7 +6,7 @@ import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import { adminFileIn, type AdminFileFailed, read, write } from "./AdminFile.ts"
 import { opens } from "./Administrators.ts"
 
-/** Where an administrator finds a key: made and shown now, in admin.json, or nowhere that the server knows. */
+/** The place of an administrator's key: made and shown now, in admin.json, or unknown to the server. */
 export type AdminKey =
   | { readonly _tag: "New"; readonly key: string }
   | { readonly _tag: "Kept" }
@@ -24,7 +24,7 @@ export class FirstBoot extends Context.Service<
     readonly newAdminKey: string | undefined
     /** writes where the server listens into admin.json, and says where a key is */
     readonly announce: (url: string) => Effect.Effect<AdminKey, AdminFileFailed | SqlError>
-    /** A key or an administrator is gone: a key that works no more leaves admin.json. What is in the way is logged. */
+    /** Takes a key that no longer works out of admin.json when a key or an administrator is gone. Logs failures. */
     readonly forgetDeadKey: Effect.Effect<void>
   }
 >()("signalbox/accounts/FirstBoot") {
@@ -101,7 +101,7 @@ export const makeAdminKey = <E>(keep: (key: string) => Effect.Effect<void, E>) =
 
 /**
  * The file is written before the transaction ends: a crash in between leaves a key that does not work, and the next
- * boot makes another, instead of an administrator whose key nobody has.
+ * boot makes another, and no administrator is left with an unknown key.
  */
 const makeAdministrator = (key: string, keep: (key: string) => Effect.Effect<void, AdminFileFailed>) =>
   Effect.gen(function* () {

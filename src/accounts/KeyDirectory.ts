@@ -59,7 +59,7 @@ export const keyOfRow = (row: Readonly<Record<string, unknown>>): KeyRow => {
   }
 }
 
-/** All keys that are not revoked, in memory: authentication asks nobody. A revocation holds within a second. */
+/** All keys that are not revoked, in memory: authentication needs no query. A revocation holds within a second. */
 export class KeyDirectory extends Context.Service<KeyDirectory, Mirror.Mirror<KeyRow, "hash">>()(
   "signalbox/accounts/KeyDirectory"
 ) {

@@ -8,14 +8,14 @@ import { Keys } from "./Keys.ts"
 import { rateHeaders } from "./RateLimiting.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 
-/** What a hot endpoint learns of the key that it was sent. */
+/** The check of a key at a hot endpoint. */
 export type Entry =
   | { readonly _tag: "Unknown" }
   | {
       readonly _tag: "Known"
       readonly key: Principal
       readonly rate: RateDecision
-      /** what the answer says of the key's rate */
+      /** rate headers of the answer */
       readonly headers: ReadonlyArray<readonly [string, string]>
     }
 
@@ -28,7 +28,7 @@ export class KeyGate extends Context.Service<
   {
     /** @param authorization the header as it came; "" for none */
     readonly enter: (authorization: string) => Effect.Effect<Entry, SqlError>
-    /** Whose key it is, as far as memory knows, before a request's body is read; undefined: no key that could be good */
+    /** The owner of a key as memory knows it, before a request's body is read; undefined: no key that could be good */
     readonly recall: (authorization: string) => Principal | "unknown" | undefined
     /** The request was answered, which its key's owner sees in their figures. */
     readonly record: (key: Principal, status: number) => void

@@ -60,8 +60,8 @@ class Watched {
 type Response = HttpServerResponse.HttpServerResponse
 
 /**
- * The same answer, cut off when the key ends while its body is on the way: as what was begun has a status already, its
- * client learns from the connection that it is not whole.
+ * The same answer, cut off when the key ends during its body: the status is already sent, so only the closed connection
+ * tells the client that the body is incomplete.
  */
 export const endingWithKey = (watch: KeyWatch["Service"], keyId: string, response: Response): Response => {
   const { body } = response

@@ -27,15 +27,15 @@ export class LastAdministratorKey extends Schema.TaggedError<LastAdministratorKe
   {}
 ) {}
 
-/** Keys: what a secret stands for, and how keys come and go. */
+/** Creates, changes and revokes keys, and finds the holder of a secret. */
 export class Keys extends Context.Service<
   Keys,
   {
-    /** who a secret stands for; undefined: nobody (unknown, expired, revoked, its owner deleted) */
+    /** the holder of a secret; undefined: none (unknown, expired, revoked, its owner deleted) */
     readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
     /** As `authenticate`, from memory alone: "unknown" is a secret that only Postgres could know. */
     readonly recall: (secret: string) => Principal | "unknown" | undefined
-    /** Who a key stands for, by its id and from memory; undefined once it is revoked or has expired. */
+    /** The holder of a key, by its id and from memory; undefined once it is revoked or has expired. */
     readonly holder: (keyId: string) => Principal | undefined
     readonly list: (
       userId: string,
@@ -49,7 +49,7 @@ export class Keys extends Context.Service<
       { readonly row: KeyRow; readonly secret: string },
       KeyFieldInvalid | TooManyKeys | SqlError
     >
-    /** `by` an administrator, who may change anybody's, or the owner */
+    /** `by` an administrator, who may change any key, or its owner */
     readonly update: (
       id: string,
       change: ApiKeyChange,
@@ -99,7 +99,7 @@ const authentication = Effect.fnUntraced(function* (
       if (key !== undefined) directory.applyLocal(key)
       return key
     })
-  /** Nor is a user whom it made with the key: memory is brought up to date before the key counts for nobody's. */
+  /** Nor a user who was made with the key: memory is brought up to date before the key is refused as ownerless. */
   const ownerOf = (key: KeyRow) => {
     const known = users.get(key.userId)
     if (known !== undefined) return Effect.succeed(known)
@@ -205,7 +205,7 @@ const management = (
       return Effect.succeed(row)
     })
 
-  /** A key that is limited to what does not exist, or is another's, would never work. */
+  /** A key limited to collections that do not exist, or that another user owns, would never work. */
   const known = Effect.fnUntraced(function* (userId: string, ids: ApiKeyChange["collections"]) {
     if (ids === undefined || ids === null || ids.length === 0) return
     const unknown = yield* repository.unknownCollections(userId, ids)
@@ -242,7 +242,7 @@ const management = (
   const update = Effect.fn("Keys.update")(function* (id: string, change: ApiKeyChange, by: Principal) {
     yield* rateFits(change, by, ratePerMinuteMax)
     const owner = reachOf(by)
-    // Another process may have made it a moment ago: memory does not say what kind it is.
+    // Another process may have made it a moment ago, so Postgres is asked for its kind.
     const before = directory.get(id) ?? (yield* repository.update(id, owner, {}))
     if (typeof before === "object" && (owner === undefined || before.userId === owner)) {
       yield* routerOnly(before.kind, change)

@@ -19,7 +19,7 @@ export interface NewKeyRow {
   readonly rate_limit_per_minute: number | null
 }
 
-/** What may change of a row, by column. */
+/** Columns of a row that may change. */
 export type KeyRowChange = Partial<
   Pick<
     NewKeyRow,
@@ -29,7 +29,7 @@ export type KeyRowChange = Partial<
 
 type Row = Record<string, unknown>
 
-/** What became of a change: the row; undefined where there is none; "last-key" where nobody could administrate after it. */
+/** The outcome of a change: the row; undefined if there is none; "last-key" if no administrator would keep a key. */
 export type KeyWritten = KeyRow | undefined | "last-key"
 
 /** `keys` in Postgres. `owner` undefined: whosever the key is. */

@@ -50,7 +50,7 @@ const tooMany = ({ limit }: TooManyKeys) =>
 /** Administrators reach everybody's keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
-/** Whose keys are meant: the caller's own, or for an administrator anybody's. */
+/** The user whose keys are meant: the caller, or for an administrator any user. */
 const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
   Effect.gen(function* () {
     const caller = yield* CurrentKey

@@ -38,7 +38,7 @@ const blobs = Layer.unwrap(
 )
 
 /**
- * Users, keys and files, over Postgres and the disk: what every other room rests on. The first boot comes before the
+ * Users, keys and files, over Postgres and the disk: the base of every other room. The first boot comes before the
  * directories read the tables.
  */
 export const offers = Layer.merge(KeyGate.layer, KeyWatch.layer).pipe(

@@ -53,7 +53,7 @@ const add = (counts: Counts, { day, errors, requests, userId }: Count): void => 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
-  // One at a time: a reader must not miss what another flush has taken and not yet written.
+  // One at a time: a reader must not miss counts that another flush has taken and not yet written.
   const oneAtATime = yield* Semaphore.make(1)
   let waiting: Counts = new Map()
 
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
     for (const { count, problem } of refused) yield* aside.add(count, problem)
   }).pipe(oneAtATime.withPermits(1))
   let isSaid = false
-  // What could not be written waits, and the next round tries again.
+  // Counts that could not be written wait for the next round.
   const flushOrWait = Effect.matchEffect(flush, {
     onSuccess: () => {
       if (!isSaid) return Effect.void

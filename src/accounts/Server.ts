@@ -23,7 +23,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   ])
 )
 
-/** What the endpoints of all rooms pass. */
+/** Middleware of the endpoints of all rooms. */
 export const middleware = Layer.mergeAll(
   Authentication.layer,
   RateLimiting.layer,

@@ -8,7 +8,7 @@ import { UsersRepository, type UserWritten } from "./UsersRepository.ts"
 
 export class UserNotFound extends Schema.TaggedError<UserNotFound>()("UserNotFound", { id: Schema.String }) {}
 export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {}
-/** Without an administrator who has a key nobody could make one again. */
+/** Without an administrator who has a key, no other could be made. */
 export class LastAdministrator extends Schema.TaggedError<LastAdministrator>()("LastAdministrator", {
   /** there are others, and none of them has a key */
   hasOthers: Schema.Boolean

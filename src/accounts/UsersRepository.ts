@@ -12,14 +12,14 @@ export interface NewUserRow {
   readonly role: "user" | "admin"
 }
 
-/** What may change of a row, by column. */
+/** Columns of a row that may change. */
 export type UserRowChange = Partial<Omit<NewUserRow, "id">> & { readonly email_verified?: Date | null }
 
 type Row = Record<string, unknown>
 
 /**
- * What became of a change: the row; undefined where there is none; where it would leave no administrator, or none with a
- * key, why not.
+ * The outcome of a change: the row; undefined if there is none; the reason if it would leave no administrator, or none
+ * with a key.
  */
 export type UserWritten = UserRow | undefined | "last-admin" | "last-admin-key"
 

@@ -16,12 +16,12 @@ export interface AgentDownload {
   readonly sha256: string
 }
 
-/** What is offered, and where one of it is on the disk. */
+/** A download, with its path on the disk. */
 export interface StoredDownload extends AgentDownload {
   readonly file: string
 }
 
-/** Where `deploy/agent/buildAgent.mjs` puts it. */
+/** The output directory of `deploy/agent/buildAgent.mjs`. */
 const home = normalize(join(import.meta.dirname, "../../.runtime/agent"))
 
 const filename = /^signalbox-agent[0-9A-Za-z._-]{0,64}$/u

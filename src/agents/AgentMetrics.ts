@@ -3,7 +3,7 @@ import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import type { AgentSession } from "#actors/agents/AgentSession.ts"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 
-/** What `/metrics` says of the sessions of this process. */
+/** Metrics of this process's sessions. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const sessions = yield* AgentSessions

@@ -21,7 +21,7 @@ import { AgentDownloads } from "./AgentDownloads.ts"
 import { installCommands } from "./downloads/InstallScript.ts"
 import { gatewayPath } from "./gateway/Gateway.ts"
 
-/** What `GET /agent` says to a key. Source: contract/agents#gateway-info. */
+/** The answer of `GET /agent`. Source: contract/agents#gateway-info. */
 const agentInfo = Effect.gen(function* () {
   const offer = yield* ModelAccess
   const downloads = yield* AgentDownloads
@@ -62,7 +62,7 @@ const agentInfo = Effect.gen(function* () {
 
 const instant = (millis: number): string => new Date(millis).toISOString()
 
-/** Since when nobody is attached; null: somebody is. Who was attached to a process that died is not. */
+/** The time since which no client is attached; null: one is. A client of a process that died is not attached. */
 const detachedSince = ({ ownerLives, state }: StoredSession): number | null =>
   state.detachedAt ?? (ownerLives ? null : state.lastSeenAt)
 

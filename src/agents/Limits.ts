@@ -10,9 +10,9 @@ export const agentLimits = {
   agentFramesPerSecond: 2_000,
   /** … above so many bytes of them, the socket is closed */
   agentBytesPerSecond: 16 * 1024 * 1024,
-  /** how long a client has to tell of a call that it was told to end */
+  /** a client's time to report on a call that it was told to end */
   agentCancelMillis: 5_000,
-  /** what a client is given beyond a call's own time, before it is told to end it */
+  /** a client's time beyond a call's own, before it is told to end the call */
   agentCallGraceMillis: 5_000,
   /** model calls of one prompt */
   agentTurns: 200,
@@ -22,7 +22,7 @@ export const agentLimits = {
   agentImageBytes: 5 * 1024 * 1024,
   /** that attached sessions live is written down this often … */
   agentTouchMillis: 60_000,
-  /** … and what a dead process worked on, or what nobody came back to, is looked for this often */
+  /** … and this often the work of dead processes, and work that was left alone, is looked for */
   agentAdoptMillis: 5_000,
   /** sessions in memory */
   agentSessions: 50_000,
@@ -40,7 +40,7 @@ export const agentLimits = {
   agentBatchSessions: 500,
   /** … with so many bytes of steps */
   agentBatchBytes: 4 * 1024 * 1024,
-  /** statements of one kind begin at least so far apart: what a step may wait for others */
+  /** statements of one kind begin at least so far apart: the longest that a step waits for others */
   agentBatchEveryMillis: 8,
   /** a hello that has to wait for Postgres longer fails */
   agentStoreMillis: 2_000,
@@ -48,7 +48,7 @@ export const agentLimits = {
   agentWriteMillis: 10_000,
   /** steps that a page of a transcript is looked for in … */
   transcriptSteps: 5_000,
-  /** … and what is read of them, where it is more than one entry */
+  /** … and the bytes that are read of them, where it is more than one entry */
   transcriptBytes: 1024 * 1024,
   /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
   agentHeartbeatMillis: 5_000,
@@ -68,7 +68,7 @@ export const agentLimits = {
   clusterHandshakeMillis: 5_000,
   /** a session's home that was not found by then is away, and its client comes again */
   clusterFindMillis: 3_000,
-  /** what goes to another machine at a time */
+  /** the largest batch for another machine */
   clusterBatchBytes: 256 * 1024,
   /** frames that wait for one other machine, in either direction; above it the next client's socket is closed, resumable */
   clusterWaitingBytes: 64 * 1024 * 1024

@@ -8,7 +8,7 @@ import { SessionsRepository } from "./store/SessionsRepository.ts"
 export class SessionEnder extends Context.Service<
   SessionEnder,
   {
-    /** At once and for good; its client is told, where there is one. */
+    /** Ends a session at once and for good, and tells its client if there is one. */
     readonly end: (sessionId: string) => Effect.Effect<void, SqlError>
   }
 >()("signalbox/agents/SessionEnder") {
@@ -24,8 +24,8 @@ export class SessionEnder extends Context.Service<
         return session === undefined ? Effect.void : sessions.end(session, "ended_by_owner")
       }
       return SessionEnder.of({
-        // Then its row, for a session that nobody has in memory, or whose home does not answer: whoever has it all the
-        // same can write nothing more.
+        // Then its row, for a session that no process has in memory, or whose home does not answer: a process that has
+        // it all the same can write nothing more.
         end: (id) =>
           Effect.andThen(
             Effect.catchTag(atHome(id), "HomeAway", () => Effect.void),

@@ -8,10 +8,10 @@ export class HomeAway extends Schema.TaggedError<HomeAway>()("HomeAway", {
   sessionId: Schema.String
 }) {}
 
-/** What serves a client: takes its frames, the hello first. */
+/** Serves a client: takes its frames, the hello first. */
 export type Serve = (key: Principal, sink: FrameSink) => HotSocketListener
 
-/** What a process does as the home of sessions. */
+/** The interface of a process as a home of sessions. */
 export interface LocalHome {
   readonly serve: Serve
   readonly end: (sessionId: string) => Effect.Effect<void>
@@ -20,8 +20,8 @@ export interface LocalHome {
 }
 
 /**
- * Which process is the home of a session: the only one that may have it in memory. On one machine, this one. A new
- * session's id is chosen so that its home is where its client is; a client that comes back elsewhere is relayed.
+ * Finds the home of a session: the only process that may have it in memory. On one machine, this one. A new session's
+ * id is chosen so that its home is where its client is; a client that comes back elsewhere is relayed.
  */
 export class SessionPlacement extends Context.Service<
   SessionPlacement,
@@ -38,7 +38,7 @@ export class SessionPlacement extends Context.Service<
     ) => Effect.Effect<HotSocketListener, HomeAway>
     /** Ends a session of another home, as its owner asked. */
     readonly endThere: (sessionId: string) => Effect.Effect<void, HomeAway>
-    /** What this process does as a home for clients of others; given once, by the gateway. */
+    /** Makes this process a home for clients of others; called once, by the gateway. */
     readonly open: (home: LocalHome) => Effect.Effect<void>
     /** This process begins to drain: no session's home is here from now on, and the others take over at once. */
     readonly depart: Effect.Effect<void>

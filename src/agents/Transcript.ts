@@ -4,7 +4,7 @@ import { usdOf } from "#schemas/llm/Money.ts"
 import type { MessageStep, ResultStep, Step, StepBody } from "#streams/agents/Step.ts"
 import type { StepSize } from "./store/SessionsRepository.ts"
 
-/** Steps that begin something: no tool call of what came before is open any more. */
+/** Steps that begin something: all earlier tool calls are closed. */
 const beginnings = new Set<StepBody["kind"]>([
   "prompt",
   "compact",
@@ -14,7 +14,7 @@ const beginnings = new Set<StepBody["kind"]>([
   "done"
 ])
 
-/** Steps that are told with the message that they belong to. */
+/** Results, and marks of prompts that were taken, are shown with the message that they belong to. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"
 
 export interface PageBounds {
@@ -25,7 +25,7 @@ export interface PageBounds {
 export interface TranscriptPage {
   /** the index behind the last step that is on it */
   readonly end: number
-  /** the steps before this one are needed: results of a message may come after what is on the next page */
+  /** the steps before this one are needed: results of a message may come after the entries of the next page */
   readonly readTo: number
 }
 

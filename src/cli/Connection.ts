@@ -68,7 +68,7 @@ const readAdminFile = (file: string): string | undefined => {
   }
 }
 
-/** SIGNALBOX_URL and SIGNALBOX_KEY, else what the server wrote into DATA_DIR/admin.json at its last start. */
+/** SIGNALBOX_URL and SIGNALBOX_KEY, else the values in DATA_DIR/admin.json from the server's last start. */
 const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* () {
   const { SIGNALBOX_URL: url, SIGNALBOX_KEY: key, DATA_DIR: dataDir } = process.env
   const file = join(resolve(dataDir ?? join(import.meta.dirname, "../../.data")), "admin.json")
@@ -112,7 +112,7 @@ const wordsOf = (error: unknown): string | undefined => {
   return Predicate.hasProperty(error.error, "message") ? String(error.error.message) : undefined
 }
 
-/** What lies at the bottom of an error: `fetch failed` alone helps nobody. */
+/** The root cause of an error: `fetch failed` alone explains nothing. */
 const rootOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
   if (!(error instanceof Error)) return String(error)

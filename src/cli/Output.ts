@@ -1,7 +1,7 @@
 import { Console, Effect } from "effect"
 import { Flag } from "effect/cli"
 
-/** `--json` prints what the server answered, for other programs. */
+/** `--json` prints the server's answer, for other programs. */
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Print JSON for other programs"),
   Flag.withDefault(false)
@@ -12,7 +12,7 @@ type Row = Readonly<Record<string, unknown>>
 // oxlint-disable-next-line no-control-regex
 const controls = /[\u0000-\u001f\u007f-\u009f]/g
 
-/** One value of a table. What others named must not steer the terminal. */
+/** One value of a table. Names given by others must not steer the terminal. */
 const cell = (value: unknown): string => {
   if (value === null || value === undefined) return "-"
   return (typeof value === "string" ? value : JSON.stringify(value)).replace(controls, "\ufffd")

@@ -1,6 +1,6 @@
 import process from "node:process"
 
-/** How far a long piece of work has come, on standard error, so that `--json` output stays clean. */
+/** Progress of a long piece of work, on standard error, so that `--json` output stays clean. */
 export interface ProgressBar {
   readonly update: (done: number) => void
   readonly finish: () => void

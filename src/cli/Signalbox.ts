@@ -9,7 +9,7 @@ Exit codes: 0 done; 1 refused by the server, or a check that found something; 2 
 export const signalboxOf = (commands: ReadonlyArray<Command.Command.Any>) =>
   Command.make("signalbox").pipe(Command.withDescription(description), Command.withSubcommands(commands))
 
-/** The commands of all rooms: what a server has of them is its own to say. */
+/** The commands of all rooms, whichever of them a server runs. */
 export const commandsOf = async (
   rooms: ReadonlyArray<Pick<Room, "commands">>
 ): Promise<ReadonlyArray<Command.Command.Any>> =>

@@ -12,7 +12,7 @@ import { Connection } from "./Connection.ts"
 const args = process.argv.slice(2)
 const signalbox = signalboxOf(await commandsOf(rooms))
 
-/** What nobody has put into words for a person is a fault of this program, and is shown as it is. */
+/** A failure without words for a person is a fault of this program, and is shown as it is. */
 const showRest = (cause: Cause.Cause<unknown>) =>
   Effect.suspend(() => {
     const error = Cause.squash(cause)
@@ -25,7 +25,7 @@ const teardown: Runtime.Teardown = (exit, onExit) =>
     ? onExit(exitCodeOf(Cause.squash(exit.cause)))
     : Runtime.defaultTeardown(exit, onExit)
 
-// The list loses what its commands need: nothing but what is provided here.
+// The list loses its requirements: all of them are provided here.
 const run = Command.runWith(signalbox, { version: packageJson.version })(
   withWords(signalbox, args)
 ) as Effect.Effect<void, unknown, Connection | Command.Environment>

@@ -18,7 +18,7 @@ if (!isEnough && !existsSync(packaged)) {
 }
 const node = isEnough ? process.execPath : packaged
 const child = spawn(node, [join(here, "main.ts"), ...process.argv.slice(2)], { stdio: "inherit" })
-// What is to end this process ends the child, and this process with it.
+// Signals for this process end the child, and this process with it.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
 child.on("close", (status, signal) => {
   process.exitCode = status ?? (signal === "SIGINT" ? 130 : 1)

@@ -10,12 +10,12 @@ export interface ConsoleFiles {
 
 export interface ConsoleFile {
   readonly contentType: string
-  /** what the name ends in when the content changes; the page's own name never changes */
+  /** whether the name changes with the content; the page's own name never does */
   readonly isHashed: boolean
   readonly bodies: StaticBodies
 }
 
-/** Where `deploy/setup/console.mjs` puts it. */
+/** The output directory of `deploy/setup/console.mjs`. */
 const home = normalize(join(import.meta.dirname, "../../.runtime/console"))
 
 /** The name of the page itself. */

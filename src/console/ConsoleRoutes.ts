@@ -3,13 +3,13 @@ import { HttpRouter, HttpServerResponse } from "effect/http"
 import { staticAnswer } from "#src/http/StaticAnswer.ts"
 import { type ConsoleFile, type ConsoleFiles, pageName, readConsoleFiles } from "./ConsoleFiles.ts"
 
-/** What these routes add to the known paths of the API. */
+/** Additions of these routes to the known paths of the API. */
 export const paths = [
   ["GET", "/"],
   ["GET", "/console/:file"]
 ] as const
 
-/** The page asks this server and nobody else, runs its own script and no other, and is in nobody's frame. */
+/** The page connects to this server only, runs its own script only, and cannot be framed. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -57,7 +57,7 @@ const routes = (files: ConsoleFiles | undefined) => {
   )
 }
 
-/** The page at `/`. Where it was not built the start says what to run, and everything else is served. */
+/** The page at `/`. If it was not built, the start logs the command that builds it, and everything else is served. */
 export const layerFrom = (directory?: string) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -19,17 +19,17 @@ export interface InProcessAsk {
   readonly body: JsonRecord
   /** Each chunk of the answer, as it comes. */
   readonly onChunk: (chunk: JsonRecord) => void
-  /** the answer is not wanted any more: what was said until then is paid */
+  /** the answer is not wanted any more: its tokens until then are paid */
   readonly signal: AbortSignal
 }
 
-/** What came of a call, and what was written down of it. */
+/** The outcome of a call, and its record. */
 export interface InProcessOutcome {
-  /** why there is no answer; as an HTTP client would be told */
+  /** the reason for a missing answer, as an HTTP client would get it */
   readonly fault: Omit<CallFault, "type"> | undefined
   /** why the answer broke off */
   readonly problem: string | undefined
-  /** whoever asked had gone before the end */
+  /** the caller had gone before the end */
   readonly isGone: boolean
   /** the answer ends where the credits did */
   readonly isCutByCredits: boolean
@@ -48,7 +48,7 @@ const eventBytesMax = 32 * 1024 * 1024
 
 /**
  * Completions for other rooms of this process, without HTTP between: routed, priced, metered and settled as every other
- * call. A call that was begun is brought to an end, whatever becomes of who asked: one whose asker was interrupted is the
+ * call. A call that was begun is brought to an end even without its caller: an interrupted caller's call is the
  * platform's loss, because it will be made again.
  */
 export class InProcessCalls extends Context.Service<
@@ -153,7 +153,7 @@ class ChunkReader implements AnswerStream {
     this.#frames = new SseFrames(eventBytesMax, (frame) => this.#read(frame))
   }
 
-  /** Whoever asked in this process takes everything: the model need not wait. */
+  /** A caller in this process takes everything: the model need not wait. */
   write(piece: string | Uint8Array): boolean {
     this.isOpen = true
     this.#frames.push(

@@ -5,8 +5,8 @@ export const llmLimits = {
   /** one segment file of the log of calls */
   callLogSegmentBytes: 16 * 1024 * 1024,
   /**
-   * group commits of the log of calls begin at least so far apart. No answer waits for one: what was appended survives a
-   * kill -9 without, and a power cut loses so much of charges
+   * group commits of the log of calls begin at least so far apart. Answers do not wait for them: an appended record
+   * survives a kill -9 without, and a power cut loses so much of charges
    */
   callLogCommitEveryMillis: 50,
   /** a call that the log refused is offered to it again this often */
@@ -51,7 +51,7 @@ export const llmLimits = {
   plainHoldTokens: 8_192,
   /** USD held for each plugin, search or tool that the upstream runs itself … */
   extraFeeUsd: 0.1,
-  /** … and tokens, for what the model reads of it */
+  /** … and tokens, for the model's reading of it */
   extraTokens: 16_384,
   /** USD, the most that is believed of a call without a price in the list, unless `UPSTREAM_COST_MAX_USD` says otherwise */
   upstreamCostMaxUsd: 10,
@@ -75,7 +75,7 @@ export const llmLimits = {
   idempotencySweepMillis: 600_000,
   /** counting that takes longer is given up for an estimate */
   countMillis: 10_000,
-  /** of a stream, kept in case its tokens have to be counted; what is longer is estimated by its pieces */
+  /** of a stream, kept in case its tokens have to be counted; longer ones are estimated by their pieces */
   producedBytes: 4 * 1024 * 1024,
   /** of one answer of the upstream that is not a stream, and of one frame of a stream */
   upstreamAnswerBytes: 32 * 1024 * 1024,
@@ -93,7 +93,7 @@ export const llmLimits = {
   catalogueRefreshMillis: 3 * 3_600_000,
   /** fetching it fails when it takes longer … */
   catalogueFetchMillis: 30_000,
-  /** … or is longer; what was known before then counts on */
+  /** … or is longer; the last list then stays in use */
   catalogueBytes: 32 * 1024 * 1024,
   /** pause before a fetch that failed is tried again, doubled up to `catalogueRetryMaxMillis` */
   catalogueRetryMinMillis: 1_000,
@@ -104,7 +104,7 @@ export const llmLimits = {
   collectionModels: 100,
   /** collections of one user */
   collectionsPerUser: 1_000,
-  /** how long a call waits for what other calls hold, before it is refused */
+  /** how long a call waits for other calls' holds, before it is refused */
   ledgerWaitMillis: 2_000,
   /** calls of one user that wait so; further ones are refused at once */
   ledgerWaiting: 10_000,
@@ -125,7 +125,7 @@ export const llmLimits = {
   /** a process says this often that it lives; one that has been silent for `ledgerSweepMillis` loses its leases … */
   ledgerHeartbeatMillis: 30_000,
   ledgerSweepMillis: 15 * 60_000,
-  /** … to those that look for it this often */
+  /** … by processes that look for it this often */
   ledgerSweepEveryMillis: 60_000,
   /** calls that are settled in one transaction … */
   settlementRecords: 2_000,

@@ -12,19 +12,19 @@ import { Credits } from "./ledger/Credits.ts"
 import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Candidates.ts"
 
-/** What a key can pay with. */
+/** The means with which a key can pay. */
 interface Funds {
   readonly subscription: SubscriptionState | undefined
   readonly hasAllowance: boolean
   readonly hasCredits: boolean
 }
 
-/** What is looked up for a key counts for so long: many sessions of one key greet at once. */
+/** Funds of a key are kept for so long: many sessions of one key greet at once. */
 const fundsMillis = 2_000
 const keysMax = 20_000
 const solventMillis = 60_000
 
-/** Which models a key's agents may run, and who pays. Source: contract/agents#gateway-info. */
+/** The models that a key's agents may run, and the way each is paid. Source: contract/agents#gateway-info. */
 export class ModelAccess extends Context.Service<
   ModelAccess,
   {
@@ -36,7 +36,7 @@ export class ModelAccess extends Context.Service<
     readonly billing: (key: Principal, model?: string) => Effect.Effect<AgentBilling, SqlError>
     /** whether somebody who would answer takes images */
     readonly seesImages: (key: Principal, model: string) => boolean
-    /** whether it takes a wish for how much to think; who routes may pass it on */
+    /** whether it takes a thinking level; a model that routes may pass it on */
     readonly mayThink: (model: string) => boolean
     /**
      * Output tokens that an amount (pico-USD) pays for at most, behind a prompt of so many tokens. undefined: as many as
@@ -77,7 +77,7 @@ export class ModelAccess extends Context.Service<
         mayStart: (key) => {
           if (affordable.has(key.keyId)) return Effect.succeed(true)
           return Effect.map(fundsOf(key), (funds) => {
-            // Who has the means and no model to spend them on is told that by the answer to their hello.
+            // A key with funds and no model for them gets that as the answer to its hello.
             const may = funds.hasAllowance || funds.hasCredits || payable(key, funds) !== undefined
             if (may) affordable.add(key.keyId)
             return may
@@ -99,8 +99,8 @@ export class ModelAccess extends Context.Service<
 }
 
 /**
- * Keys that could pay a moment ago: they are let in at once, within the handshake, where the answer is one packet. What a
- * session then spends is the ledger's to bound.
+ * Keys that could pay a moment ago: they are let in at once, within the handshake, where the answer is one packet. The
+ * ledger bounds the spending of the session that follows.
  */
 class AffordabilityCache {
   readonly #until = new Map<string, number>()
@@ -120,7 +120,7 @@ class AffordabilityCache {
   }
 }
 
-/** What can be chosen, and who would answer. */
+/** A model to choose, with the models that would answer. */
 interface EligibleModel {
   readonly model: AgentModel
   readonly members: ReadonlyArray<CatalogueModel>
@@ -160,7 +160,7 @@ class EligibleModels {
     return model === undefined || !mayUseModel(key, id) ? undefined : eligibleOf(model)
   }
 
-  /** Scope comes before existence: a key does not learn what is beyond its scope. */
+  /** Scope comes before existence: a key cannot find out about models beyond its scope. */
   one(key: Principal, id: string): AgentModel | "forbidden" | "unknown" {
     const eligible = this.eligible(key, id)
     if (eligible !== undefined)
@@ -181,7 +181,7 @@ class EligibleModels {
     if (!mayUseCollection(key, collection.id)) return undefined
     const { autoRoute, models } = collection
     const there = models.map((id) => this.#catalogue.get(id)).filter((model) => model !== undefined)
-    // Without auto-route the first one answers, whatever it can.
+    // Without auto-route the first one answers, with its abilities alone.
     const members = (autoRoute ? there : there.slice(0, 1)).filter(({ hasTools }) => hasTools)
     return members.length === 0 ? undefined : eligibleOfCollection(collection, members)
   }
@@ -192,7 +192,7 @@ const eligibleOf = (model: CatalogueModel): EligibleModel => ({
   members: [model]
 })
 
-/** Whoever answers has to hold the conversation: the smallest window counts. */
+/** Any member may answer and has to hold the conversation: the smallest window counts. */
 const eligibleOfCollection = (
   { name, slug }: CollectionRow,
   members: ReadonlyArray<CatalogueModel>
@@ -205,7 +205,7 @@ const eligibleOfCollection = (
   members
 })
 
-/** How a call would be paid; undefined: it would not. */
+/** The means that would pay a call; undefined: none. */
 const pays = (funds: Funds, { members }: EligibleModel): AgentBilling["mode"] | undefined => {
   if (members.every(({ isFree }) => isFree)) return "free"
   const covered = funds.subscription?.plan.models
@@ -215,7 +215,7 @@ const pays = (funds: Funds, { members }: EligibleModel): AgentBilling["mode"] | 
 }
 
 const tokensFor = ({ maxCompletionTokens, prices }: CatalogueModel, promptTokens: number, amount: bigint) => {
-  // Only the upstream knows what it costs.
+  // Only the upstream knows its cost.
   if (prices === undefined) return amount > 0n ? undefined : 0
   const left = Number(amount) - promptTokens * picoOf(prices.prompt)
   const tokens = Math.max(0, Math.floor(left / picoOf(prices.completion)))

@@ -58,7 +58,7 @@ const collectionRoutes = Layer.unwrap(
   )
 )
 
-/** What there is to spend, and who may. */
+/** Credits, plans and subscriptions. */
 const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */

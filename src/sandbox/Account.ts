@@ -1,7 +1,7 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { Usage } from "./Tokens.ts"
 
-/** What one model has served. Aborted calls cost what was produced until the client had gone. */
+/** The calls that one model has served. Aborted calls cost their output until the client had gone. */
 interface Served {
   completed: number
   aborted: number
@@ -9,7 +9,7 @@ interface Served {
   failed: number
   promptTokens: number
   completionTokens: number
-  /** how many calls cost what, by decimal text */
+  /** numbers of calls by their cost, as decimal text */
   costs: Map<string, number>
   /** of calls that `costs` no longer lists */
   earlierCost: Decimal.Decimal
@@ -28,8 +28,8 @@ const costOf = ({ costs, earlierCost }: Served): Decimal.Decimal => {
 }
 
 /**
- * Everything that the sandbox has served since it started, exactly: what a ledger is compared with. A ledger that adds
- * a markup to every call and rounds it can do the same with `costs`.
+ * Everything that the sandbox has served since it started, exactly, to compare a ledger with. A ledger that adds a
+ * markup to every call and rounds it can do the same with `costs`.
  */
 export class Account {
   private readonly models = new Map<string, Served>()

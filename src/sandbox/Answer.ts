@@ -3,7 +3,7 @@ import { BadRequest, type ChatMessage, type ChatRequest, type Tool } from "./Cha
 import type { SandboxModel } from "./SandboxModel.ts"
 import { exampleOf } from "./SchemaExample.ts"
 
-/** What a model says: the same for the same request, whatever was asked before. */
+/** A model's answer: the same for the same request, independent of earlier ones. */
 export interface Answer {
   /** every piece is one token */
   readonly reasoning: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export interface ToolCall {
   readonly argumentPieces: ReadonlyArray<string>
 }
 
-/** A word with the blanks before it, at most 16 characters of it: what counts as a token here. */
+/** A word with the blanks before it, at most 16 characters of it: a token here. */
 const piece = /\s*\S{1,16}|\s+/gu
 
 export const piecesOf = (text: string): ReadonlyArray<string> => text.match(piece) ?? []
@@ -34,7 +34,7 @@ export const argumentPiecesOf = (json: string): ReadonlyArray<string> => {
   return json.match(new RegExp(`.{1,${characters}}`, "gsu")) ?? []
 }
 
-/** Words that every tokenizer has as one token each, so that other ways to count agree on what was written. */
+/** Words that every tokenizer has as one token each, so that other ways to count agree. */
 const filler = "the quick brown fox went over to see the lazy dog and then ran back home again".split(" ")
 
 const wordsMax = 100_000
@@ -91,7 +91,7 @@ const toolOf = (model: SandboxModel, request: ChatRequest, last: ChatMessage): T
 export const piecesIn = ({ calls, content, reasoning }: Answer): number =>
   calls.reduce((sum, { argumentPieces }) => sum + argumentPieces.length, reasoning.length + content.length)
 
-/** An answer of more pieces ends in the middle of what it says, or of a call's arguments. */
+/** An answer of more pieces ends in the middle of its text, or of a call's arguments. */
 export const cutAfter = (answer: Answer, pieces: number): Answer => {
   if (piecesIn(answer) <= pieces) return answer
   let left = pieces

@@ -6,7 +6,7 @@ import type { Faults } from "./coder/Faults.ts"
 import { isJsonObject, type JsonObject, type SandboxModel } from "./SandboxModel.ts"
 import { type Refusal, refusalJson } from "./Wire.ts"
 
-/** What the calls of one sandbox share. */
+/** State that the calls of one sandbox share. */
 export interface Shared {
   readonly models: ReadonlyMap<string, SandboxModel>
   readonly account: Account

@@ -25,7 +25,7 @@ export interface Tool {
   readonly parameters: unknown
 }
 
-/** What a chat completion asks for, as far as the sandbox heeds it. Everything else is accepted and ignored. */
+/** The members of a chat completion that the sandbox heeds. All others are accepted and ignored. */
 export interface ChatRequest {
   readonly model: string
   readonly messages: ReadonlyArray<ChatMessage>

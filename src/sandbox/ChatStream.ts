@@ -12,7 +12,7 @@ export class ChatStream {
   private readonly prepared: PreparedChat
   private readonly frames: Frames
   private readonly wordMillis: number
-  /** words that are on their way: what an aborted call pays for */
+  /** words that are on their way: an aborted call pays for them */
   private sent = 0
   /** at which the next word is due, on the clock of `performance.now` */
   private dueAt = 0
@@ -38,7 +38,7 @@ export class ChatStream {
     this.go()
   }
 
-  /** Says what is due, then waits for what is next. */
+  /** Sends the words that are due, then waits for the next one. */
   private readonly go = (): void => {
     const { answer, deltas, request } = this.prepared
     const most = answer.breaksAfter ?? deltas.length

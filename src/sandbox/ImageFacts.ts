@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 
-/** What can be said of an image without seeing it. */
+/** The facts of an image that can be told without seeing it. */
 export interface ImageFacts {
   readonly type: "png" | "jpeg" | "gif" | "webp"
   /** pixels; undefined where the file hides them */

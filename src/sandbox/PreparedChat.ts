@@ -5,7 +5,7 @@ import type { SandboxModel } from "./SandboxModel.ts"
 import { type PromptSize, type Usage, usageOf } from "./Tokens.ts"
 import type { Named } from "./Wire.ts"
 
-/** What the sandbox knows of a call before it answers. */
+/** A call as the sandbox has it before it answers. */
 export interface PreparedChat {
   readonly shared: Shared
   readonly call: Call
@@ -18,7 +18,7 @@ export interface PreparedChat {
   readonly deltas: ReadonlyArray<string>
 }
 
-/** What a call took that has come so far. */
+/** The usage of a call whose answer has come so far. */
 export const usageAfter = ({ answer, model, size }: PreparedChat, tokens: number): Usage =>
   usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
 

@@ -41,7 +41,7 @@ const wordMillisDefault = 15
 
 /**
  * A stand-in for OpenRouter on loopback: the same wire protocol, made-up models, nothing leaves the machine. The same
- * request has the same answer. Stops when its scope closes, with what is in flight. Source: contract/llm#upstream.
+ * request has the same answer. Stops when its scope closes, with the calls in flight. Source: contract/llm#upstream.
  */
 export const start = (
   options: SandboxOptions = {}

@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 
-/** What a model of the sandbox does when it is asked. */
+/** The behaviour of a model of the sandbox. */
 export type Behaviour =
   | "echo"
   | "code"
@@ -52,13 +52,13 @@ export const isJsonObject = (value: unknown): value is JsonObject => Predicate.i
 const textsOf = (value: unknown): ReadonlyArray<string> =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
 
-/** USD per token of what answers for a model that routes */
+/** USD per token of the model that a routing one chooses */
 const routedPrice: Decimal.Decimal = { units: 7n, scale: 7 }
 
 const priceOf = (pricing: JsonObject, name: string): Decimal.Decimal | undefined => {
   const text = pricing[name]
   const price = typeof text === "string" ? Decimal.parse(text) : undefined
-  // The "-1" of a model that routes is no price: what answers in its place costs this much.
+  // The "-1" of a model that routes is no price: the model that it chooses costs this much.
   return price !== undefined && price.units < 0n ? routedPrice : price
 }
 

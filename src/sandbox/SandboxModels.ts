@@ -1,10 +1,10 @@
 import { type Behaviour, fromEntry, type SandboxModel } from "./SandboxModel.ts"
 
-/** What tells one model of the sandbox from another. */
+/** The properties of one model of the sandbox. */
 interface Description {
   readonly id: string
   readonly name: string
-  /** what it does; every description adds that it is no language model */
+  /** its behaviour in words; every description adds that it is no language model */
   readonly does: string
   readonly behaviour?: Behaviour
   readonly wordMillis?: number

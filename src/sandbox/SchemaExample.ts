@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "./SandboxModel.ts"
 
-/** Schemas that refer to themselves end here: deeper down only what is required is filled in, and then nothing. */
+/** Schemas that refer to themselves end here: deeper down only required members are filled in, and then none. */
 const depthMax = 6
 
 const formats: JsonObject = {
@@ -20,7 +20,7 @@ const formats: JsonObject = {
 const integerOf = (value: unknown, otherwise: number): number =>
   typeof value === "number" && Number.isFinite(value) ? value : otherwise
 
-/** A value that the JSON Schema allows; `word` is what texts are made of. Patterns are not looked at. */
+/** A value that the JSON Schema allows; texts are made of `word`. Patterns are ignored. */
 export const exampleOf = (schema: unknown, word: string): unknown => new Example(schema, word).of(schema, 0)
 
 class Example {

@@ -2,7 +2,7 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { ChatRequest } from "./ChatRequest.ts"
 import type { SandboxModel } from "./SandboxModel.ts"
 
-/** What an answer took, and what it costs. */
+/** The tokens of an answer, and their cost. */
 export interface Usage {
   readonly promptTokens: number
   /** among the prompt tokens, those read from the cache */
@@ -10,7 +10,7 @@ export interface Usage {
   readonly completionTokens: number
   /** among the completion tokens */
   readonly reasoningTokens: number
-  /** USD as decimal text; exactly what the number in the answer reads as */
+  /** USD as decimal text; exactly the number in the answer */
   readonly cost: string
 }
 

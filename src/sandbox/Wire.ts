@@ -7,7 +7,7 @@ import type { Usage } from "./Tokens.ts"
 /** Epoch seconds that every answer carries, so that the same request has the same answer. */
 const created = 1_767_225_600
 
-/** What names an answer: its id from a hash of the request. */
+/** The names of an answer: its id from a hash of the request. */
 export interface Named {
   readonly id: string
   readonly model: string
@@ -101,7 +101,7 @@ export class Frames {
     )
   }
 
-  /** Always the last frame before `[DONE]`, whatever `stream_options` says. */
+  /** Always the last frame before `[DONE]`, with any `stream_options`. */
   usage(usage: Usage, behaviour: SandboxModel["behaviour"]): string {
     return behaviour === "no-usage"
       ? ""

@@ -45,7 +45,7 @@ export class Quarantines extends Context.Service<
     )
 }
 
-/** Nothing else waits for these records, so the server is ready; somebody should look at them. */
+/** Nothing else waits for these records, so the server is ready; an operator should look at them. */
 const stateOf = (found: ReadonlyMap<LogName, LogQuarantine>): ComponentState => {
   const counts = Array.from(found, ([name, quarantine]) => ({ name, ...quarantine.stats() }))
   const aside = counts

@@ -29,7 +29,7 @@ class NothingToDo extends Schema.TaggedError<NothingToDo>()("NothingToDo", {}) {
   }
 }
 
-/** That of the server's set-up, with DATA_DIR where the other commands look for it. */
+/** The server's configuration, with DATA_DIR where the other commands look for it. */
 const configuration = Effect.map(AppConfig, (config): Config => {
   const dataDir = resolve(process.env["DATA_DIR"] ?? join(import.meta.dirname, "../../../.data"))
   return { ...config, dataDir }
@@ -46,7 +46,7 @@ const databaseOf = (config: Config) =>
     })
   })
 
-/** Where a server with this configuration listens, for an admin.json that does not say. */
+/** The URL of a server with this configuration, for an admin.json without one. */
 const urlOf = ({ baseUrl, host, port }: Config): string =>
   baseUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`
 

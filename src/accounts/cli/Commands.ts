@@ -5,5 +5,5 @@ import { log } from "./LogCommand.ts"
 import { status } from "./StatusCommand.ts"
 import { users } from "./UsersCommand.ts"
 
-/** What `signalbox` does for this room. */
+/** Commands of `signalbox` for this room. */
 export const commands: ReadonlyArray<Command.Command.Any> = [status, users, keys, log, admin]

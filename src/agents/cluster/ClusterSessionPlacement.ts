@@ -17,18 +17,18 @@ import { SessionId } from "#schemas/core/Ids.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 
 /**
- * The door to the sessions of one shard from other machines: whoever holds the lock of the shard answers. One for each
- * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
- * has to last is in the steps of sessions.
+ * The address of one shard's sessions for other machines: the holder of the shard's lock answers. One for each shard
+ * and not for each session, whose 15 KB would be four times the size of an idle session. Messages are volatile:
+ * everything that has to last is in the steps of sessions.
  */
 const ShardEntity = Entity.make("AgentHome", [
-  /** Where the shard's home takes clients of other machines. */
+  /** The address at which the shard's home takes clients of other machines. */
   Rpc.make("Where", { success: Schema.Struct({ host: Schema.String, port: Schema.Int }) }),
   /** Ends a session, as its owner asked. */
   Rpc.make("End", { payload: { sessionId: SessionId } })
 ])
 
-/** Nothing can listen at `CLUSTER_ADDRESS` here. */
+/** The process cannot listen at `CLUSTER_ADDRESS`. */
 export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnusable>()(
   "ClusterAddressUnusable",
   { address: Schema.String, problem: Schema.String }
@@ -38,11 +38,11 @@ export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnu
   }
 }
 
-/** How often this process looks which shards it still has. */
+/** The interval between checks of the shards held. */
 const lookMillis = 250
-/** a door that nobody has knocked at for so long takes no memory */
+/** a shard's entity is unloaded after so long without a message */
 const doorIdleMillis = 60_000
-/** an unreachable home is told of at most this often */
+/** an unreachable home is logged at most this often */
 const awaySayMillis = 10_000
 
 const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
@@ -77,7 +77,7 @@ const make = (member: ClusterMember) =>
     })
     let home: LocalHome | undefined
 
-    // A scope of its own: this process stops to be a home while what it has to say still goes over the links.
+    // A scope of its own: this process stops being a home while its last messages still go over the links.
     const runner = yield* Scope.fork(scope)
     const door = doorOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
@@ -133,7 +133,7 @@ const make = (member: ClusterMember) =>
     })
   })
 
-/** Whatever stands in the way, the client comes again. Said in the log now and then: many clients come at once. */
+/** On any failure the client comes again. Logged at intervals: many clients come at once. */
 const orHomeAway = ({ clusterFindMillis }: Limits) => {
   let saidMillis = -Infinity
   const say = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>

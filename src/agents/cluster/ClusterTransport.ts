@@ -8,11 +8,11 @@ import { connect, type TLSSocket } from "node:tls"
 
 /**
  * Connections between machines: TLS whose only key is `CLUSTER_SECRET` (RFC 5489, ECDHE_PSK). The handshake proves the
- * secret both ways before a byte of anything else is read, without sending it, and what follows is encrypted with forward
+ * secret both ways before a byte of anything else is read, without sending it, and all bytes after it are encrypted with forward
  * secrecy; there are no certificates. TLS 1.2, because its cipher suites can rule certificates out: 1.3's cannot.
  */
 
-/** What a connection is for, named in the handshake (ALPN): one port serves both. */
+/** The purpose of a connection, named in the handshake (ALPN): one port serves both. */
 export const doors = ["signalbox-runner", "signalbox-relay"] as const
 export type Door = (typeof doors)[number]
 
@@ -21,7 +21,7 @@ const connectMillis = 2_000
 /** a machine that lost its power is noticed by the system after some such probes */
 const keepAliveMillis = 15_000
 
-/** Where a process of the cluster is reached by the others. */
+/** The address of a process for the other ones of the cluster. */
 export interface ClusterAddress {
   readonly host: string
   readonly port: number
@@ -64,7 +64,7 @@ export class ClusterTransport {
     return NodeSocket.fromDuplex(open, { openTimeout: connectMillis })
   }
 
-  /** Listens at this process's own address until the scope closes; gives what serves each door. */
+  /** Listens at this process's own address until the scope closes; answers a socket server for each door. */
   listen({
     host,
     port
@@ -113,7 +113,7 @@ export class ClusterTransport {
   }
 }
 
-/** Waits for the end of the handshake. What `net.connect` would take as options, `tls.connect` leaves out. */
+/** Waits for the end of the handshake. `tls.connect` leaves out the options that `net.connect` would take. */
 const secured = (connection: TLSSocket): Effect.Effect<TLSSocket, SocketError> =>
   Effect.callback((resume) => {
     connection.once("secureConnect", () => {

@@ -2,12 +2,12 @@ import { EntityId, ShardId, type Sharding } from "effect/cluster"
 
 const group = "default"
 
-/** What is asked of effect/cluster. */
+/** The part of effect/cluster that is needed. */
 type Shards = Pick<Sharding.Sharding["Service"], "getShardId" | "hasShardId">
 
-/** Which shards this process has the locks of, and so of which sessions it is the home. */
+/** The shards whose locks this process has, and thereby the sessions of which it is the home. */
 export class HeldShards {
-  /** since when a shard that this process had is away, as `look` was told; undefined: it is held */
+  /** since when a shard that this process had is away, by the clock of `look`; undefined: it is held */
   private readonly had = new Map<string, number | undefined>()
   private readonly doors = new Map<string, string>()
   private readonly sharding: Shards
@@ -34,10 +34,10 @@ export class HeldShards {
   }
 
   /**
-   * Looks again; answers whose sessions are somebody else's by now, or undefined where none are. A shard is given up when
-   * it stays away: locks end with their connection to Postgres, and are taken again. A process that holds nothing at all has
-   * lost Postgres (or leaves), and so have the others: its sessions stay until it holds shards again and knows which. Until
-   * then what two processes may do to one session is held apart by its epoch.
+   * Looks again; answers a test for sessions that have another home by now, or undefined if there are none. A shard is
+   * given up when it stays away: locks end with their connection to Postgres, and are taken again. A process that holds
+   * no shard at all has lost Postgres (or leaves), and so have the others: its sessions stay until it holds shards
+   * again and knows which. Until then a session's epoch keeps the writes of two processes apart.
    * @param millis of a monotonic clock
    */
   look(millis: number): ((sessionId: string) => boolean) | undefined {

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 
-/** What waits to be sent to another machine, in order. Whoever adds never waits; whoever takes gets all, up to a size. */
+/** Items that wait for another machine, in order. Adding never waits; taking gets all of them, up to a size. */
 export class Outbox<A> {
   private items: Array<A> = []
   private sizes: Array<number> = []
@@ -23,7 +23,7 @@ export class Outbox<A> {
     waiter?.()
   }
 
-  /** Waits for the first item, then takes what is there: at least one. For one taker. */
+  /** Waits for the first item, then takes all that are there: at least one. For one taker. */
   readonly take: Effect.Effect<readonly [A, ...Array<A>]> = Effect.suspend(() => {
     const batch = this.next()
     return batch === undefined ? Effect.flatMap(this.filled, () => this.take) : Effect.succeed(batch)

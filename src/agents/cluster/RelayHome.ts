@@ -6,7 +6,7 @@ import { RemoteClient } from "./RemoteClient.ts"
 import { Outbox } from "./Outbox.ts"
 import { LinkGone, type ToClient, type ToHome } from "./RelayRpcs.ts"
 
-/** What a link needs of this process as a home. */
+/** The part of a home that a link needs. */
 export interface Home {
   readonly isHere: (sessionId: string) => boolean
   /** undefined until the gateway has opened */
@@ -32,14 +32,14 @@ export class RelayHome {
     this.limits = limits
   }
 
-  /** How many clients of other machines are served. */
+  /** The number of clients of other machines. */
   get clients(): number {
     let clients = 0
     for (const link of this.links.values()) clients += link.clients.size
     return clients
   }
 
-  /** What goes back over a link, until the other machine is gone; then its clients are. */
+  /** Items that go back over a link, until the other machine is gone; then its clients are gone too. */
   readonly link = (name: string): Stream.Stream<ToClient> =>
     Stream.unwrap(
       Effect.acquireRelease(
@@ -48,7 +48,7 @@ export class RelayHome {
       ).pipe(Effect.map(({ outbox }) => Stream.fromPull(Effect.succeed(outbox.take))))
     )
 
-  /** What came over a link, in order. */
+  /** Takes items that came over a link, in order. */
   readonly push = (name: string, items: ReadonlyArray<ToHome>): Effect.Effect<void, LinkGone> =>
     Effect.suspend(() => {
       const link = this.links.get(name)

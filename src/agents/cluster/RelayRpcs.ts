@@ -3,9 +3,9 @@ import { Rpc, RpcGroup } from "effect/rpc"
 import { SessionId } from "#schemas/core/Ids.ts"
 
 /**
- * What two machines say to each other for the clients of one whose sessions live on the other. All clients between the two
- * share one link: what goes to the home is pushed in order, one push at a time; what comes back is one stream, whose next
- * part is sent when the last one was taken.
+ * Messages between two machines, for clients of one whose sessions live on the other. All clients between the two share
+ * one link: items for the home are pushed in order, one push at a time; items for the clients are one stream, whose
+ * next part is sent when the last one was taken.
  */
 
 /** Counts the clients of a link, from 1. */

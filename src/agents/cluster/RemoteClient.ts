@@ -7,8 +7,8 @@ import type { ToClient } from "./RelayRpcs.ts"
 const nobody: HotSocketListener = { received: () => {}, drained: () => {}, closed: () => {} }
 
 /**
- * A client of a session here whose socket is at another machine. What it is sent counts as buffered until its own system
- * has taken it, as that machine reports: a client that is slow there slows its session as one that is slow here does.
+ * A client of a session here whose socket is at another machine. Frames count as buffered until its own system has
+ * taken them, as that machine reports: a client that is slow there slows its session as one that is slow here does.
  */
 export class RemoteClient implements FrameSink {
   listener: HotSocketListener = nobody
@@ -20,7 +20,7 @@ export class RemoteClient implements FrameSink {
   private readonly waitingBytes: number
   private readonly forget: () => void
 
-  /** @param waitingBytes what may wait for the other machine, for all of its clients */
+  /** @param waitingBytes the most that may wait for the other machine, for all of its clients */
   constructor(relay: number, outbox: Outbox<ToClient>, waitingBytes: number, forget: () => void) {
     this.relay = relay
     this.outbox = outbox

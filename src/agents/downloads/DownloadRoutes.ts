@@ -7,7 +7,7 @@ import { serverUrlFor } from "#src/ServerUrl.ts"
 import { AgentDownloads, type StoredDownload } from "../AgentDownloads.ts"
 import { installScript } from "./InstallScript.ts"
 
-/** What these routes add to the known paths of the API. No key is asked for: who installs a client has none yet. */
+/** Additions of these routes to the known paths of the API. No key is needed: an installing client has none yet. */
 export const paths = [
   ["GET", "/agent/install.sh"],
   ["GET", "/api/v1/agent/downloads/:filename"]
@@ -23,7 +23,7 @@ const answer = (download: StoredDownload, request: HttpServerRequest.HttpServerR
     headers: {
       "content-disposition": contentDisposition("attachment", download.filename),
       "x-content-type-options": "nosniff",
-      // no-transform: what is checked against a SHA-256 must not be packed or unpacked on the way.
+      // no-transform: files that are checked against a SHA-256 must not be packed or unpacked on the way.
       "cache-control": "public, no-cache, no-transform"
     },
     read: (range) => Effect.succeed(fileBytes(download.file, range))

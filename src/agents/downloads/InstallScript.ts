@@ -4,7 +4,7 @@ import type { AgentDownload } from "../AgentDownloads.ts"
 
 const template = readFileSync(join(import.meta.dirname, "InstallScript.sh"), "utf8")
 
-/** One word of a POSIX shell, whatever is in it. */
+/** Any text as one word of a POSIX shell. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
 
 const choice = ({ arch, filename, sha256 }: AgentDownload): string =>
@@ -12,7 +12,7 @@ const choice = ({ arch, filename, sha256 }: AgentDownload): string =>
 
 /**
  * The program that `curl … | sh` runs: installs the client of the server at `url` (without a trailing slash). Names and
- * hashes of the builds are in it, so that what comes through a cache in between is what this server has.
+ * hashes of the builds are in it, so that a cache in between cannot deliver other builds than this server's.
  */
 export const installScript = (url: string, downloads: ReadonlyArray<AgentDownload>): string =>
   template

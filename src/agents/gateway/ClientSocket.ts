@@ -16,14 +16,14 @@ import type { QueuedStep } from "#streams/agents/Step.ts"
 import { complain, refuse, sendAway } from "./CloseFrames.ts"
 import { decodeFrame, isFault } from "./FrameDecoder.ts"
 
-/** What the gateway does for its sockets. */
+/** The gateway, as its sockets see it. */
 export interface SocketKeeper {
   readonly framesPerSecond: number
   readonly bytesPerSecond: number
   /** the present second, counted from any beginning */
   readonly second: () => number
   readonly nowMillis: () => number
-  /** Attaches the client that says hello, here or, with what follows it, at the session's home. */
+  /** Attaches the client that sends hello, here or, with the frames after it, at the session's home. */
   readonly greet: (socket: ClientSocket, hello: Hello, text: string) => void
   /** The client wants its session to end. */
   readonly end: (session: AgentSession) => void
@@ -46,7 +46,7 @@ export class ClientSocket implements HotSocketListener {
   #client: AttachedClient | undefined
   /** where frames go when the session's home is elsewhere */
   #there: HotSocketListener | undefined
-  /** what came between the hello and its answer */
+  /** frames between the hello and its answer */
   #early: Array<string> | undefined
   #earlyLength = 0
   #frames = 0
@@ -61,7 +61,7 @@ export class ClientSocket implements HotSocketListener {
     this.heardAt = keeper.nowMillis()
   }
 
-  /** The client has said hello, whatever comes of it. */
+  /** Whether the client has sent its hello, with any outcome. */
   get isGreeted(): boolean {
     return this.#isGreeted
   }
@@ -101,7 +101,7 @@ export class ClientSocket implements HotSocketListener {
     this.#client = client
   }
 
-  /** It is attached: the session takes the frames from here on, and first those that came meanwhile. */
+  /** Called once attached: the session takes all further frames, and first those that came meanwhile. */
   readEarly(): void {
     const early = this.#early ?? []
     this.#early = undefined
@@ -117,7 +117,7 @@ export class ClientSocket implements HotSocketListener {
     for (const message of early) there.received(message)
   }
 
-  /** The session was given to another socket, or has ended: what comes now is nobody's. */
+  /** False once the session was given to another socket, or has ended: further frames belong to no session. */
   get isAttached(): boolean {
     return this.session !== undefined && this.session.client === this.#client
   }
@@ -200,7 +200,7 @@ export class ClientSocket implements HotSocketListener {
     session.begin({ kind: "prompt", id, text, images })
   }
 
-  /** Where nothing is worked on any more, what was meant to steer is a prompt: it must not be lost. */
+  /** Without work to steer, the text becomes a prompt: it must not be lost. */
   #steer(session: AgentSession, { id, mode = "steer", text }: Steer): void {
     if (session.hasSeen(id)) return
     if (session.active === undefined) return session.begin({ kind: "prompt", id, text, images: [] })
@@ -216,7 +216,7 @@ export class ClientSocket implements HotSocketListener {
   #result(session: AgentSession, frame: ToolResult): void {
     const { callId } = frame
     if (session.calls.result(frame)) return
-    // It came before, and was sent again because nobody knew whether it had.
+    // It came before, and was sent again because the client could not know that.
     if (session.conversation?.hasResult(callId) === true) return
     complain(this.sink, "unknown_call", `No call ${callId} is open`, { callId })
   }

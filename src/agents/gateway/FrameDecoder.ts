@@ -17,13 +17,13 @@ import { type JsonFault, jsonFaultOf, mayBeUnfit, mendedJson } from "#schemas/co
 import { fieldFault } from "#src/http/FieldFault.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
-/** What is wrong with a frame, in words that name the field. */
+/** A fault of a frame, in words that name the field. */
 export interface FrameFault {
   readonly message: string
   /** of the prompt or steer that was meant, where the frame says it */
   readonly id?: string
   readonly callId?: string
-  /** it was no JSON object with a type: what comes next cannot be trusted to be a frame either */
+  /** it was no JSON object with a type: the next frame cannot be trusted either */
   readonly isHopeless: boolean
 }
 
@@ -80,7 +80,7 @@ const parsed = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    // Said by whoever asked for an object.
+    // The caller that wanted an object reports it.
     return undefined
   }
 }
@@ -90,7 +90,7 @@ const meantBy = ({ callId, id }: Readonly<Record<string, unknown>>): Pick<FrameF
   ...(typeof callId === "string" && callId.length <= 128 ? { callId } : {})
 })
 
-/** What counts in bytes. Characters are at least as many, so that most texts are measured at once. */
+/** The limits in bytes. A short text is not encoded: each of its UTF-16 units has at most 3 bytes. */
 const tooLong = (frame: ClientFrame): string | undefined => {
   const { promptBytes, streamChunkBytes } = agentLimits
   if ((frame.type === "prompt" || frame.type === "steer") && isAbove(frame.text, promptBytes))

@@ -11,7 +11,7 @@ import { Sockets } from "./Sockets.ts"
 
 export const gatewayPath = "/api/v1/agent/ws"
 
-/** The agents' WebSocket: who may open it, and what becomes of it. Source: contract/agents#transport. */
+/** The agents' WebSocket: its admission and its upgrade. Source: contract/agents#transport. */
 export class Gateway extends Context.Service<Gateway, { readonly route: HotSocketRoute }>()(
   "signalbox/agents/Gateway"
 ) {

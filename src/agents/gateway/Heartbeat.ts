@@ -40,7 +40,7 @@ export class Heartbeat {
     for (const part of this.#parts) yield* part
   }
 
-  /** Once a second. @param now monotonic milliseconds @param epochMillis what a ping says */
+  /** Runs once a second. `now`: monotonic milliseconds; `epochMillis`: the time in a ping. */
   tick(now: number, epochMillis: number): void {
     this.second++
     for (const socket of this.#greeting) {
@@ -60,7 +60,7 @@ export class Heartbeat {
       sendAway(socket.sink, "restart", closeCodes.restart, restartMillis)
   }
 
-  /** Sends away whose key was revoked, and who is dead. */
+  /** Closes sockets whose key was revoked, and dead ones. */
   #look(now: number): void {
     const known = new Map<string, boolean>()
     for (const socket of Array.from(this.all())) {
@@ -73,5 +73,5 @@ export class Heartbeat {
   }
 }
 
-/** What a client waits before it comes back to a server that restarts. */
+/** A client's pause before it comes back to a server that restarts. */
 const restartMillis = 1_000

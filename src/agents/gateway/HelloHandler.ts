@@ -20,7 +20,7 @@ import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { SessionPlacement } from "../SessionPlacement.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 
-/** Why a client cannot have what its hello asks for. */
+/** The reason for which a hello is refused. */
 export interface Refusal {
   readonly code: AgentErrorCode
   readonly message: string
@@ -43,14 +43,14 @@ const later = (message: string): Refusal => ({
   retryAfterMs: 1_000
 })
 
-/** What a hello says of its session, for one that is there or is made. */
+/** Changes of a session by a hello, for an existing session or a new one. */
 type Changes = Partial<SessionState>
 
 /** Answers a client's hello: finds or makes its session, and attaches it. Source: contract/agents#resuming. */
 export class HelloHandler extends Context.Service<
   HelloHandler,
   {
-    /** The socket is attached when it ends, or a refusal is to be told. */
+    /** Ends when the socket is attached, or with the refusal to send. */
     readonly greet: (socket: ClientSocket, hello: Hello) => Effect.Effect<Refusal | undefined>
   }
 >()("signalbox/agents/HelloHandler") {
@@ -70,7 +70,7 @@ export class HelloHandler extends Context.Service<
         if (hello.resume === undefined) {
           if (wanted.model === undefined)
             return no("model_forbidden", "There is no model that this key can run and pay for")
-          // Before it is made: a session that nobody is told of would count as live.
+          // Before it is made: a session whose id was never sent would count as live.
           const billing = yield* offer.billing(socket.key, wanted.model.id)
           const session = yield* made(parts, socket, hello, wanted.model.id)
           if ("closeCode" in session) return session
@@ -149,7 +149,7 @@ const attach = Effect.fnUntraced(function* (
   const lastSeq = Math.min(hello.lastSeq ?? 0, session.outbox.seq)
   const missed = yield* missedBy(store, session, lastSeq)
   if (socket.isClosed) return undefined
-  // It was let go, or has ended, while this hello was answered: nothing said in it would be heard.
+  // It was let go, or has ended, while this hello was answered: frames for it would be lost.
   if (session.isLost || sessions.peek(session.facts.id) !== session)
     return later("The session was about to be let go; try again")
   const { key, sink } = socket
@@ -256,7 +256,7 @@ const missedBy = Effect.fnUntraced(function* (
   lastSeq: number
 ) {
   const { conversation, facts, state } = session
-  // What memory has is what the store would answer, where nothing was left out of it.
+  // Memory answers as the store would, if no step was left out of it.
   if (conversation !== undefined && state.baseStep === 0) {
     return missedFrames(conversation.steps, lastSeq, session.outbox.floor)
   }

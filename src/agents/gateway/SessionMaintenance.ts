@@ -5,8 +5,8 @@ import { SessionPlacement } from "../SessionPlacement.ts"
 import { SessionSweep } from "../store/SessionSweep.ts"
 
 /**
- * What is done for sessions while nobody asks: attached ones are said to live, those that were let alone for long leave
- * memory, and what a dead process worked on is taken over.
+ * Maintenance of sessions apart from requests: attached ones are marked as alive, long idle ones leave memory, and the
+ * unfinished work of a dead process is taken over.
  */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -20,7 +20,7 @@ export const layer = Layer.effectDiscard(
         [...sessions.all()].filter(({ client }) => client !== undefined).map(({ facts }) => facts.id)
       )
     )
-    /** A claim starts the run of what was being worked on. */
+    /** A claim restarts the work that was under way. */
     const adopt = Effect.flatMap(sweep.abandoned, (ids) =>
       Effect.forEach(
         ids.filter((id) => homes.isHere(id)),

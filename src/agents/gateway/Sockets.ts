@@ -12,7 +12,7 @@ import { refuse } from "./CloseFrames.ts"
 import { HelloHandler } from "./HelloHandler.ts"
 import { Heartbeat } from "./Heartbeat.ts"
 
-/** All sockets of agents: greets them, looks after them, and is a home for those that other machines relay. */
+/** All sockets of agents: greets them, checks them, and is a home for the sockets that other machines relay. */
 export class Sockets extends Context.Service<
   Sockets,
   {

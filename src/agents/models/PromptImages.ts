@@ -9,7 +9,7 @@ export class PromptImages extends Context.Service<
   PromptImages,
   {
     /**
-     * What is no image, too large, or gone is told to the model in words.
+     * Files that are no image, too large, or gone are described to the model in words.
      * @param isSeen whether the model takes images
      */
     readonly filled: (
@@ -58,7 +58,7 @@ export class PromptImages extends Context.Service<
   )
 }
 
-/** By its first bytes: what a file is called by who sent it does not count, and a model refuses what it is not. */
+/** By its first bytes: a name given by the sender does not count, and models refuse data of another type than named. */
 const imageTypeOf = (bytes: Buffer): string | undefined => {
   const head = bytes.toString("latin1", 0, 12)
   if (head.startsWith("\u0089PNG\r\n\u001a\n")) return "image/png"

@@ -9,7 +9,7 @@ interface HalfCall {
   args: string
 }
 
-/** What a model says in the chunks of its answer, put together into the parts of a message. */
+/** A model's answer, put together from its chunks into the parts of a message. */
 export class SpokenAnswer {
   finishReason: string | undefined
   readonly #onDelta: OnDelta
@@ -21,7 +21,7 @@ export class SpokenAnswer {
     this.#onDelta = onDelta
   }
 
-  /** @param withCalls false where the answer was broken off: what a call was to be is not known then */
+  /** @param withCalls false if the answer was broken off: its calls may be incomplete */
   content(callId: (index: number) => string, withCalls: boolean): ReadonlyArray<ContentPart> {
     const calls = withCalls ? [...this.#calls.values()] : []
     return [
@@ -71,14 +71,14 @@ export class SpokenAnswer {
   }
 }
 
-/** What a model writes for no arguments is nothing; what is no JSON stays text, and is refused as such. */
+/** Empty text stands for no arguments; text that is no JSON stays text, and is refused as such. */
 const argsOf = (text: string): unknown => {
   if (text.trim() === "") return {}
   try {
     const args: unknown = JSON.parse(text)
     return isJsonRecord(args) && depthOf(Buffer.from(text)) <= jsonDepthMax ? args : text
   } catch {
-    // What is wrong with it is said to the model when the call is looked at.
+    // The model reads the fault when the call is checked.
     return text
   }
 }

@@ -2,7 +2,7 @@ import type { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { AgentErrorCode, byeReasons, closeCodes, PromptStatus } from "#schemas/agents/ServerFrame.ts"
 import type { ToolErrorCode } from "#schemas/agents/ToolCall.ts"
 
-/** What the words of protocol 1 mean, for its reference. The types hold the lists complete. */
+/** Meanings of the words of protocol 1, for its reference. The types hold the lists complete. */
 
 export const errorMeanings: Readonly<Record<AgentErrorCode, string>> = {
   bad_frame: "The frame is no JSON object, has no known type, or a field of it is wrong.",

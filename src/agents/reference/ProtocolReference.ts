@@ -42,7 +42,7 @@ export const serverEntries: ReadonlyArray<ReferenceEntry> = ServerFrame.members.
   return name === "event" ? [] : [entryOf(`server-${name}`, name, frame, serverExamples[name])]
 })
 
-/** What every event has is said once, of the frame; here is what its kind adds. */
+/** Fields of every event are documented once, with the frame; these are documented with their kind. */
 const eventFields = new Set(["type", "seq", "promptId", "kind"])
 
 export const eventEntries: ReadonlyArray<ReferenceEntry> = eventKinds.map((kind) => {

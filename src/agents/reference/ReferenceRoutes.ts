@@ -3,7 +3,7 @@ import { documentRoute, referenceRoute } from "#src/docs/page/ReferencePage.ts"
 import { protocolSchema } from "./ProtocolSchema.ts"
 import { protocolPage } from "./ReferencePage.ts"
 
-/** What these routes add to the known paths of the API. */
+/** Additions of these routes to the known paths of the API. */
 export const paths = [
   ["GET", "/docs/agent"],
   ["GET", "/docs/agent.json"]

@@ -10,7 +10,7 @@ export type BatchFailure = SqlError | TimeoutError
 export interface BatchLaneOptions<Ask, Answer, E> {
   /** Asks Postgres for all of them in one go; the answers in their order. */
   readonly run: (asks: ReadonlyArray<Ask>) => Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>, BatchFailure>
-  /** What everybody is told when Postgres was away, whoever waits included. Absent: `run` does not come back before Postgres does. */
+  /** The error of all waiting asks when Postgres was away. Absent: `run` does not come back before Postgres does. */
   readonly away?: (error: BatchFailure) => E
   readonly maxAsks: number
   readonly maxBytes: number
@@ -18,13 +18,13 @@ export interface BatchLaneOptions<Ask, Answer, E> {
   /** batches begin at least so far apart */
   readonly everyMillis: number
   /**
-   * Given: what nobody waits for any more is dropped while it has not begun. What nobody has, though it may have been
-   * carried out, is handed over here. Absent: everything is carried out.
+   * Given: an abandoned ask is dropped if it has not begun; if it may have been carried out it is handed over here.
+   * Absent: every ask is carried out.
    */
   readonly onAbandon?: (ask: Ask) => void
 }
 
-/** What is asked while a batch is under way goes into the next one, in the order of the asking. */
+/** Asks made while a batch is under way go into the next one, in their order. */
 export interface BatchQueue<Ask, Answer, E> {
   readonly ask: (ask: Ask) => Effect.Effect<Answer, E>
   /** Returns when nothing waits. */
@@ -115,14 +115,14 @@ class Lane<Ask, Answer, E> {
     return batch
   }
 
-  /** Whoever came while Postgres was not there has waited long enough, and learns no more by an attempt of their own. */
+  /** Asks that came while Postgres was away have waited long enough; an attempt of their own would fail as well. */
   private tellWaiting(error: E): Effect.Effect<void> {
     return Effect.sync(() => {
       for (const { resume } of this.waiting.splice(0)) resume(Effect.fail(error))
     })
   }
 
-  /** A statement that Postgres refuses is made again for each alone: one that cannot be stored is nobody else's fault. */
+  /** A statement that Postgres refuses is made again for each ask alone: only the one that cannot be stored fails. */
   private answer(batch: ReadonlyArray<Waiting<Ask, Answer, E>>): Effect.Effect<void> {
     const tell = (answer: (place: number) => Effect.Effect<Answer, E>) =>
       Effect.sync(() => batch.forEach(({ resume }, place) => resume(answer(place))))

@@ -39,7 +39,7 @@ export const claimsOf = (sql: SqlClient, owner: string, limits: Limits) =>
     return answers
   })
 
-/** Which of these are there, and somebody else's. */
+/** The ids among these that exist and belong to another user. */
 const foreignAmong = Effect.fnUntraced(function* (
   sql: SqlClient,
   asks: ReadonlyArray<ClaimAsk>
@@ -56,8 +56,8 @@ const asked = (sql: SqlClient, asks: ReadonlyArray<ClaimAsk>) =>
     ${asks.map(({ userId }) => userId ?? "")}::text[]) AS a(id, user_id)`
 
 /**
- * Nobody is attached to a session whose owner is new. The steps are read in a statement of their own: it sees what an
- * earlier owner wrote while the first one waited for it, and from then on that owner can write nothing more.
+ * A session with a new owner has no client attached. The steps are read in a statement of their own: it sees the writes
+ * of an earlier owner that ended while the first one waited for it, and from then on that owner can write nothing more.
  */
 const claimEach = Effect.fnUntraced(function* (
   sql: SqlClient,

@@ -1,6 +1,6 @@
 import type { SessionFacts, SessionRecord, SessionState } from "#streams/agents/SessionRecord.ts"
 
-/** What changes of a session, by column, with its type in Postgres. */
+/** The columns of a session that change, with their types in Postgres. */
 const stateTypes = {
   client_version: "text",
   client_platform: "text",
@@ -101,7 +101,7 @@ export const recordColumns = [
   )
 ].join(", ")
 
-/** A row of `recordColumns`. What is in them was written from the types beside: only here is that taken on trust. */
+/** A row of `recordColumns`. Its values were written from the types beside: only here is that taken on trust. */
 export interface RecordRow {
   readonly id: string
   readonly user_id: string

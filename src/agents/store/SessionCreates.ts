@@ -18,7 +18,7 @@ export class SessionCreates {
   private readonly sql: SqlClient
   private readonly owner: string
   private readonly limits: Limits
-  /** may have been made, and nobody has them: they would count as live sessions of their keys */
+  /** sessions that may have been made, but have no client: they would count as live sessions of their keys */
   private readonly unwanted = new Set<string>()
 
   constructor(sql: SqlClient, owner: string, limits: Limits) {
@@ -27,7 +27,7 @@ export class SessionCreates {
     this.limits = limits
   }
 
-  /** Whoever asked for it has gone away, and does not know whether it was made. */
+  /** The asker has gone away, and does not know whether it was made. */
   readonly abandon = ({ facts }: NewSession): void => void this.unwanted.add(facts.id)
 
   readonly run = (asks: ReadonlyArray<NewSession>): Effect.Effect<ReadonlyArray<Created>, SqlError> =>

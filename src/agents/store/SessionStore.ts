@@ -18,8 +18,8 @@ import { readAnnounced, readRecent } from "./StepReads.ts"
 import { within } from "./Within.ts"
 
 /**
- * Sessions and steps in Postgres. What is asked in one moment goes there in one statement, one of each kind at a time:
- * 19,000 clients that come back at once are 38 statements, and a step costs a fraction of one.
+ * Sessions and steps in Postgres. Asks of one moment go there in one statement, one of each kind at a time: 19,000
+ * clients that come back at once are 38 statements, and a step costs a fraction of one.
  */
 export const layer = Layer.effect(
   StepStore,
@@ -55,7 +55,7 @@ export const layer = Layer.effect(
       run: new SessionWrites(sql, limits).run,
       bytesOf: ({ bytes }: EncodedWrite) => bytes
     })
-    // What sessions wrote with their last breath.
+    // The last writes of sessions.
     yield* Effect.addFinalizer(() =>
       Effect.catch(bounded(writing.idle), () => Effect.logWarning("Steps were lost: Postgres is away"))
     )

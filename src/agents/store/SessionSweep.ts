@@ -4,13 +4,13 @@ import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { AgentOwners } from "./AgentOwners.ts"
 
-/** What is seen to for all sessions together: signs of life, sessions that nobody comes back to, runs without a process. */
+/** Maintenance of all sessions together: signs of life, expired sessions, work without a process. */
 export class SessionSweep extends Context.Service<
   SessionSweep,
   {
     /** Notes a sign of life of these sessions, as far as this process owns them. */
     readonly touch: (sessionIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
-    /** Sessions whose prompt is worked on by nobody: their owner has died, or left. */
+    /** Sessions whose prompt no process works on: their owner has died, or left. */
     readonly abandoned: Effect.Effect<ReadonlyArray<string>, SqlError>
     /** Ends the sessions that cannot be resumed any more; their number. It happens by itself every minute. */
     readonly expire: Effect.Effect<number, SqlError>
@@ -40,7 +40,7 @@ export class SessionSweep extends Context.Service<
       const expire = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const seenBefore = new Date(now - limits.agentResumeMillis)
-        // A higher epoch: whoever has it in memory all the same can write nothing more.
+        // A higher epoch: a process that has it all the same can write nothing more.
         const ended = yield* sql`WITH old AS MATERIALIZED (
             SELECT s.id FROM agent_sessions s
             WHERE s.ended_at IS NULL AND s.started_at < ${seenBefore} AND s.last_seen_at < ${seenBefore}

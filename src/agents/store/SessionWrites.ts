@@ -21,7 +21,7 @@ export const encode = (write: SessionWrite): EncodedWrite => {
   return { ...write, contents, bytes }
 }
 
-/** What is written of one session in one statement. */
+/** The writes of one session in one statement. */
 interface Written {
   readonly sessionId: string
   readonly epoch: number
@@ -32,7 +32,7 @@ interface Written {
 
 type Answer = Exit.Exit<void, OwnershipLost>
 
-/** what Postgres says of one session */
+/** Postgres's answer for one session */
 interface Row {
   readonly id: string
   /** steps that were stored before; null: somebody else owns it */
@@ -137,7 +137,7 @@ const assignments = stateColumns
   )
   .join(", ")
 
-/** Writes of one session in one: the last state, all steps. What cannot be a part of it is answered here. */
+/** Writes of one session as one: the last state, all steps. Writes that cannot be a part of it are answered here. */
 const merged = (
   writes: ReadonlyArray<EncodedWrite>,
   answers: Map<SessionWrite, Answer>

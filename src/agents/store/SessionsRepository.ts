@@ -14,7 +14,7 @@ export interface StoredSession extends SessionRecord {
   readonly isNew: boolean
 }
 
-/** What `steps` needs to know of a step to say where a page ends. */
+/** The facts of a step from which `steps` finds the end of a page. */
 export interface StepSize {
   readonly index: number
   readonly kind: Step["body"]["kind"]
@@ -30,7 +30,7 @@ export class SessionsRepository extends Context.Service<
     readonly list: (userId: string, limit: number) => Effect.Effect<ReadonlyArray<StoredSession>, SqlError>
     /** undefined: there is none, or it is somebody else's */
     readonly find: (id: string, userId: string) => Effect.Effect<StoredSession | undefined, SqlError>
-    /** Ends it for good, and takes it from whoever owns it. Nothing happens where it has ended and cannot be resumed. */
+    /** Ends it for good, and takes it from its owner. Does nothing if it has ended and cannot be resumed. */
     readonly end: (id: string) => Effect.Effect<void, SqlError>
     /** Sizes of the steps behind one, the first `limit`. */
     readonly sizes: (

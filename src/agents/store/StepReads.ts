@@ -15,7 +15,7 @@ export interface StepRow {
 /** The columns of a step as `stepOf` reads them, from a table that is called `t`. */
 export const stepColumns = "t.session_id, t.index, t.seq::float8 AS seq, t.at, t.content"
 
-/** JSON escapes what UTF-8 or Postgres can not carry (NUL, lone surrogates): what is read is what was written. */
+/** JSON escapes characters that UTF-8 or Postgres cannot carry (NUL, lone surrogates): bodies read back as written. */
 export const contentOf = ({ body, promptId }: Step): string => JSON.stringify({ promptId, body })
 
 export const stepOf = ({ at, content, index, seq }: StepRow): Step => {

@@ -20,7 +20,7 @@ type Asking = "where needed" | "chosen" | "first"
 
 const revoked = "The server does not take that key any more. It was revoked, or has expired."
 
-/** The whole page: whoever has given a key sees their sites and models; whoever has not, a public site or the question. */
+/** The whole page: with a key, its sites and models; without one, a public site or the form for a key. */
 export const App = () => {
   const { go, view } = useNavigation()
   const [key, setKey] = useState<string>()

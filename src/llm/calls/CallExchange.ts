@@ -26,7 +26,7 @@ export class CallExchange {
   reply: HotReply
   /** the answer, where it is given in pieces */
   stream: ClientStream | undefined
-  /** what the chunks of a stream have in common, as far as it is known */
+  /** the fields that all chunks of a stream share, as far as they are known */
   streamHead: ChunkHead
   /** of the answer; 0 until there is one */
   status = 0
@@ -44,7 +44,7 @@ export class CallExchange {
     this.requestId = requestIdOf(sent)
     // The ledger takes an id once only, and a caller may send the same one twice.
     this.callId = this.requestId === sent ? newId("req") : this.requestId
-    // Who asks may have to be looked up first, and the front's bytes are gone by then.
+    // Finding the caller may take a query, and the front's bytes are gone by then.
     this.body = Buffer.from(body)
     this.client = new Client(reply)
     this.reply = reply
@@ -67,7 +67,7 @@ export class CallExchange {
     this.send(status, json, body)
   }
 
-  /** The key has ended, and the answer with it. What was sent is charged as if the client had left. */
+  /** The key has ended, and the answer with it. The part that was sent is charged as if the client had left. */
   expel(): void {
     this.isInvalid = true
     this.fail(CallFault.invalidKey)
@@ -75,7 +75,7 @@ export class CallExchange {
   }
 
   fail(fault: CallFault.CallFault): void {
-    // A stream that nobody else ends: its client would wait for ever.
+    // A stream without another end: its client would wait for ever.
     if (this.stream?.isOpen === true) {
       return this.stream.end(`${errorChunk(this.streamHead, fault)}data: [DONE]\n\n`)
     }

@@ -11,7 +11,7 @@ export interface CallFault {
   readonly message: string
   readonly param: string | null
   readonly retryAfterSeconds?: number
-  /** what clients are told with `x-should-retry`, where their own rule would be wrong */
+  /** the value of `x-should-retry`, where clients' own rule would be wrong */
   readonly shouldRetry?: boolean
 }
 
@@ -33,7 +33,7 @@ export const invalidRequest = ({ code, param, problem }: RequestFault): CallFaul
 export const refusedByModel = (message: string, code: string | null): CallFault =>
   fault(400, "invalid_request_error", code, message)
 
-/** The moderation of a model, or of the upstream before it, refused what was asked. */
+/** The moderation of a model, or of the upstream before it, refused the request. */
 export const refusedByModeration = (message: string, code: string | null): CallFault =>
   fault(403, "permission_error", code, message)
 

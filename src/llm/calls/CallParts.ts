@@ -10,7 +10,7 @@ import type { Client } from "./ClientStream.ts"
 import type { Candidates } from "./Candidates.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
-/** What every call is made with. */
+/** Services that every call needs. */
 export interface CallParts {
   readonly upstream: Upstream["Service"]
   readonly log: CallLog["Service"]
@@ -20,18 +20,18 @@ export interface CallParts {
   readonly isTraced: boolean
 }
 
-/** A streamed answer on its way to whoever asked. */
+/** A streamed answer on its way to the caller. */
 export interface AnswerStream {
-  /** Something was said: what goes wrong from here on is said in the stream. */
+  /** Content was sent: faults from here on are sent in the stream. */
   readonly isOpen: boolean
   /** One event, or several, of the event stream; false where the client does not keep up. */
   write(piece: string | Uint8Array): boolean
   end(piece: string): void
-  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  /** Ends without further events: the client is gone, or gets another answer than a stream. */
   dispose(): void
 }
 
-/** What the chunks of one stream have in common. */
+/** The fields that all chunks of one stream share. */
 export interface ChunkHead {
   readonly id: string
   /** epoch seconds */
@@ -39,19 +39,19 @@ export interface ChunkHead {
   readonly model: string
 }
 
-/** Where an answer goes. */
+/** The destination of an answer. */
 export interface AnswerSink {
   /** the whole answer of a plain call */
   readonly json: (body: unknown) => void
-  /** the beginning of a streamed one; `onDrain` is called when the client has taken what waited for it */
+  /** the beginning of a streamed one; `onDrain` is called when the client has taken all waiting bytes */
   readonly stream: (onDrain: () => void) => AnswerStream
-  /** the model has begun to speak: what the chunks of its stream have in common */
+  /** the model has begun to answer: the fields that the chunks of its stream share */
   readonly began: (head: ChunkHead) => void
-  /** The stream ends with an error: what was sent of it does not count as an answer. */
+  /** The stream ends with an error: the part that was sent does not count as an answer. */
   readonly failedMidStream: () => void
 }
 
-/** One call that was let in: who asks for what, who may answer, and what is held for it. */
+/** One admitted call: its caller and request, the models that may answer, and its hold. */
 export interface Call {
   readonly key: Principal
   readonly request: ChatRequest
@@ -59,7 +59,7 @@ export interface Call {
   readonly client: Client
   readonly sink: AnswerSink
   readonly admission: Admission
-  /** what was asked of the ledger */
+  /** the ask to the ledger */
   readonly ask: AdmissionAsk
   readonly tally: CallTally
   readonly route: CollectionRoute | undefined

@@ -4,7 +4,7 @@ import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import type { CallFault } from "./CallFault.ts"
 import type { CallTally } from "./CallTally.ts"
 
-/** Who asked, as far as a line in the log tells it. */
+/** The caller, as far as a line in the log names it. */
 export interface ReportedAsk {
   readonly id: string
   /** the answer's X-Request-Id: the caller's own, where there is one */
@@ -17,8 +17,8 @@ export interface ReportedAsk {
 const nameLengthMax = 200
 
 /**
- * One line in the log for a call that failed or was slow. It never has the prompt: what was asked is not in it, and an
- * upstream's own words, which may quote the prompt, are only where they are about the platform's account.
+ * One line in the log for a call that failed or was slow. It never has the prompt, and an upstream's own words, which
+ * may quote the prompt, only where they are about the platform's account.
  */
 export const reportCall = (
   ask: ReportedAsk,
@@ -64,7 +64,7 @@ export const reportUnread = (requestId: string, { userId }: Principal, fault: Ca
     })
   )
 
-/** Not the message: a reader of JSON quotes what it could not read. */
+/** Not the message: a parser of JSON quotes the text that it could not read. */
 const unreadReason = ({ param, type }: CallFault): string =>
   param === null ? type : `${type} at ${param.slice(0, nameLengthMax)}`
 
@@ -78,6 +78,6 @@ const log = (isFailure: boolean, status: number, code: string): Effect.Effect<vo
     : Effect.logInfo("A call failed")
 }
 
-/** A long answer is not slow: what counts is when it began. */
+/** A long answer is not slow: the time of its beginning counts. */
 const millisOf = ({ endedAt, firstTokenMillis, startedAt, streamed }: CallRecord): number =>
   streamed && firstTokenMillis !== null ? firstTokenMillis : endedAt - startedAt

@@ -29,7 +29,7 @@ export interface RouterBlock {
   readonly truncated?: "credits"
 }
 
-/** What the block is made of. */
+/** The fields of the block. */
 export interface Routed {
   readonly request: { readonly model: string }
   readonly tally: CallTally
@@ -52,7 +52,7 @@ export const routerBlock = (
   ...(isTruncated ? { truncated: "credits" } : {})
 })
 
-/** What is known of a call from its beginning. */
+/** The facts of a call that are known from its beginning. */
 export type CallHead = Pick<
   CallRecord,
   "id" | "userId" | "keyId" | "source" | "startedAt" | "requested" | "collection" | "kind" | "streamed"
@@ -78,9 +78,9 @@ export class CallTally {
   #tried = ""
   readonly #reasons: Array<string> = []
   #cachedTokens = 0
-  /** what the upstream takes for the answers that count */
+  /** the upstream's cost of the answers that count */
   #own: PicoUsd = 0n
-  /** what nobody pays, whatever becomes of the call */
+  /** costs that are not charged, with any outcome of the call */
   readonly #lost = new Map<LossReason, PicoUsd>()
   readonly #estimates: Array<CostEstimate> = []
   #firstTokenMillis: number | null = null
@@ -90,7 +90,7 @@ export class CallTally {
     this.#terms = terms
   }
 
-  /** A model's answer counts, with what it costs. */
+  /** A model's answer counts, with its cost. */
   add(model: CatalogueModel, { doubt, usage }: Measured, images: number): void {
     const cost = costOfCall(model, usage, images, this.#terms)
     this.resolved = model.id
@@ -103,7 +103,7 @@ export class CallTally {
     this.#own += cost.own
   }
 
-  /** A try came to nothing: what it cost all the same is the platform's loss. */
+  /** A try came to nothing: its cost is the platform's loss. */
   failed(model: CatalogueModel, { doubt, usage }: Measured, images: number): void {
     const cost = costOfCall(model, usage, images, this.#terms)
     this.#estimated(doubt ?? cost.doubt, cost.own)
@@ -142,7 +142,7 @@ export class CallTally {
     return this.#record(status, code ?? type, false, undefined)
   }
 
-  /** `settlement` of what its client has to pay all the same. */
+  /** `settlement` of the part that its client has to pay all the same. */
   clientGone(settlement?: Settlement): CallRecord {
     return this.#record(clientLeft, "client_gone", false, settlement)
   }
@@ -155,7 +155,7 @@ export class CallTally {
     if (reason !== undefined) this.#estimates.push({ reason, amount: String(amount) })
   }
 
-  /** Of a call that nobody pays, what earlier stages have cost is the platform's loss. */
+  /** If a call is not charged, the costs of its earlier stages are the platform's loss. */
   #settled(settlement: Settlement | undefined): Settlement {
     if (settlement === undefined) this.#lose("not_charged", this.#own)
     else this.#lose("beyond_hold", BigInt(settlement.loss))

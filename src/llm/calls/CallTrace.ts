@@ -7,7 +7,7 @@ import type { CallParts } from "./CallParts.ts"
 
 /** Spans of calls. Names and attributes are OpenTelemetry's, of HTTP and of generative AI. */
 
-/** W3C Trace Context: the span of whoever asks. */
+/** W3C Trace Context: the caller's span. */
 export const traceHeaders = ["traceparent"]
 
 const parentOf = (traceparent: string): Tracer.ExternalSpan | undefined =>
@@ -35,7 +35,7 @@ export const traceCall = <E, R>(
   })
 }
 
-/** What came of a try, as far as its span tells it. */
+/** The outcome of a try, as far as its span has it. */
 interface Tried {
   readonly _tag: string
   readonly failure?: AttemptFailure

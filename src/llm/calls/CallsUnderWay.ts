@@ -5,7 +5,7 @@ import { FairShares } from "#src/infra/shares/FairShares.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 
-/** Whose a call is. */
+/** The key and the owner of a call. */
 type Caller = Pick<Principal, "keyId" | "userId">
 
 /**

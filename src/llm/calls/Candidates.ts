@@ -10,11 +10,11 @@ import {
 } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
-/** Who may answer a request, in the order in which they are asked. */
+/** The models that may answer a request, in the order in which they are asked. */
 export interface Candidates {
   readonly collection: CollectionRow | undefined
   readonly autoRoute: boolean
-  /** who describes the images first; none: nobody has to */
+  /** models that describe the images first; none: not needed */
   readonly vision: ReadonlyArray<CatalogueModel>
   readonly primary: ReadonlyArray<CatalogueModel>
 }
@@ -22,7 +22,7 @@ export interface Candidates {
 export const collectionPrefix = "collection/"
 
 /**
- * A key without limits reaches everything of its owner; any limit leaves only what it names.
+ * A key without limits reaches everything of its owner; any limit leaves only the models that it names.
  * Source: contract/http#ownership.
  */
 const isUnlimited = (key: Principal): boolean => key.models === null && key.collections === null
@@ -36,7 +36,7 @@ export const mayUseCollection = (key: Principal, collectionId: string | undefine
 type Models = Pick<Catalogue["Service"], "get" | "status">
 type Collections = Pick<CollectionDirectory["Service"], "by">
 
-/** Scope is looked at before existence: a key does not learn what is beyond its scope. */
+/** Scope is checked before existence: a key cannot find out about models beyond its scope. */
 export const resolve = (
   key: Principal,
   request: ChatRequest,
@@ -57,7 +57,7 @@ export const resolve = (
 /** A model that has left the upstream's list is seldom back sooner. */
 const unavailableRetrySeconds = 60
 
-/** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
+/** The model asked for, then the caller's own fallbacks. Unknown ones are left out, unless all are unknown. */
 const direct = (
   key: Principal,
   request: ChatRequest,
@@ -75,10 +75,10 @@ const direct = (
   return CallFault.invalidRequest(new RequestFault("messages", `${request.model} does not take images`))
 }
 
-/** Said by the upstream's list. A list that says nothing of what a model takes leaves it to the model. */
+/** By the upstream's list. If it does not say what a model takes, the model decides. */
 const isBlind = ({ isVision, takesAnything }: CatalogueModel): boolean => !isVision && takesAnything !== true
 
-/** As long as there has never been a list of models nobody knows that this one does not exist. */
+/** As long as there has never been a list of models, this one may exist. */
 export const unknownModel = (requested: string, catalogue: Pick<Models, "status">): CallFault.CallFault =>
   catalogue.status().fetchedAt === undefined
     ? CallFault.noAvailableModel("The list of models could not be fetched yet", noListRetrySeconds)
@@ -108,6 +108,6 @@ const membersOf = (
   const withImages = capable.filter(({ isVision }) => isVision)
   const primary = isStaged ? writing : request.imageCount > 0 && withImages.length > 0 ? withImages : capable
   const all = { collection, autoRoute, vision, primary }
-  // Without auto-route the first one answers, and nobody else is asked.
+  // Without auto-route only the first one is asked.
   return autoRoute ? all : { ...all, vision: vision.slice(0, 1), primary: primary.slice(0, 1) }
 }

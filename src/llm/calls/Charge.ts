@@ -12,8 +12,8 @@ const sum = (amounts: ReadonlyArray<Decimal.Decimal>): Decimal.Decimal =>
   amounts.reduce(Decimal.add, Decimal.zero)
 
 /**
- * What is held, a token, for a model whose list has no price because it passes calls on to others: as dear as the
- * dearest models of 2026. It is charged by what the upstream says of the call.
+ * The hold, a token, for a model whose list has no price because it passes calls on to others: as dear as the dearest
+ * models of 2026. It is charged by the upstream's cost of the call.
  */
 const unknownPrice = { units: 3n, scale: 5 }
 const unknownOutputPrice = { units: 12n, scale: 5 }
@@ -33,7 +33,7 @@ const pricesOf = (model: CatalogueModel, promptTokens: number): ModelPrices =>
 const dearer = (a: Decimal.Decimal, b: Decimal.Decimal): Decimal.Decimal =>
   Decimal.compare(a, b) < 0 ? b : a
 
-/** The most that so much costs, whatever of it is cached or thought: what a call holds. */
+/** The highest cost of so many tokens, cached or thought ones included: a call's hold. */
 export const estimate = (
   model: CatalogueModel,
   promptTokens: number,
@@ -81,15 +81,15 @@ export interface Terms {
 
 /** The cost of a call. */
 export interface Cost {
-  /** what its caller pays, if somebody does: with the markup */
+  /** the caller's charge, if the call is paid: with the markup */
   readonly charge: PicoUsd
-  /** what the upstream takes */
+  /** the upstream's cost */
   readonly own: PicoUsd
   /** why it is reckoned here; undefined: it is the upstream's own word, or its tokens at the list's prices */
   readonly doubt: EstimateReason | undefined
 }
 
-/** A finite bound from the list where there is one: tokens are believed within what was sent and fits only. */
+/** A bound by the list's prices, if there are any: a cost is believed only within that of the request's tokens. */
 const isPlausible = (
   model: CatalogueModel,
   cost: Decimal.Decimal,
@@ -119,7 +119,7 @@ export const costOfCall = (
     const noPrice = model.prices === undefined && !model.isFree ? "no_price" : undefined
     return { charge: amount, own: amount, doubt: usage.cost === undefined ? noPrice : "cost_out_of_bounds" }
   }
-  // The platform pays the cost of a free model, unless its caller asked for what has a price.
+  // The platform pays the cost of a free model, unless its caller asked for priced extras.
   const isPaid = !model.isFree || terms.fees.units > 0n
   const charge = isPaid ? picoOf(Decimal.multiply(usage.cost, model.markupFactor)) : 0n
   return { charge, own: picoOf(usage.cost), doubt: undefined }

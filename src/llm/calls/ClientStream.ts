@@ -27,7 +27,7 @@ export class Client {
     return this.#isGone
   }
 
-  /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
+  /** It went because this platform ended it, not of its own will: its answer so far is the platform's loss. */
   get isForsaken(): boolean {
     return this.#isForsaken
   }
@@ -42,12 +42,12 @@ export class Client {
     this.leave()
   }
 
-  /** Why there was nobody to answer any more, as it is written down. */
+  /** The reason why the client is gone, as the record has it. */
   get goneCode(): "client_gone" | "invalid_api_key" {
     return this.#isExpelled ? "invalid_api_key" : "client_gone"
   }
 
-  /** The answer is wanted even if nobody waits for it: from here on nobody leaves. */
+  /** The answer is wanted even without its client: from here on no leaving counts. */
   stay(): void {
     this.#stays = true
   }
@@ -108,7 +108,7 @@ export class ClientStream implements AnswerStream {
     stream.end(piece)
   }
 
-  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  /** Ends without further events: the client is gone, or gets another answer than a stream. */
   dispose(): void {
     clearTimeout(this.#timer)
   }
@@ -124,7 +124,7 @@ export class ClientStream implements AnswerStream {
   }
 
   #sayAlive(): void {
-    // A client that does not even take what is there needs no sign of life.
+    // A client with unread bytes needs no sign of life.
     if (this.#stream === undefined || this.#stream.bufferedBytes === 0) this.write(keepAlive)
     this.#timer.refresh()
   }

@@ -116,7 +116,7 @@ const handling = Effect.gen(function* () {
   return { completion, embeddings }
 })
 
-/** A call with an Idempotency-Key is told by its body from others until it is over. */
+/** A call with an Idempotency-Key is told apart by its body until it is over. */
 const toRead = (exchange: CallExchange, { userId }: Principal, held: HeldBody): BodyToRead => {
   const isKept = exchange.idempotencyKey !== ""
   return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
@@ -212,7 +212,7 @@ const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
   })
 })
 
-/** Answers the fault, if there is one. What is nobody's fault but this server's is logged, and answered 500. */
+/** Answers the fault, if there is one. A fault of this server itself is logged, and answered 500. */
 const answering = <E>(
   exchange: CallExchange,
   handled: Effect.Effect<CallFault.CallFault | undefined, E>

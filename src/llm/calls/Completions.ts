@@ -34,13 +34,13 @@ export interface CompletionAsk extends ReportedAsk {
   readonly sink: AnswerSink
   /** epoch milliseconds */
   readonly startedAt: number
-  /** Hears what was written down of the call. */
+  /** Receives the record of the call. */
   readonly onRecord?: (record: CallRecord) => void
 }
 
 /**
- * Makes completions: finds who may answer, holds what it may cost, asks, relays, settles.
- * Source: contract/llm#completions.
+ * Makes completions: finds the models that may answer, holds the highest cost, asks, relays, settles. Source:
+ * contract/llm#completions.
  */
 export class Completions extends Context.Service<
   Completions,
@@ -97,7 +97,7 @@ export class Completions extends Context.Service<
   )
 }
 
-/** Whoever asked from within hears of the call what its log hears. */
+/** In-process callers receive the record that is logged. */
 const partsFor = (parts: CallParts, { onRecord }: CompletionAsk): CallParts => {
   if (onRecord === undefined) return parts
   const { log } = parts
@@ -140,7 +140,7 @@ const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collec
   streamed: request.stream
 })
 
-/** A stream's client is kept informed from the first stage on, and let go of whatever happens. */
+/** A stream's client gets signs of life from the first stage on, and is released with any outcome. */
 const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault | undefined> =>
   Effect.suspend(() => {
     const outlet = call.request.stream ? outletOf(call) : undefined

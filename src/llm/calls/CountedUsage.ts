@@ -39,7 +39,7 @@ export const tokensOnly = (promptTokens: number, completionTokens: number): Upst
   cost: undefined
 })
 
-/** The tokens of a call whose upstream does not say them, or says what cannot be. */
+/** The tokens of a call whose upstream sends none, or impossible ones. */
 export const countedUsage = (
   counter: TokenCounter["Service"],
   request: ChatRequest,
@@ -51,7 +51,7 @@ export const countedUsage = (
     return tokensOnly(promptTokens, completionTokens)
   })
 
-/** Tokens beyond what was asked for: thoughts that are not counted in `max_tokens`, a template around the conversation. */
+/** Tokens beyond the request: thoughts that are not counted in `max_tokens`, a template around the conversation. */
 const toleranceFactor = 2
 const toleranceTokens = 4_096
 
@@ -77,7 +77,7 @@ const isPlausible = (
   )
 }
 
-/** The upstream's usage where there is one that can be true, else what is counted here. */
+/** The upstream's usage if there is one that can be true, else a count of its own. */
 export const usageOf = (
   { counter, limits }: Pick<CallParts, "counter" | "limits">,
   request: ChatRequest,
@@ -106,13 +106,13 @@ export const believed = (
     : { doubt: "usage_out_of_bounds" }
 }
 
-/** A cost was told that is no number of dollars, or one that no call has ever come to. */
+/** The reported cost is no number of dollars, or higher than any call's has ever been. */
 const doubtOfCost = (reported: unknown, { cost }: UpstreamUsage): EstimateReason | undefined => {
   if (!isJsonRecord(reported) || cost !== undefined || reported["is_byok"] === true) return undefined
   return reported["cost"] === undefined || reported["cost"] === null ? undefined : "cost_out_of_bounds"
 }
 
-/** What the answer says of its usage: the last model's own words without its cost, unless they are not all of it. */
+/** The answer's usage: the last model's own words without its cost, unless they are not all of it. */
 export const usageObject = (
   { completionTokens, promptTokens }: Pick<UpstreamUsage, "promptTokens" | "completionTokens">,
   reported: unknown

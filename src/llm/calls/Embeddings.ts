@@ -138,7 +138,7 @@ interface Call extends EmbeddingsAsk {
 const problemOf = (json: JsonRecord): string | undefined =>
   Array.isArray(json["data"]) && json["data"].length > 0 ? undefined : "The model's answer was empty"
 
-/** The usage that is told, or why it does not count: more than was sent, or none where there was something. */
+/** The reported usage, or the reason against it: more than was sent, or none for an input that is not empty. */
 const believed = ({ hold }: Call, reported: unknown): Measured | { readonly doubt: EstimateReason } => {
   const usage = readUsage(reported)
   if (usage === undefined) return { doubt: isJsonRecord(reported) ? "usage_out_of_bounds" : "no_usage" }
@@ -164,7 +164,7 @@ const usageOf = (
   }))
 }
 
-/** A client that left pays what is known of the call, or was read of it. */
+/** A client that left pays the call's known usage, or the part that was read of it. */
 const leave = Effect.fnUntraced(function* (parts: CallParts, call: Call, spent: Spent) {
   const { admission, hold, model, tally } = call
   if (spent.isTaken) tally.add(model, yield* usageOf(parts, call, spent.usage, "abandoned"), 0)

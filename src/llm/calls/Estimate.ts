@@ -16,7 +16,7 @@ export const contextTokensMax = 2_000_000
 /** Tokens around a message that are not in its text. */
 const framingTokens = 16
 
-/** What providers write around every conversation: their own words to the model, and more where it has tools. */
+/** Tokens that providers add to every conversation: their own words to the model, and more if it has tools. */
 const preambleTokens = 128
 const toolPreambleTokens = 896
 
@@ -27,8 +27,8 @@ export const contextOf = ({ contextLength }: Pick<CatalogueModel, "contextLength
   contextLength > 0 ? contextLength : contextTokensMax
 
 /**
- * The most tokens that a request can be for a model. A token is a byte of the text at least; what is in a file, only its
- * reader knows, so that one holds the whole context. What a search finds is read as well.
+ * The most tokens that a request can be for a model. A token is a byte of the text at least; the text in a file is
+ * known to its reader only, so one holds the whole context. The results of a search are read as well.
  */
 export const promptTokensOf = (
   request: ChatRequest,
@@ -89,7 +89,7 @@ const outputTokensOf = (
 ): number => {
   if (request.maxTokens !== undefined)
     return Math.min(request.maxTokens, outputMaxOf(models, request.maxTokens))
-  // Reasoning shows too late for a hold that grows with what is seen.
+  // Reasoning shows too late for a hold that grows with the visible output.
   const isSeen = request.stream && !models.some((model) => mayThink(request, model))
   const first = isSeen ? limits.streamHoldTokens : limits.plainHoldTokens
   return Math.min(first, outputMaxOf(models, first))
@@ -101,7 +101,7 @@ const dearest = (models: ReadonlyArray<CatalogueModel>, cost: (model: CatalogueM
     return one > most ? one : most
   }, 0n)
 
-/** What a call asks of the ledger: enough for the dearest model that may come to answer, in every stage. */
+/** A call's ask to the ledger: enough for the dearest model that may come to answer, in every stage. */
 export const holdOf = (request: ChatRequest, { primary, vision }: Candidates, limits: Limits): Held => {
   const isStaged = vision.length > 0
   const images = isStaged ? 0 : request.imageCount

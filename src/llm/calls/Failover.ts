@@ -4,21 +4,21 @@ import type { AttemptFailure } from "./AttemptFailure.ts"
 import * as CallFault from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 
-/** What came of asking one model. */
+/** The outcome of asking one model. */
 export type Tried<A> =
   | { readonly _tag: "Done"; readonly value: A; readonly health: Health }
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure }
   | { readonly _tag: "ClientGone" }
 
-/** What came of asking the models of a stage, one after the other. */
+/** The outcome of asking the models of a stage, one after the other. */
 export type StageResult<A> =
   | { readonly _tag: "Done"; readonly value: A; readonly model: CatalogueModel }
   | { readonly _tag: "AllFailed"; readonly failures: ReadonlyArray<AttemptFailure> }
   | { readonly _tag: "ClientGone" }
 
 /**
- * Asks the models in order until one answers; the last one is told that nothing else can be tried. Any failure moves on to the next one, and is told to the collection's
- * route, which leaves out who fails too often. Source: contract/llm#trying-the-next-model.
+ * Asks the models in order until one answers; `isLast` marks the last one. A failure moves on to the next one and goes
+ * to the collection's route, which leaves out models that fail too often. Source: contract/llm#trying-the-next-model.
  */
 export const tryInOrder = <A>(
   models: ReadonlyArray<CatalogueModel>,
@@ -52,7 +52,7 @@ export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health
     : { limitedMillis: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000 }
 }
 
-/** What the caller is told when every model failed. Source: contract/llm#trying-the-next-model. */
+/** The caller's error when every model failed. Source: contract/llm#trying-the-next-model. */
 export const faultOf = (failures: ReadonlyArray<AttemptFailure>): CallFault.CallFault => {
   const [first] = failures
   if (first === undefined) return CallFault.upstreamError("No model was asked")

@@ -17,9 +17,9 @@ const acceptable = /^[\x20-\x7e]{1,255}$/
 const header = "Idempotency-Key"
 
 /**
- * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or is told that the first one is still
- * under way. It goes on to its end when its client leaves, because that is what the repetition asks for. A call that
- * failed counts for nothing, and its repetition is made.
+ * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or the error that the first one is
+ * still under way. The call goes on to its end when its client leaves, because the repetition asks for that. A failed
+ * call is not kept, and its repetition is made.
  */
 export const onceOnly = (
   answers: Idempotency["Service"],
@@ -86,7 +86,7 @@ const recorded = (
       return fault
     }).pipe(
       Effect.onError(() => told(answers.release(claim, call))),
-      // What follows is sent at once: faults as well, this server's own among them.
+      // Everything later is sent at once: faults as well, this server's own among them.
       Effect.ensuring(
         Effect.sync(() => {
           reply.flush()
@@ -96,7 +96,7 @@ const recorded = (
     )
   })
 
-/** The caller gets the answer all the same: at worst a repetition is told to wait for a minute. */
+/** The caller gets the answer all the same: at worst a repetition has to wait for a minute. */
 const told = (write: Effect.Effect<void, SqlError>): Effect.Effect<void> =>
   Effect.catch(write, (error) =>
     Effect.logWarning("The answer of a call with an Idempotency-Key could not be kept", error)

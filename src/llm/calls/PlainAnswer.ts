@@ -14,7 +14,7 @@ import { settle } from "./Settling.ts"
 import { addFailed, addLeft } from "./Spent.ts"
 import { faultOf, type Tried, tryInOrder } from "./Failover.ts"
 
-/** What is wrong with a completion that came whole. */
+/** The fault of a completion that came whole. */
 const problemOf = (json: JsonRecord): string | undefined => {
   const { finishReason, hasContent } = chunkOf(json)
   // A reason for saying nothing makes of nothing an answer.
@@ -66,7 +66,7 @@ export const addAnswer = Effect.fnUntraced(function* (
   tally.add(model, measured, images)
 })
 
-/** The last stage of a plain call: the first model that answers is what the client gets. */
+/** The last stage of a plain call: the client gets the answer of the first model that has one. */
 export const answerPlain = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,

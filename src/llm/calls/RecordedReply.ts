@@ -4,8 +4,8 @@ import { type KeptAnswer, keptLengthMax } from "#src/infra/postgres/Idempotency.
 type Headers = ReadonlyArray<readonly [string, string]>
 
 /**
- * A reply that is written down as it is sent, so that it can be sent again. Its end waits for `flush`, by when it is kept:
- * a repetition of what came whole finds it.
+ * A reply that is recorded as it is sent, so that it can be sent again. Its end waits for `flush`, by when it is kept:
+ * the repetition of a complete answer finds it.
  */
 export class RecordedReply implements HotReply {
   readonly original: HotReply
@@ -66,7 +66,7 @@ export class RecordedReply implements HotReply {
     }
   }
 
-  /** Sends what waits; what comes later goes at once. */
+  /** Sends the waiting bytes; later ones go at once. */
   flush(): void {
     if (this.#isFlushed) return
     this.#isFlushed = true
@@ -75,7 +75,7 @@ export class RecordedReply implements HotReply {
       this.original.send(this.#status, this.#headers, this.#pieces.join(""))
   }
 
-  /** What was answered, once it is complete. */
+  /** The answer, once it is complete. */
   get answer(): KeptAnswer | undefined {
     if (!this.#isEnded) return undefined
     const contentType = this.#headers.find(([name]) => name.toLowerCase() === "content-type")?.[1]

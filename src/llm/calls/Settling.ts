@@ -51,8 +51,8 @@ export const admittedCall = (
 }
 
 /**
- * Keeps the hold of a stream ahead of what it has produced, where its length is not known beforehand. A hold that covers
- * all that a stream may say never grows, and an upstream that goes on beyond it is not heard to its end.
+ * Keeps the hold of a stream ahead of its output, if its length is not known beforehand. A hold that covers the longest
+ * stream never grows, and an upstream that goes on beyond it is cut off.
  */
 export class GrowingHold {
   readonly #admission: Admission
@@ -114,8 +114,8 @@ const tokensFor = (held: number, cost: PicoUsd, costOf: AdmissionAsk["costOf"]):
 }
 
 /**
- * Settles what a call has come to. Where nothing bounded it beforehand, what is missing of the hold is asked for first;
- * what the hold does not cover then is the platform's loss. Nobody pays more than what was held.
+ * Settles a call's cost. If nothing bounded it beforehand, the rest of the hold is asked for first; the cost beyond the
+ * hold is the platform's loss. A caller never pays more than the hold.
  */
 export const settle = (
   admission: Admission,

@@ -26,8 +26,7 @@ export const nothingSpent: Spent = {
 type Asked = Pick<Call, "request" | "tally">
 
 /**
- * A client left, or the call was ended here: what is known of it is paid, or can be reckoned.
- * Source: contract/llm#streams.
+ * A client left, or the call was ended here: its usage is charged as known or estimated. Source: contract/llm#streams.
  */
 export const addLeft = Effect.fnUntraced(function* (
   parts: CallParts,
@@ -49,7 +48,7 @@ export const addLeft = Effect.fnUntraced(function* (
   tally.add(model, { usage: tokensOnly(counted.promptTokens, completion), doubt }, images)
 })
 
-/** A try failed: its cost is the platform's loss. What its upstream does not tell is taken roughly: nobody waits for a count. */
+/** A failed try's cost is the platform's loss. Without the upstream's usage it is estimated: no count is waited for. */
 export const addFailed = (
   { limits }: CallParts,
   { request, tally }: Asked,

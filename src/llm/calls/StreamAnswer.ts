@@ -23,7 +23,7 @@ import type { Streamed } from "./StreamOutcome.ts"
 /** The client's side of a streamed call. */
 export interface Outlet {
   readonly stream: AnswerStream
-  /** lets the model go on, when the client has taken what there was */
+  /** lets the model go on, when the client has taken the waiting bytes */
   resume: () => void
 }
 
@@ -33,7 +33,7 @@ export const outletOf = ({ sink }: Call): Outlet => {
   return outlet
 }
 
-/** The last stage of a streamed call: the first model that says something is what the client hears. */
+/** The last stage of a streamed call: the client gets the stream of the first model that has content. */
 export const answerStream = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
@@ -93,7 +93,7 @@ const askStream = Effect.fnUntraced(function* (
     hold,
     limits,
     choices: request.choices,
-    // A try that fails leaves nobody else to ask: a model that is slow to begin has its time.
+    // A failed try would be the last: a model that is slow to begin has its time.
     firstTokenMillis: isLast ? limits.lastFirstTokenMillis : limits.firstTokenMillis,
     thinks: mayThink(request, model),
     count: (text) => Effect.runPromise(counter.count(text)),
@@ -118,7 +118,7 @@ const healthOf = ({ end, failure }: Streamed): Health => {
   return end === "gone" ? "moot" : "succeeded"
 }
 
-/** What was shown is settled, and the client is told what came of it. */
+/** The sent part is settled, and the client gets the outcome. */
 const finish = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
@@ -170,7 +170,7 @@ const finish = Effect.fnUntraced(function* (
   )
 })
 
-/** As the first chunk of the model's says it; what it does not say, or where there is none, is the call's own. */
+/** From the model's first chunk; fields that it lacks, or all without a chunk, are the call's own. */
 export const headOf = (
   { request, tally }: Pick<Call, "request" | "tally">,
   streamed?: Pick<Streamed, "first">
@@ -193,7 +193,7 @@ const chunk = (
 ): string =>
   `data: ${JSON.stringify({ id, object: "chat.completion.chunk", created, model, choices, ...more })}\n\n`
 
-/** What the stream has used, with what was charged in place of what the upstream charges. */
+/** The stream's usage, with the charge in place of the upstream's cost. */
 const usageIn = ({ tally }: Call, streamed: Streamed | undefined, { charge }: Settlement): JsonRecord => ({
   ...usageObject(tally, streamed?.spent.usage),
   cost: usdOf(BigInt(charge))
@@ -209,8 +209,8 @@ export const errorChunk = (
   })
 
 /**
- * A chunk of the stream for those who do not know it, with a choice that says nothing, because clients read the first. It
- * tells the usage, unless a chunk before it has: some clients (LangChain) add up what they are told.
+ * A chunk for clients that do not know the summary, with an empty choice, because clients read the first. It has the
+ * usage, unless a chunk before it has: some clients (LangChain) add up all usages.
  */
 const summary = (
   call: Call,

@@ -57,7 +57,7 @@ class StreamAttempt implements UpstreamListener {
   #held: Array<Held> = []
   #first: JsonRecord | undefined
   #usage: JsonRecord | undefined
-  /** the last event that said why the answer ends, where nothing was said before it */
+  /** the last event with a reason for the end, if no content came before it */
   #ending: JsonRecord | undefined
   #isOver = false
   #isSlow = false
@@ -65,7 +65,7 @@ class StreamAttempt implements UpstreamListener {
   readonly #thoughts: NodeJS.Timeout | undefined
   /** events that came while it is counted whether the hold is used up */
   #waiting: Array<Buffer> | undefined
-  /** what the connection did meanwhile */
+  /** the connection's outcome in the meantime */
   #afterwards: () => void = () => undefined
 
   constructor(ask: StreamAsk, done: (outcome: StreamOutcome) => void) {
@@ -122,7 +122,7 @@ class StreamAttempt implements UpstreamListener {
     else this.#fail("The model's answer broke off")
   }
 
-  /** What came in one piece is shown as a stream, unless it is an error. */
+  /** An answer in one piece is shown as a stream, unless it is an error. */
   #takeWhole(): void {
     const json = parseRecord(this.#unread.text().replace(/^\uFEFF/, ""))
     if (json === undefined) return this.#fail("The model's answer was cut or is no JSON")
@@ -135,7 +135,7 @@ class StreamAttempt implements UpstreamListener {
   failed(): void {
     if (this.#isOver) return
     if (this.#waiting !== undefined) return this.#postpone(() => this.failed())
-    // All was said: what is missing is the usage at most, and that can be counted.
+    // All content came: only the usage may be missing, and it can be counted.
     const hasSaidAll = this.#first !== undefined && this.#produced.hasFinished(this.#ask.choices)
     if (this.#ending !== undefined || hasSaidAll) this.#conclude()
     else this.#fail("The connection to the model broke")
@@ -160,7 +160,7 @@ class StreamAttempt implements UpstreamListener {
     if (this.#isSlow) this.#call.resume()
   }
 
-  /** Usage may come with every event; only what comes at the end is all of it. */
+  /** Usage may come with every event; only the last one is complete. */
   get #isTold(): boolean {
     return this.#usage !== undefined && (this.#ending ?? this.#produced.finishReason) !== undefined
   }
@@ -233,7 +233,7 @@ class StreamAttempt implements UpstreamListener {
     else this.#read(frame)
   }
 
-  /** An event whose JSON matters: before the first content all of them, afterwards those that are special. */
+  /** An event whose JSON matters: before the first content all of them, afterwards the special ones. */
   #read(frame: Buffer): void {
     const data = dataOf(frame) ?? ""
     const isNamedError = eventNameOf(frame) === "error"
@@ -259,7 +259,7 @@ class StreamAttempt implements UpstreamListener {
     if (this.#hasLeft && this.#isTold) this.#end("gone")
   }
 
-  /** Usage is told at the end, and the upstream's own cost nowhere; an event that carries nothing else goes no further. */
+  /** Usage is sent at the end, the upstream's own cost never; an event that carries nothing else goes no further. */
   #withoutUsage(frame: Buffer, chunk: ChatChunk): Buffer | undefined {
     const { usage, ...rest } = chunk.json
     const isTold = usage !== undefined && usage !== null
@@ -293,13 +293,13 @@ class StreamAttempt implements UpstreamListener {
       this.#isSlow = true
       this.#call.pause()
     }
-    // What fills the hold is shown still: it is paid.
+    // The output that fills the hold is shown still: it is paid.
     if (!hold.isUsedUp(this.#produced.tokens + this.#thought)) return
     if (hold.isFixed) this.#countSaid()
     else this.#end("cut")
   }
 
-  /** The client has taken what there was. */
+  /** The client has taken the waiting bytes. */
   #goOn(): void {
     if (!this.#isSlow || this.#isOver) return
     this.#isSlow = false

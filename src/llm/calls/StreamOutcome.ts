@@ -9,7 +9,7 @@ import type { GrowingHold } from "./Settling.ts"
 import type { StreamedOutput } from "./StreamedOutput.ts"
 import type { Spent } from "./Spent.ts"
 
-/** What came of one try of one model for a stream. */
+/** The outcome of one try of one model for a stream. */
 export type StreamOutcome =
   | { readonly _tag: "Streamed"; readonly streamed: Streamed }
   /** before anything was shown to the client: another model may be tried */
@@ -42,7 +42,7 @@ export interface StreamAsk {
   readonly firstTokenMillis: number
   /** hears the first chunk with content, before it is shown */
   readonly onFirst: (first: JsonRecord) => void
-  /** the model may think unseen, and what it thinks has to be paid */
+  /** the model may think unseen, and its thoughts have to be paid */
   readonly thinks: boolean
   /** counts the tokens of a text; does not fail */
   readonly count: (text: string) => Promise<number>

@@ -5,8 +5,8 @@ import { type ChatChunk, parseRecord, textOf } from "#streams/llm/ChatChunk.ts"
 const charactersPerToken = 4
 
 /**
- * What a stream has said so far: enough to tell how much of its hold is used up, and to count its tokens if the upstream
- * does not.
+ * The output of a stream so far: enough to know how much of its hold is used up, and to count its tokens if the
+ * upstream does not.
  */
 export class StreamedOutput {
   readonly #keptMax: number
@@ -18,7 +18,7 @@ export class StreamedOutput {
   #frames = 0
   #bytes = 0
   #tooMany = 0
-  /** bytes of an event besides what it says: those of the shortest */
+  /** bytes of an event besides its content: those of the shortest */
   #envelopeBytes = Infinity
   /** why the last choice ended that has */
   finishReason: string | undefined
@@ -27,7 +27,7 @@ export class StreamedOutput {
     this.#keptMax = keptMax
   }
 
-  /** An event with content, whose bytes are copied. */
+  /** An event with content; its bytes are copied. */
   add(frame: Buffer): void {
     this.#frames++
     this.#bytes += frame.length
@@ -39,7 +39,7 @@ export class StreamedOutput {
     }
   }
 
-  /** An event that was read: those that end a choice, and where several answers are wanted all of them. */
+  /** An event that was read: the ends of choices, and all events if several answers are wanted. */
   read({ begun, finished, finishReason }: ChatChunk): void {
     for (const index of begun) this.#begun.add(index)
     for (const index of finished) this.#finished.add(index)
@@ -57,7 +57,7 @@ export class StreamedOutput {
     return this.#guess - this.#tooMany
   }
 
-  /** The tokens so far were counted: what was guessed beyond them is forgotten. */
+  /** The tokens so far were counted: the excess of the guess is dropped. */
   counted(tokens: number): void {
     this.#tooMany = this.#guess - tokens
   }

@@ -14,7 +14,7 @@ class TokensUncounted extends Schema.TaggedError<TokensUncounted>()("TokensUncou
 export class TokenCounter extends Context.Service<
   TokenCounter,
   {
-    /** By o200k_base, which comes near enough to what other models count; an estimate where counting fails. */
+    /** By o200k_base, which comes near enough to other models' counts; an estimate where counting fails. */
     readonly count: (text: string) => Effect.Effect<number>
   }
 >()("signalbox/llm/TokenCounter") {
@@ -45,10 +45,10 @@ export class TokenCounter extends Context.Service<
   )
 }
 
-/** What most texts come to, a little to the dear side. */
+/** Tokens of most texts, a little to the dear side. */
 export const estimateTokens = (characters: number): number => Math.ceil(characters / 3)
 
-/** The thread and who waits for it. One that dies fails those, and the next question starts another. */
+/** The thread and its waiting callers. A thread that dies fails them, and the next question starts another. */
 class CountingThread {
   #worker: Worker | undefined
   #nextId = 0

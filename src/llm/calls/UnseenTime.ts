@@ -1,4 +1,4 @@
-/** How long a model may have been thinking without anything to be seen of it. */
+/** The time that a model may have been thinking without visible output. */
 export class UnseenTime {
   readonly #askedAt = Date.now()
   /** epoch milliseconds of the first content; 0: none yet */

@@ -5,8 +5,8 @@ import { addAnswer, askPlain } from "./PlainAnswer.ts"
 import { tryInOrder } from "./Failover.ts"
 
 /**
- * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
- * says why there is none; undefined when the client left. Source: contract/llm#vision.
+ * Asks the vision members, in order, to describe the images. Answers the text that stands for them, which in the worst
+ * case tells why there is none; undefined when the client left. Source: contract/llm#vision.
  */
 export const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { request, route, tally, candidates } = call

@@ -18,7 +18,7 @@ import { MarkupDirectory } from "./MarkupDirectory.ts"
 export class Catalogue extends Context.Service<
   Catalogue,
   {
-    /** with the prices of this moment; a call keeps what it got at its admission */
+    /** with the prices of this moment; a call keeps those of its admission */
     readonly get: (id: string) => CatalogueModel | undefined
     /** in the upstream's order */
     readonly all: () => ReadonlyArray<CatalogueModel>
@@ -63,8 +63,8 @@ interface Offer {
 }
 
 /**
- * Prices a model anew when it is asked for and its provider's markup is no more the one in its prices: so a change holds
- * from the moment at which the markup is known here, and nobody has to be told.
+ * Prices a model anew on a request for it if its provider's markup has changed since: so a change holds from the moment
+ * at which the markup is known here, without any message.
  */
 class Offers {
   readonly #current: () => CatalogueMirror.MirroredList | undefined

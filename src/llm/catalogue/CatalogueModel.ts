@@ -22,7 +22,7 @@ export interface CatalogueModel {
   readonly isFree: boolean
   /** takes images */
   readonly isVision: boolean
-  /** the upstream's list does not say what it takes */
+  /** the upstream's list does not say which inputs it takes */
   readonly takesAnything?: boolean
   readonly hasTools: boolean
   /** decimal text, markup included, as the contract shows it; "-1" of a router model stays "-1" */
@@ -32,7 +32,7 @@ export interface CatalogueModel {
     readonly request: string
     readonly image: string
   }
-  /** what a call is charged by; undefined for a model that routes (price -1): only the upstream's own cost says it */
+  /** the prices of a call; undefined for a model that routes (price -1): only the upstream knows its cost */
   readonly prices: ModelPrices | undefined
   /** prices of calls with at least so many prompt tokens, where the list has such, shortest first: see `pricesAt` */
   readonly longPrompts?: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ModelPrices }>

@@ -44,7 +44,7 @@ export const offeredModel = (listed: ListedModel, markupFactor: Decimal.Decimal)
   }
 }
 
-/** What a call with so many prompt tokens is charged by. Undefined for a model that routes. */
+/** The prices of a call with so many prompt tokens. Undefined for a model that routes. */
 export const pricesAt = (
   { longPrompts = [], prices }: Pick<CatalogueModel, "longPrompts" | "prices">,
   promptTokens: number

@@ -3,7 +3,7 @@ import type { CatalogueStatus } from "#actors/llm/CatalogueMirror.ts"
 import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { Catalogue } from "./Catalogue.ts"
 
-/** A list that is older than it should be is said and nothing more: its models are still asked and charged by it. */
+/** A list that is too old is reported and nothing more: its models are still used, at its prices. */
 const stateOf = ({ fetchedAt, models, problem }: CatalogueStatus): ComponentState => {
   const served = fetchedAt === undefined ? "no models" : `${models} models of ${fetchedAt.toISOString()}`
   return problem === undefined

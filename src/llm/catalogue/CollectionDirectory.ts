@@ -46,7 +46,7 @@ export const collectionOfRow = (row: Readonly<Record<string, unknown>>): Collect
 /** The key of the index "slug". */
 export const slugKey = (userId: string, slug: string): string => `${userId}/${slug}`
 
-/** All collections in memory: a completion asks nobody what its collection is. A change holds everywhere within 1 s. */
+/** All collections in memory: a completion needs no query for its collection. A change holds everywhere within 1 s. */
 export class CollectionDirectory extends Context.Service<
   CollectionDirectory,
   Mirror.Mirror<CollectionRow, "slug">

@@ -43,10 +43,10 @@ export class TooManyCollections extends Schema.TaggedError<TooManyCollections>()
   limit: Schema.Int
 }) {}
 
-/** There has never been a list of models: nobody can say whether these are there. */
+/** There has never been a list of models, so whether these exist is unknown. */
 export class ModelsUnknown extends Schema.TaggedError<ModelsUnknown>()("ModelsUnknown", {}) {}
 
-/** Collections of users. What is changed here holds in this process at once, elsewhere within a second. */
+/** Collections of users. A change holds in this process at once, elsewhere within a second. */
 export class Collections extends Context.Service<
   Collections,
   {
@@ -54,7 +54,7 @@ export class Collections extends Context.Service<
     readonly list: (userId: string) => ReadonlyArray<CollectionRow>
     /** those of its owner that a key may use */
     readonly listFor: (key: Principal) => ReadonlyArray<CollectionRow>
-    /** `owner` undefined: an administrator, who reaches anybody's */
+    /** `owner` undefined: an administrator, who reaches the collections of all users */
     readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, CollectionNotFound>
     readonly create: (
       userId: string,
@@ -148,7 +148,7 @@ const writing = (
   catalogue: Catalogue["Service"],
   limits: CollectionLimits
 ) => {
-  /** Tells the directory what was written. */
+  /** Puts a written row into the directory. */
   const written = <E>(id: string, write: Effect.Effect<CollectionRow | undefined, E>) =>
     Effect.flatMap(write, (row) => {
       if (row === undefined) return Effect.fail(new CollectionNotFound({ id }))
@@ -185,7 +185,7 @@ const writing = (
     change: CollectionChange
   ) {
     if (change.models !== undefined) {
-      // Another process may have made or changed it a moment ago: memory does not say what its members are.
+      // Another process may have made or changed it a moment ago, so Postgres is asked for its members.
       const known = yield* repository.update(id, owner, {})
       if (known === undefined) return yield* new CollectionNotFound({ id })
       yield* checkModels(catalogue, change.models, known.models, limits.collectionModels)

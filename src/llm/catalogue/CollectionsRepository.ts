@@ -12,7 +12,7 @@ export interface NewCollectionRow {
   readonly models: ReadonlyArray<string>
 }
 
-/** What may change of a row, by column. */
+/** Columns of a row that may change. */
 export type CollectionRowChange = Partial<Pick<NewCollectionRow, "name" | "slug" | "auto_route" | "models">>
 
 type Row = Record<string, unknown>
@@ -55,7 +55,7 @@ const make = (sql: SqlClient): CollectionsRepository["Service"] => {
     insert: (row, limit) =>
       sql.withTransaction(
         Effect.gen(function* () {
-          // Whoever makes another one for the same user waits here, and counts this one.
+          // A concurrent creation for the same user waits here, and counts this one.
           yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
           const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM collections
             WHERE user_id = ${row.user_id} AND deleted_at IS NULL`

@@ -59,7 +59,7 @@ const tooMany = ({ limit }: TooManyCollections) =>
 /** Administrators reach everybody's collections. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
-/** Whose collections are meant: the caller's own, or for an administrator anybody's. */
+/** The user whose collections are meant: the caller, or for an administrator any user. */
 const userOf = (users: Users["Service"], caller: Principal, userId: string | undefined) =>
   Effect.gen(function* () {
     if (userId === undefined || userId === caller.userId) return caller.userId

@@ -6,13 +6,13 @@ import { type Markup, markupPercentDefault } from "#schemas/llm/Markup.ts"
 import { Catalogue } from "./Catalogue.ts"
 import { MarkupDirectory, type MarkupRow, markupOfRow } from "./MarkupDirectory.ts"
 
-/** What providers' prices are marked up by. A change holds here at once, elsewhere within a second. */
+/** Markups on providers' prices. A change holds here at once, elsewhere within a second. */
 export class Markups extends Context.Service<
   Markups,
   {
     /** the catalogue's providers and those whose markup was set, by name */
     readonly list: () => ReadonlyArray<Markup>
-    /** the default where nobody has set another, whether there is such a provider or not */
+    /** the default unless an administrator has set another, whether there is such a provider or not */
     readonly get: (provider: string) => Markup
     readonly set: (provider: string, percent: number) => Effect.Effect<Markup, SqlError>
   }

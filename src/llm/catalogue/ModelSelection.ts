@@ -55,7 +55,7 @@ type Order = (a: CatalogueModel, b: CatalogueModel) => number
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** By code units of the name in small letters: the same everywhere, whatever the locale of the machine. */
+/** By code units of the name in small letters: the same in every locale. */
 const byName: Order = (a, b) => byText(a.name.toLowerCase(), b.name.toLowerCase()) || byText(a.id, b.id)
 
 const then =

@@ -45,7 +45,7 @@ export const layer = HttpApiBuilder.group(
     const collections = yield* Collections
     const directory = yield* CollectionDirectory
 
-    /** Scope comes before existence: a key does not learn what is beyond its scope. */
+    /** Scope comes before existence: a key cannot find out about models beyond its scope. */
     const find = Effect.fnUntraced(function* (id: string) {
       const key = yield* CurrentKey
       const isCollection = id.startsWith(collectionPrefix)

@@ -7,7 +7,7 @@ import { plans } from "./PlansCommand.ts"
 import { sandboxUpstream } from "./SandboxUpstreamCommand.ts"
 import { subscriptions } from "./SubscriptionsCommand.ts"
 
-/** What `signalbox` does for this room. */
+/** Commands of `signalbox` for this room. */
 export const commands: ReadonlyArray<Command.Command.Any> = [
   collections,
   credits,

@@ -4,7 +4,7 @@ import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 import { Connection } from "#src/cli/Connection.ts"
 import { json, show, tableOf } from "#src/cli/Output.ts"
 
-/** Balances, caps, allowances or leases are not what the entries say. */
+/** Balances, caps, allowances or leases differ from the entries. */
 export class LedgerDiffers extends Schema.TaggedError<LedgerDiffers>()("LedgerDiffers", {
   count: Schema.Int
 }) {

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import type { PicoUsd } from "#schemas/llm/Money.ts"
 import type { Settlement } from "#streams/llm/CallRecord.ts"
 
-/** What a call asks of the ledger before it may begin. */
+/** A call's ask to the ledger, before it may begin. */
 export interface AdmissionAsk {
   readonly userId: string
   readonly keyId: string
@@ -26,7 +26,7 @@ export interface AdmissionAsk {
 /** A hold on credits or allowances. Exactly one of `settle` and `release` ends it; further calls do nothing. */
 export interface Admission {
   readonly covered: boolean
-  /** what the hold covers: at most what was wanted */
+  /** the output that the hold covers: at most the wanted one */
   readonly outputTokens: number
   /** the wanted output had to be cut because the balance, the key's cap or an allowance does not cover it */
   readonly clamped: boolean
@@ -36,8 +36,8 @@ export interface Admission {
    */
   readonly extend: (outputTokens: number) => Promise<number>
   /**
-   * Ends the hold with what the call has cost. Synchronous: what is charged is out of reach for other calls from here
-   * on, and is settled for good once the answered settlement is in the log of calls.
+   * Ends the hold with the call's cost. Synchronous: the charge is out of reach for other calls from here on, and is
+   * settled for good once the answered settlement is in the log of calls.
    */
   readonly settle: (actual: { readonly cost: PicoUsd; readonly tokens: number }) => Settlement
   /** Ends the hold without a charge. */
@@ -45,19 +45,19 @@ export interface Admission {
 }
 
 /**
- * Neither an allowance nor the credits cover the call. `busy`: other calls' holds stand in the way, and what they do not
- * use comes back; the ledger has waited for it already.
+ * Neither an allowance nor the credits cover the call. `busy`: other calls' holds stand in the way, and their unused
+ * part comes back; the ledger has waited for it already.
  */
 export class CreditsExhausted extends Schema.TaggedError<CreditsExhausted>()("CreditsExhausted", {
   busy: Schema.Boolean
 }) {}
 
-/** The key has spent, or other calls of it hold, what it is limited to. */
+/** The key's limit is spent, or held by other calls of it. */
 export class KeyLimitReached extends Schema.TaggedError<KeyLimitReached>()("KeyLimitReached", {
   busy: Schema.Boolean
 }) {}
 
-/** The database is away and what this process has leased is not enough. */
+/** The database is away and this process's leases are not enough. */
 export class LedgerAway extends Schema.TaggedError<LedgerAway>()("LedgerAway", {
   problem: Schema.String
 }) {}

@@ -12,7 +12,7 @@ export interface CreditSums {
   readonly lifetimeSpent: PicoUsd
 }
 
-/** What users have, and what keys have spent: calls that have ended on this server are in it. */
+/** Users' credits and keys' spending, calls included that have ended on this server. */
 export class Credits extends Context.Service<
   Credits,
   {
@@ -25,7 +25,7 @@ export class Credits extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const { flush } = yield* Ledger
-      // Where Postgres does not take what has ended, it does not answer what comes next either.
+      // If Postgres does not take ended calls, it does not answer the next query either.
       const booked = Effect.catch(flush, ({ problem }: SinkUnavailable) =>
         Effect.logDebug(`calls are not booked yet: ${problem}`)
       )

@@ -13,7 +13,7 @@ import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
 import { TopUps } from "./TopUps.ts"
 
-/** What a key is limited to. */
+/** The limits of a key, in words. */
 const scopeOf = ({ collections, models }: Principal): string => {
   const scopes = [...(models === null ? [] : ["models"]), ...(collections === null ? [] : ["collections"])]
   return scopes.length === 0 ? "all" : scopes.join(",")

@@ -14,7 +14,7 @@ import { capOf, isAllowance, isCap } from "./Payment.ts"
 
 type Actual = Parameters<Admission["settle"]>[0]
 
-/** A call that costs nothing holds nothing. What it costs all the same is the platform's loss. */
+/** A call that costs nothing holds nothing. A cost all the same is the platform's loss. */
 export class FreeAdmission implements Admission {
   readonly covered = false
   readonly outputTokens: number
@@ -47,7 +47,7 @@ const drawOf = ({ amount, limit, windowStart }: Drawn): Draw => ({
   leased: true
 })
 
-/** A call that holds allowances, or credits and what its key may spend. */
+/** A call that holds allowances, or credits and part of its key's limit. */
 export class HeldAdmission implements Admission {
   readonly covered: boolean
   readonly outputTokens: number
@@ -67,7 +67,7 @@ export class HeldAdmission implements Admission {
 
   async extend(outputTokens: number): Promise<number> {
     const { ask, hold } = this
-    // Refused or away: the hold covers what it did. Nobody waits for this promise while a stream runs.
+    // Refused or away: the hold stays as it was. A running stream does not wait for this promise.
     await Effect.runPromise(
       this.leases.extend(ask.userId, hold, outputTokens).pipe(
         Effect.orElseSucceed(() => undefined),

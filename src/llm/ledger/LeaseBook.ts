@@ -1,10 +1,13 @@
-/** What Postgres has said of one lease, and what it is to be told. Totals since the owner's generation began. */
+/**
+ * Postgres's figures of one lease, and the returns that it does not know yet. Totals since the owner's generation
+ * began.
+ */
 interface Totals {
   readonly limit: string
   readonly windowStart: number
   granted: bigint
   returned: bigint
-  /** of what was returned, as far as Postgres has confirmed it */
+  /** of the returned total, the part that Postgres has confirmed */
   said: bigint
 }
 
@@ -12,15 +15,15 @@ interface Totals {
 const forgottenAfterMillis = 15 * 24 * 3_600_000
 
 /**
- * Totals of this process's leases. Because they only rise, a statement whose outcome is unknown is said again without
- * harm, and what it granted is found by whoever hears of the total first.
+ * Totals of this process's leases. Because they only rise, a statement whose outcome is unknown is repeated without
+ * harm, and its grant is found by the first statement that reads the total.
  */
 export class LeaseBook {
   private readonly totals = new Map<string, Totals>()
   private readonly unsaid = new Set<Totals>()
   private readonly told = new Set<string>()
 
-  /** How much of the total that Postgres has granted was not known here. */
+  /** Takes Postgres's total; answers the granted part of it that was not known here. */
   heard(limit: string, windowStart: number, granted: bigint): bigint {
     const totals = this.of(limit, windowStart)
     const news = granted - totals.granted
@@ -36,7 +39,7 @@ export class LeaseBook {
     if (tellUser !== undefined) this.told.add(tellUser)
   }
 
-  /** What Postgres is to be told; `said` when it has heard. */
+  /** Returns that Postgres does not know yet; `said` once it knows them. */
   takeUnsaid(): { readonly totals: ReadonlyArray<Readonly<Totals>>; readonly told: ReadonlyArray<string> } {
     const unsaid = {
       totals: Array.from(this.unsaid, (totals) => ({ ...totals })),

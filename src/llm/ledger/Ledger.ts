@@ -10,17 +10,17 @@ import { LimitStore } from "./LimitStore.ts"
 import * as Payment from "./Payment.ts"
 import { Settler } from "./Settler.ts"
 
-/** What may be spent: holds for calls that begin. The consumer of the log of calls (`Settler`) books what they cost. */
+/** Holds of money for calls that begin. The consumer of the log of calls (`Settler`) books their cost. */
 export class Ledger extends Context.Service<
   Ledger,
   {
-    /** Synchronous, from what this process has leased. Undefined: `admit` has to ask. */
+    /** Synchronous, from this process's leases. Undefined: `admit` has to ask. */
     readonly admitNow: (ask: AdmissionAsk) => Admission | undefined
-    /** Waits up to 2 s where only other calls' holds stand in the way. Whoever gets the admission has to end it. */
+    /** Waits up to 2 s if only other calls' holds stand in the way. The caller has to end the admission. */
     readonly admit: (ask: AdmissionAsk) => Effect.Effect<Admission, AdmissionRefused>
     /** Afterwards Postgres has every call that was in the log before. */
     readonly flush: Effect.Effect<void, SinkUnavailable>
-    /** calls that wait for what other calls hold */
+    /** calls that wait for other calls' holds */
     readonly waiting: () => number
   }
 >()("signalbox/llm/Ledger") {

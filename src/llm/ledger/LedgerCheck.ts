@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 
-/** A number of a limit that is not what the entries say. */
+/** A number of a limit that differs from the entries. */
 export interface LedgerDifference {
   readonly limit: string
   /** null for limits without windows */
@@ -19,9 +19,9 @@ export interface LedgerSums {
   readonly toppedUp: string
   readonly charged: string
   readonly loss: string
-  /** of what the losses are made up, by reason */
+  /** the parts of the losses, by reason */
   readonly losses: ReadonlyArray<SumByReason>
-  /** what of charges and losses was reckoned here, because the upstream did not say what it took, by reason */
+  /** the estimated part of charges and losses, where the upstream did not report its cost, by reason */
   readonly estimates: ReadonlyArray<SumByReason>
   /** of credits, by processes */
   readonly leased: string

@@ -3,7 +3,7 @@ import { CreditLeases } from "#actors/llm/CreditLeases.ts"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { Settler } from "./Settler.ts"
 
-/** What `/metrics` says of the ledger: calls in line, refusals, and how far Postgres is behind the log of calls. */
+/** Metrics of the ledger: calls in line, refusals, and how far Postgres is behind the log of calls. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const leases = yield* CreditLeases

@@ -12,8 +12,8 @@ interface MissingRow {
 }
 
 /**
- * Settles the log of calls: a batch is one transaction with the offset that the log is settled to, so that a batch that
- * comes again is nothing new. Entries are booked once by their request, kind and window, whatever that offset says.
+ * Settles the log of calls: a batch is one transaction with the offset that the log is settled to, so that a repeated
+ * batch changes nothing. Entries are booked once by their request, kind and window, with any offset.
  */
 export const make = (owner: string): Effect.Effect<Sink, never, SqlClient> =>
   Effect.map(SqlClient, (sql) => ({
@@ -50,13 +50,13 @@ const settle = Effect.fnUntraced(function* (sql: SqlClient, owner: string, batch
   while (true) {
     const [missing] = yield* book(sql, owner, isOutOfTurn ? applied : batch.to, all)
     if (missing === undefined) return
-    // One at a time: what is cut for one limit may have been missing of another one as well.
+    // One at a time: an amount cut for one limit may have been missing of another one as well.
     const uncut = cutDown(all, missing)
     if (uncut > 0n) return yield* Effect.die(new Error(`${uncut} of ${missing.limit} is drawn by no call`))
   }
 })
 
-/** Writes down what of a call's cost is not the upstream's own word. */
+/** Writes down the estimated part of a call's cost. */
 const list = (sql: SqlClient, records: ReadonlyArray<CallRecord>) => {
   const rows = records.flatMap(({ estimates = [], id, userId }) =>
     estimates.map(({ amount, reason }, place) => ({ id, place: String(place), userId, reason, amount }))
@@ -69,7 +69,7 @@ const list = (sql: SqlClient, records: ReadonlyArray<CallRecord>) => {
     ON CONFLICT DO NOTHING`
 }
 
-/** Answers what nothing covers; then nothing was booked. */
+/** Answers the uncovered draws; then nothing was booked. */
 const book = (sql: SqlClient, owner: string, to: number, bookings: ReadonlyArray<Booking>) => {
   const columns = columnsOf(bookings)
   return Effect.map(

@@ -115,7 +115,7 @@ class Store {
   private readonly listeners = new Set<LimitsListener>()
   private generation = -1
   private beatAtMillis = -Infinity
-  /** limits of which a statement may have granted what nobody has heard of */
+  /** limits of which a statement may have granted an amount that is not known here */
   private readonly unsure = new Set<string>()
   private readonly asking = new Map<string, number>()
   private nudge: () => void = () => undefined
@@ -288,7 +288,7 @@ class Store {
     return Array.from(this.unsure).filter((limit) => !this.asking.has(limit))
   }
 
-  /** What a statement without an answer has granted after all is given back. */
+  /** Gives back the grants of statements without an answer. */
   private readonly findUnheard = Effect.suspend(() => {
     const limits = this.unsureNow()
     const { generation } = this

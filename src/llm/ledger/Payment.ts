@@ -24,8 +24,8 @@ const covers = (plan: PlanRow, { models, source }: AdmissionAsk): boolean =>
   (plan.models === null || models.every((model) => plan.models?.has(model) === true))
 
 /**
- * By what a call may be paid, in the order of preference: the allowances of a plan that covers it, then credits, up to
- * what its key may spend. Undefined: it costs nothing. Source: contract/llm#payment.
+ * The means that may pay a call, in the order of preference: the allowances of a plan that covers it, then credits, up
+ * to the rest of its key's limit. Undefined: it costs nothing. Source: contract/llm#payment.
  */
 export const make = Effect.gen(function* () {
   const keys = yield* KeyDirectory

@@ -6,7 +6,7 @@ import type { NewPlan } from "#schemas/llm/Plan.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { PlanDirectory, planOfRow, type PlanRow } from "./PlanDirectory.ts"
 
-/** Plans. They do not change: what was promised for a period stays. */
+/** Plans. They do not change: the promise for a period stays. */
 export class Plans extends Context.Service<
   Plans,
   {

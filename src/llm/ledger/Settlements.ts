@@ -1,6 +1,6 @@
 import type { CallRecord, Loss } from "#streams/llm/CallRecord.ts"
 
-/** What a finished call books. Amounts may be cut down before it is booked. */
+/** The bookings of a finished call. Amounts may be cut down before they are booked. */
 export interface Booking {
   readonly record: CallRecord
   charge: bigint
@@ -26,7 +26,7 @@ export const bookingOf = (record: CallRecord): Booking => ({
   }))
 })
 
-/** Records of before losses had reasons have only what was beyond the hold. */
+/** Records from before losses had reasons have only the amount beyond the hold. */
 const lossesOf = ({ loss, losses }: CallRecord["settlement"]): Booking["losses"] => {
   const booked: Booking["losses"] = new Map()
   for (const { amount, reason } of losses ?? [{ reason: "beyond_hold" as const, amount: loss }])
@@ -48,8 +48,8 @@ export interface Missing {
 const isMoney = (limit: string): boolean => !limit.startsWith("allowance:")
 
 /**
- * Cuts the youngest bookings down by what is missing: of money, the platform loses it. Answers what no booking draws, and
- * so could not be cut.
+ * Cuts the youngest bookings down by the missing amount: of money, the platform loses it. Answers the amount that no
+ * booking draws, and that so could not be cut.
  */
 export const cutDown = (
   bookings: ReadonlyArray<Booking>,

@@ -7,20 +7,20 @@ import { CallLog, callLogConsumers } from "#src/llm/usage/CallLog.ts"
 import * as LedgerSink from "./LedgerSink.ts"
 import { LimitStore } from "./LimitStore.ts"
 
-/** Carries what calls have cost from their log into Postgres, for as long as the layer lives. */
+/** Carries the cost of calls from their log into Postgres, for as long as the layer lives. */
 export class Settler extends Context.Service<
   Settler,
   {
     readonly flush: Effect.Effect<void, SinkUnavailable>
     readonly stats: () => Batcher.BatcherStats
     readonly quarantine: LogQuarantine
-    /** What the run before has left is settled and given back: before that nothing may be leased. */
+    /** The rest of the earlier run is settled and given back: before that nothing may be leased. */
     readonly isSettled: () => boolean
   }
 >()("signalbox/llm/Settler") {
   /**
-   * Before anything is leased: what the log still has is settled, then what the run before had leased is given back. What
-   * cannot be done at once is tried again in the background, and the server listens meanwhile.
+   * Before anything is leased: the rest of the log is settled, then the leases of the earlier run are given back. A
+   * failure of either is tried again in the background, and the server listens meanwhile.
    */
   static readonly layer = Layer.effect(
     Settler,

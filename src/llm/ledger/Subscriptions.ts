@@ -26,7 +26,7 @@ export interface SubscriptionState {
   readonly allowances: ReadonlyArray<Allowance>
 }
 
-/** Who has which plan, and what is left of it. */
+/** Users' plans, and the rest of their allowances. */
 export class Subscriptions extends Context.Service<
   Subscriptions,
   {
@@ -70,7 +70,7 @@ export class Subscriptions extends Context.Service<
 
 type Row = Record<string, unknown>
 
-/** Nobody writes down that a period has ended: it has. */
+/** The end of a period is not written down: it follows from the time. */
 const asOf = (row: SubscriptionRow, nowMillis: number): SubscriptionRow =>
   row.status === "active" && row.currentPeriodEnd.getTime() <= nowMillis ? { ...row, status: "expired" } : row
 
@@ -133,7 +133,7 @@ const list =
       }
     })
 
-/** The index of active subscriptions by user is unique; what has run out is taken out of it first. */
+/** The index of active subscriptions by user is unique; expired ones are taken out of it first. */
 const create = (sql: SqlClient, userId: string, planId: string, end: Date) =>
   Effect.gen(function* () {
     if (end.getTime() <= (yield* Clock.currentTimeMillis)) return yield* new PeriodOver({})

@@ -3,7 +3,7 @@ import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { promptText } from "./PromptText.ts"
 import { type BodyOptions, bodyFor, visionBody, withDescription } from "./UpstreamBody.ts"
 
-/** What one model is asked; `description` stands for the images where they were described before. */
+/** The request to one model; `description` stands for the images if they were described before. */
 export interface CallBodyOptions extends Pick<BodyOptions, "model" | "maxTokens"> {
   readonly description: string | undefined
   /** no other model is asked after this one: once it is sent, the body can be let go of */
@@ -15,7 +15,7 @@ export interface CallBody {
   forModel(options: CallBodyOptions): OutgoingBody
   /** the same conversation for a model that sees, which describes the images */
   forVision(model: string, maxTokens: number): OutgoingBody
-  /** what a model reads of it as text, for counting; undefined where that is too long to be counted */
+  /** its text as a model reads it, for counting; undefined if that is too long to be counted */
   text(): string | undefined
 }
 

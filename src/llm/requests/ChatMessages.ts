@@ -25,8 +25,8 @@ const signatures: ReadonlyArray<(bytes: Buffer) => boolean> = [
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * The fault in the address of an image; undefined for one that can be an image. Which of the formats the data has
- * does not have to be the one that is named: models look at the data, and browsers and phones often name another.
+ * The fault in the address of an image; undefined for one that can be an image. The data may have another format than
+ * the named one: models look at the data, and browsers and phones often name another.
  */
 export const imageProblem = (url: string): string | undefined => {
   if (remote.test(url))
@@ -42,7 +42,7 @@ export const imageProblem = (url: string): string | undefined => {
     : "the data is no png, jpeg, gif, webp, avif or heic image"
 }
 
-/** What routing and billing need to know of the messages. */
+/** The figures of the messages that routing and billing need. */
 export interface MessageFigures {
   readonly imageCount: number
   /** characters */
@@ -62,7 +62,7 @@ const sum = (a: MessageFigures, b: MessageFigures): MessageFigures => ({
   attachments: a.attachments + b.attachments
 })
 
-/** Parts of a message that are text, whatever they are called. */
+/** Parts of a message that are text, under any name. */
 const textTypes = new Set([
   "input_text",
   "output_text",
@@ -89,10 +89,10 @@ export const readMessages = (value: unknown): MessageFigures | RequestFault => {
   return all
 }
 
-/** What else of a message the model reads: its calls of tools, and thoughts that clients send back. */
+/** Other fields of a message that the model reads: its tool calls, and thoughts that clients send back. */
 const besideContent = ["tool_calls", "function_call", "reasoning", "reasoning_content", "reasoning_details"]
 
-/** Fields that a model reads as text, whatever their shape. */
+/** Fields that a model reads as text, in any shape. */
 export const figuresOf = (values: ReadonlyArray<unknown>): MessageFigures => {
   let [textLength, textBytes] = [0, 0]
   for (const value of values) {

@@ -6,7 +6,7 @@ import { RequestFault } from "./JsonRequest.ts"
 
 /** A completion as it was asked, once it is clear that it makes sense. Source: contract/llm#completions. */
 export interface ChatRequest {
-  /** the body, as models are asked; what is not looked at here is passed through */
+  /** the body, as models get it; unread members are passed through */
   readonly source: CallBody
   readonly messageCount: number
   /** as sent: a model's id or `collection/{slug}` */
@@ -18,13 +18,13 @@ export interface ChatRequest {
   readonly includeUsage: boolean
   readonly hasTools: boolean
   readonly imageCount: number
-  /** characters of all text in the messages, and of the tools and forms that the model is told */
+  /** characters of all text in the messages, and of the tools and forms that the model gets */
   readonly textLength: number
   /** of the same text in UTF-8 */
   readonly textBytes: number
   /** files, sounds and films */
   readonly attachments: number
-  /** what the upstream does and charges beside tokens, such as searches, in units of one fee */
+  /** the upstream's extras that are charged beside tokens, such as searches, in units of one fee */
   readonly extras: number
   /** it asks the model to think, which may show nowhere until the end */
   readonly asksForThoughts: boolean
@@ -68,7 +68,7 @@ export const readChatRequest = (json: unknown): ParsedChatRequest | RequestFault
     models,
     stream,
     includeUsage: isJsonRecord(options) && options["include_usage"] === true,
-    // The older name for tools counts as well: who cannot call them would answer in words.
+    // The older name for tools counts as well: a model without tools would answer in words.
     hasTools: [tools, json["functions"]].some((list) => Array.isArray(list) && list.length > 0),
     imageCount: messages.imageCount,
     textLength: messages.textLength + told.textLength,
@@ -85,7 +85,7 @@ const thoughtFields = ["reasoning", "reasoning_effort", "include_reasoning", "th
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
 
-/** Which of its two names a model heeds is not known here: the larger one is what it may come to. */
+/** Models differ in which of the two names they heed: the larger value is the highest that may come. */
 const maxTokensOf = (json: JsonRecord): number | undefined => {
   const told = [numberOf(json["max_completion_tokens"]), numberOf(json["max_tokens"])].filter(
     (tokens) => tokens !== undefined
@@ -113,7 +113,7 @@ const readModels = (value: unknown): ReadonlyArray<string> | RequestFault => {
   return models
 }
 
-/** What a parameter may be; null and absence leave it to the model. */
+/** The check of a parameter; null and absence leave it to the model. */
 type Check = (value: unknown) => string | undefined
 
 const between =

@@ -6,8 +6,8 @@ import { RequestFault } from "./JsonRequest.ts"
 /** Embeddings as they were asked. Source: OpenAI, Embeddings; contract/llm#embeddings. */
 export interface EmbeddingsRequest {
   /**
-   * for the upstream, once: what is not looked at here is passed through, but a list of further models, which no key was
-   * asked for
+   * for the upstream, once: unread members are passed through, except a list of further models, which the key's scope
+   * was not checked for
    */
   readonly outgoing: () => OutgoingBody
   readonly model: string

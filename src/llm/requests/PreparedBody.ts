@@ -5,7 +5,7 @@ import { describing, limitedTo } from "./UpstreamBody.ts"
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** A body as a thread has made it, in canonical JSON: all but what differs from one model to the next. */
+/** A body as a thread has made it, in canonical JSON: all but the parts that differ from one model to the next. */
 export interface PreparedParts {
   /** the members that are passed through, `"a":1,"b":2` */
   readonly rest: Bytes
@@ -15,7 +15,7 @@ export interface PreparedParts {
   readonly streamOptions: string | undefined
   /** a JSON list */
   readonly messages: Bytes
-  /** the same list without its images, before and after what stands for them; undefined without images */
+  /** the same list without its images, before and after the text that stands for them; undefined without images */
   readonly described: readonly [before: Bytes, after: Bytes] | undefined
   /** for counting; undefined where it is too long */
   readonly text: Bytes | undefined

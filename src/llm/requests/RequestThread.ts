@@ -17,7 +17,7 @@ export interface ReadAsk {
   readonly countedCharacters: number
 }
 
-/** A request as it comes back from a thread: what is known of it, and its body in pieces. */
+/** A request as it comes back from a thread: its figures, and its body in pieces. */
 export type ReadAnswer =
   | { readonly _tag: "Fault"; readonly fault: Pick<RequestFault, "code" | "param" | "problem"> }
   | { readonly _tag: "Chat"; readonly figures: Omit<ChatRequest, "source">; readonly parts: PreparedParts }

@@ -7,7 +7,7 @@ interface Parsed {
   readonly stream: boolean
 }
 
-/** What the caller's body becomes for one model. `messages` where the images were described before. */
+/** The body for one model, from the caller's. `messages` if the images were described before. */
 export interface BodyOptions {
   readonly model: string
   readonly messages: ReadonlyArray<unknown> | undefined
@@ -35,7 +35,7 @@ export const streamOptions = (options: unknown): JsonRecord => ({
   include_usage: true
 })
 
-/** Under the names that the caller used, where what they say is more. */
+/** Under the names that the caller used, where their values are higher. */
 export const limitedTo = (body: JsonRecord, maxTokens: number): JsonRecord => {
   const used = ["max_completion_tokens", "max_tokens"].filter((name) => typeof body[name] === "number")
   const names = used.length === 0 ? ["max_tokens"] : used

@@ -26,7 +26,7 @@ const duration = Metric.histogram("signalbox_model_request_seconds", {
   boundaries: callSeconds
 })
 
-/** Counts a finished call for `/metrics`. What it costs is a map look-up for each series. */
+/** Counts a finished call for `/metrics`, at the cost of a map look-up for each series. */
 export const countCall = Effect.map(Effect.context<never>(), (context) => {
   const labelled = new Map<string, Metric.Counter<number>>()
   const labelledBy = (

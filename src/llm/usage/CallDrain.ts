@@ -36,7 +36,7 @@ export class CallDrain extends Context.Service<
         writeTimeoutMillis: limits.batchWriteMillis
       })
       const flush = yield* CoalescedFlush.make({
-        // What was answered may not be on disk yet: the batcher waits for it.
+        // Answered calls may not be on disk yet: the batcher waits for them.
         flush: Effect.suspend(() => batcher.flushTo(log.nextOffset())),
         isPending: () => log.nextOffset() > log.durableOffset() || batcher.stats().behind > 0,
         everyMillis: limits.readFlushMillis

@@ -6,7 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import { clickHouseConsumer } from "#src/infra/clickhouse/LostEngine.ts"
 import { countCall } from "./CallCounters.ts"
 
-/** Who reads the log of calls: the ledger settles them in Postgres, ClickHouse counts them. */
+/** Consumers of the log of calls: the ledger settles them in Postgres, ClickHouse counts them. */
 export const callLogConsumers = { ledger: "ledger", clickHouse: clickHouseConsumer } as const
 
 /**
@@ -18,8 +18,8 @@ export class CallLog extends Context.Service<
   {
     readonly log: DurableLog.DurableLog
     /**
-     * Never fails: what the log refuses is kept in memory, in order, and tried again until it is taken. Only a process
-     * that ends meanwhile loses it, which is why no new call begins while `isFailing`.
+     * Never fails: refused records are kept in memory, in order, and tried again until they are taken. Only a process
+     * that ends meanwhile loses them, which is why no new call begins while `isFailing`.
      */
     readonly append: (record: CallRecord) => void
     /** the log refuses records: new calls are answered 503 */
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
 
   const offer = (bytes: Uint8Array): boolean => {
     const outcome = log.append(bytes, (error) => {
-      // It was taken, and then the disk failed: its place in the order is lost, and nobody minds.
+      // It was taken, and then the disk failed: its order is lost; nothing depends on it.
       if (error !== undefined) refused.push(bytes)
       else pending--
     })

@@ -4,7 +4,7 @@ import { CallDrain } from "./CallDrain.ts"
 import { CallLog } from "./CallLog.ts"
 import { CallsUnderWay } from "#src/llm/calls/CallsUnderWay.ts"
 
-/** What `/metrics` says of calls under way, and of the way of finished ones: the log and its drain. */
+/** Metrics of calls under way, and of the log of finished ones and its drain. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { count: inFlight } = yield* CallsUnderWay

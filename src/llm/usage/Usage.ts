@@ -28,7 +28,7 @@ import {
 
 type UsageFailed = SinkUnavailable | ClickHouseUnavailable | ClickHouseFailed
 
-/** What a user's calls came to. Readers see every call that this process had finished before they asked. */
+/** Users' usage. Readers see every call that this process had finished before they asked. */
 export class Usage extends Context.Service<
   Usage,
   {
@@ -58,7 +58,7 @@ export class Usage extends Context.Service<
           const nowMillis = yield* Clock.currentTimeMillis
           const made = madeMillis(userId, nowMillis)
           const open = (name: UsageWindowName) => openWindow(name, nowMillis, made)
-          // `ever` holds what there is, also from before a clock was set.
+          // `ever` holds all calls, also from before a clock was set.
           const starts = usageWindows.map((name) => (name === "ever" ? 0 : open(name).startMillis))
           const { parameters, sql } = windowsStatement(userId, source, starts)
           const rows = yield* clickhouse.query<WindowsRow>(sql, parameters)

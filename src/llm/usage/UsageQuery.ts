@@ -1,7 +1,7 @@
 import type { UsageSource } from "#schemas/llm/Usage.ts"
 import type { BucketUnit, OpenWindow } from "#streams/llm/UsageWindows.ts"
 
-/** What a row of every answer counts. Sums are text: they may be beyond 2^53. */
+/** The counts in a row of every answer. Sums are text: they may be beyond 2^53. */
 export interface Counted {
   readonly requests: number | string
   readonly successes: number | string
@@ -58,7 +58,7 @@ const bucketOf: Readonly<Record<BucketUnit, string>> = {
 }
 
 const inWindow = (source: UsageSource | undefined, { resetMillis }: OpenWindow): string =>
-  // What was before the account is nothing, so `ever` needs no bound; a clock may have been set since.
+  // There are no calls from before the account, so `ever` needs no bound; a clock may have been set since.
   resetMillis === undefined ? where(source) : `${where(source)} AND ended >= ${instant("start")}`
 
 export const seriesStatement = (

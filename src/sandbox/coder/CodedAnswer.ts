@@ -26,7 +26,7 @@ const mentionsSummary = ({ text }: ChatMessage): boolean => /\bsummar(?:y|i[sz]e
 
 /**
  * The conversation that is to be summed up, as agents ask for it whose context is full: without tools, in the system's
- * words or in a last message, which may hold the conversation itself. Undefined where nobody asks.
+ * words or in a last message, which may hold the conversation itself. Undefined without such a request.
  */
 const toSumUp = ({ messages }: ChatRequest): ReadonlyArray<ChatMessage> | undefined => {
   const last = messages.at(-1)
@@ -67,7 +67,7 @@ const nextOf = ({ heard, outcomes, turnsDone, work }: Progress, hasTools: boolea
   return { ...turn, said: [...(turn.said.length > 0 ? turn.said : [defaultEnd(plan, outcomes)]), ...answers] }
 }
 
-/** Without tools it can only say what it would do. */
+/** Without tools it can only describe its steps. */
 const toolless = (turn: Turn): Turn => {
   const calls = turn.calls.map(({ argumentsText, name }) => `${name} ${argumentsText}`).join(", then ")
   return saying(`My next step is ${calls}, but this request brings no tools.`)
@@ -114,8 +114,8 @@ const withFault = (turn: Turn, answer: Answer, request: ChatRequest, faults: Fau
 }
 
 /**
- * The next message of the scripted coding model, a function of the request alone but for faults that a plan wants so many
- * times. Where it is in its plan it counts in the conversation, so a call made again answers the same.
+ * The next message of the scripted coding model, a function of the request alone but for faults that a plan wants so
+ * many times. Its place in the plan is counted in the conversation, so a repeated call has the same answer.
  */
 export const codedAnswer = (model: SandboxModel, request: ChatRequest, faults: Faults): Answer | Refusal => {
   const most = mostOf(model, request)

@@ -5,8 +5,8 @@ import type { ChatRequest } from "../ChatRequest.ts"
 const conversationsMax = 1_000
 
 /**
- * How often a conversation met the fault that its plan wants a few times only. It is all that the sandbox remembers, and
- * only such plans use it: a sandbox that was started again counts from the beginning.
+ * The number of times that a conversation met a fault that its plan wants a few times only. It is all that the sandbox
+ * remembers, and only such plans use it: a restarted sandbox counts from the beginning.
  */
 export class Faults {
   private readonly met = new Map<string, number>()

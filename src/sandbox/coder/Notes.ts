@@ -1,6 +1,6 @@
 import { type Plan, planOf } from "./Plan.ts"
 
-/** What has to outlive a compaction: the model answers the request for a summary with it, and reads it again. */
+/** State that has to outlive a compaction: the model answers the request for a summary with it, and reads it again. */
 export interface Notes {
   /** undefined: none is under way */
   readonly plan: Plan | undefined
@@ -8,7 +8,7 @@ export interface Notes {
   readonly turnsDone: number
   /** in the whole conversation */
   readonly callsMade: number
-  /** what the person said beside the plan, and has no answer yet */
+  /** the person's words beside the plan that have no answer yet */
   readonly heard: ReadonlyArray<string>
 }
 
@@ -23,7 +23,7 @@ export const notesText = ({ callsMade, heard, plan, turnsDone }: Notes): string 
     lastLine
   ].join("\n")
 
-/** Nothing for a line that was cut off. */
+/** Empty for a line that was cut off. */
 const heardIn = (line: string): ReadonlyArray<string> => {
   const [, text] = /^heard: ("(?:[^"\\]|\\["\\bfnrt]|\\u[0-9a-f]{4})*")$/u.exec(line) ?? []
   return text === undefined ? [] : [String(JSON.parse(text))]

@@ -25,7 +25,7 @@ export interface Plan {
 
 export const noTurn: Turn = { thoughts: [], said: [], calls: [], pieceMillis: undefined, fault: undefined }
 
-/** What a message is: a plan, one with a line that is no step, or anything else. */
+/** The kind of a message: a plan, one with a line that is no step, or anything else. */
 export type Reading =
   | { readonly kind: "plan"; readonly plan: Plan }
   | { readonly kind: "faulty"; readonly line: string }
@@ -48,7 +48,7 @@ const withStep = (turn: Turn, step: PlanStep): Turn => {
   }
 }
 
-/** A message ends with its calls; what comes before them belongs to it. */
+/** A message ends with its calls; the lines before them belong to it. */
 const turnsOf = (steps: ReadonlyArray<PlanStep>): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
   let turn = noTurn

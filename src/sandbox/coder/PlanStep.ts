@@ -3,17 +3,17 @@ import type { ToolName } from "#schemas/agents/ToolCall.ts"
 /** A call of a tool, as a plan wants it. */
 export interface PlannedCall {
   readonly name: string
-  /** JSON, or what the plan wants in its place */
+  /** JSON, or the plan's text in its place */
   readonly argumentsText: string
 }
 
-/** What goes wrong with a message on purpose. `times`: so often, then it goes well. */
+/** An intended fault of a message. `times`: so often, then it goes well. */
 export type Fault =
   | { readonly kind: "fail"; readonly status: number; readonly times: number }
   | { readonly kind: "break"; readonly times: number }
   | { readonly kind: "length" }
 
-/** What one line of a plan asks for. */
+/** One line of a plan. */
 export type PlanStep =
   | { readonly kind: "call"; readonly call: PlannedCall; readonly joins: boolean }
   | { readonly kind: "say"; readonly text: string }
@@ -24,7 +24,7 @@ export type PlanStep =
   | { readonly kind: "fault"; readonly fault: Fault }
   | { readonly kind: "stop on error" }
 
-/** What newcomers are told, and the README. */
+/** The syntax for newcomers, and for the README. */
 export const syntax = `read src/add.mjs                  ls [src]     find **/*.mjs [src]     grep "a pattern" [src]
 edit src/add.mjs: "a - b" => "a + b", "x" => "y"
 write notes.txt: "texts in quotes are JSON: \\n is a new line"
@@ -65,14 +65,14 @@ const editOf = (path: string, text: string): PlanStep => {
   return toolOf("edit", { path: unquoted(path), edits })
 }
 
-/** A word of the shell, whatever is in it. */
+/** Any text as a word of the shell. */
 const shellWord = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 const timesOf = (times: string | undefined): number => (times === undefined ? Infinity : Number(times))
 
 type Groups = ReadonlyArray<string | undefined>
 
-/** The first that fits is it. Nobody has a command called `the`: what runs that is a wish in plain English. */
+/** The first that fits is it. No command is called `the`: a `run the …` is a wish in plain English. */
 const forms: ReadonlyArray<readonly [RegExp, (groups: Groups) => PlanStep]> = [
   [pattern(`read (${word})`), ([path]) => toolOf("read", pathOf(path))],
   [pattern(`ls(?: (${word}))?`), ([path]) => toolOf("ls", pathOf(path))],

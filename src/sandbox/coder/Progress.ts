@@ -9,7 +9,7 @@ export interface Outcome {
   readonly hasFailed: boolean
 }
 
-/** What the model works on. */
+/** The model's work. */
 export type Work =
   | { readonly kind: "plan"; readonly plan: Plan }
   /** the newest message begins like a plan and has a line that is no step */
@@ -17,20 +17,20 @@ export type Work =
   /** no plan, but words; `isFirst`: there was nothing before them */
   | { readonly kind: "words"; readonly text: string; readonly isFirst: boolean }
 
-/** How far the model is: all that it knows, read from the conversation every time. */
+/** The model's progress: all that it knows, read from the conversation every time. */
 export interface Progress {
   readonly work: Work
   /** of the work */
   readonly turnsDone: number
   /** in the whole conversation */
   readonly callsMade: number
-  /** what the person said since the work began */
+  /** the person's words since the work began */
   readonly heard: ReadonlyArray<string>
   /** of the work's calls, in order */
   readonly outcomes: ReadonlyArray<Outcome>
 }
 
-/** How the results of tools say that they are none. */
+/** Results of tools that report a failure. */
 const failure = /^\s*(?:\[?error\b|\{\s*"error")/iu
 const failedCommand = /(?:^|\n)\[?(?:exit code [1-9]\d*|ended by \w+)\]?\s*$/u
 
@@ -40,7 +40,7 @@ const outcomeOf = (tool: string, text: string): Outcome => ({
   hasFailed: failure.test(text) || (tool === "bash" && failedCommand.test(text))
 })
 
-/** Characters that are kept of what a person says beside a plan. */
+/** Characters that are kept of a person's words beside a plan. */
 const heardMax = 500
 
 /** Reads a conversation from its beginning. */

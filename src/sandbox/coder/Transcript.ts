@@ -6,7 +6,7 @@ import { isJsonObject } from "../SandboxModel.ts"
 const begin = "<conversation>\n"
 const end = "\n</conversation>"
 
-/** Where a message begins: who speaks, after a blank line. What merely looks like it is taken for it. */
+/** The beginning of a message: its author, after a blank line. Text that merely looks like it is taken for it. */
 const turns = /\n\n(?=(?:user|assistant|tool): )/u
 
 const callsIn = (json: string): ChatMessage["calls"] => {

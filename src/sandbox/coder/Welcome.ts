@@ -2,7 +2,7 @@ import { noTurn, type Turn } from "./Plan.ts"
 import { syntax } from "./PlanStep.ts"
 import type { Outcome, Work } from "./Progress.ts"
 
-/** What somebody meets who does not know that this model needs a plan. */
+/** The answer for newcomers who do not know that this model needs a plan. */
 
 const who =
   "I am sandbox/coder, the scripted model of Signalbox's built-in sandbox: a program, no language model. " +
@@ -33,10 +33,10 @@ const quote = (text: string): string => {
   return short.length > quotedMax ? `“${short.slice(0, quotedMax)} …”` : `“${short}”`
 }
 
-/** What is worth a look, in this order. */
+/** Files worth a look, in this order. */
 const telling = [/^readme(\.\w+)?$/i, /^package\.json$/]
 
-/** The names in a list; what stands in brackets is about the list. */
+/** The names in a list; text in brackets is about the list. */
 const listed = ({ hasFailed, text }: Outcome): ReadonlyArray<string> =>
   hasFailed
     ? []
@@ -84,7 +84,7 @@ export const welcoming = (text: string): Turn => saying(...heardText(text), who,
 
 type Words = Extract<Work, { readonly kind: "words" }>
 
-/** Words in place of a plan: it looks what there is, and says what it is. Later words get the explanation alone. */
+/** Words in place of a plan: the model looks around, and explains itself. Later words get the explanation alone. */
 export const lookingAround = (
   { isFirst, text }: Words,
   turnsDone: number,

@@ -1,8 +1,8 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
 /**
- * Users, keys, sites, and what belongs to them. `changed` is the transaction that last wrote the row: Mirror.ts finds
- * by it what is new. Rows that mirrors hold are therefore never deleted, only marked (`deleted_at`, `revoked_at`).
+ * Users, keys, sites, and their data. `changed` is the transaction that last wrote the row: Mirror.ts finds new rows by
+ * it. Rows that mirrors hold are therefore never deleted, only marked (`deleted_at`, `revoked_at`).
  */
 export const accounts: PostgresMigration = {
   id: 1,

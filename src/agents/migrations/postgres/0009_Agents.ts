@@ -8,7 +8,7 @@ export const agents: PostgresMigration = {
   id: 9,
   name: "agents",
   statements: [
-    // `epoch` counts the owners of a session: who writes has to name the present one. `version` numbers the writes of one
+    // `epoch` counts the owners of a session: a writer has to name the present one. `version` numbers the writes of one
     // owner, so that one that arrives twice is written once. Amounts are pico-USD. A row is written with every step of
     // its session: there is room for it beside the old one, and no index has a column that changes with a step.
     `CREATE TABLE agent_sessions (
@@ -62,9 +62,9 @@ export const agents: PostgresMigration = {
        PRIMARY KEY (session_id, index))`,
     `CREATE INDEX agent_steps_announced ON agent_steps (session_id, seq) WHERE seq > 0`,
 
-    // New sessions, with what is not null of a row, where their keys have room. Answers those that were refused. One at a
-    // time over all processes: two would count up to the same number. Who counts sees what the one before has made,
-    // because every statement of the function has a snapshot of its own.
+    // New sessions, with the columns that are not null, where their keys have room. Answers the refused ones. One at a
+    // time over all processes: two would count up to the same number. A later count sees the sessions of an earlier
+    // one, because every statement of the function has a snapshot of its own.
     `CREATE FUNCTION agent_create(given json, process text, live_after timestamptz, most integer)
      RETURNS TABLE (id text, live integer) LANGUAGE plpgsql AS $$
      #variable_conflict use_column

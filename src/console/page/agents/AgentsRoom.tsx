@@ -3,7 +3,7 @@ import { useNavigation } from "../view/Navigation.tsx"
 import { SessionList } from "./SessionList.tsx"
 import { SessionView } from "./SessionView.tsx"
 
-/** Agents: the sessions of the key's owner, and what was said and done in one of them. */
+/** Agents: the sessions of the key's owner, and the transcript of one of them. */
 export const AgentsRoom = () => {
   const { view } = useNavigation()
   useEffect(() => {

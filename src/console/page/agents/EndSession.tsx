@@ -16,7 +16,7 @@ export const EndSession = ({ id, onEnded }: EndSessionProps) => {
   const [problem, setProblem] = useState<string>()
   const keep = useRef<HTMLButtonElement>(null)
   useLayoutEffect(() => {
-    // The harmless answer has the focus: who presses Enter twice ends nothing.
+    // The harmless answer has the focus: pressing Enter twice ends nothing.
     if (phase === "asked") keep.current?.focus()
   }, [phase])
 

@@ -5,7 +5,7 @@ import { Fold } from "./Fold.tsx"
 import { ToolCall } from "./ToolCall.tsx"
 import { doneWords } from "./Words.ts"
 
-/** One thing that was said or done. */
+/** One entry of a transcript. */
 export const Entry = ({ entry }: { readonly entry: TranscriptEntry }) => {
   switch (entry.type) {
     case "prompt":

@@ -2,7 +2,7 @@ import type { AgentInfo } from "../api/Contract.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Code } from "../parts/Code.tsx"
 
-/** How the first session comes about, for who has none. */
+/** Instructions for the first session, for a user without any. */
 export const FirstSession = () => {
   const { data } = useAnswer<AgentInfo>("/api/v1/agent")
   return (

@@ -7,7 +7,7 @@ interface FoldProps {
   readonly children: ComponentChildren
 }
 
-/** What is shown on demand, and is not in the page before: a transcript can hold megabytes of output. */
+/** Content that is rendered on demand: a transcript can hold megabytes of output. */
 export const Fold = ({ children, class: name, summary }: FoldProps) => {
   const [wasOpened, setWasOpened] = useState(false)
   return (

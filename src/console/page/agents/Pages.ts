@@ -6,13 +6,13 @@ export interface Pages {
   readonly settled: ReadonlyArray<TranscriptEntry>
   /** of the last page, which is read again */
   readonly last: ReadonlyArray<TranscriptEntry>
-  /** what to ask the last page with; undefined: it is the first */
+  /** the `after` of the last page; undefined: it is the first */
   readonly after: number | undefined
 }
 
 export const noPages: Pages = { settled: [], last: [], after: undefined }
 
-/** What is known once this page has come, and whether another one is there already. */
+/** The entries known once this page has come, and whether another page is there already. */
 export const withPage = (
   { after, settled }: Pages,
   { data, next }: AgentSessionDetail["transcript"]

@@ -10,7 +10,7 @@ import { stateOf } from "./Words.ts"
 
 const refreshMillis = 3_000
 
-/** The latest sessions: those that are live first. */
+/** The latest sessions, live ones first. */
 export const SessionList = () => {
   const heading = useFocusOnce()
   const { data, refused } = useAnswer<AgentSessionList>("/api/v1/agent/sessions?limit=100", refreshMillis)

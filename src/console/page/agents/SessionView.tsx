@@ -11,7 +11,7 @@ import { useStickToEnd } from "./UseStickToEnd.ts"
 import { useTranscript } from "./UseTranscript.ts"
 import { stateOf } from "./Words.ts"
 
-/** One session: what it is, what it cost, and all that was said and done. */
+/** One session: its state, its cost and its transcript. */
 export const SessionView = ({ id }: { readonly id: string }) => {
   const heading = useFocusOnce()
   const [since, setSince] = useState(0)

@@ -2,7 +2,7 @@ import type { TranscriptToolCall } from "../api/Contract.ts"
 import { Fold } from "./Fold.tsx"
 import { formatMillis, gistOf, isFine, lineKind, outcomeOf, shownArguments, shownResult } from "./Words.ts"
 
-/** What a model asked for, what came of it, and how long it took. */
+/** A model's tool call: its arguments, its outcome and its duration. */
 export const ToolCall = ({ call }: { readonly call: TranscriptToolCall }) => {
   const shown = shownResult(call)
   const isUnderWay = call.ok === null

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 /** pixels from the end that still count as there */
 const near = 60
 
-/** Whoever reads at the end of the page stays there when something is added; whoever reads elsewhere is left alone. */
+/** A reader at the end of the page stays there when something is added; elsewhere the page does not move. */
 export const useStickToEnd = (content: unknown): void => {
   const isAtEnd = useRef(false)
   useEffect(() => {

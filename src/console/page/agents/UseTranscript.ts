@@ -21,7 +21,7 @@ const refreshMillis = (session: AgentSession): number | undefined => {
   return session.status === "running" || session.status === "starting" ? 1_500 : 3_000
 }
 
-/** A session and all that was said in it, page by page; what is new is added while the tab is seen. `since`: ask now. */
+/** A session and its transcript, page by page; new entries are added while the tab is visible. `since`: ask now. */
 export const useTranscript = (id: string, since: number): TranscriptState => {
   const { ask, hasKey, onTrouble, onUnknownKey } = useSession()
   const [state, setState] = useState<TranscriptState>({ transcript: undefined, refused: undefined })

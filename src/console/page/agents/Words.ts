@@ -1,6 +1,6 @@
 import type { AgentSession, TranscriptEntry, TranscriptToolCall } from "../api/Contract.ts"
 
-/** What a session is doing, in a word, and how its light shows. */
+/** A session's state, in a word, and the look of its light. */
 export const stateOf = ({
   end_reason,
   live,
@@ -33,7 +33,7 @@ const endWords: Readonly<Record<NonNullable<AgentSession["end_reason"]>, string>
   error: "ended by a fault"
 }
 
-/** What a tool was asked, in a line: its path, pattern or command. */
+/** A tool's arguments in a line: its path, pattern or command. */
 export const gistOf = (args: unknown): string => {
   if (typeof args === "string") return oneLine(args)
   if (typeof args !== "object" || args === null) return ""
@@ -49,7 +49,7 @@ const oneLine = (text: string): string => {
   return line.length > 200 ? `${line.slice(0, 199)}…` : line
 }
 
-/** What came of a call, in words. */
+/** The outcome of a call, in words. */
 export const outcomeOf = ({ denied, error, ok, result }: TranscriptToolCall): string => {
   if (ok === null) return "under way"
   if (denied) return "denied"
@@ -60,7 +60,7 @@ export const outcomeOf = ({ denied, error, ok, result }: TranscriptToolCall): st
   return typeof code === "number" && code !== 0 ? `exit code ${code}` : "done"
 }
 
-/** A call that did what it was to do; a command that ended with another code than 0 did not. */
+/** Whether a call succeeded; a command with another exit code than 0 did not. */
 export const isFine = (call: TranscriptToolCall): boolean => outcomeOf(call) === "done"
 
 const field = (value: unknown, name: string): unknown =>
@@ -99,7 +99,7 @@ export const shownArguments = (args: unknown): string => {
     : (JSON.stringify(args, null, 2) ?? "")
 }
 
-/** Lines of a unified diff by what they do. */
+/** The kind of a line of a unified diff. */
 export const lineKind = (line: string): "added" | "removed" | "place" | "same" => {
   if (/^(\+\+\+|---|@@|\\)/.test(line)) return "place"
   if (line.startsWith("+")) return "added"

@@ -19,7 +19,7 @@ export interface Ask {
 /** An answer that is not there as a whole after so long is not waited for any more. */
 const answerMillis = 20_000
 
-/** How long to wait before a server that does not answer at all, or does not say, is asked again. */
+/** Pause before a server is asked again that does not answer at all, or names no time. */
 const unansweredRetryMillis = 5_000
 
 /** Asks with the account key, or without one. The key is held by this closure and is nowhere else. */

@@ -9,7 +9,7 @@ import type { SiteList as SiteListSchema } from "#schemas/analytics/Site.ts"
 import type { ModelList as ModelListSchema } from "#schemas/llm/Model.ts"
 import type { Ready, Unready } from "#schemas/system/SystemApi.ts"
 
-/** What the API answers with, as its schemas have it; nothing of them is in the built page. */
+/** Types of the API's answers, from its schemas; nothing of them is in the built page. */
 export type { BotCategory, DropReason } from "#schemas/analytics/Drops.ts"
 export type { CreatedSite, Site } from "#schemas/analytics/Site.ts"
 export type { Realtime, SiteStats, Summary } from "#schemas/analytics/Stats.ts"

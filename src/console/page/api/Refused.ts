@@ -4,7 +4,7 @@ export class Refused extends Error {
   readonly status: number
   /** when it is worth trying again; undefined where it is not */
   readonly retryMillis: number | undefined
-  /** what the nested family calls the fault */
+  /** the code of the fault, in the nested family */
   readonly code: string | undefined
 
   constructor(status: number, message: string, retryMillis: number | undefined, code?: string) {
@@ -20,7 +20,7 @@ const at = (value: unknown, name: string): unknown =>
     ? (value as Readonly<Record<string, unknown>>)[name]
     : undefined
 
-/** What an answer of either error family says. */
+/** The fault in an answer of either error family. */
 export const faultOf = (
   status: number,
   body: unknown

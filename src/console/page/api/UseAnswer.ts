@@ -18,8 +18,8 @@ interface State<A> {
 }
 
 /**
- * The answer to a GET, asked again every `refreshMillis` while the tab is seen, and again by itself after what passes by
- * itself (429, 503, no connection), and when `since` is another than before. A new path calls off what is under way, so an older answer never comes after a newer.
+ * The answer to a GET, asked again every `refreshMillis` while the tab is visible, after a passing failure (429, 503,
+ * no connection), and when `since` changes. A new path cancels the request under way: answers never come out of order.
  */
 export const useAnswer = <A>(
   path: string | undefined,

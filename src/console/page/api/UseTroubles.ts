@@ -1,7 +1,7 @@
 import { useCallback, useState } from "preact/hooks"
 import type { Refused } from "./Refused.ts"
 
-/** What parts of the page wait for, by part. */
+/** Troubles that parts of the page wait for, by part. */
 export const useTroubles = () => {
   const [troubles, setTroubles] = useState<ReadonlyMap<string, Refused>>(new Map())
   const report = useCallback((part: string, trouble: Refused | undefined): void => {

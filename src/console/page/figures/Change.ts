@@ -1,6 +1,6 @@
 import { formatDecimal, formatShare } from "./Format.ts"
 
-/** How a figure stands against the period before. */
+/** A figure's change against the period before. */
 export interface Change {
   readonly text: string
   readonly verdict: "better" | "worse" | "same"
@@ -8,7 +8,7 @@ export interface Change {
 
 const same = (text: string): Change => ({ text, verdict: "same" })
 
-/** In percent of what it was; undefined where it was nothing. */
+/** In percent of the earlier figure; undefined where that is 0. */
 export const relativeChange = (now: number, before: number): Change | undefined => {
   if (before === 0) return undefined
   const share = now / before - 1

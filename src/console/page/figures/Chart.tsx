@@ -48,7 +48,7 @@ export const Chart = ({ series }: { readonly series: Series | undefined }) => {
 
 const Legend = ({ name }: { readonly name: string }) => <span class="series">{name}</span>
 
-/** Where a key leads; undefined for keys that lead nowhere. */
+/** The index to which a key moves; undefined for other keys. */
 const target = (key: string, index: number | undefined, last: number): number | undefined => {
   if (key === "ArrowLeft" || key === "ArrowDown") return Math.max(0, (index ?? last + 1) - 1)
   if (key === "ArrowRight" || key === "ArrowUp") return Math.min(last, (index ?? -1) + 1)

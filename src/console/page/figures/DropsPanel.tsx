@@ -19,7 +19,7 @@ const reasons: Readonly<Record<DropReason, string>> = {
   property: "Counted without a property"
 }
 
-/** What bots are there for. */
+/** Purposes of bots. */
 const categories: Readonly<Record<BotCategory, string>> = {
   search: "search engine",
   ai: "AI",
@@ -46,7 +46,7 @@ const tabs = [
   { name: "bots", label: "Bots" }
 ] as const
 
-/** What was sent and is in no figure: so that a figure that seems too small can be understood. */
+/** Events that were sent but are in no figure: they explain a figure that seems too small. */
 export const DropsPanel = ({ base }: { readonly base: string }) => {
   const { view } = useNavigation()
   const { data } = useAnswer<Drops>(`${base}/drops`, refreshMillis)

@@ -9,7 +9,7 @@ export const FilterChips = () => {
   const place = useRef<HTMLDivElement>(null)
   const remove = (name: FilterName): void => {
     go(withoutFilter(view, name))
-    // The chip goes with its filter: who came here by keyboard stays where it was.
+    // The chip goes with its filter; the keyboard focus stays in its place.
     place.current?.focus({ preventScroll: true })
   }
   const active = filterNames.flatMap((name) => {

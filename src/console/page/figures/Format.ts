@@ -1,4 +1,4 @@
-/** The page is in English: whoever reads it in another tongue gets its international numbers and dates. */
+/** The page is in English: readers of other languages get its international numbers and dates. */
 const locale = navigator.language.startsWith("en") ? navigator.language : "en-GB"
 
 const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 })
@@ -20,7 +20,7 @@ export const formatCounted = (count: number, one: string): string =>
 /** `12.3K` where there is no room for all digits. */
 export const formatCompact = (count: number): string => compact.format(count)
 
-/** What a call cost, to the last digit that the ledger has. */
+/** The cost of a call, to the last digit that the ledger has. */
 export const formatExactUsd = (usd: number): string => dollars(12).format(usd)
 
 const millionth = 0.000_001

@@ -1,7 +1,7 @@
 import type { FilterName } from "../view/View.ts"
 import { unknownValue } from "../view/View.ts"
 
-/** What a dimension is called, and what it is where it is unknown. */
+/** Names of a dimension and of its unknown value. */
 interface DimensionWords {
   /** of one value: a chip, the head of a column */
   readonly one: string

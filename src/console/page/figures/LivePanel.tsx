@@ -13,7 +13,7 @@ const nothing: Realtime = {
   perMinute: Array.from({ length: 30 }, (_, index) => ({ minute: 29 - index, pageviews: 0 }))
 }
 
-/** Who is on the site now: it moves while the tab is seen. */
+/** Visitors on the site now: the figure moves while the tab is visible. */
 export const LivePanel = ({ base }: { readonly base: string }) => {
   const { view } = useNavigation()
   const { data } = useAnswer<Realtime>(`${base}/realtime`, pollMillis)

@@ -38,7 +38,7 @@ interface PanelProps {
   readonly isShared: boolean
   readonly panel: PanelKind
   readonly base: string
-  /** of the whole period: what shares are of */
+  /** of the whole period: the base of all shares */
   readonly visitors: number
 }
 

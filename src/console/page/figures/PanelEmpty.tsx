@@ -1,7 +1,7 @@
 import { useNavigation } from "../view/Navigation.tsx"
 import type { FilterName } from "../view/View.ts"
 
-/** What a list without rows says: where there is something to do, what. */
+/** The text of a list without rows, with the next step if there is one. */
 export const PanelEmpty = ({ dimension }: { readonly dimension: FilterName }) => {
   const { view } = useNavigation()
   if (Object.keys(view.filters).length > 0) return <p class="hint">Nothing passes the filters.</p>

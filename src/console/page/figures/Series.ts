@@ -27,7 +27,7 @@ export interface Series {
 export const lineNames = ({ first, second }: Series): ReadonlyArray<string> =>
   second === undefined ? [first.name] : [first.name, second.name]
 
-/** What one bucket says, in words. */
+/** One bucket, in words. */
 export const wordsAt = ({ first, second }: Series, index: number): string =>
   [first, ...(second === undefined ? [] : [second])]
     .map(({ inWords, values }) => inWords(values[index] ?? 0))

@@ -3,14 +3,14 @@ import type { PanelName, View } from "../view/View.ts"
 
 interface TabsProps {
   readonly panel: PanelName
-  /** what the panel is about, for who does not see where the tabs are */
+  /** the panel's subject, for readers who do not see the position of the tabs */
   readonly title: string
   /** the first one is open where the address bar names none */
   readonly tabs: ReadonlyArray<{ readonly name: string; readonly label: string }>
   readonly open: string
 }
 
-/** Chooses what a panel lists. It is part of the address, but no step of its own in the history. */
+/** Chooses the list of a panel. It is part of the address, but no step of its own in the history. */
 export const Tabs = ({ open, panel, tabs, title }: TabsProps) => {
   const { view } = useNavigation()
   const viewOf = (name: string): View => {

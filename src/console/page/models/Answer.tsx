@@ -8,7 +8,7 @@ interface AnswerProps {
   onAdded(): void
 }
 
-/** What the model says, as it says it, and what came of it. */
+/** The model's answer as it streams, and its outcome. */
 export const Answer = ({ completion, onAdded }: AnswerProps) => {
   const isRunning = completion?.phase === "asking" || completion?.phase === "streaming"
   return (

@@ -18,7 +18,7 @@ export interface TokenUsage {
   readonly completion_tokens: number
 }
 
-/** What the page reads of an event of a streamed completion. Source: contract/llm#streams. */
+/** The fields of a streamed completion's event that the page reads. Source: contract/llm#streams. */
 export interface CompletionEvent {
   readonly choices?: ReadonlyArray<{
     readonly delta?: { readonly content?: string | null }

@@ -8,7 +8,7 @@ interface CreditsPanelProps {
   onAdded(): void
 }
 
-/** What the owner's credits are, and how much of its own limit the key has spent. */
+/** The owner's credits, and the key's spending out of its own limit. */
 export const CreditsPanel = ({ credits: data, onAdded }: CreditsPanelProps) => {
   const limit = data?.key.spend_limit_usd ?? null
   return (
@@ -36,7 +36,7 @@ interface SourceProps {
 }
 
 const Source = ({ isOpenFirst, onAdded }: SourceProps) => {
-  // Later it is the reader's to open and to close: what they added there is said there.
+  // Later the reader opens and closes it: the outcome of a top-up is shown inside.
   const [isOpen] = useState(isOpenFirst)
   return (
     <details open={isOpen}>

@@ -1,9 +1,9 @@
 import type { Credits, OwnSubscription } from "../api/Contract.ts"
 import type { Choice } from "./ModelPicker.tsx"
 
-/** What the key that asks can pay a call with. */
+/** The means with which the asking key can pay a call. */
 export interface Funds {
-  /** USD: the balance, or what is left of the key's own limit where that is less */
+  /** USD: the balance, or the rest of the key's own limit if that is less */
   readonly creditsUsd: number
   /** a plan pays for calls; which models it covers, only the server knows */
   readonly hasPlan: boolean
@@ -19,7 +19,7 @@ export const fundsOf = (credits: Credits, own: OwnSubscription | undefined): Fun
   }
 }
 
-/** Tokens of a first question and of its answer: what the server holds of a short one before it knows better. */
+/** Tokens of a first question and of its answer, as the server holds them for a short one. */
 const firstCall = { prompt: 1_000, completion: 1_024 }
 
 /** Whether a short call of the model would be paid for; undefined where only the server knows. */

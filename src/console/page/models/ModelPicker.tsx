@@ -8,7 +8,7 @@ export type Choice = ModelList["data"][number]
 interface ModelPickerProps {
   readonly choices: ReadonlyArray<Choice>
   readonly funds: Funds | undefined
-  /** false: the model to begin with is not known, and would come between what is typed */
+  /** false: the first model is not known yet, and would get in the way of typing */
   readonly isReady: boolean
   readonly value: string
   onChange(id: string): void
@@ -36,7 +36,7 @@ export const ModelPicker = ({ choices, funds, isReady, onChange, value }: ModelP
         placeholder="provider/model"
         aria-describedby={`${id}-facts`}
         onInput={(event) => onChange(event.currentTarget.value)}
-        // The list shows what fits the text: nothing to delete before another one is chosen.
+        // The list shows matches of the text: nothing to delete before another one is chosen.
         onFocus={(event) => event.currentTarget.select()}
       />
       <datalist id={`${id}-list`}>

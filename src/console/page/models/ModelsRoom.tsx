@@ -9,17 +9,17 @@ import { UsagePanel } from "./UsagePanel.tsx"
 
 const refreshMillis = 60_000
 
-/** Models: a place to try them, what is left to spend, and what was used. */
+/** Models: a place to try them, the credits left, and the usage. */
 export const ModelsRoom = () => {
   const heading = useFocusOnce()
-  // Raised when a completion is over: what it cost is asked for again.
+  // Raised when a completion is over: its cost is asked for again.
   const [since, setSince] = useState(0)
   const onOver = useCallback(() => setSince((before) => before + 1), [])
   const { data: credits, refused } = useAnswer<Credits>("/api/v1/credits", refreshMillis, since)
   const { data: subscription } = useAnswer<OwnSubscription>("/api/v1/subscription", refreshMillis, since)
   const funds = useMemo(() => {
     if (credits !== undefined) return fundsOf(credits, subscription)
-    // Where it is not known what there is, a free model is the one to begin with.
+    // If the funds are not known, the first model is a free one.
     return refused === undefined ? undefined : { creditsUsd: 0, hasPlan: false }
   }, [credits, subscription, refused])
   useEffect(() => {

@@ -6,7 +6,7 @@ import { useAnswer } from "../api/UseAnswer.ts"
 import { formatUsd } from "../figures/Format.ts"
 import { Code } from "../parts/Code.tsx"
 
-/** Where credits come from: a command for everybody, a form for administrators. */
+/** Sources of credits: a command for all users, a form for administrators. */
 export const MoreCredits = ({ onAdded }: { onAdded(): void }) => {
   const { data: account } = useAnswer<OwnAccount>("/api/v1/stats")
   const { data: key } = useAnswer<CallingKey>("/api/v1/key")

@@ -3,7 +3,7 @@ import type { Funds } from "./Funds.ts"
 import { type Image, ImageField } from "./ImageField.tsx"
 import { type Choice, ModelPicker } from "./ModelPicker.tsx"
 
-/** What is to be asked, as it was typed. */
+/** A question, as it was typed. */
 export interface Question {
   readonly model: string
   readonly system: string

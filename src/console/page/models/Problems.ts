@@ -1,6 +1,6 @@
 import { Refused } from "../api/Refused.ts"
 
-/** Why there is no answer, and what helps, in words. Source: contract/http#error-codes. */
+/** The reason for a missing answer, and a remedy, in words. Source: contract/http#error-codes. */
 export const wordsFor = (error: unknown): string => {
   if (!(error instanceof Refused))
     return "The connection broke off before the answer was complete. Run it again."

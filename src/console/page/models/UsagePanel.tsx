@@ -20,7 +20,7 @@ const words: Readonly<Record<UsageWindowName, string>> = {
   ever: "Ever"
 }
 
-/** What the owner's calls came to in one window. */
+/** The owner's usage in one window. */
 export const UsagePanel = ({ since }: { readonly since: number }) => {
   const { view } = useNavigation()
   const { data, isOld } = useAnswer<UsageOfWindow>(

@@ -2,7 +2,7 @@ import type { UsageBucket, UsageOfWindow } from "../api/Contract.ts"
 import { formatCompact, formatCounted, formatUsd, type Granularity } from "../figures/Format.ts"
 import type { Series } from "../figures/Series.ts"
 
-/** What of the calls is drawn; the first is drawn at first. */
+/** The measures of calls that can be drawn; the first is the default. */
 export const measures = [
   { name: "requests", label: "Requests" },
   { name: "tokens", label: "Tokens" },

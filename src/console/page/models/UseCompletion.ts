@@ -18,7 +18,7 @@ export interface Completion {
   readonly usage: TokenUsage | undefined
   readonly router: RouterBlock | undefined
   readonly problem: string | undefined
-  /** what the API calls the problem */
+  /** the API's code of the problem */
   readonly code: string | undefined
   readonly firstTokenMillis: number | undefined
   readonly totalMillis: number | undefined
@@ -89,7 +89,7 @@ const relay = async (
   for await (const event of completionEvents(response)) onEvent(event)
 }
 
-/** What an event changes. */
+/** The changes that an event makes. */
 const read = ({ text }: Completion, event: CompletionEvent): Partial<Completion> => {
   const choice = event.choices?.[0]
   const content = choice?.delta?.content ?? ""

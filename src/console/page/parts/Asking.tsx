@@ -5,7 +5,7 @@ interface AskingProps {
   readonly isRefused: boolean
 }
 
-/** In the place of what the server has not told yet. */
+/** Stands in for data that the server has not sent yet. */
 export const Asking = ({ isRefused, what }: AskingProps) => (
   <p class="hint quiet">{isRefused ? `No answer about ${what} yet.` : `Asking for ${what} …`}</p>
 )

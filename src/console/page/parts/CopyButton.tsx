@@ -17,7 +17,7 @@ export const CopyButton = ({ of, textId }: { readonly of: string; readonly textI
       await navigator.clipboard.writeText(element.textContent ?? "")
       setOutcome("Copied")
     } catch {
-      // Refused, or not there at all: the person copies what is selected.
+      // Refused, or not there at all: the user copies the selected text.
       getSelection()?.selectAllChildren(element)
       setOutcome("Selected")
     }

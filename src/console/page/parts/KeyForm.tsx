@@ -100,7 +100,7 @@ const sitesOf = async (key: string): Promise<SiteList | undefined> => {
   }
 }
 
-/** What no server needs to be asked about. */
+/** Problems of a key that need no request. */
 const problemOf = (key: string): string | undefined => {
   if (key.startsWith("ssk_"))
     return "That is a site’s secret: it writes events and reads nothing. Enter a key (sk_…)."

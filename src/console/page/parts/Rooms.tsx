@@ -13,7 +13,7 @@ interface RoomsProps {
   readonly readiness: ReadinessState["now"]
 }
 
-/** Which rooms are up, and what the others lack. */
+/** The rooms that are up, and the problems of the others. */
 export const Rooms = ({ readiness }: RoomsProps) => (
   <section class="rooms" aria-labelledby="rooms-title">
     <h2 id="rooms-title">Rooms</h2>

@@ -1,7 +1,7 @@
 import type { Refused } from "../api/Refused.ts"
 import { tryNow } from "../api/WhenVisible.ts"
 
-/** What the page waits for, once, whatever number of its parts do. */
+/** The trouble that the page waits for, shown once for all of its parts. */
 export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<string, Refused> }) => {
   const [trouble] = [...troubles.values()].sort((a, b) => urgency(b) - urgency(a))
   return (
@@ -18,7 +18,7 @@ export const TroubleNote = ({ troubles }: { readonly troubles: ReadonlyMap<strin
   )
 }
 
-/** What does not pass by itself comes first. */
+/** Trouble that does not pass by itself comes first. */
 const urgency = ({ retryMillis }: Refused): number => (retryMillis === undefined ? 1 : 0)
 
 const wordsFor = ({ message, retryMillis, status }: Refused): string => {

@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from "preact/hooks"
 
-/** Whoever came here by keyboard goes on reading from the heading: what had the focus is gone. */
+/** Keyboard users go on reading from the heading: the element that had the focus is gone. */
 export const useFocusOnce = () => {
   const heading = useRef<HTMLHeadingElement>(null)
   useLayoutEffect(() => {

@@ -4,9 +4,9 @@ import { onSilence } from "../api/Silence.ts"
 import { whenVisible } from "../api/WhenVisible.ts"
 
 export interface ReadinessState {
-  /** what `/readyz` says; undefined until it has said anything */
+  /** the present answer of `/readyz`; undefined before the first one */
   readonly now: Readiness | "silent" | undefined
-  /** what it said last, while it is silent too */
+  /** its last answer, kept while it is silent */
   readonly last: Readiness | undefined
 }
 
@@ -18,7 +18,7 @@ const silentRefreshMillis = 5_000
 /** The report is made in milliseconds: a server that has not sent it after so long does not answer. */
 const answerMillis = 10_000
 
-/** What `/readyz` says, while the tab is seen, and at once when another request of the page had no answer. */
+/** The answer of `/readyz`, asked while the tab is visible, and at once when another request had no answer. */
 export const useReadiness = (): ReadinessState => {
   const [state, setState] = useState<ReadinessState>({ now: undefined, last: undefined })
   useEffect(() => {
@@ -57,7 +57,7 @@ const readReadiness = async (page: AbortSignal): Promise<Readiness | "silent"> =
     const response = await fetch("/readyz", { signal, cache: "no-store", credentials: "omit" })
     return (await response.json()) as Readiness
   } catch {
-    // No connection, no answer in time, or a proxy's page in the server's place: it is told, and tried again.
+    // No connection, no answer in time, or a proxy's page in the server's place: it is shown, and tried again.
     return "silent"
   } finally {
     clearTimeout(timer)

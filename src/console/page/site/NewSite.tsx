@@ -7,7 +7,7 @@ import { ViewLink } from "../view/Navigation.tsx"
 import { emptyView } from "../view/View.ts"
 
 interface NewSiteProps {
-  /** those that there are */
+  /** the present sites */
   readonly sites: ReadonlyArray<Site>
   onMade(created: CreatedSite): void
   readonly isFirst?: boolean
@@ -26,7 +26,7 @@ export const NewSite = ({ isFirst = false, onMade, sites }: NewSiteProps) => {
   const onSubmit = (event: Event): void => {
     event.preventDefault()
     const isKnown = sites.some((site) => site.domain === domain)
-    // The first time it is told that there is one; the second time it is meant.
+    // The first submit warns that there is one; the second confirms.
     if (isKnown && confirmed !== domain) return setConfirmed(domain)
     void make(fields)
   }

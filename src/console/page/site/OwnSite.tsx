@@ -10,7 +10,7 @@ interface OwnSiteProps {
   readonly secret: string | undefined
 }
 
-/** One's own site: its figures, or what makes the first one appear. */
+/** One's own site: its figures, or the steps to its first one. */
 export const OwnSite = ({ secret, site }: OwnSiteProps) => {
   const [isAwaited] = useState(site.firstEventAt === null)
   const hasEvents = useHasEvents(site)

@@ -10,7 +10,7 @@ import { SiteView } from "./SiteView.tsx"
 
 interface SharedSiteProps {
   readonly id: string
-  /** what is shown where the site is not public, or not there: nobody is told which */
+  /** shown where the site is not public, or does not exist: the page does not tell which */
   readonly otherwise: ComponentChildren
   /** its reader has a key to enter */
   readonly onAsk?: () => void

@@ -11,7 +11,7 @@ interface SiteSetupProps {
   readonly secret: string | undefined
 }
 
-/** How events get here, from pages and from servers, and who may see the figures. */
+/** Instructions for sending events, from pages and from servers, and the choice of who may see the figures. */
 export const SiteSetup = ({ secret: shownSecret, site }: SiteSetupProps) => {
   const [secret, setSecret] = useState(shownSecret)
   const { busy, problem, run } = useChange()
@@ -83,7 +83,7 @@ const Sharing = ({ site }: { readonly site: Site }) => {
   const [isPublic, setPublic] = useState(site.public)
   const { busy, problem, run } = useChange()
   const change = (wanted: boolean): void => {
-    // What was asked for is shown at once, and taken back where the server refuses.
+    // The wish is shown at once, and taken back if the server refuses.
     setPublic(wanted)
     run(
       async (ask) => {
@@ -114,7 +114,7 @@ const Sharing = ({ site }: { readonly site: Site }) => {
   )
 }
 
-/** One change at a time, and what the server had against it. */
+/** One change at a time, and the server's objection to it. */
 const useChange = () => {
   const { ask, onUnknownKey } = useSession()
   const [busy, setBusy] = useState(false)

@@ -1,4 +1,4 @@
-/** What is looked at. All of it is in the address bar, so that a link opens the same view; the key never is. */
+/** The present view. All of it is in the address bar, so that a link opens the same view; the key never is. */
 export interface View {
   readonly room: RoomName
   readonly site: string | undefined
@@ -32,7 +32,7 @@ export const presets = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
 
 const defaultPeriod: Period = { name: "30d" }
 
-/** What a view can be narrowed to, as the API names it. Source: contract/analytics#filters. */
+/** The filters of a view, named as in the API. Source: contract/analytics#filters. */
 export const filterNames = [
   "page",
   "entry",
@@ -55,12 +55,12 @@ export const filterNames = [
 export type FilterName = (typeof filterNames)[number]
 export type Filters = Readonly<Partial<Record<FilterName, string>>>
 
-/** What figures are listed in; their open tabs are kept in the address bar. */
+/** Panels of lists; their open tabs are kept in the address bar. */
 export const panelNames = ["pages", "sources", "countries", "devices", "goals", "drops", "usage"] as const
 
 export type PanelName = (typeof panelNames)[number]
 
-/** How the API says "unknown" in a filter. */
+/** The API's word for "unknown" in a filter. */
 export const unknownValue = "(none)"
 
 export const emptyView: View = {
@@ -96,7 +96,7 @@ const picked = (query: URLSearchParams, names: ReadonlyArray<string>): Record<st
     })
   )
 
-/** Reads a query string; what it does not know is left out. */
+/** Reads a query string; unknown parts are left out. */
 export const parseView = (search: string): View => {
   const query = new URLSearchParams(search)
   return {
@@ -110,7 +110,7 @@ export const parseView = (search: string): View => {
   }
 }
 
-/** The address of a view: what is as usual is left out. */
+/** The address of a view; defaults are left out. */
 export const formatView = ({ filters, period, room, session, site, tabs, window }: View): string => {
   const query = new URLSearchParams()
   if (room !== "sites") query.set("room", room)
@@ -130,7 +130,7 @@ const setPeriod = (query: URLSearchParams, period: Period): void => {
   query.set("to", period.to)
 }
 
-/** What the reads of the API are asked with. */
+/** The query of the API's reads. */
 export const readQuery = ({ filters, period }: View): string => {
   const query = new URLSearchParams()
   setPeriod(query, period)

@@ -2,15 +2,15 @@ import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 import { ledgerFunctions } from "./LedgerFunctions.ts"
 
 /**
- * Credits, key caps and allowances are rows of one table, `limits`: what is settled, and what processes hold as leases
- * of it. Amounts are integers: pico-USD, or tokens of an allowance. Source: contract/llm#money.
+ * Credits, key caps and allowances are rows of one table, `limits`: settled amounts, and the leases that processes hold
+ * of them. Amounts are integers: pico-USD, or tokens of an allowance. Source: contract/llm#money.
  */
 export const ledger: PostgresMigration = {
   id: 5,
   name: "ledger",
   statements: [
-    // `credits:<user>`: cap is all that was topped up. `key:<key>`: the spend limit; null: none, spending is only counted.
-    // `allowance:<subscription>:<hour|day|week>`: one row per window. A key's cap may be set below what is spent.
+    // `credits:<user>`: cap is the sum of all top-ups. `key:<key>`: the spend limit; null: none, spending is only counted.
+    // `allowance:<subscription>:<hour|day|week>`: one row per window. A key's cap may be set below its spending.
     `CREATE TABLE limits (
        id text NOT NULL,
        window_start timestamptz NOT NULL DEFAULT 'epoch',
@@ -23,15 +23,15 @@ export const ledger: PostgresMigration = {
        CHECK (kind = 'key' OR settled + leased <= cap))`,
 
     // An owner is one server process, named by the id of its log of calls. `applied`: the log is settled below this offset.
-    // `generation` rises when others have given up its leases: what it believes to hold since is nothing.
+    // `generation` rises when others have given up its leases: its own idea of its holds since then is void.
     `CREATE TABLE owners (
        id text PRIMARY KEY,
        generation integer NOT NULL DEFAULT 0,
        applied bigint NOT NULL DEFAULT 0,
        heartbeat timestamptz NOT NULL DEFAULT clock_timestamp())`,
 
-    // Totals only ever rise, so that a process that does not know whether a statement was carried out says it again.
-    // `covered` is what was found for settlements whose lease had been given up.
+    // Totals only ever rise, so that a process can repeat a statement whose outcome it does not know. `covered` is the
+    // amount found for settlements whose lease had been given up.
     `CREATE TABLE leases (
        owner text NOT NULL REFERENCES owners (id),
        limit_id text NOT NULL,

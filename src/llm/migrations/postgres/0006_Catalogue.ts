@@ -1,8 +1,8 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
 /**
- * The last good list of models of each upstream, as it was sent; and what providers' prices are marked up by, where it
- * is not the default. `id` of a markup is the provider.
+ * The last good list of models of each upstream, as it was sent; and markups on providers' prices other than the
+ * default. `id` of a markup is the provider.
  */
 export const catalogue: PostgresMigration = {
   id: 6,

@@ -4,7 +4,7 @@ const lossKinds = ["loss:beyond_hold", "loss:free_model", "loss:failed_try", "lo
 const olderKinds = ["topup", "charge", "loss", "allowance:hour", "allowance:day", "allowance:week"]
 const listOf = (kinds: ReadonlyArray<string>): string => kinds.map((kind) => `'${kind}'`).join(", ")
 
-/** Losses by their reason, each a counted limit without a cap; and what of a cost is not the upstream's own word. */
+/** Losses by their reason, each a counted limit without a cap; and the estimated part of costs. */
 export const losses: PostgresMigration = {
   id: 10,
   name: "losses",
@@ -18,8 +18,8 @@ export const losses: PostgresMigration = {
     `ALTER TABLE limits DROP CONSTRAINT limits_check1`,
     `ALTER TABLE limits ADD CONSTRAINT limits_cap CHECK (kind IN ('key', 'loss') OR cap IS NOT NULL)`,
     `ALTER TABLE limits ADD CONSTRAINT limits_room CHECK (kind = 'key' OR settled + leased <= cap)`,
-    // Each row is what all losses for one reason have come to, as each key's row is what it has spent. "loss": those of
-    // versions that knew no reasons.
+    // Each row has the sum of all losses for one reason, as each key's row has its spending. "loss": those of versions
+    // that knew no reasons.
     `INSERT INTO limits (id, kind, settled)
      SELECT 'loss', 'loss', coalesce(sum(amount), 0) FROM entries WHERE kind = 'loss'`,
     `INSERT INTO limits (id, kind)

@@ -26,7 +26,7 @@ export const idempotency: PostgresMigration = {
      SELECT 'top-up:' || user_id, key, user_id, 'clm_before', sha256(convert_to(body, 'UTF8')), 200,
             'application/json', answer::text, created_at
      FROM top_up_answers`,
-    // Calls were told apart by path and body, and are by both together now: what was answered before is not known again.
+    // Calls were told apart by path and body, and are by both together now: earlier answers cannot be repeated.
     `DROP TABLE top_up_answers`,
     `DROP TABLE call_answers`
   ]

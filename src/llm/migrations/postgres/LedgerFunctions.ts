@@ -1,6 +1,6 @@
 /**
- * What the ledger does in Postgres. Rows of `limits` are locked in the order of (id, window_start) everywhere, after the
- * owner's row and before its leases, so that no two of these wait for each other.
+ * The ledger's functions in Postgres. Rows of `limits` are locked in the order of (id, window_start) everywhere, after
+ * the owner's row and before its leases, so that no two of these wait for each other.
  */
 export const ledgerFunctions: ReadonlyArray<string> = [
   // The clock of allowance windows; tests replace it.
@@ -11,7 +11,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
    SELECT CASE WHEN p_id LIKE 'allowance:%' THEN date_trunc(split_part(p_id, ':', 3), p_at, 'UTC')
                ELSE 'epoch'::timestamptz END $$`,
 
-  // What is left of a limit for grants; null: no cap.
+  // The rest of a limit that can be granted; null: no cap.
   `CREATE FUNCTION ledger_left(p_limit limits) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
    SELECT p_limit.cap - p_limit.settled - p_limit.leased $$`,
 
@@ -103,7 +103,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
      END LOOP;
    END $$`,
 
-  // Gives back leases up to these totals, as far as they are there; hears of those that want to know.
+  // Gives back leases up to these totals, as far as they are there, and notifies the processes that want them.
   `CREATE FUNCTION ledger_return(p_owner text, p_generation integer, p_ids text[], p_starts bigint[], p_totals numeric[],
      p_told text[])
    RETURNS TABLE (limit_id text, window_millis text, granted_total text) LANGUAGE plpgsql AS $$
@@ -131,7 +131,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
      PERFORM pg_notify('ledger', 'returned ' || p_owner || ' ' || told) FROM unnest(p_told) AS told;
    END $$`,
 
-  // Gives up all leases of an owner: what a process left, or one that is dead.
+  // Gives up all leases of an owner: those that a process left, or a dead one's.
   `CREATE FUNCTION ledger_release(p_owner text) RETURNS integer LANGUAGE plpgsql AS $$
    DECLARE new_generation integer;
    BEGIN
@@ -145,8 +145,8 @@ export const ledgerFunctions: ReadonlyArray<string> = [
      RETURN new_generation;
    END $$`,
 
-  // Books what is new among settlements, in one transaction with the offset that the log is settled to. Rows: draws
-  // that neither leases nor what is left of the limit cover, and how much is missing; then nothing was booked.
+  // Books the new ones among settlements, in one transaction with the offset that the log is settled to. Rows: draws
+  // that neither leases nor the rest of the limit cover, and the missing amount; then nothing was booked.
   `CREATE FUNCTION ledger_settle(p_owner text, p_applied bigint,
      e_requests text[], e_kinds text[], e_debits text[], e_credits text[], e_amounts numeric[], e_units text[],
      e_users text[], e_keys text[], e_starts bigint[],
@@ -172,7 +172,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
      PERFORM 1 FROM limits li JOIN unnest(ids, starts) AS d(id, start) ON li.id = d.id AND li.window_start = d.start
        ORDER BY li.id, li.window_start FOR UPDATE OF li;
 
-     -- What the leases lack (they were given up) is leased now, as far as there is some left.
+     -- The amount that the leases lack (they were given up) is leased now, up to the rest of the limit.
      WITH late AS (
        SELECT li.id, li.window_start,
               least(d.leased - coalesce(le.amount, 0), greatest(coalesce(ledger_left(li), d.leased), 0)) AS give
