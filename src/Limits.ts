@@ -35,7 +35,7 @@ const serverLimits = {
    * fdatasync
    */
   logCommitEveryMillis: 4,
-  /** what a 429 of a full log asks the client to wait */
+  /** the Retry-After of a full log's 429 */
   logFullRetryAfterSeconds: 5,
   /** records that each consumer of a log sets aside because its store refuses them; beyond it the oldest are lost */
   quarantineRecords: 1_000,

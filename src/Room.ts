@@ -38,7 +38,7 @@ export interface Room<Name extends string = string> {
     readonly postgres: ReadonlyArray<PostgresMigration>
     readonly clickhouse: ReadonlyArray<ClickHouseMigration>
   }
-  /** what `signalbox` does for it */
+  /** its commands of `signalbox` */
   readonly commands: () => Promise<ReadonlyArray<Command.Command.Any>>
   /** loaded where `ROOMS` names the room */
   readonly server: () => Promise<RoomServer>

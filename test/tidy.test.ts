@@ -139,6 +139,12 @@ describe("text", () => {
     none(hits(/\b(it|test|describe)(\.\w+)?\.(only|skip|todo)\(/, sources))
   })
 
+  it("begins comments with their subject, not with What, Who or Nobody", () => {
+    none(hits(/^\s*(\/\*\*?|\*|\/\/|--) ?(What|Who|Whoever|Whatever|Whose|Nobody)\b/, sources))
+    // In the middle of a sentence a line may begin so; a docstring may not.
+    none(hits(/\/\*\* ?(what|who|whoever|whatever|whose|nobody)\b/, sources))
+  })
+
   it("swallows no error", () => {
     none(
       hits(

@@ -52,7 +52,7 @@ export class AgentSession extends StoredSession {
   payerId: string
   /** a run is there for it */
   isWorking = false
-  /** what its client sends does not count any more */
+  /** frames of its client are ignored from now on */
   isEnding = false
   /** a model is being asked */
   isAnswering = false

@@ -29,7 +29,7 @@ export interface ModelAsk {
 
 /** A model's output and its cost. */
 export interface Said {
-  /** who answered */
+  /** the model that answered */
   readonly model: string
   readonly content: ReadonlyArray<ContentPart>
   readonly stopReason: (typeof stopReasons)[number]

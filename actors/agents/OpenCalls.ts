@@ -46,7 +46,7 @@ interface OpenCall {
   /** the client that is there was */
   isAsked: boolean
   timer: NodeJS.Timeout | undefined
-  /** what it ends with when its client does not tell */
+  /** its outcome if its client does not report one */
   cancelled: CallOutcome | undefined
   streamedBytes: number
   nextChunk: number

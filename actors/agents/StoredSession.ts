@@ -54,7 +54,7 @@ export abstract class StoredSession {
   readonly epoch: number
   readonly outbox: Outbox
   state: SessionState
-  /** what is worked on */
+  /** the prompt or compaction under way */
   active: Active | undefined
   /** loaded while it is needed */
   conversation: Conversation | undefined

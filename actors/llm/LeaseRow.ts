@@ -18,7 +18,7 @@ export class LeaseRow {
   free = 0n
   /** leased, and held by calls */
   held = 0n
-  /** what the limit would leave for calls here if no call held anything, when it was asked last; undefined: no cap */
+  /** the rest of the limit for calls here without any holds, as last asked; undefined: no cap */
   reach: bigint | undefined = undefined
   /** leased by other processes, or on its way back from here, when it was asked last */
   elsewhere = 0n

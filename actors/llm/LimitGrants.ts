@@ -32,7 +32,7 @@ export interface GrantAnswer {
   readonly endsInMillis: number
   /** leased by this: now in the asker's hands, whether the need was met or not */
   readonly granted: bigint
-  /** what is left of the limit after this; undefined: it has no cap */
+  /** the rest of the limit after this; undefined: it has no cap */
   readonly available: bigint | undefined
   /** leased by other processes: held by their calls, or idle there until recalled */
   readonly others: bigint

@@ -116,7 +116,7 @@ export interface BenchSuite<Given = unknown> {
   readonly name: string
   /** one sentence: the quantity measured and its reference */
   readonly about: string
-  /** what `work` counts, in the plural: "appends" */
+  /** the unit of `work`, in the plural: "appends" */
   readonly unit: string
   /** rounds of a full run, default 5: all cases in turn, in reversed order every other round */
   readonly rounds?: number

@@ -19,7 +19,7 @@ interface Filled {
   readonly untilMillis: number
   readonly logId: string
   readonly events: number
-  /** what writing them took, merges by hand not included */
+  /** the cost of writing them, merges by hand not included */
   readonly fillMillis: number
 }
 

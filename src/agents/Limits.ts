@@ -64,7 +64,7 @@ export const agentLimits = {
   clusterGraceMillis: 2_500,
   /** how long a start waits for homes of its own */
   clusterStartMillis: 15_000,
-  /** who connects to a process of the cluster has to prove the secret within this */
+  /** the time for a connection to a process of the cluster to prove the secret */
   clusterHandshakeMillis: 5_000,
   /** a session's home that was not found by then is away, and its client comes again */
   clusterFindMillis: 3_000,

@@ -6,7 +6,7 @@ export interface HotRequest {
   readonly method: string
   /** exactly the route's path */
   readonly path: string
-  /** what follows the `?`, undecoded; "" when there is none */
+  /** the query behind the `?`, undecoded; "" when there is none */
   readonly query: string
   /** one of the route's declared header names (lower-case); "" when absent */
   header(name: string): string

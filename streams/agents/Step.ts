@@ -57,7 +57,7 @@ export interface AppliedStep {
 export interface MessageStep {
   readonly kind: "message"
   readonly messageId: string
-  /** who answered */
+  /** the model that answered */
   readonly model: string
   readonly content: ReadonlyArray<ContentPart>
   readonly stopReason: (typeof stopReasons)[number]

@@ -42,7 +42,7 @@ export interface BatcherStats {
 }
 
 export interface BatcherOptions {
-  /** what its log lines begin with, such as "events into ClickHouse" */
+  /** the beginning of its log lines, such as "events into ClickHouse" */
   readonly name: string
   readonly log: DurableLog
   readonly consumer: LogConsumer

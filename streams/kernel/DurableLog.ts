@@ -74,7 +74,7 @@ export interface LogOptions {
   readonly maxBatchBytes?: number
   /** newest records kept in memory for readers that keep up. Default 16 MiB */
   readonly tailBytes?: number
-  /** what LogFull asks of clients while the cap is reached. Default 5 */
+  /** the Retry-After in seconds while the cap is reached. Default 5 */
   readonly fullRetryAfterSeconds?: number
   /**
    * group commits begin at least so far apart: under load fewer and larger ones, which cost less, and acknowledgements
@@ -87,7 +87,7 @@ export interface LogOptions {
    * with it is always opened with it: the records of a killed process are found by no other. Default false
    */
   readonly writeThrough?: boolean
-  /** what each consumer may set aside at most. Default 1,000 records, 64 MiB */
+  /** the most that each consumer may set aside. Default 1,000 records, 64 MiB */
   readonly quarantine?: QuarantineLimits
   /** after a failed write: pause before the log tries to write again. Default 100 */
   readonly repairEveryMillis?: number

@@ -12,7 +12,7 @@ export interface SetAside {
   /** wall clock of the commit that made it durable, and of when it was set aside */
   readonly appendedAtMillis: number
   readonly setAsideAtMillis: number
-  /** what the sink said */
+  /** the sink's error */
   readonly problem: string
   /** of its payload */
   readonly bytes: number

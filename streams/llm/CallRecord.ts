@@ -34,7 +34,7 @@ export interface CallRecord {
   /** to the first content of the answer; null where there was none */
   readonly firstTokenMillis: number | null
   readonly settlement: Settlement
-  /** what of its cost is not the upstream's own word; absent: nothing */
+  /** the part of its cost not reported by the upstream; absent: none */
   readonly estimates?: ReadonlyArray<CostEstimate>
 }
 
@@ -92,7 +92,7 @@ export interface Settlement {
   readonly losses?: ReadonlyArray<Loss>
   /** drawn from the plan's allowances */
   readonly covered: boolean
-  /** what is taken from each limit; [] for a call that cost nothing */
+  /** the amount taken from each limit; [] for a call that cost nothing */
   readonly draws: ReadonlyArray<Draw>
 }
 

@@ -32,7 +32,7 @@ export interface ListedPrices {
 }
 
 export interface ListedPricing extends ListedPrices {
-  /** what calls with prompts of at least so many tokens cost instead, shortest first */
+  /** the prices of calls with prompts of at least so many tokens, shortest first */
   readonly longPrompts: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ListedPrices }>
   /** one of the four that the contract shows is -1: the model routes, and its cost is known afterwards */
   readonly isRouted: boolean
@@ -46,7 +46,7 @@ export interface UpstreamList {
   readonly models: ReadonlyArray<ListedModel>
   /** models that make no sense, or whose id came twice */
   readonly leftOut: number
-  /** what is wrong with the first of them */
+  /** the fault of the first of them */
   readonly firstFault: string | undefined
 }
 
@@ -158,7 +158,7 @@ const overrides = "overrides"
 
 const minPromptTokens = "min_prompt_tokens"
 
-/** The fields of an override of long prompts alone: any other may be a further condition. */
+/** The fields of an override of long prompts alone; another field may be a further condition. */
 const overrideFields = new Set([
   minPromptTokens,
   "prompt",

@@ -47,9 +47,9 @@ export interface IngestProbe {
   readonly routes: ReadonlyArray<HotRoute>
   readonly realtime: RealtimeRing
   readonly log: DurableLog.DurableLog
-  /** what the next appends are refused with; undefined: the log takes them */
+  /** the refusal of the next appends; undefined: the log takes them */
   refusal: DurableLog.LogFull | DurableLog.LogUnavailable | undefined
-  /** what the next appends fail with after the log has taken them */
+  /** the failure of the next appends after the log has taken them */
   failure: DurableLog.LogUnavailable | undefined
   /** the Retry-After of a refused sender in seconds; 0: within the rate */
   waitSeconds: number

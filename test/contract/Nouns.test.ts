@@ -167,7 +167,7 @@ describe.each(nouns.filter(({ isAdministered }) => isAdministered))("$name", (no
 
 interface List {
   readonly path: string
-  /** whose list it is: everybody's own, and others' for administrators; or theirs alone, of all users or one's */
+  /** the list's owners: each user, and others for administrators; or administrators alone, of all users or one */
   readonly of: "each user" | "administrators"
   /** makes one more for a user */
   readonly add: (user: Caller) => Promise<Answer>

@@ -53,7 +53,7 @@ export class SmtpSink {
 
   static async start({ account, maxBytes = 1024 * 1024 }: SmtpSinkOptions = {}): Promise<SmtpSink> {
     const ordered: Array<MailFault> = []
-    /** what was ordered for the mail that a session is sending, by the session's id */
+    /** the reaction ordered for the mail that a session is sending, by the session's id */
     const faults = new Map<string, MailFault | undefined>()
     const refusedAt = (step: "mail" | "rcpt" | "data", id: string): Error | undefined => {
       const fault = faults.get(id)

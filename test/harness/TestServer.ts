@@ -100,7 +100,7 @@ export interface Outside {
   readonly open?: OpenBlobFile
   /** the wire to Postgres: the URL that the server is to have, from the real one */
   readonly wire?: (databaseUrl: string) => Promise<string>
-  /** what lies in DATA_DIR already when the server starts */
+  /** the files in DATA_DIR when the server starts */
   readonly before?: Effect.Effect<void, never, AppConfig | Scope.Scope>
   /** other files use the server too: its clock must not be stopped */
   readonly isShared?: boolean

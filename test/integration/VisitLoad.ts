@@ -9,7 +9,7 @@ import { pingName } from "./StoredEvents.ts"
  * all of a test's lives; paths and pings are kept with their answers, as in `BeaconLoad`.
  */
 export class VisitLoad {
-  /** what each was answered: 202 must be stored exactly once, anything else at most once */
+  /** the status of each: 202 must be stored exactly once, anything else at most once */
   readonly outcomes = new Map<string, Outcome>()
   readonly #url: string
   readonly #site: TestSite

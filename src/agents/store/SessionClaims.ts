@@ -8,7 +8,7 @@ import { readRecent } from "./StepReads.ts"
 
 export interface ClaimAsk {
   readonly sessionId: string
-  /** who asks for it; undefined: the server itself does */
+  /** the user that asks for it; undefined: the server itself */
   readonly userId: string | undefined
 }
 

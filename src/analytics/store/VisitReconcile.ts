@@ -31,7 +31,7 @@ export interface Reconciled {
 export interface ReconcileOptions {
   readonly clickhouse: ClickHouseService
   readonly where: VisitorDays
-  /** what writes the differences; undefined: they are only counted */
+  /** the writer of the differences; undefined: they are only counted */
   readonly writer: VisitWriter | undefined
   /** called with every visitor-day: as it stands after its events, where it has any, and whether its rows were right */
   readonly onDay: (key: VisitorKey, day: VisitorDay | undefined, isRight: boolean) => void

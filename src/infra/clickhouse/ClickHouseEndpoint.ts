@@ -64,7 +64,7 @@ export class ClickHouseEndpoint extends Context.Service<
     readonly restarts: () => number
     /** of the embedded ClickHouse; undefined while it is down, and for a server */
     readonly pid: () => number | undefined
-    /** what was wrong with the embedded ClickHouse's directory at the start, and may be missing because of it */
+    /** the fault of the embedded ClickHouse's directory at the start, and the possible losses */
     readonly damage?: string | undefined
     /** makes the database of the endpoint where it is missing */
     readonly makeDatabase: Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>

@@ -26,7 +26,7 @@ const childThreads = 8
 export interface EmbeddedClickHouse {
   readonly current: () => Endpoint
   readonly restarts: () => number
-  /** what was wrong with its directory at the start, and may be missing because of it */
+  /** the fault of its directory at the start, and the possible losses */
   readonly damage: string | undefined
   /** undefined while it is down */
   readonly pid: () => number | undefined

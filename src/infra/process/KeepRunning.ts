@@ -9,7 +9,7 @@ export interface Running {
 }
 
 export interface KeepRunningOptions<E> {
-  /** what logs call it */
+  /** its name in logs */
   readonly name: string
   readonly start: Effect.Effect<Running, E>
   /** pause before the next start, doubled with every failure up to `maxMillis`, back to `minMillis` once it ran that long */

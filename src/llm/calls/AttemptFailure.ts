@@ -3,7 +3,7 @@ import { type ChunkError, parseRecord } from "#streams/llm/ChatChunk.ts"
 
 /** Why one try of one model came to nothing. */
 export interface AttemptFailure {
-  /** whose fault it was: the request's, a rate limit's, or the upstream's (and the platform's with it) */
+  /** the party at fault: the request's, a rate limit's, or the upstream's (and the platform's with it) */
   readonly kind: "request" | "rate_limited" | "upstream"
   /** for the caller */
   readonly message: string

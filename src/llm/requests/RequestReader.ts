@@ -14,7 +14,7 @@ export interface BodyToRead {
   /** its bytes are gone where `isKept` is false and it was read in a thread */
   readonly bytes: Buffer
   readonly isKept: boolean
-  /** whose it is: bodies of different users take turns in the threads */
+  /** the owner: bodies of different users take turns in the threads */
   readonly userId: string
   /** hears how many bytes are still held, once the rest was sent upstream for the last time */
   readonly onLetGo: (bytesLeft: number) => void

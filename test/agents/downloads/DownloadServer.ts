@@ -15,7 +15,7 @@ export interface Build {
   readonly arch: string
   readonly filename: string
   readonly content: Buffer
-  /** what the manifest says, where that is not the truth */
+  /** the manifest's value, if it differs from the true one */
   readonly sha256?: string
   readonly sizeBytes?: number
 }

@@ -7,7 +7,7 @@ export type Frame = Readonly<Record<string, unknown>>
 export class AgentSocket {
   readonly heard: Array<Frame> = []
   closedWith: number | undefined
-  /** what was wrong with the connection */
+  /** the fault of the connection */
   problem = ""
   readonly #socket: WebSocket
 

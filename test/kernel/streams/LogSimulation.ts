@@ -21,7 +21,7 @@ class Model {
   readonly refused = new Set<string>()
   /** not in the log when a process opened it, or refused before another was acknowledged: never to be seen again */
   readonly gone = new Set<string>()
-  /** what must never happen, in words: an acknowledgement that throws would take the log's side down with it */
+  /** violations of the log's promises, in words: an acknowledgement that throws would take the log's side down with it */
   readonly violations: Array<string> = []
   acknowledged = 0
   failed = 0

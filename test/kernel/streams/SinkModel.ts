@@ -16,7 +16,7 @@ export class SinkModel {
   /** some writes take up to so long */
   maxMillis = 0
   readonly rows = new Map<number, string>()
-  /** what must never happen, in words */
+  /** violations of the sink's promises, in words */
   readonly violations: Array<string> = []
   writes = 0
   private readonly random: SeededRandom

@@ -18,7 +18,7 @@ export interface Verdict {
 export interface RouterProcesses {
   readonly servers: ReadonlyArray<ServerProcess>
   readonly sandbox: SandboxClient
-  /** what was charged for each call, in pico-USD, by its id */
+  /** the charge for each call, in pico-USD, by its id */
   readonly charges: () => Promise<ReadonlyMap<string, bigint>>
   /** tokens drawn from a user's allowance in each window of that name, the oldest first */
   readonly allowanceUsed: (userId: string, window: string) => Promise<ReadonlyArray<number>>

@@ -35,7 +35,7 @@ export interface ScriptedUpstream {
   /** the API's root */
   readonly url: string
   readonly port: number
-  /** what a request for this model gets from now on */
+  /** the script for requests of this model from now on */
   readonly script: (model: string, script: Script) => void
   /** every request for completions or embeddings so far, oldest first */
   readonly asked: ReadonlyArray<AskedOf>
@@ -51,7 +51,7 @@ export interface ScriptedUpstream {
 }
 
 export interface ScriptedOptions {
-  /** what `GET /models` answers */
+  /** the answer of `GET /models` */
   readonly models: ReadonlyArray<object>
   /** every connection is answered with these bytes, for any request: no HTTP, no TLS */
   readonly garbage?: string

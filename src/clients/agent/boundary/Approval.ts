@@ -53,7 +53,7 @@ export interface ApprovalAsk {
   readonly title: string
   /** exactly what would run or be changed, as it is: print it with `printable` */
   readonly detail: string
-  /** what `session` and `always` would cover, and no more */
+  /** the coverage of `session` and `always`, and no more */
   readonly scope: string
   /** absent: none fits */
   readonly rules?: ReadonlyArray<RuleOffer>

@@ -20,7 +20,7 @@ export interface Question {
   readonly ask: ApprovalAsk
   /** two questions with one key are the same question; its words are `ask.scope` */
   readonly key: string
-  /** what a rule could be made of; absent: no rule covers it */
+  /** the subject of a possible rule; absent: no rule covers it */
   readonly subject?: Subject
 }
 
@@ -31,9 +31,9 @@ export interface Permission extends Omit<Granted, "key" | "rule"> {
 
 export interface Permitted {
   readonly permissions: ReadonlyArray<Permission>
-  /** what in the file does not count, and why */
+  /** why a part of the file, or all of it, does not count */
   readonly problem?: string
-  /** nothing in it does */
+  /** all of it does not */
   readonly isDamaged: boolean
 }
 

@@ -7,9 +7,9 @@ import { shown, type Parts } from "./WorkspacePath.ts"
 export interface Protection {
   /** directories of the client itself: neither read nor written */
   readonly closed: ReadonlyArray<Parts>
-  /** what git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
+  /** paths that git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
   readonly sealed: ReadonlyArray<Parts>
-  /** what a repository's configuration has git run or read, such as the script of a filter: asked for */
+  /** files that a repository's configuration has git run or read, such as the script of a filter: asked for */
   readonly named: ReadonlyArray<Parts>
 }
 

@@ -29,7 +29,7 @@ export interface SelfRunningEntry {
 export interface Surveyed {
   /** `.git` entries; of directories that are repositories themselves their HEAD, and `commondir` where there is one */
   readonly git: ReadonlySet<string>
-  /** what the list of self-running files has */
+  /** the paths of the list of self-running files */
   readonly selfRunning: ReadonlyMap<string, SelfRunningEntry>
   /** directories that this user may not read */
   readonly closed: ReadonlySet<string>

@@ -18,7 +18,7 @@ export interface AgentClientOptions extends SessionOptions {
   readonly resume?: string
   /** whether a resumed session is replayed from its beginning, for display */
   readonly withHistory: boolean
-  /** what each session may cost at most */
+  /** the highest cost of each session */
   readonly budgetUsd?: number
   readonly runner: SessionRunner
   readonly journals: JournalDirectory

@@ -35,7 +35,7 @@ export interface Strange {
   readonly seq: number | undefined
   /** its type, and the kind of an event; "" where it has none. Untrusted: print it safely */
   readonly type: string
-  /** what is missing or wrong in it; "" where nothing of this type is known */
+  /** the missing or wrong part of it; "" for an unknown type */
   readonly why: string
 }
 

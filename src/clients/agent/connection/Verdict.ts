@@ -20,7 +20,7 @@ export type SocketEnd =
   | {
       readonly kind: "closed"
       readonly code: number
-      /** what the server said before */
+      /** the server's last words before it */
       readonly bye?: ServerBye
       readonly error?: ErrorFrame
     }

@@ -120,7 +120,7 @@ export class Aftermath {
   readonly #jail: Jail
   readonly #survey: Survey
   readonly #isLocal: boolean
-  /** what the last command left, and when it was looked at */
+  /** the last command's remains, and the time of the look */
   #left: { readonly surveyed: Surveyed; readonly at: number } | undefined
 
   constructor(jail: Jail, survey: Survey) {

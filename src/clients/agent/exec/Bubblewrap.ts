@@ -111,7 +111,7 @@ export interface SandboxOptions {
   readonly network: boolean
   /** outputs of earlier commands, which may be read */
   readonly outputs: string
-  /** what commands find as .gitconfig in their home directory */
+  /** the .gitconfig in the home directory of commands */
   readonly gitIdentity: string
 }
 

@@ -40,7 +40,7 @@ export interface CommandSettings {
   readonly hidden: ReadonlyArray<string>
   /** whole outputs go here */
   readonly outputs: string
-  /** what commands find as .gitconfig in their home directory */
+  /** the .gitconfig in the home directory of commands */
   readonly gitIdentity: string
   readonly sandbox: Bubblewrap | { readonly reason: string }
   readonly network: "ask" | "off"

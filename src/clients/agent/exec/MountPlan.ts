@@ -16,7 +16,7 @@ export type MountKind = "pin" | "write" | "read" | "hide"
 export interface Mount {
   readonly path: string
   readonly kind: MountKind
-  /** what is made there when nothing is, as something has to be there for a mount */
+  /** the kind of path made there if it is missing, as a mount needs one */
   readonly missing: "directory" | "file"
 }
 

@@ -14,9 +14,9 @@ export interface Protections {
   /** one line each: the protected thing, and its protection */
   readonly protected: ReadonlyArray<string>
   readonly notProtected: ReadonlyArray<string>
-  /** what runs by itself, and is asked for before it is written: a line for each program, with its documentation */
+  /** the self-running files, asked for before they are written: a line for each program, with its documentation */
   readonly askedFor: ReadonlyArray<string>
-  /** what the user can do about it */
+  /** the remedies for the user */
   readonly advice: ReadonlyArray<string>
 }
 

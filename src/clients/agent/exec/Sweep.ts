@@ -21,7 +21,7 @@ export interface SweepAllowed {
   readonly selfRunning: boolean
   /** the user allowed it all their own rights: it is reported, and left running */
   readonly unsandboxed: boolean
-  /** what was last changed before, in milliseconds since 1970, and yet is new, is the user's */
+  /** milliseconds since 1970: a new file that was changed before this is the user's */
   readonly since: number
 }
 

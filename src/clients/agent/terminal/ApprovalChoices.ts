@@ -5,7 +5,7 @@ export interface Choice {
   /** the letter that answers, or that chooses what is then confirmed; several rules share theirs */
   readonly letter: "y" | "s" | "r" | "a" | "n"
   readonly words: string
-  /** what it would cover, for before it is confirmed */
+  /** its coverage, shown before it is confirmed */
   readonly covers: string
   readonly approval: Approval
   /** lasts longer than once: no single key gives it */

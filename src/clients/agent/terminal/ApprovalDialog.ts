@@ -32,7 +32,7 @@ export interface ApprovalDialogOptions {
   readonly now: () => number
   /** Runs something so many milliseconds later; gives how to call it off. */
   readonly later: (millis: number, run: () => void) => () => void
-  /** what is in the editor */
+  /** the editor's text */
   readonly text: () => string
   /** keys that were meant for the editor */
   readonly typed: (data: string) => void

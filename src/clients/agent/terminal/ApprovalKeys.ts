@@ -11,7 +11,7 @@ export const approvalPauses = {
   word: 1_000,
   /** keys that follow one another so closely come from a paste */
   burst: 60,
-  /** what lasts longer than once is confirmed no sooner after it was drawn, and after the key before */
+  /** the least time from drawing, and from the key before, to the confirmation of an answer for longer than once */
   confirm: 300
 } as const
 

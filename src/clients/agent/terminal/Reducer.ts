@@ -13,7 +13,7 @@ export type TerminalInput =
   /** something else than a prompt is worked on, and answered like one */
   | { readonly type: "working"; readonly id: string }
   | ({ readonly type: "queued" } & Queued)
-  /** what waited was taken back */
+  /** the waiting messages were taken back */
   | { readonly type: "unqueued" }
   /** a call waits for the user's word, or has it */
   | { readonly type: "approval"; readonly callId: string; readonly waits: boolean }

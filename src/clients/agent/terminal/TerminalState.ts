@@ -51,7 +51,7 @@ export interface PromptItem {
   readonly kind: "prompt"
   readonly id: string
   readonly text: string
-  /** whose text was sent with it */
+  /** files whose text was sent with it */
   readonly files: ReadonlyArray<string>
 }
 

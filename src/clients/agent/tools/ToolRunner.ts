@@ -102,7 +102,7 @@ const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Pro
 
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
-  /** what the user allowed, to be listed and revoked */
+  /** the user's permissions, to be listed and revoked */
   readonly approvals: Approvals
   readonly #workspace: Workspace
   readonly #outputs: Workspace

@@ -117,7 +117,7 @@ export interface Pressed {
   readonly at: number
   readonly key: string
   readonly isPaste: boolean
-  /** what the editor held before */
+  /** the editor's text before */
   readonly text: string
 }
 
