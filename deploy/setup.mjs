@@ -27,7 +27,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 // uWebSockets.js its header buffer when the addon loads.
 const serverEnvironment = { UV_THREADPOOL_SIZE: "16", UWS_HTTP_MAX_HEADERS_SIZE: "16384" }
 
-/** Calls back once the process that started this one has gone; a bench then ends, instead of going on unseen. */
+/** Calls back once the parent process has gone; a bench then ends, instead of going on unseen. */
 const whenOrphaned = (then) => {
   const parent = process.ppid
   const timer = setInterval(() => {

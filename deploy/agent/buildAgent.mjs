@@ -13,8 +13,8 @@ import { bundleClient } from "./bundle.mjs"
 import { platforms } from "./platforms.mjs"
 
 /**
- * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the directory where
- * it is started would otherwise be read, and could run code.
+ * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the working
+ * directory would otherwise be read, and could run code.
  */
 const sealed = ["dotenv", "bunfig", "tsconfig", "package-json"].map((name) => `--no-compile-autoload-${name}`)
 

@@ -16,7 +16,7 @@ export const findBun = (root, platform) => {
   return existsSync(bun) ? bun : undefined
 }
 
-/** The runtime for a platform: from the npm registry, by name, and only with the content that is written down. */
+/** The runtime for a platform: from the npm registry, by name, and only with the pinned content. */
 export const ensureBun = async (root, node, platform) => {
   const found = findBun(root, platform)
   if (found !== undefined) return found

@@ -14,7 +14,7 @@ export const bundleClient = async (root, entry) => {
       configFile: false,
       publicDir: false,
       logLevel: "warn",
-      // Optional parts of `ws` would be looked for beside the program, which is where they are not.
+      // Optional parts of `ws` would be looked for beside the program, where they do not exist.
       define: { "process.env.WS_NO_BUFFER_UTIL": "true", "process.env.WS_NO_UTF_8_VALIDATE": "true" },
       ssr: { target: "node", noExternal: true },
       build: {

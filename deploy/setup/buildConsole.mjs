@@ -28,7 +28,7 @@ await build({
   }
 })
 
-// Compressed once, as well as it goes, instead of at every request.
+// Compressed once, at the highest level, instead of at every request.
 for (const name of readdirSync(unfinished)) {
   const file = join(unfinished, name)
   const bytes = readFileSync(file)

@@ -30,19 +30,19 @@ const fingerprint = (root) => {
   return hash.digest("hex")
 }
 
-/** Is the page built from the sources as they are? */
+/** Whether the page was built from the present sources. */
 export const isConsoleBuilt = (root) => {
   const stamp = join(consoleHome(root), "stamp")
   return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root)
 }
 
-/** Builds the page at `/` with the Node given, unless it is there: nothing is fetched, and it takes a second. */
+/** Builds the page at `/` with the Node given, unless it is there: without downloads, in about a second. */
 export const buildConsole = async (root, { node }) => {
   if (isConsoleBuilt(root)) return
   const started = Date.now()
   const args = [builder, sourcesOf(root), consoleHome(root), fingerprint(root)]
   const output = await new Promise((resolve) => {
-    // The bundler would make a page for developers where this says so.
+    // Another NODE_ENV of the shell would make a development page.
     const env = { ...process.env, NODE_ENV: "production" }
     const child = spawn(node, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] })
     let text = ""

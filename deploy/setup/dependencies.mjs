@@ -14,7 +14,7 @@ import { dirname, join, relative } from "node:path"
 import process from "node:process"
 import { npm } from "./npm.mjs"
 
-/** The installed tree depends on these: the lockfile, the Node it was installed with and the machine. */
+/** The installed tree's inputs: the lockfile, the Node it was installed with and the machine. */
 const fingerprint = (root, version) =>
   createHash("sha256")
     .update(readFileSync(join(root, "package-lock.json")))
@@ -61,7 +61,7 @@ export const installDependencies = async (root, { node, version }) => {
   if (isInstalled(root, { version })) return
   const modules = join(root, "node_modules")
   const unfinished = join(root, ".runtime/installing")
-  // npm takes a package that it was killed over for installed: begin anew. The stamp goes first.
+  // npm takes a half-installed package for complete: begin anew. The stamp goes first.
   if (existsSync(unfinished)) rmSync(modules, { recursive: true, force: true })
   rmSync(stampOf(root), { force: true })
   writeFileSync(unfinished, "")

@@ -11,7 +11,7 @@ const isAlive = (pid) => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it lives and belongs to somebody else.
+    // EPERM: it lives and belongs to another user.
     return error.code === "EPERM"
   }
 }
@@ -35,7 +35,7 @@ const holderOf = (file) => {
   }
 }
 
-/** Removes the lock of a dead process, and not one that somebody else took over in the meantime. */
+/** Removes the lock of a dead process, unless another process took it over in the meantime. */
 const clear = (file, holder) => {
   const aside = `${file}.${process.pid}`
   try {
@@ -53,7 +53,7 @@ export const withLock = async (directory, body) => {
   const file = join(directory, "setup.lock")
   for (let told = false; !take(file);) {
     const holder = holderOf(file)
-    // An empty file belongs to somebody between creating and writing it: give them the next round.
+    // An empty file belongs to a process between creating and writing it: it gets the next round.
     if (holder !== undefined && holder > 0 && !isAlive(holder)) clear(file, holder)
     else if (!told) {
       told = true

@@ -33,7 +33,7 @@ const adviceFor = (output) => {
   return "read npm's message above, then run the command again: finished steps are not repeated"
 }
 
-/** The host that packages come from; an address may hold a password. */
+/** The host of the packages; an address may hold a password. */
 const registryHost = () => {
   const registry = process.env.npm_config_registry ?? ""
   return URL.canParse(registry) ? new URL(registry).host : "registry.npmjs.org"

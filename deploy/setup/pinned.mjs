@@ -16,8 +16,8 @@ export const runToEnd = (program, args, options = {}) => {
 }
 
 /**
- * Puts a package of the npm registry into a directory of its own, and only with the content that is written down:
- * `integrity` is the SHA-512 of its archive as the registry said it when the version was chosen. Whole or not at all.
+ * Puts a package of the npm registry into a directory of its own, and only with the pinned content: `integrity` is the
+ * SHA-512 of its archive, noted when the version was chosen. Whole or not at all.
  */
 export const fetchPinned = async (node, { integrity, into, label, name, version }) => {
   const unfinished = `${into}.unfinished`

@@ -6,7 +6,7 @@ import { AccountApi } from "./AccountApi.ts"
 import { AdminApi } from "./AdminApi.ts"
 import { KeysApi } from "./KeysApi.ts"
 
-/** The endpoints that every server has: accounts, and how it is. */
+/** The endpoints that every server has: accounts and health. */
 export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(AccountApi)
   .add(AdminApi)

@@ -7,9 +7,9 @@ export const agentLimits = {
   frameBytes: 1024 * 1024,
   /** the first frame has to be a hello, and come within this */
   helloMillis: 10_000,
-  /** the server asks for a sign of life this often … */
+  /** the server sends a ping this often … */
   pingMillis: 25_000,
-  /** … and takes a socket that was silent for so long for dead (4008) */
+  /** … and closes a socket that was silent for so long as dead (4008) */
   deadMillis: 60_000,
   /** `prompt.text` and `steer.text`, as UTF-8 */
   promptBytes: 256 * 1024,
@@ -17,7 +17,7 @@ export const agentLimits = {
   promptImages: 8,
   /** steers and follow-ups that wait */
   queue: 16,
-  /** … and their bytes as JSON: `queue_update` tells of all of them in one frame */
+  /** … and their bytes as JSON: `queue_update` lists all of them in one frame */
   queueBytes: 512 * 1024,
   /** tool calls of one message that are under way at once */
   callsInFlight: 8,
@@ -25,11 +25,11 @@ export const agentLimits = {
   streamChunkBytes: 16 * 1024,
   /** … and all of one call; the rest is left out */
   streamBytes: 1024 * 1024,
-  /** a command may run so long when the model does not say … */
+  /** default time limit of a command … */
   execSeconds: 120,
-  /** … and so long at most */
+  /** … and the longest */
   execSecondsMax: 3_600,
-  /** text that one tool gives the model: so many lines … */
+  /** text of one tool's result for the model: so many lines … */
   textLines: 2_000,
   /** … and so many bytes */
   textBytes: 50 * 1024,
@@ -37,10 +37,10 @@ export const agentLimits = {
   errorCharacters: 4_096,
   /** characters of one line that grep shows */
   grepLineCharacters: 500,
-  /** matches that grep gives when the model does not say */
+  /** matches that grep gives by default */
   grepMatches: 100,
-  /** paths that find gives when the model does not say */
+  /** paths that find gives by default */
   globEntries: 1_000,
-  /** names that ls gives when the model does not say */
+  /** names that ls gives by default */
   listEntries: 500
 } as const

@@ -89,7 +89,7 @@ export const Abort = Schema.Struct({
   description: "Ends the prompt that runs, with status aborted. Its calls that are open are cancelled."
 })
 
-/** Beyond the contract. */
+/** An addition to the contract. */
 export const Compact = Schema.Struct({
   type: Schema.Literal("compact"),
   id: Id,

@@ -50,7 +50,7 @@ const editRequest = {
   replay: "never"
 } as const
 
-/** A prompt whose only call is made while the connection is lost: it is made once, and everybody comes to know it. */
+/** A prompt whose only call is made while the connection is lost: it is made once, and all sides learn its outcome. */
 export const exampleConversation: ReadonlyArray<Exchange> = [
   note("A new session, and a prompt."),
   client(hello),

@@ -79,7 +79,7 @@ export const ExecResult = Schema.Struct({
 })
 
 /**
- * `replay`: whether a call whose outcome is unknown may simply be made again. The order is that of `GET /agent`.
+ * `replay`: whether a call whose outcome is unknown may be repeated. The order is that of `GET /agent`.
  */
 export const tools = [
   {

@@ -47,7 +47,7 @@ export const CollectEvent = Schema.Struct({
 
 export type CollectEvent = typeof CollectEvent.Type
 
-/** Why a good event was not stored. `spam`: its referrer is known to send no visitors but its own name. */
+/** The reason why a good event was not stored. `spam`: its referrer is a known source of spam. */
 export const CollectReason = Schema.Literals(["bot", "duplicate", "spam"])
 
 /** The outcome of one event of a batch. `error` names the field; `reason` tells why a good event was not stored. */

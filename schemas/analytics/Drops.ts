@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * Why an event that was sent is in no figure; `property`: it is, without a property that was none.
- * Source: contract/analytics#drops.
+ * The reason why a sent event is in no figure; `property`: it is in them, without an invalid property. Source:
+ * contract/analytics#drops.
  */
 export const DropReason = Schema.Literals([
   "bot",

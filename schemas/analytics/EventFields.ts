@@ -2,8 +2,8 @@ import { Schema } from "effect"
 import { eventLimits, expectations } from "./EventLimits.ts"
 
 /**
- * The parts that both event inputs are made of. Each says one sentence whatever is wrong with it (a number for text, a
- * text too long), so that a fault reads the same from the schema and from the hand-tuned decoder.
+ * The parts of both event inputs. Each has one sentence for any fault (a number for text, a text too long), so that a
+ * fault reads the same from the schema and from the hand-tuned decoder.
  */
 const says = (expected: string) => ({ message: `Expected ${expected}` })
 
@@ -54,7 +54,7 @@ export const EventTimestamp = Schema.Union([
   Schema.Finite
 ]).annotate(says(expectations.timestamp))
 
-/** Networks say `T1` (Tor), `XX` or nothing where they know no country. */
+/** Networks send `T1` (Tor), `XX` or nothing if they know no country. */
 export const CountryCode = Schema.String.annotate(says(expectations.country)).check(
   Schema.isPattern(/^(?:|[A-Za-z][A-Za-z0-9])$/u, says(expectations.country))
 )

@@ -6,7 +6,7 @@
 export const eventLimits = {
   nameLength: 120,
   urlLength: 4096,
-  /** a browser's longer referrer is cut instead: it is not the page's to choose */
+  /** a browser's longer referrer is cut instead: the page does not choose it */
   referrerLength: 4096,
   userAgentLength: 1024,
   visitorLength: 128,

@@ -33,7 +33,7 @@ export const RebuiltVisits = Schema.Struct({
 }).annotate({ identifier: "RebuiltVisits", description: "How the days compared, before they were put right" })
 export type RebuiltVisits = typeof RebuiltVisits.Type
 
-/** Visits from events anew, for the site's owner. Source: contract/analytics#rebuilding-visits. */
+/** Rebuilds visits from events, for the site's owner. Source: contract/analytics#rebuilding-visits. */
 export class RebuildApi extends HttpApiGroup.make("rebuild")
   .add(
     HttpApiEndpoint.post("rebuildVisits", "/sites/:id/visits/rebuild", {

@@ -17,7 +17,7 @@ export const Csv = Schema.String.pipe(
   description: "With `format=csv`: a line of names, then the rows"
 })
 
-/** Of both the owner's endpoints and the public ones. */
+/** For both the owner's endpoints and the public ones. */
 export const figures = {
   stats: {
     params,
@@ -83,7 +83,7 @@ export class StatsApi extends HttpApiGroup.make("stats")
 
 const publicErrors = [NotFound, RateLimited] as const
 
-/** The same of sites that their owner has made public. Source: contract/analytics#public-sites. */
+/** The same for sites that their owner has made public. Source: contract/analytics#public-sites. */
 export class PublicStatsApi extends HttpApiGroup.make("publicStats")
   .add(
     HttpApiEndpoint.get("publicSiteStats", "/sites/:id/stats", {

@@ -49,7 +49,7 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
   { security, error: [Unauthorized, Forbidden, ServiceUnavailable] }
 ) {}
 
-/** Endpoints of administrators: others get 403, before anything of their body is looked at. */
+/** Endpoints of administrators: others get 403, before their body is read. */
 export class AdministratorsOnly extends HttpApiMiddleware.Service<
   AdministratorsOnly,
   { requires: CurrentKey }

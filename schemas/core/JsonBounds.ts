@@ -34,7 +34,7 @@ export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): 
   return undefined
 }
 
-/** Names and most values are shorter: to call for the next quote would take longer than to look for it here. */
+/** Names and most values are short: a call of `indexOf` would take longer than this loop. */
 const shortBytes = 32
 
 /** Index of the closing quote of the string that begins at `from`; the end of the bytes if it has none. */

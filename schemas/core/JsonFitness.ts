@@ -6,7 +6,7 @@
 
 import { jsonDepthMax } from "./JsonDepth.ts"
 
-/** The first place that cannot be carried. */
+/** The first place that cannot be stored. */
 export interface JsonFault {
   /** `messages[2].content`; "" for the value itself */
   readonly field: string

@@ -1,4 +1,4 @@
-/** A JSON object of which nothing is known yet. */
+/** A JSON object with unknown members. */
 export type JsonRecord = Readonly<Record<string, unknown>>
 
 export const isJsonRecord = (value: unknown): value is JsonRecord =>

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** Control characters (NUL above all, which PostgreSQL refuses in text) are never meant in a one-line field. */
+/** Control characters (NUL above all, which PostgreSQL refuses in text) are never valid in a one-line field. */
 // oxlint-disable-next-line no-control-regex
 const printable = /^[^\u0000-\u001f\u007f]*$/u
 

@@ -7,7 +7,7 @@ import { integer } from "../core/Text.ts"
  * property test holds the two to each other. Source: contract/llm#completions; OpenAI, Chat Completions.
  */
 
-/** null is as good as absent. */
+/** null counts as absent. */
 const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 const between = (minimum: number, maximum: number) =>

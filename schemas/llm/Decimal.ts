@@ -65,7 +65,7 @@ export const compare = (a: Decimal, b: Decimal): number => {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** Powers of ten that prices need: to raise one anew takes longer than all else here. */
+/** Powers of ten of prices: raising one anew takes longer than the rest. */
 const powersOfTen: ReadonlyArray<bigint> = Array.from(
   { length: 64 },
   (_, exponent) => 10n ** BigInt(exponent)

@@ -7,7 +7,7 @@ import { OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { NewPlan, Plan, PlanList } from "./Plan.ts"
 
-/** Plans, which administrators make and everybody may read. Source: contract/llm#plans-and-subscriptions. */
+/** Plans, which administrators make and all users may read. Source: contract/llm#plans-and-subscriptions. */
 export class PlansApi extends HttpApiGroup.make("plans")
   .add(
     HttpApiEndpoint.get("listPlans", "/plans", { success: PlanList }).annotate(OpenApi.Summary, "List plans"),

@@ -15,7 +15,7 @@ import {
   subscriptionsLimitDefault
 } from "./Subscription.ts"
 
-/** The caller's subscription, and everybody's for administrators. Source: contract/llm#plans-and-subscriptions. */
+/** The caller's subscription, and all users' for administrators. Source: contract/llm#plans-and-subscriptions. */
 export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
   .add(
     HttpApiEndpoint.get("readSubscription", "/subscription", { success: OwnSubscription })

@@ -56,10 +56,10 @@ const stats = Effect.gen(function* () {
   }
 })
 
-/** Router keys go into apps: an administrator's sees no more there than any other's. */
+/** Router keys go into apps: an administrator's gets no more there than any other. */
 const seesAll = ({ kind, role }: Principal): boolean => role === "admin" && kind === "account"
 
-/** Administrators get everybody, page by page; others their own record. Source: contract/accounts#users. */
+/** Administrators get all users, page by page; others their own record. Source: contract/accounts#users. */
 const listUsers = (query: { readonly limit?: number; readonly offset?: number }) =>
   Effect.gen(function* () {
     const caller = yield* CurrentKey
@@ -123,7 +123,7 @@ export const layer = HttpApiBuilder.group(
 const withoutPage = (params: Readonly<Record<string, string | Array<string>>>) =>
   Object.fromEntries(Object.entries(params).filter(([name]) => name !== "limit" && name !== "offset"))
 
-/** Without an administrator's key `limit` and `offset` are not even looked at. */
+/** Without an administrator's key `limit` and `offset` are not even read. */
 export const pagesForAdmins = Layer.succeed(PagesForAdmins, (httpEffect) =>
   Effect.flatMap(CurrentKey, (caller) =>
     seesAll(caller)

@@ -15,8 +15,8 @@ export class AdminFileFailed extends Schema.TaggedError<AdminFileFailed>()("Admi
 const shape = Schema.Struct({ url: Schema.String, adminKey: Schema.optionalKey(Schema.String) })
 
 /**
- * `{"url","adminKey"}`, mode 0600: where the server listens, and a key for it. Without `adminKey` once that key works no
- * more. Source: contract/start#first-boot.
+ * `{"url","adminKey"}`, mode 0600: the server's address, and a key for it. Without `adminKey` once that key no longer
+ * works. Source: contract/start#first-boot.
  */
 export type AdminFile = typeof shape.Type
 

@@ -10,7 +10,7 @@ import { type LastAdministrator, userResource, Users } from "./Users.ts"
 
 const text = "Only administrators may do this"
 
-/** 403 for everybody but administrators, in both families. */
+/** 403 for all but administrators, in both families. */
 export const administratorsOnly = Layer.merge(
   Layer.succeed(AdministratorsOnly, (httpEffect) =>
     Effect.gen(function* () {

@@ -14,8 +14,8 @@ export interface Openers {
 }
 
 /**
- * In a transaction: how many keys open the administration when a user or a key is gone, where it is not changed by others
- * until the transaction ends.
+ * In a transaction: counts the keys that open the administration without a user or a key; other transactions cannot
+ * change the count until this one ends.
  * @param without the id of a user or of a key
  */
 export const openersWithout = (sql: SqlClient, without: string): Effect.Effect<Openers, SqlError> =>

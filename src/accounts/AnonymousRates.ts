@@ -18,7 +18,7 @@ export class AnonymousRates extends Context.Service<
     Effect.gen(function* () {
       const buckets = yield* RateBuckets
       const { limits } = yield* AppConfig
-      // The limiter is given up only when the process is: that is a fault, not the caller's.
+      // The limiter is given up only when the process is: that is the server's fault, not the caller's.
       return {
         take: (address) => Effect.orDie(buckets.take(bucketOf(address), limits.ratePerMinute))
       }

@@ -54,7 +54,7 @@ export class AsideCounts<Count> {
       Effect.gen({ self: this }, function* () {
         const found = this.#found.get(offset)
         if (found === undefined) return yield* new NotSetAside({ offset })
-        // Taken out before it is written: two who retry at once must not count it twice.
+        // Taken out before it is written: two concurrent retries must not count it twice.
         this.#found.delete(offset)
         yield* Effect.onError(this.#write(found.count), () =>
           Effect.sync(() => this.#found.set(offset, found))

@@ -29,7 +29,7 @@ interface Annotated {
 
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled, CurrentKey>
 
-/** Whether the endpoint, or else its group, says that router keys may call it. */
+/** Whether the endpoint, or else its group, allows router keys. */
 const isOpenToRouterKeys = (endpoint: Annotated, group: Annotated): boolean =>
   Context.get(Context.merge(group.annotations, endpoint.annotations), OpenToRouterKeys)
 

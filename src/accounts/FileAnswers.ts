@@ -4,7 +4,7 @@ import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import type { Files } from "./Files.ts"
 import type { FileRow } from "./FilesRepository.ts"
 
-/** Markup that a browser would run as a page of this origin. Source: contract/accounts#files. */
+/** Types that a browser would run as a page of this origin. Source: contract/accounts#files. */
 const isActive = (contentType: string): boolean => /html|xml|svg/i.test(contentType)
 
 const headersOf = (file: FileRow): Record<string, string> => ({

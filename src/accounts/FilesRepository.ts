@@ -32,7 +32,7 @@ export class FilesRepository extends Context.Service<
       row: Omit<FileRow, "sha256"> & { readonly sha256: Uint8Array }
     ) => Effect.Effect<void, SqlError>
     readonly find: (id: string) => Effect.Effect<FileRow | undefined, SqlError>
-    /** false: there is none, or it is somebody else's */
+    /** false: there is none, or another user has it */
     readonly markDeleted: (id: string, userId: string) => Effect.Effect<boolean, SqlError>
   }
 >()("signalbox/accounts/FilesRepository") {

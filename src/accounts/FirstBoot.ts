@@ -22,7 +22,7 @@ export class FirstBoot extends Context.Service<
   {
     /** the key that this boot made; undefined when there was an administrator already */
     readonly newAdminKey: string | undefined
-    /** writes where the server listens into admin.json, and says where a key is */
+    /** writes the server's address into admin.json, and logs the place of a key */
     readonly announce: (url: string) => Effect.Effect<AdminKey, AdminFileFailed | SqlError>
     /** Takes a key that no longer works out of admin.json when a key or an administrator is gone. Logs failures. */
     readonly forgetDeadKey: Effect.Effect<void>
@@ -37,7 +37,7 @@ export class FirstBoot extends Context.Service<
         const key = newSecret("sk_")
         const isNew = yield* makeAdministrator(key, (made) => write(file, { url: "", adminKey: made }))
 
-        /** The file as it is to be: undefined where there is none, as another process made the administrator. */
+        /** The new content of the file: undefined if there is none, because another process made the administrator. */
         const kept = (urlNow?: string) =>
           Effect.gen(function* () {
             const known = yield* read(file)

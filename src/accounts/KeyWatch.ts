@@ -4,8 +4,8 @@ import { AppConfig } from "#src/Config.ts"
 import { Keys } from "./Keys.ts"
 
 /**
- * Ends answers that take long with the key that they were asked with: it was revoked or has expired, or its owner was
- * deleted. Source: contract/accounts#keys.
+ * Ends long answers with the key of their request: it was revoked or has expired, or its owner was deleted. Source:
+ * contract/accounts#keys.
  */
 export class KeyWatch extends Context.Service<
   KeyWatch,
@@ -28,7 +28,7 @@ export class KeyWatch extends Context.Service<
   )
 }
 
-/** The answers that end with each key. Every answer that is watched is bounded where it is made. */
+/** The answers that end with each key. Every watched answer has a limit where it is made. */
 class Watched {
   readonly #isGood: (keyId: string) => boolean
   readonly #listeners = new Map<string, Set<() => void>>()
@@ -38,7 +38,7 @@ class Watched {
   }
 
   add(keyId: string, onEnd: () => void): () => void {
-    // Each time another function: one and the same may be given twice.
+    // A new function each time: callers may give the same one twice.
     const listener = () => onEnd()
     const listeners = this.#listeners.get(keyId) ?? new Set()
     this.#listeners.set(keyId, listeners.add(listener))

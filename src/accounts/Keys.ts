@@ -12,7 +12,7 @@ import { UserDirectory } from "./UserDirectory.ts"
 
 export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {}
 
-/** A field that fits its schema and makes no sense here. */
+/** A field that fits its schema but not the state of the server. */
 export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyFieldInvalid", {
   field: Schema.String,
   problem: Schema.String
@@ -174,10 +174,10 @@ const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<v
     : Effect.void
 }
 
-/** Administrators reach everybody's keys. */
+/** Administrators reach all users' keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
-/** A person may not give keys of their own a rate at which they alone could fill the server. */
+/** A user may not give their own keys a rate that would fill the server. */
 const rateFits = (
   { rate_limit_per_minute: rate }: ApiKeyChange,
   { role }: Principal,

@@ -32,7 +32,7 @@ type Row = Record<string, unknown>
 /** The outcome of a change: the row; undefined if there is none; "last-key" if no administrator would keep a key. */
 export type KeyWritten = KeyRow | undefined | "last-key"
 
-/** `keys` in Postgres. `owner` undefined: whosever the key is. */
+/** `keys` in Postgres. `owner` undefined: all owners. */
 export class KeysRepository extends Context.Service<
   KeysRepository,
   {
@@ -70,7 +70,7 @@ const isOfIn = (sql: SqlClient) => (id: string, owner: string | undefined) =>
     ? sql`id = ${id} AND revoked_at IS NULL`
     : sql`id = ${id} AND user_id = ${owner} AND revoked_at IS NULL`
 
-/** The key is looked for first, so that callers learn nothing about keys of others. */
+/** The key is looked for first, so that callers learn nothing about others' keys. */
 const unlessLast = (
   sql: SqlClient,
   id: string,
@@ -91,7 +91,7 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
     insert: (row, limit) =>
       sql.withTransaction(
         Effect.gen(function* () {
-          // Another one that is made for the same user waits here, and counts this one.
+          // A concurrent creation for the same user waits here, and counts this one.
           yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
           const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM keys
             WHERE user_id = ${row.user_id} AND revoked_at IS NULL`
@@ -116,7 +116,7 @@ const make = (sql: SqlClient): KeysRepository["Service"] => {
         sql<Row>`UPDATE keys SET ${sql.update({ ...change })} WHERE ${isOf(id, owner)} RETURNING *`,
         first
       )
-      // A key that is to expire is one that goes.
+      // A key with an expiry counts as one that goes.
       return change.expires_at instanceof Date ? unlessLast(sql, id, owner, write) : write
     },
     unknownCollections: (userId, ids) =>

@@ -47,7 +47,7 @@ const problems = {
 const tooMany = ({ limit }: TooManyKeys) =>
   Effect.fail(OpenAiConflict.of(`A user has at most ${limit} keys`, "too_many_keys"))
 
-/** Administrators reach everybody's keys. */
+/** Administrators reach all users' keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
 /** The user whose keys are meant: the caller, or for an administrator any user. */

@@ -1,4 +1,4 @@
-/** Numbers of accounts: keys, rates, files. Part of `limits` (src/Limits.ts). */
+/** Limits of accounts: keys, rates, files. Part of `limits` (src/Limits.ts). */
 export const accountsLimits = {
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
   fileBytes: 100 * 1024 * 1024,
@@ -7,11 +7,11 @@ export const accountsLimits = {
   ratePerMinute: 600,
   /** requests a key may make at once before the rate counts */
   rateBurst: 120,
-  /** the highest rate that a person may give a key of their own, unless `RATE_PER_MINUTE_MAX` says otherwise */
+  /** the highest rate that a user may give a key of their own, unless `RATE_PER_MINUTE_MAX` sets another */
   ratePerMinuteMax: 6_000,
   /** keys of one user that are not revoked */
   keysPerUser: 100,
-  /** answers under way are looked over this often for keys that have ended; with `mirrorPollMillis` less than a second */
+  /** answers under way are checked this often for keys that have ended; with `mirrorPollMillis` less than a second */
   keyWatchMillis: 200,
   /** an idle bucket is forgotten after this long; it would be full again by then */
   rateBucketIdleMillis: 120_000,

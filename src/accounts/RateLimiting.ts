@@ -7,7 +7,7 @@ import { OpenAiRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
 import { flat, nested } from "#src/http/ErrorFormat.ts"
 
-/** Clients are told not to wait for longer than this. Source: contract/http#rate-limits. */
+/** The longest wait that a client should try; beyond it `x-should-retry: false`. Source: contract/http#rate-limits. */
 const retryWorthwhileSeconds = 60
 
 /** The headers of an answer that tell its key's rate. Source: contract/http#rate-limits. */
@@ -30,7 +30,7 @@ const limit =
     Effect.gen(function* () {
       const { keyId, rateLimitPerMinute } = yield* CurrentKey
       const rate = rateLimitPerMinute ?? config.limits.ratePerMinute
-      // The limiter is given up only when the process is: that is a fault, not the caller's.
+      // The limiter is given up only when the process is: that is the server's fault, not the caller's.
       const decision = buckets.takeNow(keyId, rate) ?? (yield* Effect.orDie(buckets.take(keyId, rate)))
       yield* HttpEffect.appendPreResponseHandler((_, response) =>
         Effect.succeed(HttpServerResponse.setHeaders(response, rateHeaders(decision)))

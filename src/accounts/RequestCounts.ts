@@ -26,7 +26,7 @@ export class RequestCounts extends Context.Service<
   {
     readonly record: (userId: string, isError: boolean, nowMillis: number) => void
     readonly ofUser: (userId: string) => Effect.Effect<RequestFigures, SqlError>
-    /** counts that Postgres takes in no company */
+    /** counts that Postgres refuses even alone */
     readonly quarantine: LogQuarantine
   }
 >()("signalbox/accounts/RequestCounts") {

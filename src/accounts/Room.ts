@@ -3,7 +3,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { accounts as tables } from "./migrations/postgres/0001_Accounts.ts"
 
-/** Users, keys, files, and how the server is: every server has this room. */
+/** Users, keys, files and health: every server has this room. */
 export const accounts = {
   name: "accounts",
   needs: [],

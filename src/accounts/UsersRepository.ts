@@ -43,7 +43,7 @@ export class UsersRepository extends Context.Service<
 }
 
 const make = (sql: SqlClient): UsersRepository["Service"] => {
-  /** Why an administrator has to stay one; undefined where another has a key that works. */
+  /** The reason why an administrator has to stay one; undefined if another has a key that works. */
   const isNeeded = (id: string): Effect.Effect<"last-admin" | "last-admin-key" | undefined, SqlError> =>
     Effect.gen(function* () {
       const { others: keys } = yield* openersWithout(sql, id)

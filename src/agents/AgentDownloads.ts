@@ -5,7 +5,7 @@ import { line } from "#schemas/core/Text.ts"
 
 /** A build of `signalbox-agent` that this server has. */
 export interface AgentDownload {
-  /** such as `linux-x64`; `node` is the one that runs on any system with Node */
+  /** such as `linux-x64`; `node`: for any system with Node */
   readonly arch: string
   readonly label: string
   readonly filename: string
@@ -44,13 +44,13 @@ const decode = Schema.decodeUnknownOption(Manifest)
 
 /**
  * The builds of the agent's client that people can fetch from this server, as `npm run build:agent` left them. A new
- * build counts at once; nothing is offered that is not there in its full length.
+ * build counts at once; incomplete files are not offered.
  */
 export class AgentDownloads extends Context.Service<
   AgentDownloads,
   {
     readonly list: () => ReadonlyArray<AgentDownload>
-    /** why there are none, or null */
+    /** the reason why there are none, or null */
     readonly note: () => string | null
     readonly find: (filename: string) => StoredDownload | undefined
   }

@@ -1,10 +1,10 @@
-/** The numbers of the agents room, as `Limits.ts` has those of all others. */
+/** Limits of the agents room. Part of `limits` (src/Limits.ts). */
 export const agentLimits = {
   /** frames kept of one session for a resume */
   agentRingBytes: 4 * 1024 * 1024,
-  /** with so much waiting for a slow client, deltas are gathered until it has gone … */
+  /** with so many bytes waiting for a slow client, deltas are joined until it has caught up … */
   agentCoalesceBytes: 256 * 1024,
-  /** … and with so much its socket is closed, resumable */
+  /** … and with so many its socket is closed, resumable */
   agentSlowBytes: 4 * 1024 * 1024,
   /** frames of one client in a second; above it, or … */
   agentFramesPerSecond: 2_000,
@@ -20,7 +20,7 @@ export const agentLimits = {
   agentRetryMillis: 1_000,
   /** an image of a prompt */
   agentImageBytes: 5 * 1024 * 1024,
-  /** that attached sessions live is written down this often … */
+  /** attached sessions are marked alive in Postgres this often … */
   agentTouchMillis: 60_000,
   /** … and this often the work of dead processes, and work that was left alone, is looked for */
   agentAdoptMillis: 5_000,
@@ -28,9 +28,9 @@ export const agentLimits = {
   agentSessions: 50_000,
   /** live sessions of one key; a further one is refused at its hello */
   agentSessionsPerKey: 8,
-  /** a session without a sign of life for so long is not live any more … */
+  /** a session without a sign of life for so long is no longer live … */
   agentLiveMillis: 15 * 60_000,
-  /** … and for so long cannot be resumed any more */
+  /** … and after so long can no longer be resumed */
   agentResumeMillis: 30 * 24 * 3_600_000,
   /** such sessions are looked for this often */
   agentSweepEveryMillis: 60_000,
@@ -46,27 +46,27 @@ export const agentLimits = {
   agentStoreMillis: 2_000,
   /** a write that takes longer has failed, and is made again */
   agentWriteMillis: 10_000,
-  /** steps that a page of a transcript is looked for in … */
+  /** steps that are searched for a page of a transcript … */
   transcriptSteps: 5_000,
   /** … and the bytes that are read of them, where it is more than one entry */
   transcriptBytes: 1024 * 1024,
-  /** a process says this often that it lives, and has died when it was silent for `agentOwnerDeadMillis` */
+  /** a process reports this often that it is alive, and is dead after a silence of `agentOwnerDeadMillis` */
   agentHeartbeatMillis: 5_000,
   agentOwnerDeadMillis: 20_000,
   /**
-   * several machines: one that was silent for so long has died, unless `CLUSTER_SILENT_SECONDS` says otherwise; each gives
-   * a sign of life four times as often
+   * several machines: one that was silent for so long is dead, unless `CLUSTER_SILENT_SECONDS` sets another time; each
+   * gives a sign of life four times as often
    */
   clusterSilentSeconds: 12,
-  /** all look this often who lives, and for locks that they did not get */
+  /** processes look this often for live ones, and for locks that they did not get */
   clusterLookMillis: 1_000,
-  /** sessions are given up when the lock of their home has been away for so long: one that was lost may come back */
+  /** sessions are given up when the lock of their home has been away for so long: a lost one may come back */
   clusterGraceMillis: 2_500,
   /** how long a start waits for homes of its own */
   clusterStartMillis: 15_000,
-  /** the time for a connection to a process of the cluster to prove the secret */
+  /** a connection to a process of the cluster has to prove the secret within this */
   clusterHandshakeMillis: 5_000,
-  /** a session's home that was not found by then is away, and its client comes again */
+  /** a session's home that was not found by then counts as away, and its client comes again */
   clusterFindMillis: 3_000,
   /** the largest batch for another machine */
   clusterBatchBytes: 256 * 1024,

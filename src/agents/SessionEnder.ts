@@ -4,7 +4,7 @@ import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
 import { SessionsRepository } from "./store/SessionsRepository.ts"
 
-/** Ends sessions for those whose they are. */
+/** Ends a session at its owner's request. */
 export class SessionEnder extends Context.Service<
   SessionEnder,
   {

@@ -3,7 +3,7 @@ import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { FrameSink } from "#streams/agents/FrameSink.ts"
 
-/** The session's home cannot be reached at the moment: its process died, or is being replaced. */
+/** The session's home cannot be reached: its process died, or is being replaced. */
 export class HomeAway extends Schema.TaggedError<HomeAway>()("HomeAway", {
   sessionId: Schema.String
 }) {}
@@ -15,7 +15,7 @@ export type Serve = (key: Principal, sink: FrameSink) => HotSocketListener
 export interface LocalHome {
   readonly serve: Serve
   readonly end: (sessionId: string) => Effect.Effect<void>
-  /** The sessions that answer true are somebody else's from now on. */
+  /** Sessions for which this answers true belong to other processes from now on. */
   readonly leave: (isGone: (sessionId: string) => boolean) => Effect.Effect<void>
 }
 
@@ -36,7 +36,7 @@ export class SessionPlacement extends Context.Service<
       key: Principal,
       sink: FrameSink
     ) => Effect.Effect<HotSocketListener, HomeAway>
-    /** Ends a session of another home, as its owner asked. */
+    /** Ends a session of another home, at its owner's request. */
     readonly endThere: (sessionId: string) => Effect.Effect<void, HomeAway>
     /** Makes this process a home for clients of others; called once, by the gateway. */
     readonly open: (home: LocalHome) => Effect.Effect<void>

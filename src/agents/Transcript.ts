@@ -14,7 +14,7 @@ const beginnings = new Set<StepBody["kind"]>([
   "done"
 ])
 
-/** Results, and marks of prompts that were taken, are shown with the message that they belong to. */
+/** Results of calls, and marks that calls were sent, are shown with the message that made the calls. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"
 
 export interface PageBounds {
@@ -29,7 +29,7 @@ export interface TranscriptPage {
   readonly readTo: number
 }
 
-/** As many entries as fit, and always one; from the sizes of the steps that could be on the page. */
+/** As many entries as fit, at least one; from the sizes of the steps that could be on the page. */
 export const pageOf = (sizes: ReadonlyArray<StepSize>, bounds: PageBounds): TranscriptPage => {
   let entries = 0
   let bytes = 0
@@ -45,7 +45,7 @@ export const pageOf = (sizes: ReadonlyArray<StepSize>, bounds: PageBounds): Tran
   return { end: end ?? behind, readTo: behind }
 }
 
-/** The steps before one, as a person reads them. */
+/** The steps before one, as transcript entries. */
 export const entriesOf = (steps: ReadonlyArray<Step>, end: number): ReadonlyArray<TranscriptEntry> => {
   const results = new Map<string, ResultStep>()
   for (const { body } of steps) if (body.kind === "result") results.set(body.callId, body)

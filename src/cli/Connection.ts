@@ -116,7 +116,7 @@ const wordsOf = (error: unknown): string | undefined => {
 const rootOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
   if (!(error instanceof Error)) return String(error)
-  // An AggregateError (a name with several addresses) has a code and no message.
+  // An AggregateError (a name with several addresses) has a code but no message.
   return error.message === "" && Predicate.hasProperty(error, "code") ? String(error.code) : error.message
 }
 
@@ -138,7 +138,7 @@ const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown
 
 type Failure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
 
-/** The server that the command line talks to. It is looked for at the first request, so that help needs none. */
+/** The server of the command line. It is looked for at the first request, so that help needs none. */
 export class Connection extends Context.Service<
   Connection,
   {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the command line with a Node that can: this one, or the one that the set-up fetched into .runtime/.
+// Starts the command line with a Node that is new enough: this one, or the one that the set-up fetched into .runtime/.
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"

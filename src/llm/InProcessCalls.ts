@@ -19,7 +19,7 @@ export interface InProcessAsk {
   readonly body: JsonRecord
   /** Each chunk of the answer, as it comes. */
   readonly onChunk: (chunk: JsonRecord) => void
-  /** the answer is not wanted any more: its tokens until then are paid */
+  /** the answer is no longer wanted: its tokens until then are paid */
   readonly signal: AbortSignal
 }
 
@@ -27,7 +27,7 @@ export interface InProcessAsk {
 export interface InProcessOutcome {
   /** the reason for a missing answer, as an HTTP client would get it */
   readonly fault: Omit<CallFault, "type"> | undefined
-  /** why the answer broke off */
+  /** the reason why the answer broke off */
   readonly problem: string | undefined
   /** the caller had gone before the end */
   readonly isGone: boolean

@@ -1,4 +1,4 @@
-/** Numbers of the model router. Part of `limits` (src/Limits.ts). */
+/** Limits of the model router. Part of `limits` (src/Limits.ts). */
 export const llmLimits = {
   /** the log of finished calls grows to this size when the ledger or ClickHouse is away; then calls are refused with 503 */
   callLogBytes: 1024 * 1024 * 1024,
@@ -53,25 +53,25 @@ export const llmLimits = {
   extraFeeUsd: 0.1,
   /** … and tokens, for the model's reading of it */
   extraTokens: 16_384,
-  /** USD, the most that is believed of a call without a price in the list, unless `UPSTREAM_COST_MAX_USD` says otherwise */
+  /** USD, the highest believable cost of a call without a listed price, unless `UPSTREAM_COST_MAX_USD` sets another */
   upstreamCostMaxUsd: 10,
   /** a call whose client has left is read on for so long, for its usage */
   usageWaitMillis: 5_000,
-  /** output tokens a second that a model is taken to think at while nothing is seen of it */
+  /** output tokens a second that a model is assumed to think at while its thoughts are not visible */
   hiddenTokensPerSecond: 50,
   /** output tokens that the description of images may have */
   visionTokens: 1_024,
-  /** characters whose tokens are counted where the upstream does not say; longer texts are estimated */
+  /** characters whose tokens are counted if the upstream does not report them; longer texts are estimated */
   countedCharacters: 2_000_000,
-  /** a process says so often that it is at work on requests with an Idempotency-Key … */
+  /** a process reports so often that it is at work on requests with an Idempotency-Key … */
   idempotencyBeatMillis: 10_000,
-  /** … and one that has not for so long has died: with the pause between two of its words less than a minute */
+  /** … and is dead after so long without a report: with the pause between two reports less than a minute */
   idempotencyDeadMillis: 45_000,
   /** answers of a user that are kept for repetitions … */
   idempotencyUserAnswers: 10_000,
-  /** … and characters of them; beyond it the oldest cannot be repeated any more */
+  /** … and characters of them; beyond it the oldest can no longer be repeated */
   idempotencyUserCharacters: 16 * 1024 * 1024,
-  /** those of more than 24 hours ago are looked for this often */
+  /** answers older than 24 hours are looked for this often */
   idempotencySweepMillis: 600_000,
   /** counting that takes longer is given up for an estimate */
   countMillis: 10_000,
@@ -83,7 +83,7 @@ export const llmLimits = {
   breakerFailures: 5,
   /** … for so long at first, doubled each time its probe fails, … */
   breakerMinMillis: 10_000,
-  /** … up to this; also the longest Retry-After that is believed */
+  /** … up to this; also the longest Retry-After that is heeded */
   breakerMaxMillis: 300_000,
   /** a member that rate-limits without a Retry-After is left alone for so long */
   breakerLimitedMillis: 2_000,
@@ -108,9 +108,9 @@ export const llmLimits = {
   ledgerWaitMillis: 2_000,
   /** calls of one user that wait so; further ones are refused at once */
   ledgerWaiting: 10_000,
-  /** a call that waits asks the database again this often, when it hears nothing */
+  /** a waiting call asks the database again this often, if no notification comes */
   ledgerPollMillis: 50,
-  /** after another process has asked for them, leases of a user are not kept for so long */
+  /** after another process has asked for them, leases of a user are not kept for this long */
   ledgerScarceMillis: 1_000,
   /** a lease that no call has used for so long is given back */
   ledgerIdleMillis: 10_000,
@@ -122,7 +122,7 @@ export const llmLimits = {
   ledgerGrantMillis: 1_500,
   /** pause before a return that failed is tried again */
   ledgerRetryMillis: 200,
-  /** a process says this often that it lives; one that has been silent for `ledgerSweepMillis` loses its leases … */
+  /** a process reports this often that it is alive; a silence of `ledgerSweepMillis` costs it its leases … */
   ledgerHeartbeatMillis: 30_000,
   ledgerSweepMillis: 15 * 60_000,
   /** … by processes that look for it this often */

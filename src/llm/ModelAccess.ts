@@ -34,7 +34,7 @@ export class ModelAccess extends Context.Service<
     /** the first that the key can pay for, else a free one; undefined: there is none */
     readonly defaultModel: (key: Principal) => Effect.Effect<AgentModel | undefined, SqlError>
     readonly billing: (key: Principal, model?: string) => Effect.Effect<AgentBilling, SqlError>
-    /** whether somebody who would answer takes images */
+    /** whether a model that would answer takes images */
     readonly seesImages: (key: Principal, model: string) => boolean
     /** whether it takes a thinking level; a model that routes may pass it on */
     readonly mayThink: (model: string) => boolean
@@ -140,7 +140,7 @@ class EligibleModels {
     return [...models.map(eligibleOf), ...this.#ofCollections(key)]
   }
 
-  /** Collections are looked at when no model will do: everybody's are in one list. */
+  /** Collections are considered when no model will do: all users' are in one list. */
   first(key: Principal, isWanted: (eligible: EligibleModel) => boolean): EligibleModel | undefined {
     for (const model of this.#catalogue.all()) {
       if (!model.hasTools || !mayUseModel(key, model.id)) continue

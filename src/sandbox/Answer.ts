@@ -28,7 +28,7 @@ const piece = /\s*\S{1,16}|\s+/gu
 
 export const piecesOf = (text: string): ReadonlyArray<string> => text.match(piece) ?? []
 
-/** A few characters each, and never all of them in one. */
+/** A few characters each, and never all in one. */
 export const argumentPiecesOf = (json: string): ReadonlyArray<string> => {
   const characters = Math.max(1, Math.min(12, Math.ceil(json.length / 2)))
   return json.match(new RegExp(`.{1,${characters}}`, "gsu")) ?? []
@@ -54,7 +54,7 @@ const seen = (message: ChatMessage): string => {
   return `I see ${descriptions.join(" and ")}. `
 }
 
-/** A tool's result is answered by naming it. */
+/** The answer to a tool's result names it. */
 const reportOf = (messages: ReadonlyArray<ChatMessage>, result: ChatMessage): string => {
   const call = messages.flatMap(({ calls }) => calls).find(({ id }) => id === result.answers)
   return `The tool ${call?.name ?? result.answers} answered: ${result.text.slice(0, quotedMax)}`
@@ -79,7 +79,7 @@ const thoughtOf = (last: ChatMessage): string => {
   return `The last message has ${words} words and ${last.images.length} images. I am a sandbox, so I repeat it.`
 }
 
-/** Up to the first of the texts that are to end it. */
+/** Up to the first of the stop texts. */
 export const stoppedAt = (text: string, stop: ReadonlyArray<string>): string =>
   text.slice(0, Math.min(...stop.map((end) => text.indexOf(end)).filter((at) => at >= 0), text.length))
 
@@ -108,11 +108,11 @@ export const cutAfter = (answer: Answer, pieces: number): Answer => {
   return { ...answer, reasoning, content, calls, finishReason: "length" }
 }
 
-/** Pieces that a model may say. */
+/** The most pieces of an answer. */
 export const mostOf = (model: SandboxModel, request: ChatRequest): number =>
   Math.min(request.maxTokens, model.maxCompletionTokens)
 
-/** Words that a model says before it breaks off. */
+/** Words before a model breaks off. */
 const wordsBeforeBreak = 5
 
 /** The answer of a working model; `digest` is a hash of the request. Throws `BadRequest`. */

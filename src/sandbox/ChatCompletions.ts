@@ -89,7 +89,7 @@ export const completeChat = (shared: Shared, call: Call): void => {
   else answerWhole(prepared)
 }
 
-/** The head of an answer and nothing more, until the client has had enough. */
+/** The head of an answer alone, until the client gives up. */
 const stall = ({ call, model, request, shared }: PreparedChat): void => {
   const type = request.stream ? "text/event-stream" : "application/json"
   call.response.writeHead(200, { "Content-Type": type })

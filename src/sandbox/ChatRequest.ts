@@ -36,7 +36,7 @@ export interface ChatRequest {
   /** `tool_choice`: the only tool that may be called, "" for any */
   readonly toolName: string
   readonly mayCallTools: boolean
-  /** JSON is wanted, of this schema where one is given */
+  /** JSON is wanted, of this schema if one is given */
   readonly json: { readonly schema: unknown } | undefined
   readonly wantsReasoning: boolean
   readonly play: Play

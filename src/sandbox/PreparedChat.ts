@@ -22,7 +22,7 @@ export interface PreparedChat {
 export const usageAfter = ({ answer, model, size }: PreparedChat, tokens: number): Usage =>
   usageOf(model, size, tokens, Math.min(tokens, answer.reasoning.length))
 
-/** Before every piece, where somebody has set a pace. */
+/** Before every piece, if a pace is set. */
 export const pieceMillisOf = ({ answer, model, request }: PreparedChat): number | undefined =>
   request.play.wordMillis ?? answer.pieceMillis ?? model.wordMillis
 

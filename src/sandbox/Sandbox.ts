@@ -13,7 +13,7 @@ import { sandboxModels } from "./SandboxModels.ts"
 export interface SandboxOptions {
   /** on loopback; 0 (the default) for any free one */
   readonly port?: number | undefined
-  /** a list in OpenRouter's shape, served in place of the sandbox's own models; all of them answer like its echo */
+  /** a list in OpenRouter's shape, in place of the sandbox's own models; all of them answer as its echo does */
   readonly modelsFile?: string | undefined
   /** between two words of a stream; 15 where absent, 0 for all at once */
   readonly wordMillis?: number | undefined
@@ -25,7 +25,7 @@ export interface RunningSandbox {
   readonly models: ReadonlyArray<SandboxModel>
 }
 
-/** The port is taken, or the file of models is none. */
+/** The port is taken, or the file of models is invalid. */
 export class SandboxFailed extends Schema.TaggedError<SandboxFailed>()("SandboxFailed", {
   problem: Schema.String
 }) {
@@ -54,7 +54,7 @@ export const start = (
       faults: new Faults(),
       wordMillis: options.wordMillis ?? wordMillisDefault
     }
-    // Node's own server: one that stalls on purpose is not to be cut off by the front's care for slow clients.
+    // Node's own server: the front's care for slow clients would cut off one that stalls on purpose.
     const server = createServer(answering(shared))
     // A stream may be idle for minutes, and a pooled connection between two calls.
     server.requestTimeout = 0

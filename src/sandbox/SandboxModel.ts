@@ -23,16 +23,16 @@ export interface SandboxPrices {
   readonly completion: Decimal.Decimal
   readonly request: Decimal.Decimal
   readonly image: Decimal.Decimal
-  /** of prompt tokens read from the cache; undefined where the model has no cache */
+  /** of prompt tokens read from the cache; undefined if the model has no cache */
   readonly cacheRead: Decimal.Decimal | undefined
-  /** of the reasoning tokens among the completion; the completion price where the list has none */
+  /** of the reasoning tokens among the completion; the completion price if the list has none */
   readonly reasoning: Decimal.Decimal
 }
 
 export interface SandboxModel {
   readonly id: string
   readonly behaviour: Behaviour
-  /** of every word, where the model has a pace of its own */
+  /** of every word, if the model has a pace of its own */
   readonly wordMillis: number | undefined
   /** tokens */
   readonly contextLength: number

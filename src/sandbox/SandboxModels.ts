@@ -245,7 +245,7 @@ const entryOf = (description: Description, index: number) => {
   }
 }
 
-/** The models that the sandbox has of its own, the working ones first. */
+/** The sandbox's own models, the working ones first. */
 export const sandboxModels: ReadonlyArray<SandboxModel> = [...working, ...misbehaving].flatMap(
   (description, index) =>
     fromEntry(entryOf(description, index), description.behaviour, description.wordMillis) ?? []

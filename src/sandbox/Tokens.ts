@@ -31,7 +31,7 @@ export interface PromptSize {
 
 /** Prompts are cached in blocks of so many tokens … */
 const cacheBlock = 128
-/** … from so many on, like those of real providers: everything but the last message counts as seen before. */
+/** … from so many on, as real providers do: everything but the last message counts as seen before. */
 const cacheMin = 1_024
 
 export const sizeOf = (request: ChatRequest, model: SandboxModel): PromptSize => {
@@ -53,7 +53,7 @@ export const sizeOf = (request: ChatRequest, model: SandboxModel): PromptSize =>
 const times = (price: Decimal.Decimal, count: number): Decimal.Decimal =>
   Decimal.multiply(price, { units: BigInt(count), scale: 0 })
 
-/** As a number of JSON can carry it: 17 digits, no more. */
+/** As a JSON number can carry it: 17 digits, no more. */
 const carried = (exact: Decimal.Decimal): string => {
   const nearest = Decimal.fromNumber(Number(Decimal.format(exact)))
   return Decimal.format(nearest ?? exact)

@@ -2,9 +2,9 @@ import type { Answer, ToolCall } from "./Answer.ts"
 import type { SandboxModel } from "./SandboxModel.ts"
 import type { Usage } from "./Tokens.ts"
 
-/** The shapes that OpenRouter's API speaks. Source: OpenRouter's API reference (overview, streaming, errors). */
+/** The shapes of OpenRouter's API. Source: OpenRouter's API reference (overview, streaming, errors). */
 
-/** Epoch seconds that every answer carries, so that the same request has the same answer. */
+/** Epoch seconds of every answer: fixed, so that the same request has the same answer. */
 const created = 1_767_225_600
 
 /** The names of an answer: its id from a hash of the request. */
@@ -85,7 +85,7 @@ export class Frames {
     this.head = `data: ${JSON.stringify(head).slice(0, -1)},`
   }
 
-  /** `stamp`: says when it was sent */
+  /** `stamp`: adds the time of sending */
   delta(delta: string, stamp: boolean): string {
     const sentAt = stamp ? `"sent_at":${performance.timeOrigin + performance.now()},` : ""
     return (
@@ -120,7 +120,7 @@ export class Frames {
 
 export const done = "data: [DONE]\n\n"
 
-/** An answer that is no success. */
+/** An answer with an error status. */
 export interface Refusal {
   readonly status: number
   readonly message: string

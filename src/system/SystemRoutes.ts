@@ -5,7 +5,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { Unready } from "#schemas/system/SystemApi.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 
-/** `/healthz`, `/readyz`, `/metrics`. */
+/** The routes `/healthz`, `/readyz`, `/metrics`. */
 export const layer = HttpApiBuilder.group(
   AccountsRoomApi,
   "system",

@@ -35,7 +35,7 @@ const configuration = Effect.map(AppConfig, (config): Config => {
   return { ...config, dataDir }
 }).pipe(Effect.provide(AppConfig.layer))
 
-/** The database of the server: DATABASE_URL; else the embedded one, where a server runs it already, or run for so long. */
+/** The database of the server: DATABASE_URL; else the embedded one, already running or started for this command. */
 const databaseOf = (config: Config) =>
   Effect.gen(function* () {
     const { dataDir, databaseUrl = runningOn(dataDir) } = config
@@ -54,7 +54,7 @@ const makeKey = Effect.gen(function* () {
   const config = yield* databaseOf(yield* configuration)
   const file = adminFileIn(config.dataDir)
   const url = (yield* read(file))?.url ?? urlOf(config)
-  // Postgres may have something to say; standard output is for the key.
+  // Postgres may print something; standard output is for the key.
   const log = Log.layer("Warn", (line) => void process.stderr.write(line))
   const store = Postgres.layer.pipe(Layer.provide(Layer.succeed(AppConfig, config)))
   const adminKey = yield* makeAdminKey((key) => write(file, { url, adminKey: key })).pipe(

@@ -4,7 +4,7 @@ import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { Connection } from "#src/cli/Connection.ts"
 import { json, show } from "#src/cli/Output.ts"
 
-/** The server answers, and takes no traffic. */
+/** The server answers, but takes no traffic. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", {
   url: Schema.String,
   status: Schema.String

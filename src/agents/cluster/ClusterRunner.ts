@@ -19,7 +19,7 @@ import type { Limits } from "#src/Limits.ts"
 import type { ClusterTransport } from "./ClusterTransport.ts"
 
 /**
- * In how many parts the sessions of all machines are divided; must be the same everywhere. Locks are released one by one
+ * Shards of all sessions; must be the same number on all machines. Locks are released one by one
  * over one connection, so that more of them make a hand-over slower; fewer divide less evenly.
  */
 export const shards = 60
@@ -45,9 +45,9 @@ const clients = (transport: ClusterTransport) =>
   )
 
 /**
- * Postgres alone says who lives: a runner that was silent for `CLUSTER_SILENT_SECONDS` is gone for all, and its locks are
- * those of a connection, which ends with it or, where its machine froze, by Postgres's idle_session_timeout of the same
- * length. Health checks between machines are left out: two that cannot reach each other would declare each other dead.
+ * Postgres alone decides which machines live: a runner silent for `CLUSTER_SILENT_SECONDS` is gone for all, and its
+ * locks end with its connection or, where its machine froze, by Postgres's idle_session_timeout of the same length.
+ * Health checks between machines are left out: two that cannot reach each other would declare each other dead.
  */
 const configOf = ({ host, port, silentSeconds }: ClusterMember, limits: Limits) =>
   ShardingConfig.layer({

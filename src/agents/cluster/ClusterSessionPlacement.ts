@@ -24,7 +24,7 @@ import * as ClusterRunner from "./ClusterRunner.ts"
 const ShardEntity = Entity.make("AgentHome", [
   /** The address at which the shard's home takes clients of other machines. */
   Rpc.make("Where", { success: Schema.Struct({ host: Schema.String, port: Schema.Int }) }),
-  /** Ends a session, as its owner asked. */
+  /** Ends a session, at its owner's request. */
   Rpc.make("End", { payload: { sessionId: SessionId } })
 ])
 
@@ -82,7 +82,7 @@ const make = (member: ClusterMember) =>
     const door = doorOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
-    // Of its trouble effect/cluster warns once for each shard; that there is some it says as an error, and `/readyz` shows it.
+    // effect/cluster warns once for each shard in trouble; here it is logged once as an error, and `/readyz` shows it.
     const cluster = yield* Layer.buildWithScope(door, runner).pipe(
       Effect.provideService(References.MinimumLogLevel, "Error")
     )
@@ -168,7 +168,7 @@ const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
     )
   )
 
-/** Sessions divided among the processes on one Postgres, of which this is one. */
+/** Divides sessions among the processes on one Postgres. */
 export const layer = (
   member: ClusterMember
 ): Layer.Layer<SessionPlacement, SqlError | ClusterAddressUnusable, SqlClient | AppConfig | Readiness> =>

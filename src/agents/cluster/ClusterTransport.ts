@@ -18,7 +18,7 @@ export type Door = (typeof doors)[number]
 
 const identity = "signalbox"
 const connectMillis = 2_000
-/** a machine that lost its power is noticed by the system after some such probes */
+/** the system notices a machine without power after so many probes */
 const keepAliveMillis = 15_000
 
 /** The address of a process for the other ones of the cluster. */
@@ -27,7 +27,7 @@ export interface ClusterAddress {
   readonly port: number
 }
 
-/** Both sides of a connection, with the secret that they share. */
+/** Both sides of a connection, with their shared secret. */
 export class ClusterTransport {
   private readonly secret: Uint8Array
   private readonly handshakeMillis: number
@@ -55,7 +55,7 @@ export class ClusterTransport {
           port,
           ALPNProtocols: [door],
           pskCallback: () => ({ psk: this.secret, identity }),
-          // There is no certificate whose name could be looked at: the shared key is the identity.
+          // There is no certificate whose name could be checked: the shared key is the identity.
           checkServerIdentity: () => undefined
         })
       ),

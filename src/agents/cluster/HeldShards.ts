@@ -52,7 +52,7 @@ export class HeldShards {
     return gone.size === 0 ? undefined : (sessionId) => gone.has(String(this.shardOf(sessionId)))
   }
 
-  /** The id of the entity that is the door to the session's shard. */
+  /** The id of the entity of the session's shard. */
   doorOf(sessionId: string): string {
     return this.doors.get(String(this.shardOf(sessionId))) ?? sessionId
   }

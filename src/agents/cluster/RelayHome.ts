@@ -58,7 +58,7 @@ export class RelayHome {
         try {
           this.apply(link, item)
         } catch (fault) {
-          // As with a socket of this process: a report, and the end of this client.
+          // As with a socket of this process: a report in the log, and the end of this client.
           faults.push(fault)
           link.clients.get(item.relay)?.close(internalError, "")
         }
@@ -94,7 +94,7 @@ export class RelayHome {
     )
     link.clients.set(relay, client)
     const serve = this.home.serve()
-    // The session moved on while its client was on the way here: it has to ask again.
+    // The session moved while its client was on the way here: the client has to ask again.
     if (serve === undefined || !this.home.isHere(sessionId)) client.close(closeCodes.restart, "moved")
     else client.listener = serve(key, client)
   }

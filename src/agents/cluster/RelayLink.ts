@@ -50,7 +50,7 @@ export class RelayLink {
     for (const client of touched) client.report()
   }
 
-  /** The other machine is gone: its clients find out where their sessions are now. */
+  /** The other machine is gone: its clients ask anew where their sessions are. */
   end(): void {
     this.isOver = true
     for (const client of this.clients.values()) client.close(closeCodes.restart, "moved")
@@ -86,7 +86,7 @@ class RelayedClient implements HotSocketListener {
     this.sink.send(text)
   }
 
-  /** Tells the home how much of it has gone to the client. */
+  /** Tells the home how many bytes the client has taken. */
   report(): void {
     if (!this.isOpen) return
     const bytes = this.sentBytes - Math.min(this.sentBytes, this.sink.bufferedBytes)
@@ -102,7 +102,7 @@ class RelayedClient implements HotSocketListener {
 
   received(message: string | Uint8Array): void {
     if (!this.isOpen) return
-    // The home takes no more: as a process that restarts, it is asked again.
+    // The home takes no more: the client comes back, as after a restart.
     if (this.outbox.bytes > this.waitingBytes) {
       this.closed(closeCodes.restart)
       this.sink.close(closeCodes.restart, "overloaded")

@@ -54,14 +54,14 @@ export class RemoteClient implements FrameSink {
     if (this.isOpen) this.listener.received(text ?? new Uint8Array())
   }
 
-  /** `bytes` of all that was sent are no longer ours to wait for. */
+  /** `bytes` of all that was sent no longer wait. */
   taken(bytes: number): void {
     const before = this.bufferedBytes
     this.takenBytes = Math.min(this.sentBytes, Math.max(this.takenBytes, bytes))
     if (before > 0 && this.bufferedBytes === 0) this.listener.drained()
   }
 
-  /** The connection is over, from whichever side. */
+  /** The connection is over, from either side. */
   closed(code: number): void {
     if (!this.isOpen) return
     this.isOpen = false

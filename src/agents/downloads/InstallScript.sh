@@ -17,7 +17,7 @@ has() {
   command -v "$1" >/dev/null 2>&1
 }
 
-# linux-x64, linux-arm64-musl, darwin-arm64 …; empty where it is none that is known
+# linux-x64, linux-arm64-musl, darwin-arm64 …; empty for an unknown platform
 platform() {
   case "$(uname -m)" in
     x86_64 | amd64) machine=x64 ;;
@@ -62,12 +62,12 @@ sha256_of() {
   fi
 }
 
-# Is there a Node that runs the build for any system?
+# Whether there is a Node that runs the build for any system.
 has_node() {
   has node && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 19) ? 0 : 1)'
 }
 
-# Sets filename and sha256 for a platform; fails where the server has no build for it.
+# Sets filename and sha256 for a platform; fails if the server has no build for it.
 choose() {
   case "$1" in
     # @CHOICES@

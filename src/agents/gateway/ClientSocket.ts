@@ -193,7 +193,7 @@ export class ClientSocket implements HotSocketListener {
     }
   }
 
-  /** One that was sent twice, because its answer was lost, is one. */
+  /** A frame that was repeated because its answer was lost counts once. */
   #prompt(session: AgentSession, { id, images = [], text }: Prompt): void {
     if (session.hasSeen(id)) return
     if (session.active !== undefined) return this.#busy(id)
@@ -229,7 +229,7 @@ export class ClientSocket implements HotSocketListener {
     if (taken.data !== "") session.say({ kind: "tool_update", callId, stream, data: taken.data })
   }
 
-  /** No sign of life, for too long. */
+  /** No sign of life for too long. */
   expire(): void {
     sendAway(this.sink, "idle", closeCodes.idle)
   }

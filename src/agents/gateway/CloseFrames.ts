@@ -9,12 +9,12 @@ import type { FrameSink } from "#streams/agents/FrameSink.ts"
 
 type More = Partial<Pick<ErrorFrame, "id" | "callId" | "retryAfterMs">>
 
-/** Tells a client that something it sent was not done. */
+/** Tells a client that one of its frames had no effect. */
 export const complain = (sink: FrameSink, code: AgentErrorCode, message: string, more: More = {}): void => {
   sink.send(JSON.stringify({ type: "error", code, message, fatal: false, ...more }))
 }
 
-/** Tells a client why, and closes its socket. */
+/** Tells a client the reason, and closes its socket. */
 export const refuse = (
   sink: FrameSink,
   code: AgentErrorCode,
@@ -26,7 +26,7 @@ export const refuse = (
   sink.close(closeCode, code)
 }
 
-/** Sends a client away that has done nothing wrong. */
+/** Closes the socket of a client that has done nothing wrong. */
 export const sendAway = (
   sink: FrameSink,
   reason: ServerBye["reason"],

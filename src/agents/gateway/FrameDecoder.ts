@@ -20,7 +20,7 @@ import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 /** A fault of a frame, in words that name the field. */
 export interface FrameFault {
   readonly message: string
-  /** of the prompt or steer that was meant, where the frame says it */
+  /** id of the prompt or steer that was meant, if the frame has it */
   readonly id?: string
   readonly callId?: string
   /** it was no JSON object with a type: the next frame cannot be trusted either */
@@ -40,8 +40,8 @@ const decoders = {
 } as const
 
 /**
- * The part of a frame that cannot be passed on to a model. Output of commands and content of files is mended in place: it is
- * cut where it is too long, through surrogate pairs as well, and neither the person nor the model can help it.
+ * The part of a frame that cannot be passed on to a model. Output of commands and content of files is mended in place:
+ * clients cut it where it is too long, through surrogate pairs as well, and neither user nor model can correct it.
  */
 const fitted = (type: string, json: JsonRecord): JsonFault | undefined => {
   if (type === "tool.result" || type === "tool.stream") mendedJson(json)

@@ -32,7 +32,7 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
           fork(
             Effect.map(enter(request.header("authorization"), handshake), (key) => {
               if (key === undefined) return
-              // The goodbyes may have been said while it was looked up who this is.
+              // The server may have begun to drain while the key was looked up.
               if (isDraining) return refuseHandshake(handshake, 503, "The server is restarting", 1)
               handshake.accept((socket) => sockets.serve(key, socket))
             })
@@ -49,7 +49,7 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
   )
 }
 
-/** Lets in who may have sessions; everybody else is answered in plain HTTP. */
+/** Admits keys that may have sessions; all others are answered in plain HTTP. */
 const entering = Effect.gen(function* () {
   const gate = yield* KeyGate
   const offer = yield* ModelAccess

@@ -3,10 +3,10 @@ import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 import { refuse, sendAway } from "./CloseFrames.ts"
 
-/** Pings are spread: in every second one of so many parts of the sockets is asked. */
+/** Pings are spread: every second one of so many parts of the sockets gets them. */
 const parts = Math.round(agentLimits.pingMillis / 1_000)
 
-/** Looks after all sockets with one timer: greetings that do not come, signs of life, keys that were revoked. */
+/** Checks all sockets with one timer: missing hellos, signs of life, revoked keys. */
 export class Heartbeat {
   readonly #parts = Array.from({ length: parts }, () => new Set<ClientSocket>())
   /** in the order in which they came */

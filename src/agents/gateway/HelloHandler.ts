@@ -116,10 +116,10 @@ const resumed = Effect.fnUntraced(function* (
   return session
 })
 
-/** of several machines each has its share of ids: where so many are not here, none is */
+/** ids are shared among several machines: if so many tries find none of this one, it has none */
 const idsTried = 10_000
 
-/** Its id is one whose home is here: its client need not be relayed. */
+/** The id's home is here: the client need not be relayed. */
 const made = Effect.fnUntraced(function* (
   { homes, sessions }: Parts,
   { key }: ClientSocket,
@@ -249,7 +249,7 @@ const readyOf = (
   return JSON.stringify(ready)
 }
 
-/** The frames that the client has not seen and that are not kept in memory any more. */
+/** The frames that the client has not seen and that have left memory. */
 const missedBy = Effect.fnUntraced(function* (
   store: StepStore["Service"],
   session: AgentSession,
@@ -264,7 +264,7 @@ const missedBy = Effect.fnUntraced(function* (
     const { floor } = session.outbox
     if (floor <= lastSeq) return []
     const steps = yield* store.announced(facts.id, lastSeq, floor)
-    // Another client may have acknowledged more meanwhile.
+    // Another client may have acknowledged more in the meantime.
     if (floor === session.outbox.floor) return missedFrames(steps, lastSeq, floor)
   }
 })

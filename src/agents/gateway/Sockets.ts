@@ -74,7 +74,7 @@ const make = Effect.gen(function* () {
         { discard: true }
       )
   })
-  // One client at whose socket something breaks must not stop the pulse of all.
+  // A fault at the socket of one client must not stop the heartbeat of all.
   const tick = Effect.catchCause(
     Effect.sync(() => pulse.tick(performance.now(), Date.now())),
     (cause) => Effect.logError("Agents' sockets could not be looked after", cause)
@@ -83,7 +83,7 @@ const make = Effect.gen(function* () {
   return Sockets.of({ serve, sayGoodbye: () => pulse.sayGoodbye() })
 })
 
-/** Attaches the client here, or relays it to where its session is at home. */
+/** Attaches the client here, or relays it to its session's home. */
 const greet = (
   greeting: HelloHandler["Service"],
   homes: SessionPlacement["Service"],

@@ -21,7 +21,7 @@ function parametersOf(params: Schema.Top): unknown {
   return Object.keys(definitions).length === 0 ? schema : { ...schema, $defs: definitions }
 }
 
-/** Fewer tokens than these are no answer: a budget that pays for less is used up. */
+/** Fewer tokens than these are no answer: a budget that pays for less counts as used up. */
 const outputTokensMin = 64
 
 /** The model calls of agents, through the router of this process: priced, metered and settled, with source `agent`. */
@@ -109,7 +109,7 @@ const answerOf = (
   return { _tag: "Answered", said, isCutByCredits }
 }
 
-/** Some models say `stop` and call tools all the same. */
+/** Some models send `stop` and call tools all the same. */
 const stopReasonOf = ({ finishReason, hasCalls }: SpokenAnswer): Said["stopReason"] => {
   if (finishReason === "length") return "length"
   return hasCalls ? "tool_calls" : "stop"

@@ -5,7 +5,7 @@ import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 
 /**
- * The server processes that own agent sessions. Each says every few seconds that it lives; the clock is Postgres's. (The
+ * The server processes that own agent sessions. Each notes every few seconds that it is alive; the clock is Postgres's. (The
  * ledger's owners are durable logs, which outlive their process, and are given up after 15 minutes.)
  */
 export class AgentOwners extends Context.Service<
@@ -13,7 +13,7 @@ export class AgentOwners extends Context.Service<
   {
     /** this process, by a name that is new with every start */
     readonly owner: string
-    /** Those of these owners that live. */
+    /** The live ones among these owners. */
     readonly alive: (owners: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, SqlError>
   }
 >()("signalbox/agents/AgentOwners") {

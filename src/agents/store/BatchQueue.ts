@@ -4,18 +4,18 @@ import type { SqlError } from "effect/sql/SqlError"
 import { Wakeup } from "#actors/kernel/Wakeup.ts"
 import { isAway } from "#src/http/StoreAway.ts"
 
-/** Why a batch came to nothing as a whole. */
+/** The reason why a batch failed as a whole. */
 export type BatchFailure = SqlError | TimeoutError
 
 export interface BatchLaneOptions<Ask, Answer, E> {
-  /** Asks Postgres for all of them in one go; the answers in their order. */
+  /** Asks Postgres for all of them at once; the answers in their order. */
   readonly run: (asks: ReadonlyArray<Ask>) => Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>, BatchFailure>
   /** The error of all waiting asks when Postgres was away. Absent: `run` does not come back before Postgres does. */
   readonly away?: (error: BatchFailure) => E
   readonly maxAsks: number
   readonly maxBytes: number
   readonly bytesOf: (ask: Ask) => number
-  /** batches begin at least so far apart */
+  /** least time between the beginnings of batches */
   readonly everyMillis: number
   /**
    * Given: an abandoned ask is dropped if it has not begun; if it may have been carried out it is handed over here.
@@ -27,7 +27,7 @@ export interface BatchLaneOptions<Ask, Answer, E> {
 /** Asks made while a batch is under way go into the next one, in their order. */
 export interface BatchQueue<Ask, Answer, E> {
   readonly ask: (ask: Ask) => Effect.Effect<Answer, E>
-  /** Returns when nothing waits. */
+  /** Returns when no ask waits. */
   readonly idle: Effect.Effect<void>
 }
 
@@ -90,7 +90,7 @@ class Lane<Ask, Answer, E> {
         this.isServing = false
         if (this.waiting.length === 0) for (const idler of this.idlers.splice(0)) idler()
         const passedMillis = (yield* Clock.currentTimeMillis) - beganAtMillis
-        // A clock that jumped back must not make anybody wait for longer.
+        // A clock that jumped back must not make an ask wait longer.
         const pauseMillis = Math.min(everyMillis - passedMillis, everyMillis)
         if (pauseMillis > 0) yield* Effect.sleep(pauseMillis)
       })
@@ -148,5 +148,5 @@ class Lane<Ask, Answer, E> {
   }
 }
 
-/** Postgres cannot be asked, in contrast to: it refuses. */
+/** Postgres is away, as opposed to a refusal. */
 export const isGone = (error: BatchFailure): boolean => isTimeoutError(error) || isAway(error)

@@ -8,7 +8,7 @@ import { readRecent } from "./StepReads.ts"
 
 export interface ClaimAsk {
   readonly sessionId: string
-  /** the user that asks for it; undefined: the server itself */
+  /** the asking user; undefined: the server itself */
   readonly userId: string | undefined
 }
 
@@ -50,7 +50,7 @@ const foreignAmong = Effect.fnUntraced(function* (
   return new Set(rows.map(({ id }) => id))
 })
 
-/** `user_id` is empty where the server itself asks: a list of nulls has no type. */
+/** `user_id` is empty if the server itself asks: a list of nulls has no type. */
 const asked = (sql: SqlClient, asks: ReadonlyArray<ClaimAsk>) =>
   sql`unnest(${asks.map(({ sessionId }) => sessionId)}::text[],
     ${asks.map(({ userId }) => userId ?? "")}::text[]) AS a(id, user_id)`

@@ -87,7 +87,7 @@ export const factRow = (facts: SessionFacts): FactRow => ({
   started_at: instant(facts.startedAt)
 })
 
-/** The columns of a session in a SELECT or RETURNING, as `recordOf` reads them, from a table that is called `s`. */
+/** The columns of a session in a SELECT or RETURNING, as `recordOf` reads them, from a table named `s`. */
 export const recordColumns = [
   ...[...factColumns, ...stateColumns, "owner", "steps"]
     .filter(

@@ -12,7 +12,7 @@ export class SessionSweep extends Context.Service<
     readonly touch: (sessionIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
     /** Sessions whose prompt no process works on: their owner has died, or left. */
     readonly abandoned: Effect.Effect<ReadonlyArray<string>, SqlError>
-    /** Ends the sessions that cannot be resumed any more; their number. It happens by itself every minute. */
+    /** Ends the sessions that can no longer be resumed; answers their number. It runs by itself every minute. */
     readonly expire: Effect.Effect<number, SqlError>
   }
 >()("signalbox/agents/SessionSweep") {

@@ -35,12 +35,12 @@ type Answer = Exit.Exit<void, OwnershipLost>
 /** Postgres's answer for one session */
 interface Row {
   readonly id: string
-  /** steps that were stored before; null: somebody else owns it */
+  /** steps that were stored before; null: another process owns it */
   readonly stored: number | null
   readonly is_written: boolean
 }
 
-/** Writes of sessions by their owners, for as long as Postgres is away. */
+/** Writes of sessions by their owners; waits while Postgres is away. */
 export class SessionWrites {
   private readonly sql: SqlClient
   private readonly limits: Limits
@@ -62,7 +62,7 @@ export class SessionWrites {
       })
     })
 
-  /** The same statement again and again, until it is known to have been carried out. */
+  /** Repeats one statement until it is known to have been carried out. */
   private persist(
     sessions: ReadonlyArray<Written>,
     version: number
@@ -89,8 +89,8 @@ export class SessionWrites {
   }
 
   /**
-   * A write whose version is stored already was carried out, and is not again: its acknowledgment was lost, or it is a
-   * late one that was given up long ago. Rows are locked in the order of their ids, as everywhere.
+   * A write whose version is already stored was carried out, and is not repeated: its acknowledgment was lost, or it is
+   * a late one that was given up long ago. Rows are locked in the order of their ids, as everywhere.
    */
   private write(sessions: ReadonlyArray<Written>, version: number) {
     const { sql } = this

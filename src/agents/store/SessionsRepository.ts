@@ -22,13 +22,13 @@ export interface StepSize {
   readonly bytes: number
 }
 
-/** Sessions for those who look at them from outside. */
+/** Reads sessions without attaching to them. */
 export class SessionsRepository extends Context.Service<
   SessionsRepository,
   {
     /** the latest first */
     readonly list: (userId: string, limit: number) => Effect.Effect<ReadonlyArray<StoredSession>, SqlError>
-    /** undefined: there is none, or it is somebody else's */
+    /** undefined: there is none, or another user has it */
     readonly find: (id: string, userId: string) => Effect.Effect<StoredSession | undefined, SqlError>
     /** Ends it for good, and takes it from its owner. Does nothing if it has ended and cannot be resumed. */
     readonly end: (id: string) => Effect.Effect<void, SqlError>

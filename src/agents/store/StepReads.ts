@@ -12,7 +12,7 @@ export interface StepRow {
   readonly content: string
 }
 
-/** The columns of a step as `stepOf` reads them, from a table that is called `t`. */
+/** The columns of a step as `stepOf` reads them, from a table named `t`. */
 export const stepColumns = "t.session_id, t.index, t.seq::float8 AS seq, t.at, t.content"
 
 /** JSON escapes characters that UTF-8 or Postgres cannot carry (NUL, lone surrogates): bodies read back as written. */

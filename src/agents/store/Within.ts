@@ -2,8 +2,8 @@ import { Effect, Fiber } from "effect"
 import type { TimeoutError } from "effect/Cause"
 
 /**
- * Fails after so long, and does not wait for the statement to end: on a connection that hangs that takes seconds. So it
- * may be carried out all the same, later.
+ * Fails after so long without waiting for the statement to end, which takes seconds on a connection that hangs. The
+ * statement may thus be carried out later all the same.
  */
 export const within = <A, E, R>(
   statement: Effect.Effect<A, E, R>,

@@ -15,7 +15,7 @@ import { SharedSite } from "./site/SharedSite.tsx"
 import { useNavigation } from "./view/Navigation.tsx"
 import { emptyView, type RoomName } from "./view/View.ts"
 
-/** When the key is asked for: `where needed`, a public site needs none; `chosen` by somebody who was at one. */
+/** When the key is asked for: `where needed`, a public site needs none; `chosen` by a visitor of one. */
 type Asking = "where needed" | "chosen" | "first"
 
 const revoked = "The server does not take that key any more. It was revoked, or has expired."
@@ -53,7 +53,7 @@ export const App = () => {
   }
 
   const doors = key === undefined ? [] : doorsOf(hasSites, readiness.last)
-  // A link into a room is followed before it is known which rooms there are.
+  // A link into a room is followed before the list of rooms is known.
   const room = key === undefined || hasSites ? view.room : roomWithoutSites(view.room)
   const rooms = <Rooms readiness={readiness.now} />
   const onBack = asking === "chosen" ? () => setAsking("where needed") : undefined
@@ -89,7 +89,7 @@ export const App = () => {
 /** A router key opens everything but sites. */
 const roomWithoutSites = (room: RoomName): RoomName => (room === "sites" ? "models" : room)
 
-/** The rooms that a key opens: sites are an account's, and the others are everywhere but where they do not run. */
+/** The rooms that a key opens: sites need an account key, the others are on every server that runs them. */
 const doorsOf = (hasSites: boolean, readiness: ReadinessState["last"]): ReadonlyArray<RoomName> => {
   const components = readiness?.components ?? {}
   return [

@@ -1,13 +1,13 @@
 import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
 import { type ChunkError, parseRecord } from "#streams/llm/ChatChunk.ts"
 
-/** Why one try of one model came to nothing. */
+/** The reason why one try of one model failed. */
 export interface AttemptFailure {
-  /** the party at fault: the request's, a rate limit's, or the upstream's (and the platform's with it) */
+  /** the party at fault: the request, a rate limit, or the upstream (and the platform with it) */
   readonly kind: "request" | "rate_limited" | "upstream"
   /** for the caller */
   readonly message: string
-  /** for the log: without words of the upstream that may quote the prompt */
+  /** for the log: without the upstream's words that may quote the prompt */
   readonly reason: string
   readonly code: string | null
   readonly retryAfterSeconds: number | undefined
@@ -15,7 +15,7 @@ export interface AttemptFailure {
   readonly isModerated?: boolean
 }
 
-/** `message`: in this platform's words, unless `reason` is given too */
+/** `message`: in this platform's words, unless there is a `reason` too */
 export const upstreamFailure = (message: string, reason = message): AttemptFailure => ({
   kind: "upstream",
   message,
@@ -24,7 +24,7 @@ export const upstreamFailure = (message: string, reason = message): AttemptFailu
   retryAfterSeconds: undefined
 })
 
-/** Characters of an upstream's words that a caller is shown. */
+/** Characters of an upstream's words that a caller gets. */
 const messageLengthMax = 500
 
 /**
@@ -84,7 +84,7 @@ export const failureOfStatus = (
     : upstreamFailure(message, reason)
 }
 
-/** Codes by which providers say that their moderation refused. */
+/** Codes of providers for a refusal by their moderation. */
 const moderationCodes = new Set([
   "content_filter",
   "content_policy_violation",
@@ -93,8 +93,8 @@ const moderationCodes = new Set([
 ])
 
 /**
- * Why a moderation refused the request, as far as it says so; undefined where none did. Source: OpenRouter, Errors
- * (ModerationErrorMetadata).
+ * The reason of a moderation that refused the request, if it gives one; undefined without a moderation. Source:
+ * OpenRouter, Errors (ModerationErrorMetadata).
  */
 const moderationIn = (error: unknown, message: string): ReadonlyArray<string> | undefined => {
   if (!isJsonRecord(error)) return undefined

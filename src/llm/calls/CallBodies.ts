@@ -14,7 +14,7 @@ export class HeldBody {
     this.#bytes = bytes
   }
 
-  /** Gives back all but so much. */
+  /** Gives back all but so many bytes. */
   keep(bytes: number): void {
     if (bytes >= this.#bytes) return
     this.#shares.release(this.#owner, this.#bytes - bytes)
@@ -22,7 +22,7 @@ export class HeldBody {
   }
 }
 
-/** The bodies of calls under way: each user has a share of the memory for them, and so has each address of strangers. */
+/** The bodies of calls under way: each user has a share of their memory, and each address without a known key. */
 export class CallBodies {
   readonly #known: FairShares
   readonly #strangers: FairShares

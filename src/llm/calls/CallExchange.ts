@@ -11,7 +11,7 @@ type Header = readonly [name: string, value: string]
 
 const json = "application/json"
 
-/** One HTTP request for a model call, and the one answer that it gets. */
+/** One HTTP request for a model call, and its one answer. */
 export class CallExchange {
   readonly startedAt = Date.now()
   readonly authorization: string
@@ -22,9 +22,9 @@ export class CallExchange {
   /** emptied once it was read in a thread */
   readonly body: Buffer
   readonly client: Client
-  /** where the answer goes; recorded where it is to be kept */
+  /** the destination of the answer; recorded if it is to be kept */
   reply: HotReply
-  /** the answer, where it is given in pieces */
+  /** the answer, if it is given in pieces */
   stream: ClientStream | undefined
   /** the fields that all chunks of a stream share, as far as they are known */
   streamHead: ChunkHead
@@ -34,7 +34,7 @@ export class CallExchange {
   isInvalid = false
   /** on every answer */
   readonly headers: Array<Header>
-  /** hears the status of the answer */
+  /** receives the status of the answer */
   onStatus: (status: number) => void = () => undefined
 
   constructor(request: HotRequest, body: Uint8Array, reply: HotReply) {
@@ -83,7 +83,7 @@ export class CallExchange {
     const more: Array<Header> = []
     if (retryAfterSeconds !== undefined) more.push(["Retry-After", String(retryAfterSeconds)])
     if (shouldRetry !== undefined) more.push(["X-Should-Retry", String(shouldRetry)])
-    // RFC 9110, 15.5.2: a 401 says how to authenticate.
+    // RFC 9110, 15.5.2: a 401 names the way to authenticate.
     if (status === 401) more.push(["WWW-Authenticate", "Bearer"])
     const named = new Set(more.map(([name]) => name.toLowerCase()))
     const headers = this.headers.filter(([name]) => !named.has(name.toLowerCase()))

@@ -52,7 +52,7 @@ export const reportCall = (
   )
 }
 
-/** A body that came to no call. */
+/** A body from which no call was made. */
 export const reportUnread = (requestId: string, { userId }: Principal, fault: CallFault) =>
   Effect.logInfo("A call was refused").pipe(
     Effect.annotateLogs({

@@ -67,7 +67,7 @@ export class CallTally {
   readonly #terms: Terms
   attempts = 0
   readonly stages: Array<string> = []
-  /** of the answers that count, before it is known who pays */
+  /** of the answers that count, before the payer is known */
   cost: PicoUsd = 0n
   promptTokens = 0
   completionTokens = 0
@@ -116,7 +116,7 @@ export class CallTally {
     this.#reasons.push(`${model.id}: ${reason}`)
   }
 
-  /** Why the tries failed; "" where none did. */
+  /** The reasons why the tries failed; "" if none did. */
   get reason(): string {
     return this.#reasons.join("; ")
   }
@@ -133,7 +133,7 @@ export class CallTally {
     return this.#record(200, "", true, settlement)
   }
 
-  /** The answer began and did not come to its end; `settlement` where it is paid all the same. */
+  /** The answer began but did not come to its end; `settlement` if it is paid all the same. */
   failedMidStream(errorCode: string, settlement?: Settlement): CallRecord {
     return this.#record(200, errorCode, false, settlement)
   }

@@ -42,7 +42,7 @@ interface Tried {
   readonly streamed?: { readonly failure: AttemptFailure | undefined }
 }
 
-/** The span of one try of one model, which is all that happens upstream. Without a collector the try as it is. */
+/** The span of one try of one model, and so of all upstream traffic. Without a collector the try as it is. */
 export const traceAttempt = <A extends Tried>(
   { isTraced, upstream }: CallParts,
   operation: "chat" | "embeddings",

@@ -9,7 +9,7 @@ import { CallLog } from "#src/llm/usage/CallLog.ts"
 type Caller = Pick<Principal, "keyId" | "userId">
 
 /**
- * Counts the calls under way and bounds them: by the connections there are to the upstream, so that none ever waits for
+ * Counts the calls under way and bounds them: by the connections to the upstream, so that none ever waits for
  * one, and for each user by a fair share of these. When the server ends, those whose clients were sent away are still settled
  * before the log of calls is closed.
  */

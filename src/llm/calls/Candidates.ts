@@ -54,7 +54,7 @@ export const resolve = (
   return membersOf(collection, members, request)
 }
 
-/** A model that has left the upstream's list is seldom back sooner. */
+/** A model that has left the upstream's list seldom returns soon. */
 const unavailableRetrySeconds = 60
 
 /** The model asked for, then the caller's own fallbacks. Unknown ones are left out, unless all are unknown. */

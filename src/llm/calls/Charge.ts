@@ -66,16 +66,16 @@ const byTokens = (model: CatalogueModel, usage: UpstreamUsage, images: number): 
   ])
 }
 
-/** An upstream may charge more than its list says, for a search or a long context, but hardly so many times more. */
+/** An upstream may charge more than its list price, for a search or a long context, but hardly so many times more. */
 const plausibleFactor = { units: 20n, scale: 0 }
 /** … unless the amount is small anyway */
 const plausibleUsd = { units: 1n, scale: 2 }
 
-/** The cost of a call beside its tokens, and the ceiling of belief where no list has a price. */
+/** The cost of a call beside its tokens, and the ceiling of belief if no list has a price. */
 export interface Terms {
   /** USD: fees of plugins, searches and the like that are held */
   readonly fees: Decimal.Decimal
-  /** USD, the most that is believed of a call whose price no list has */
+  /** USD, the highest believable cost of a call whose price no list has */
   readonly ceiling: Decimal.Decimal
 }
 
@@ -85,7 +85,7 @@ export interface Cost {
   readonly charge: PicoUsd
   /** the upstream's cost */
   readonly own: PicoUsd
-  /** why it is reckoned here; undefined: it is the upstream's own word, or its tokens at the list's prices */
+  /** the reason for an estimate; undefined: the upstream's own cost, or its tokens at the list's prices */
   readonly doubt: EstimateReason | undefined
 }
 

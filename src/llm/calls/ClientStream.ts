@@ -2,7 +2,7 @@ import type { Limits } from "#src/Limits.ts"
 import type { HotReply, HotStream } from "#src/front/HotRoute.ts"
 import type { AnswerStream } from "./CallParts.ts"
 
-/** Whether somebody still waits for the answer. */
+/** Whether a client still waits for the answer. */
 export class Client {
   #isGone = false
   #isForsaken = false
@@ -36,7 +36,7 @@ export class Client {
     this.#isForsaken = true
   }
 
-  /** Its key has ended: it counts as gone from here on, having been told why. */
+  /** Its key has ended: it counts as gone from here on, after an error with the reason. */
   expel(): void {
     this.#isExpelled = true
     this.leave()
@@ -65,7 +65,7 @@ const keepAlive = ": keep-alive\n\n"
 
 /**
  * The event stream of one call to its client. Its head waits for the first content, or `streamHeadMillis`, so that until
- * then any error can still be answered with a status; in silence it says that it is alive.
+ * then any error can still be answered with a status; in silence it sends comments.
  */
 export class ClientStream implements AnswerStream {
   readonly #reply: HotReply
@@ -91,7 +91,7 @@ export class ClientStream implements AnswerStream {
     return this.#stream !== undefined
   }
 
-  /** Answers false where the client does not keep up. */
+  /** Answers false if the client does not keep up. */
   write(piece: string | Uint8Array): boolean {
     if (this.#isOver) return true
     const stream = this.#stream ?? this.#open()
@@ -99,7 +99,7 @@ export class ClientStream implements AnswerStream {
     return stream.write(piece)
   }
 
-  /** Later writes go nowhere. */
+  /** Later writes have no effect. */
   end(piece: string): void {
     if (this.#isOver) return
     const stream = this.#stream ?? this.#open()

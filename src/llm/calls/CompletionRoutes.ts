@@ -37,7 +37,7 @@ const eventStream: ReadonlyArray<readonly [string, string]> = [
 const noBody = new Uint8Array(0)
 const tooMuch = CallFault.overloaded("The calls under way are too large together; try again")
 
-/** A shorter body is not worth asking whose it is before its key was looked up. */
+/** A shorter body is not worth a look-up of its owner before that of its key. */
 const shortBytes = 4 * 1024
 
 /** The work of an endpoint once the caller is let in. */
@@ -53,7 +53,7 @@ export const completionRoutes = Effect.gen(function* () {
   const handles = yield* handling
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const clients = new Set<Client>()
-  // Calls that go on for their answer's sake are settled all the same when the server ends.
+  // Calls that go on to keep their answer are settled all the same when the server ends.
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
   /** Memory does not know the key, and asking Postgres may take a while. */

@@ -26,7 +26,7 @@ import { resolve, type Candidates } from "./Candidates.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 import { describeImages } from "./VisionStage.ts"
 
-/** A completion that is asked for, after its body was read. */
+/** A completion's request, after its body was read. */
 export interface CompletionAsk extends ReportedAsk {
   readonly source: "api" | "agent"
   readonly request: ChatRequest

@@ -18,13 +18,13 @@ const countedPrompt = (
   return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
-/** A usage, and why it is not the upstream's own word where it is not. */
+/** A usage, and the reason if it is not the upstream's own. */
 export interface Measured {
   readonly usage: UpstreamUsage
   readonly doubt: EstimateReason | undefined
 }
 
-/** The output as text; `factor`: how many times as much as is in the text. */
+/** The output as text; `factor`: the whole output as a multiple of the text. */
 export interface Output {
   readonly text: string
   readonly factor: number
@@ -56,8 +56,8 @@ const toleranceFactor = 2
 const toleranceTokens = 4_096
 
 /**
- * More than was sent, or than the model was let say, is a lie or a mistake, and would be charged; so is nothing where
- * there is something.
+ * More than was sent, or than the model was allowed, is a lie or a mistake, and would be charged; so is nothing for an
+ * input.
  */
 const isPlausible = (
   { completionTokens, promptTokens }: UpstreamUsage,
@@ -91,7 +91,7 @@ export const usageOf = (
     : Effect.map(countedUsage(counter, request, output()), (usage) => ({ usage, doubt: told.doubt }))
 }
 
-/** The upstream's usage, or why it does not count. */
+/** The upstream's usage, or the reason why it does not count. */
 export const believed = (
   limits: Limits,
   request: ChatRequest,
@@ -123,7 +123,7 @@ export const usageObject = (
     ...(isJsonRecord(reported) && isTold ? withoutCost(reported) : {}),
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
-    // Some upstreams leave it out, or count otherwise.
+    // Some upstreams leave it out, or count in another way.
     total_tokens: promptTokens + completionTokens
   }
 }

@@ -10,7 +10,7 @@ import type { Candidates } from "./Candidates.ts"
 /** Tokens of an image: most providers count between 85 and 4,800. */
 const imageTokens = 5_000
 
-/** The longest context there is, for models that do not say theirs. */
+/** The longest context of any model, for models whose list does not tell theirs. */
 export const contextTokensMax = 2_000_000
 
 /** Tokens around a message that are not in its text. */
@@ -60,7 +60,7 @@ export const mayThink = (
 
 const thoughtParameters = new Set(["reasoning", "include_reasoning", "reasoning_effort"])
 
-/** A text that no model of these can hold is not sent to any. */
+/** A text that none of these models can hold is not sent to any. */
 export const tooLong = (request: ChatRequest, { primary }: Candidates): RequestFault | undefined => {
   const contexts = primary.map(({ contextLength }) => contextLength || Infinity)
   const context = Math.max(...contexts)
@@ -81,7 +81,7 @@ const outputMaxOf = (models: ReadonlyArray<CatalogueModel>, otherwise: number): 
     )
   )
 
-/** Output tokens of one choice that are held for at first. Source: contract/llm#charging. */
+/** Output tokens of one choice that are held at first. Source: contract/llm#charging. */
 const outputTokensOf = (
   request: ChatRequest,
   models: ReadonlyArray<CatalogueModel>,
@@ -136,7 +136,7 @@ type Held = Pick<
   "models" | "promptTokens" | "outputTokens" | "outputTokensMin" | "growsTo" | "hasFees" | "costOf"
 >
 
-/** The ledger and the settlement ask about the same number again and again. */
+/** The ledger and the settlement ask for the same number again and again. */
 const remembered = (costOf: AdmissionAsk["costOf"]): AdmissionAsk["costOf"] => {
   let last: readonly [tokens: number, cost: PicoUsd] | undefined
   return (outputTokens) => {

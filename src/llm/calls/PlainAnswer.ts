@@ -17,7 +17,7 @@ import { faultOf, type Tried, tryInOrder } from "./Failover.ts"
 /** The fault of a completion that came whole. */
 const problemOf = (json: JsonRecord): string | undefined => {
   const { finishReason, hasContent } = chunkOf(json)
-  // A reason for saying nothing makes of nothing an answer.
+  // A finish reason alone makes an empty answer valid.
   return hasContent || finishReason !== undefined ? undefined : "The model's answer was empty"
 }
 

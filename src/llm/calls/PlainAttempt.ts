@@ -88,7 +88,7 @@ class PlainAttempt implements UpstreamListener {
     this.#fail("The connection to the model broke", this.#status === 200)
   }
 
-  /** Lets go of everything without an outcome. */
+  /** Releases everything without an outcome. */
   dispose(): void {
     clearTimeout(this.#deadline)
     this.#stopListening()

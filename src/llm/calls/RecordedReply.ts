@@ -51,7 +51,7 @@ export class RecordedReply implements HotReply {
       },
       onDrain: (listener) => {
         stream.onDrain(listener)
-        // A client that left takes nothing any more, and nothing waits for it.
+        // A client that left takes no more bytes, and nothing waits for it.
         this.original.onAbort(listener)
       },
       end: (piece = "") => {
@@ -83,7 +83,7 @@ export class RecordedReply implements HotReply {
     return {
       status: this.#status,
       contentType: contentType ?? "application/json",
-      // Postgres has no text with a zero in it.
+      // Postgres's text cannot hold a NUL.
       body: body?.includes("\u0000") === true ? null : body
     }
   }

@@ -19,8 +19,8 @@ const faultOf = (refused: AdmissionRefused): CallFault.CallFault => {
 }
 
 /**
- * Makes a call under a hold, which is given back whatever happens unless the call settles it. A call that the ledger
- * refuses counts as one that failed.
+ * Makes a call under a hold, which is given back in any case unless the call settles it. A call that the ledger refuses
+ * counts as one that failed.
  */
 export const admittedCall = (
   ledger: Ledger["Service"],
@@ -79,7 +79,7 @@ export class GrowingHold {
   }
 
   /**
-   * Whether so many tokens are more than can be paid. Asked at every piece: when half a step is left more is asked for,
+   * Whether so many tokens are more than can be paid. Asked at every piece: with half a step left more is asked for,
    * and the stream goes on meanwhile.
    */
   isUsedUp(tokens: number): boolean {
@@ -99,13 +99,13 @@ export class GrowingHold {
   }
 }
 
-/** The model may count a text otherwise than this platform does. */
+/** The model may count a text in another way than this platform. */
 const slackOf = (covered: number): number => Math.max(16, Math.ceil(covered / 4))
 
 /** Tokens over which the price of one more is taken. */
 const sampleTokens = 1_000_000
 
-/** Output tokens whose hold covers a cost; as many as before where more would not raise it. */
+/** Output tokens whose hold covers a cost; as many as before if more would not raise it. */
 const tokensFor = (held: number, cost: PicoUsd, costOf: AdmissionAsk["costOf"]): number => {
   const missing = cost - costOf(held)
   const perSample = costOf(held + sampleTokens) - costOf(held)

@@ -5,12 +5,12 @@ import { believed, countedUsage, type Output, tokensOnly } from "./CountedUsage.
 import { mayThink, promptTokensOf } from "./Estimate.ts"
 import { estimateTokens } from "./TokenCounter.ts"
 
-/** A model's use by a try that led to no answer. */
+/** A model's usage by a try that led to no answer. */
 export interface Spent {
   /** the usage object as the upstream sent it, if it did */
   readonly usage: unknown
   readonly output: () => Output
-  /** milliseconds for which the model may have been at work without anything to be seen of it; 0: it never was */
+  /** milliseconds for which the model may have been at work without visible output; 0: it never was */
   readonly unseenMillis: number
   /** it may have been billed: the upstream has taken the request and has not refused it */
   readonly isTaken: boolean

@@ -27,7 +27,7 @@ export interface Outlet {
   resume: () => void
 }
 
-/** From here on the client hears comments, in whatever stage the call is, once the first word takes long. */
+/** From here on the client gets comments, in any stage of the call, if the first word takes long. */
 export const outletOf = ({ sink }: Call): Outlet => {
   const outlet: Outlet = { stream: sink.stream(() => outlet.resume()), resume: () => undefined }
   return outlet

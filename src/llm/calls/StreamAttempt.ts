@@ -65,7 +65,7 @@ class StreamAttempt implements UpstreamListener {
   readonly #thoughts: NodeJS.Timeout | undefined
   /** events that came while it is counted whether the hold is used up */
   #waiting: Array<Buffer> | undefined
-  /** the connection's outcome in the meantime */
+  /** the end of the connection, if it came in the meantime */
   #afterwards: () => void = () => undefined
 
   constructor(ask: StreamAsk, done: (outcome: StreamOutcome) => void) {
@@ -113,11 +113,11 @@ class StreamAttempt implements UpstreamListener {
     if (this.#status !== 200)
       return this.#failWith(failureOf(this.#status, this.#unread.text(), this.#retryAfter))
     if (!this.#isEventStream && this.#unread.form() === "whole") return this.#takeWhole()
-    // The blank line behind the last event may be missing. One that was cut itself says nothing.
+    // The blank line after the last event may be missing. An event that was cut itself is ignored.
     const last = Buffer.from(`${this.#frames.rest.toString("utf8").trimEnd()}\n\n`)
     if (isWhole(last)) this.#take(last)
     if (this.#isOver) return
-    // Some upstreams leave out [DONE]: a stream that said why it ended has ended well.
+    // Some upstreams leave out [DONE]: a stream with a finish reason has ended well.
     if (this.#first === undefined || this.#produced.hasFinished()) this.#conclude()
     else this.#fail("The model's answer broke off")
   }
@@ -141,7 +141,7 @@ class StreamAttempt implements UpstreamListener {
     else this.#fail("The connection to the model broke")
   }
 
-  /** Lets go of everything without an outcome. */
+  /** Releases everything without an outcome. */
   dispose(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -165,7 +165,7 @@ class StreamAttempt implements UpstreamListener {
     return this.#usage !== undefined && (this.#ending ?? this.#produced.finishReason) !== undefined
   }
 
-  /** All came; where that was nothing but a reason for it, that is the answer. */
+  /** All came; if that was a finish reason alone, it is the answer. */
   #conclude(): void {
     if (this.#first === undefined && this.#ending !== undefined) this.#begin(this.#ending)
     if (this.#first === undefined) this.#fail("The model's answer was empty")
@@ -176,7 +176,7 @@ class StreamAttempt implements UpstreamListener {
     this.#afterwards = event
   }
 
-  /** By a guess it has said more than is paid: nothing more is shown until it was counted. */
+  /** By an estimate the output is more than is paid: nothing more is shown until it was counted. */
   #countSaid(): void {
     this.#waiting = []
     this.#call.pause()
@@ -196,7 +196,7 @@ class StreamAttempt implements UpstreamListener {
     this.#afterwards()
   }
 
-  /** Tokens that it is taken to have thought before it said anything. */
+  /** Tokens that the model is assumed to have thought before its first content. */
   get #thought(): number {
     const { hold, limits, thinks } = this.#ask
     if (!thinks || hold.isFixed) return 0
@@ -240,7 +240,7 @@ class StreamAttempt implements UpstreamListener {
     const chunk = isNamedError ? undefined : readChunk(data)
     if (chunk === undefined && !isNamedError) return this.#fail("The model's answer was cut or is no JSON")
     const error = chunk === undefined ? errorInEvent(data) : chunk.error
-    // An upstream that fails before it has said anything else has done no work.
+    // An upstream that fails before any other output has done no work.
     if (error !== undefined)
       return this.#failWith(failureOfError(error, this.#retryAfter), this.#first !== undefined)
     if (chunk !== undefined) this.#takeChunk(frame, chunk)
@@ -308,7 +308,7 @@ class StreamAttempt implements UpstreamListener {
   }
 
   #silent(): void {
-    // It is the client that is slow then, and the front that looks after it.
+    // The client is slow then, and the front handles that.
     if (this.#isSlow) return void this.#timer.refresh()
     this.#fail(`The model was silent for ${this.#ask.limits.streamSilenceMillis / 1_000} s`)
   }

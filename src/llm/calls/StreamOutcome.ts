@@ -40,12 +40,12 @@ export interface StreamAsk {
   readonly choices: number
   /** the first content has to come within this */
   readonly firstTokenMillis: number
-  /** hears the first chunk with content, before it is shown */
+  /** receives the first chunk with content, before it is shown */
   readonly onFirst: (first: JsonRecord) => void
   /** the model may think unseen, and its thoughts have to be paid */
   readonly thinks: boolean
   /** counts the tokens of a text; does not fail */
   readonly count: (text: string) => Promise<number>
-  /** hears how to slow the upstream down and let it go on, for when the client does not keep up */
+  /** receives the functions that slow the upstream down and let it go on, for a client that does not keep up */
   readonly onCall: (call: Pick<UpstreamCall, "resume">) => void
 }

@@ -1,7 +1,7 @@
 import { dataOf } from "#streams/llm/SseFrames.ts"
 import { type ChatChunk, parseRecord, textOf } from "#streams/llm/ChatChunk.ts"
 
-/** Characters of output that make a token, roughly. */
+/** Characters of output in a token, roughly. */
 const charactersPerToken = 4
 
 /**
@@ -20,7 +20,7 @@ export class StreamedOutput {
   #tooMany = 0
   /** bytes of an event besides its content: those of the shortest */
   #envelopeBytes = Infinity
-  /** why the last choice ended that has */
+  /** the finish reason of the last choice that has one */
   finishReason: string | undefined
 
   constructor(keptMax: number) {
@@ -52,7 +52,7 @@ export class StreamedOutput {
     return open.length === 0 && this.#finished.size >= choices
   }
 
-  /** About so many output tokens: an event is one at least, and a long one more, until they were counted. */
+  /** An estimate of the output tokens: an event is at least one, and a long one more, until they were counted. */
   get tokens(): number {
     return this.#guess - this.#tooMany
   }

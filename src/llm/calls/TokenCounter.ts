@@ -8,8 +8,8 @@ class TokensUncounted extends Schema.TaggedError<TokensUncounted>()("TokensUncou
 }) {}
 
 /**
- * Counts the tokens of texts of calls whose upstream says nothing of them. In a thread of its own that starts when it is
- * first needed: a long text takes seconds, and the tables 90 MB.
+ * Counts the tokens of texts of calls whose upstream does not report them. In a thread of its own that starts at the
+ * first need: a long text takes seconds, and the tables 90 MB.
  */
 export class TokenCounter extends Context.Service<
   TokenCounter,

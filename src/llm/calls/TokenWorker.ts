@@ -12,7 +12,7 @@ export interface CountAnswer {
   readonly tokens: number
 }
 
-/** Text that looks like a control token is text here: a caller may write whatever they like. */
+/** Text that looks like a control token is text here: a caller may write anything. */
 const asText = { disallowedSpecial: new Set<string>() }
 
 parentPort?.on("message", ({ id, text }: CountAsk) => {

@@ -2,7 +2,7 @@ import { Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as CallFault from "./CallFault.ts"
 
-/** Formats that clients of this base address may try, and that it does not speak. Source: contract/llm#endpoints. */
+/** Formats that clients of this base address may try, and that it does not support. Source: contract/llm#endpoints. */
 const laterPaths = ["/api/v1/responses", "/api/v1/messages"] as const
 
 const answer = (path: string) => {

@@ -11,7 +11,7 @@ export interface CatalogueModel {
   readonly created: number
   /** tokens */
   readonly contextLength: number
-  /** tokens, where the upstream says it */
+  /** tokens, if the upstream's list has it */
   readonly maxCompletionTokens: number | null
   readonly inputModalities: ReadonlyArray<string>
   readonly outputModalities: ReadonlyArray<string>

@@ -66,11 +66,11 @@ const pricesOf = (pricing: ListedPrices, markupFactor: Decimal.Decimal): ModelPr
   }
 }
 
-/** -1 says nothing of a price. */
+/** -1 stands for no price. */
 const known = (price: Decimal.Decimal | undefined): Decimal.Decimal | undefined =>
   price === undefined || price.units < 0n ? undefined : price
 
-/** Lists say 0 where reasoning has no price of its own: its tokens are then answered ones like all others. */
+/** Lists have 0 if reasoning has no price of its own: its tokens are then priced as all output. */
 const reasoningPrice = ({ completion, reasoning }: ListedPrices): Decimal.Decimal =>
   reasoning === undefined || reasoning.units <= 0n ? completion : reasoning
 

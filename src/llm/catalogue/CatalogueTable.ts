@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { CatalogueCopies, CopiesUnavailable } from "#actors/llm/CatalogueCopies.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 
-/** A statement that takes longer means a Postgres that hangs: the catalogue does without its copy. */
+/** A statement that takes longer means a Postgres that hangs: the catalogue goes on without its copy. */
 const statementTimeoutMillis = 5_000
 
 /** The built-in sandbox listens on another port at every start, and is still the same upstream. */

@@ -11,7 +11,7 @@ import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
 
 /**
  * A slug from a name: accents and case are dropped, everything else but letters and digits becomes a hyphen. Undefined
- * where nothing is left, as of a name in another script.
+ * if nothing is left, as of a name in another script.
  */
 export const slugOf = (name: string): string | undefined => {
   const slug = name
@@ -25,18 +25,18 @@ export const slugOf = (name: string): string | undefined => {
   return slug === "" ? undefined : slug
 }
 
-/** Not there, deleted, or somebody else's. */
+/** Missing, deleted, or another user's. */
 export class CollectionNotFound extends Schema.TaggedError<CollectionNotFound>()("CollectionNotFound", {
   id: Schema.String
 }) {}
 
-/** A field that fits its schema and makes no sense here. */
+/** A field that fits its schema but not the state of the server. */
 export class CollectionFieldInvalid extends Schema.TaggedError<CollectionFieldInvalid>()(
   "CollectionFieldInvalid",
   { field: Schema.String, problem: Schema.String }
 ) {}
 
-/** Another collection of the same owner has it. */
+/** Another collection of the same owner has the slug. */
 export class SlugTaken extends Schema.TaggedError<SlugTaken>()("SlugTaken", { slug: Schema.String }) {}
 
 export class TooManyCollections extends Schema.TaggedError<TooManyCollections>()("TooManyCollections", {
@@ -108,7 +108,7 @@ interface CollectionLimits {
 
 /**
  * Members have to be models of today, each once. One that is a member already may stay when the upstream has dropped it:
- * else such a collection could not be changed any more.
+ * else such a collection could no longer be changed.
  */
 const checkModels = (
   catalogue: Catalogue["Service"],

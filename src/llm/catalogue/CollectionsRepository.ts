@@ -17,11 +17,11 @@ export type CollectionRowChange = Partial<Pick<NewCollectionRow, "name" | "slug"
 
 type Row = Record<string, unknown>
 
-/** `collections` in Postgres. `owner` undefined: whosever the collection is. */
+/** `collections` in Postgres. `owner` undefined: all owners. */
 export class CollectionsRepository extends Context.Service<
   CollectionsRepository,
   {
-    /** undefined: their owner has `limit` of them already, however many are made at once */
+    /** undefined: the owner has `limit` of them already, even with concurrent creations */
     readonly insert: (
       row: NewCollectionRow,
       limit: number

@@ -56,7 +56,7 @@ const problems = {
 const tooMany = ({ limit }: TooManyCollections) =>
   Effect.fail(OpenAiConflict.of(`A user has at most ${limit} collections`, "too_many_collections"))
 
-/** Administrators reach everybody's collections. */
+/** Administrators reach all users' collections. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
 /** The user whose collections are meant: the caller, or for an administrator any user. */

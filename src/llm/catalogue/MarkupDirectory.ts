@@ -2,7 +2,7 @@ import { Context, Layer, Schema } from "effect"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import * as Mirror from "#src/infra/postgres/Mirror.ts"
 
-/** A row of `markups`: a provider whose prices are marked up by something else than the default. */
+/** A row of `markups`: a provider with another markup than the default. */
 export interface MarkupRow {
   /** the provider: the first segment of its models' ids */
   readonly id: string

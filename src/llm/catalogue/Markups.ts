@@ -45,7 +45,7 @@ const make = (
     },
     get,
     set: Effect.fn("Markups.set")(function* (provider, percent) {
-      // As text: the driver would make a float of it.
+      // As text: the driver would turn it into a float.
       const exact = Decimal.format(Decimal.fromNumber(percent) ?? Decimal.zero)
       const rows = yield* sql<Record<string, unknown>>`INSERT INTO markups (id, percent)
         VALUES (${provider}, ${exact}::numeric)

@@ -14,7 +14,7 @@ export const selectModels = (
   return { total: found.length, page: found.slice(from, from + (query.limit ?? found.length)) }
 }
 
-/** Whether the query asks for some models only: collections are then left out. Source: contract/llm#models-list. */
+/** Whether the query selects models: collections are then left out. Source: contract/llm#models-list. */
 export const isFiltered = (query: ModelQuery): boolean => filtersOf(query).length > 0
 
 type Filter = (model: CatalogueModel) => boolean

@@ -25,7 +25,7 @@ const autoRoute = Flag.Boolean("auto-route").pipe(
   Flag.optional
 )
 
-/** Members in order; one that the upstream offers no more has a mark of interrogation. */
+/** Members in order; one that the upstream no longer offers has a question mark. */
 const row = ({ models, ...collection }: Collection) => ({
   ...collection,
   models: models.map(({ available, id }) => (available ? id : `${id}?`)).join(" ")

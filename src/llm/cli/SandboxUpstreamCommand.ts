@@ -3,7 +3,7 @@ import { CliError, Command, Flag } from "effect/cli"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
 import { json, tableOf } from "#src/cli/Output.ts"
 
-/** The port is taken, or the file of models is none. */
+/** The port is taken, or the file of models is invalid. */
 export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>()("SandboxUnavailable", {
   problem: Schema.String
 }) {

@@ -17,7 +17,7 @@ export interface AdmissionAsk {
   readonly outputTokensMin: number
   /** output tokens that the hold may be extended to; absent: it is the most that the call may cost, and stays */
   readonly growsTo?: number | undefined
-  /** there are fees in it that no allowance of tokens covers */
+  /** it has fees that no allowance of tokens covers */
   readonly hasFees?: boolean
   /** the most that a call with so many output tokens costs; 0 for a free model */
   readonly costOf: (outputTokens: number) => PicoUsd
@@ -32,7 +32,7 @@ export interface Admission {
   readonly clamped: boolean
   /**
    * Makes the hold cover so many output tokens in all (more than before); answers how many it covers now: as many as
-   * before when there is nothing left. Waits for the database where the lease in memory does not do.
+   * before if nothing is left. Waits for the database if the lease in memory is too small.
    */
   readonly extend: (outputTokens: number) => Promise<number>
   /**

@@ -86,7 +86,7 @@ export class HeldAdmission implements Admission {
     this.hold.release()
   }
 
-  /** Tokens that no allowance covers any more are lost to the platform, at their share of the cost. */
+  /** Tokens beyond all allowances are lost to the platform, at their share of the cost. */
   private settleTokens(cost: bigint, tokens: number): Settlement {
     const { draws, drawn } = this.hold.settle(BigInt(Math.max(0, tokens)))
     const loss = tokens > 0 ? (cost * (BigInt(tokens) - drawn)) / BigInt(tokens) : 0n

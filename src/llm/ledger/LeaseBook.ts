@@ -11,7 +11,7 @@ interface Totals {
   said: bigint
 }
 
-/** A window that ended so long ago is forgotten: nothing of it can come any more. */
+/** A window that ended so long ago is forgotten: nothing more can come for it. */
 const forgottenAfterMillis = 15 * 24 * 3_600_000
 
 /**
@@ -57,7 +57,7 @@ export class LeaseBook {
     }
   }
 
-  /** Given back, and still leased as far as Postgres is known to know. */
+  /** Given back here, and not yet confirmed by Postgres. */
   returning(limit: string, windowStart: number): bigint {
     const { returned, said } = this.of(limit, windowStart)
     return returned - said

@@ -61,7 +61,7 @@ export class Ledger extends Context.Service<
   )
 }
 
-/** Leases begin when those of the run before have been settled and given back: until then the limits are away. */
+/** Leases begin when the earlier run's have been settled and given back: until then the limits are away. */
 const grantsLayer = Layer.effect(
   LimitGrants,
   Effect.gen(function* () {

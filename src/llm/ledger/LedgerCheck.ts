@@ -8,7 +8,7 @@ export interface LedgerDifference {
   /** null for limits without windows */
   readonly windowStart: Date | null
   readonly what: "settled" | "cap" | "leased"
-  /** by the entries, the keys, the plans, the leases; null: nothing is known of it there */
+  /** by the entries, the keys, the plans, the leases; null: not known there */
   readonly expected: string | null
   /** in the limit's row; null: no row, or no cap */
   readonly found: string | null
@@ -61,7 +61,7 @@ interface Found extends Omit<LedgerDifference, "windowStart"> {
 const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
   sql.withTransaction(
     Effect.gen(function* () {
-      // Both questions see the same state.
+      // Both queries see the same state.
       yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
       const differences = yield* differencesOf(sql)
       const [sums] = yield* sumsOf(sql)

@@ -20,11 +20,11 @@ export class LimitStore extends Context.Service<
   LimitGrants["Service"] & {
     /** the id of the log of calls, in hexadecimal */
     readonly owner: string
-    /** Makes Postgres know everything that was given back, and gives up the rest: at the start and at the end. */
+    /** Sends Postgres all returns, and gives up the rest: at the start and at the end. */
     readonly release: Effect.Effect<void, SqlError>
-    /** Tells Postgres that this process lives, and learns whether others thought otherwise. */
+    /** Sends Postgres a sign of life, and learns whether others have taken this process for dead. */
     readonly heartbeat: Effect.Effect<void, SqlError>
-    /** Gives up the leases of owners that have not been heard of for too long. */
+    /** Gives up the leases of owners that have been silent for too long. */
     readonly sweep: Effect.Effect<number, SqlError>
   }
 >()("signalbox/llm/LimitStore") {
@@ -56,8 +56,8 @@ interface Lease {
 const away = (error: { readonly message: string }): LimitsAway => new LimitsAway({ problem: error.message })
 
 /**
- * Fails after so long, or when it is interrupted, without waiting for the statement's end: on a connection that hangs
- * that takes seconds.
+ * Fails after so long, or when it is interrupted, without waiting for the statement's end: that takes seconds on a
+ * connection that hangs.
  */
 const abandonedAfter = <A>(
   statement: Effect.Effect<A, LimitsAway>,
@@ -94,7 +94,7 @@ const make = Effect.fnUntraced(function* (owner: string) {
   return store.service
 })
 
-/** One connection listens; when it is lost, another one does. */
+/** One connection listens; if it is lost, another one does. */
 const hear = (pg: PgClient, store: Store): Effect.Effect<void> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -144,7 +144,7 @@ class Store {
     }
   }
 
-  /** Others give the leases up after `ledgerSweepMillis` of silence: a bit earlier this process does not use them. */
+  /** Others give the leases up after `ledgerSweepMillis` of silence: this process stops using them a bit earlier. */
   private epoch(): number | undefined {
     return performance.now() < this.beatAtMillis + this.limits.ledgerSweepMillis * 0.9
       ? this.generation
@@ -246,7 +246,7 @@ class Store {
     return Effect.andThen(Effect.mapError(this.heartbeat, away), lost)
   }
 
-  /** Waits until there is something to say to Postgres, and says it, however often it takes. */
+  /** Waits until there is news for Postgres, and sends it, with any number of tries. */
   readonly settleUp: Effect.Effect<void> = Effect.suspend(() =>
     this.awaitUnsaid.pipe(
       Effect.andThen(Effect.andThen(this.sayReturns, this.findUnheard)),

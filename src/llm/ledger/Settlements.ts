@@ -38,7 +38,7 @@ const add = (losses: Booking["losses"], reason: Loss["reason"], amount: bigint):
   if (amount > 0n) losses.set(reason, (losses.get(reason) ?? 0n) + amount)
 }
 
-/** An amount of one limit that nothing covers. */
+/** An uncovered amount of one limit. */
 export interface Missing {
   readonly limit: string
   readonly windowStart: number

@@ -32,7 +32,7 @@ export class Subscriptions extends Context.Service<
   {
     /** undefined: not subscribed */
     readonly of: (userId: string) => Effect.Effect<SubscriptionState | undefined, SqlError>
-    /** `userId` undefined: everybody's */
+    /** `userId` undefined: all users' */
     readonly list: (
       userId: string | undefined,
       page: Page

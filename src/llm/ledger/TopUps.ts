@@ -87,7 +87,7 @@ const once = Effect.fnUntraced(function* (
     }))
   )
   if (known._tag === "InFlight") return yield* new TopUpInFlight({})
-  // An answer whose body was given up says as much as another request: the key is used.
+  // An answer whose body was dropped tells as much as another request: the key is used.
   if (known._tag === "OtherRequest" || known.answer.body === null) return yield* new TopUpDiffers({})
   return yield* Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(TopUp))(known.answer.body))
 })

@@ -6,14 +6,14 @@ import { type BodyOptions, bodyFor, visionBody, withDescription } from "./Upstre
 /** The request to one model; `description` stands for the images if they were described before. */
 export interface CallBodyOptions extends Pick<BodyOptions, "model" | "maxTokens"> {
   readonly description: string | undefined
-  /** no other model is asked after this one: once it is sent, the body can be let go of */
+  /** no other model is asked after this one: once it is sent, the body can be released */
   readonly isLast: boolean
 }
 
 /** The body of a completion, for one model after the other. */
 export interface CallBody {
   forModel(options: CallBodyOptions): OutgoingBody
-  /** the same conversation for a model that sees, which describes the images */
+  /** the same conversation for a vision model, which describes the images */
   forVision(model: string, maxTokens: number): OutgoingBody
   /** its text as a model reads it, for counting; undefined if that is too long to be counted */
   text(): string | undefined

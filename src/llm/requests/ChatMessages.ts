@@ -1,7 +1,7 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { RequestFault } from "./JsonRequest.ts"
 
-/** Address of an image that the upstream is to fetch itself. This server never does. */
+/** Address of an image that the upstream fetches itself. This server never does. */
 const remote = /^https?:\/\/[^\s/]/i
 const remoteLengthMax = 8_192
 
@@ -49,7 +49,7 @@ export interface MessageFigures {
   readonly textLength: number
   /** of the same text in UTF-8: no tokenizer makes more tokens of it */
   readonly textBytes: number
-  /** files, sounds and films: how many tokens are in one, its size does not say */
+  /** files, sounds and films: their size does not tell their tokens */
   readonly attachments: number
 }
 
@@ -113,7 +113,7 @@ const readMessage = (message: unknown, at: string): MessageFigures | RequestFaul
     return new RequestFault(`${at}.tool_calls`, "expected a list")
   const besides = figuresOf(besideContent.map((name) => message[name]))
   if (typeof content === "string") return sum(figuresOf([content]), besides)
-  // Some clients say so of a message that has calls of tools and nothing else.
+  // Some clients send this in a message that has nothing but tool calls.
   const isEmpty =
     content === undefined || content === null || (Array.isArray(content) && content.length === 0)
   if (role === "assistant" && isEmpty) return besides

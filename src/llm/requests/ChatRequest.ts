@@ -4,7 +4,7 @@ import { extrasOf } from "./Extras.ts"
 import { type CallBody, ParsedBody } from "./CallBody.ts"
 import { RequestFault } from "./JsonRequest.ts"
 
-/** A completion as it was asked, once it is clear that it makes sense. Source: contract/llm#completions. */
+/** A completion's request, once it is valid. Source: contract/llm#completions. */
 export interface ChatRequest {
   /** the body, as models get it; unread members are passed through */
   readonly source: CallBody
@@ -34,7 +34,7 @@ export interface ChatRequest {
   readonly choices: number
 }
 
-/** One whose body is at hand as JSON. */
+/** A request whose body is at hand as JSON. */
 export interface ParsedChatRequest extends ChatRequest {
   readonly body: JsonRecord
 }
@@ -45,7 +45,7 @@ const tokensMax = 10_000_000
 const choicesMax = 16
 const toolsMax = 1_000
 
-/** Reads a body that is JSON. Other fields than those of the contract are the upstream's business. */
+/** Reads a body that is JSON. Fields beyond the contract are left to the upstream. */
 export const readChatRequest = (json: unknown): ParsedChatRequest | RequestFault => {
   if (!isJsonRecord(json)) return new RequestFault("", "the body has to be a JSON object")
   const model = readModel(json["model"], "model")

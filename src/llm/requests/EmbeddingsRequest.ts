@@ -3,7 +3,7 @@ import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { readModel } from "./ChatRequest.ts"
 import { RequestFault } from "./JsonRequest.ts"
 
-/** Embeddings as they were asked. Source: OpenAI, Embeddings; contract/llm#embeddings. */
+/** A valid request of embeddings. Source: OpenAI, Embeddings; contract/llm#embeddings. */
 export interface EmbeddingsRequest {
   /**
    * for the upstream, once: unread members are passed through, except a list of further models, which the key's scope
@@ -17,11 +17,11 @@ export interface EmbeddingsRequest {
   readonly textLength: number
   /** of the same in UTF-8 */
   readonly textBytes: number
-  /** for counting tokens where the upstream does not; undefined where it is too long to be counted */
+  /** for counting tokens if the upstream does not; undefined if it is too long to be counted */
   readonly text: string | undefined
 }
 
-/** One whose body is at hand as JSON. */
+/** A request whose body is at hand as JSON. */
 export interface ParsedEmbeddingsRequest extends EmbeddingsRequest {
   readonly body: JsonRecord
   readonly text: string

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer"
 import { type JsonBounds, jsonExcess } from "#schemas/core/JsonBounds.ts"
 import { jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 
-/** A field of a request body that cannot be taken. Source: contract/http#errors. */
+/** An invalid field of a request body. Source: contract/http#errors. */
 export class RequestFault {
   /** path of the field: `messages[2].content`; "" for the body itself */
   readonly param: string

@@ -11,28 +11,28 @@ export interface PreparedParts {
   readonly rest: Bytes
   /** how many output tokens the caller allows, by the names that were used */
   readonly tokenLimits: JsonRecord
-  /** JSON; undefined where nothing is streamed */
+  /** JSON; undefined for a plain call */
   readonly streamOptions: string | undefined
   /** a JSON list */
   readonly messages: Bytes
   /** the same list without its images, before and after the text that stands for them; undefined without images */
   readonly described: readonly [before: Bytes, after: Bytes] | undefined
-  /** for counting; undefined where it is too long */
+  /** for counting; undefined if it is too long */
   readonly text: Bytes | undefined
 }
 
 const encoder = new TextEncoder()
 
 /**
- * A body that was read in a thread. A call's own fields are put between its pieces, so that nothing of it is ever made
- * into objects or text here. After the last try has been sent only the text for counting is left of it.
+ * A body that was read in a thread. A call's own fields are put between its pieces, so that it is never made into
+ * objects or text here. After the last try has been sent only the text for counting is left of it.
  */
 export class PreparedBody implements CallBody {
   #parts: PreparedParts | undefined
   readonly #text: Uint8Array | undefined
   readonly #onLetGo: (bytesLeft: number) => void
 
-  /** `onLetGo` hears how many bytes are still held, once the rest was sent for the last time */
+  /** `onLetGo` receives the number of bytes still held, once the rest was sent for the last time */
   constructor(parts: PreparedParts, onLetGo: (bytesLeft: number) => void) {
     this.#parts = parts
     this.#text = parts.text

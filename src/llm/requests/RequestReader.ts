@@ -11,12 +11,12 @@ import type { ReadAnswer, ReadAsk } from "./RequestThread.ts"
 
 /** A body that is read. */
 export interface BodyToRead {
-  /** its bytes are gone where `isKept` is false and it was read in a thread */
+  /** its bytes are gone if `isKept` is false and it was read in a thread */
   readonly bytes: Buffer
   readonly isKept: boolean
   /** the owner: bodies of different users take turns in the threads */
   readonly userId: string
-  /** hears how many bytes are still held, once the rest was sent upstream for the last time */
+  /** receives the number of bytes still held, once the rest was sent upstream for the last time */
   readonly onLetGo: (bytesLeft: number) => void
 }
 
@@ -26,7 +26,7 @@ export interface RequestReader {
   readonly embeddings: (body: BodyToRead) => Read<EmbeddingsRequest>
 }
 
-/** At once, or in a while. */
+/** At once, or later. */
 export type Read<A> = A | RequestFault | Effect.Effect<A | RequestFault, JobNotDone>
 
 /** Reading in place takes some milliseconds at worst. */
@@ -68,7 +68,7 @@ const readInPlace = <A>(
 ): A | RequestFault | undefined => {
   if (bytes.length > inPlaceBytes) return undefined
   const json = readJson(bytes, inPlaceBounds)
-  // Whether it is too much altogether is seen in the thread.
+  // The thread sees whether it is too large altogether.
   if (json instanceof TooMuchJson) return undefined
   return json instanceof RequestFault ? json : read(json)
 }

@@ -11,7 +11,7 @@ interface Parsed {
 export interface BodyOptions {
   readonly model: string
   readonly messages: ReadonlyArray<unknown> | undefined
-  /** output tokens of one choice, where the hold covers fewer than asked for */
+  /** output tokens of one choice, if the hold covers fewer than were asked for */
   readonly maxTokens: number | undefined
 }
 
@@ -46,7 +46,7 @@ const describe =
   "You see what another model, which will answer, cannot see. Describe the images of this conversation for it: " +
   "everything that matters to what the user wants, with all text in them word for word. Do not answer the user."
 
-/** The same conversation, for a model that sees: it describes the images in the light of it. */
+/** The same conversation, for a vision model: it describes the images in the light of it. */
 export const visionBody = (request: Pick<Parsed, "body">, model: string, maxTokens: number): string =>
   JSON.stringify({
     model,
@@ -54,7 +54,7 @@ export const visionBody = (request: Pick<Parsed, "body">, model: string, maxToke
     max_tokens: maxTokens
   })
 
-/** The last message that a model which sees is sent. */
+/** The last message for a vision model. */
 export const describing = { role: "user", content: describe }
 
 const messagesOf = (request: Pick<Parsed, "body">): ReadonlyArray<unknown> =>

@@ -47,7 +47,7 @@ export class CallLog extends Context.Service<
   )
 }
 
-/** A log of calls over an open log. `count` hears of every call. */
+/** A log of calls over an open log. `count` receives every call. */
 export const make = Effect.fnUntraced(function* (
   log: DurableLog.DurableLog,
   retryMillis: number,

@@ -6,7 +6,7 @@ import { Settler } from "#src/llm/ledger/Settler.ts"
 import { CallDrain } from "./CallDrain.ts"
 import { CallLog } from "./CallLog.ts"
 
-/** A log that takes nothing stops completions alone: the other rooms go on, and the server stays ready. */
+/** A log that takes no records stops completions alone: the other rooms go on, and the server stays ready. */
 const callsState = (isFailing: boolean, { behind, trouble }: BatcherStats): ComponentState => {
   const waiting = `${behind} calls on their way to ClickHouse`
   if (isFailing)

@@ -120,7 +120,7 @@ const totalOf = (rows: ReadonlyArray<Counted>): Total => ({
   cost: rows.reduce((sum, row) => sum + BigInt(row.cost), 0n)
 })
 
-/** The contract has integers; beyond 2^53 only an upstream that lies can get. */
+/** The contract has integers; only an upstream that lies can get beyond 2^53. */
 const countOf = (value: bigint): number => Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 
 const figuresOf = (total: Total) => ({
@@ -140,7 +140,7 @@ const windowFigures = (window: OpenWindow, total: Total): UsageWindow => ({
   resetsAt: window.resetMillis === undefined ? null : new Date(window.resetMillis).toISOString()
 })
 
-/** A call outside, of a clock that runs ahead or was set, counts in the nearest bucket: the series adds up to the window. */
+/** A call outside, by a clock that is ahead, counts in the nearest bucket: the series adds up to the window. */
 const seriesOf = (
   starts: ReadonlyArray<number>,
   cells: ReadonlyArray<SeriesRow>

@@ -98,7 +98,7 @@ const answerOfTurn = (turn: Turn, request: ChatRequest, progress: Progress): Ans
   }
 }
 
-/** A message is cut in the middle of its calls where it has some. */
+/** A message is cut in the middle of its calls if it has some. */
 const middleOf = (answer: Answer): number => {
   const before = answer.calls.length > 0 ? answer.reasoning.length + answer.content.length : 0
   return Math.max(1, before + Math.floor((piecesIn(answer) - before) / 2))

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import type { ChatRequest } from "../ChatRequest.ts"
 
-/** Conversations that are remembered; the oldest is forgotten first. */
+/** Conversations in memory; the oldest is forgotten first. */
 const conversationsMax = 1_000
 
 /**
@@ -11,7 +11,7 @@ const conversationsMax = 1_000
 export class Faults {
   private readonly met = new Map<string, number>()
 
-  /** Whether the fault is due; counts it where it is. */
+  /** Whether the fault is due; if so, counts it. */
   isDue(messages: ChatRequest["messages"], times: number): boolean {
     if (times === Infinity) return true
     const conversation = hash("sha256", JSON.stringify(messages), "base64url")

@@ -29,7 +29,7 @@ const heardIn = (line: string): ReadonlyArray<string> => {
   return text === undefined ? [] : [String(JSON.parse(text))]
 }
 
-/** The newest notes in a text; undefined where there are none. */
+/** The newest notes in a text; undefined if there are none. */
 export const readNotes = (text: string): Notes | undefined => {
   const lines = text.split("\n").map((line) => line.trim())
   const begin = lines.findLastIndex((line) => firstLine.test(line))

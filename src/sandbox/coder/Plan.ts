@@ -75,7 +75,7 @@ export const planOf = (lines: ReadonlyArray<string>): Plan | { readonly faultyLi
 
 /**
  * A plan has a step on every line, or after a line `plan:` on every line below it; blank lines and ``` are skipped. A
- * message that begins like a plan and does not go on like one is faulty, not words: it says so in place of guessing.
+ * message that begins like a plan and does not go on like one is faulty, not words: the answer says so.
  */
 export const readPlan = (text: string): Reading => {
   const written = text

@@ -1,6 +1,6 @@
 import type { ToolName } from "#schemas/agents/ToolCall.ts"
 
-/** A call of a tool, as a plan wants it. */
+/** A call of a tool in a plan. */
 export interface PlannedCall {
   readonly name: string
   /** JSON, or the plan's text in its place */
@@ -38,7 +38,7 @@ fail 503 [2 times]      break [2 times]      length     the message that the lin
                                   breaks off, or is cut in its middle; without a number, always
 stop on error                     anywhere: the first call that fails ends the plan`
 
-/** A text in quotes as JSON has it. */
+/** A text in quotes, as in JSON. */
 const quoted = String.raw`"(?:[^"\\]|\\.)*"`
 /** A text in quotes, or a word without any. */
 const word = String.raw`(?:${quoted}|[^\s"]+)`

@@ -63,7 +63,7 @@ class Reader {
     this.outcomes.push(outcomeOf(tool, message.text))
   }
 
-  /** A plan whose last message was given is no work any more. */
+  /** A plan whose last message was given is done. */
   private get isUnderWay(): boolean {
     return this.work.kind === "plan" && this.turnsDone < this.work.plan.turns.length
   }

@@ -1,7 +1,7 @@
 import type { ChatMessage } from "../ChatRequest.ts"
 import { isJsonObject } from "../SandboxModel.ts"
 
-/** A conversation that somebody wrote down in one message, as the agents of Signalbox do when they want a summary of it. */
+/** A conversation that was written down in one message, as the agents of Signalbox do for a summary of it. */
 
 const begin = "<conversation>\n"
 const end = "\n</conversation>"
@@ -35,7 +35,7 @@ const messageOf = (turn: string): ChatMessage => {
   }
 }
 
-/** Undefined where a text holds none. */
+/** Undefined if a text holds none. */
 export const transcriptIn = (text: string): ReadonlyArray<ChatMessage> | undefined => {
   const from = text.indexOf(begin)
   const to = text.lastIndexOf(end)

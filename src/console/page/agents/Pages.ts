@@ -2,7 +2,7 @@ import type { AgentSessionDetail, TranscriptEntry } from "../api/Contract.ts"
 
 /** A transcript, as far as it was read. */
 export interface Pages {
-  /** of pages that are full: they do not change any more */
+  /** of full pages, which no longer change */
   readonly settled: ReadonlyArray<TranscriptEntry>
   /** of the last page, which is read again */
   readonly last: ReadonlyArray<TranscriptEntry>

@@ -15,7 +15,7 @@ export interface TranscriptState {
   readonly refused: Refused | undefined
 }
 
-/** Something happens every second while it works; elsewhere a look now and then is enough. */
+/** A working session changes every second; for others a look now and then is enough. */
 const refreshMillis = (session: AgentSession): number | undefined => {
   if (session.status === "ended") return undefined
   return session.status === "running" || session.status === "starting" ? 1_500 : 3_000

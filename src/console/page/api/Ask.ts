@@ -12,11 +12,11 @@ export interface Asked {
 /** One request to this server; fails with `Refused`, or with the abort of its signal. */
 export interface Ask {
   <A>(path: string, asked?: Asked): Promise<A>
-  /** the same, where the answer comes piece by piece: its head is waited for, its pieces are the reader's to wait for */
+  /** the same for an answer in pieces: only its head has a time limit here */
   readonly open: (path: string, asked?: Asked) => Promise<Response>
 }
 
-/** An answer that is not there as a whole after so long is not waited for any more. */
+/** An answer that is not complete after so long is given up. */
 const answerMillis = 20_000
 
 /** Pause before a server is asked again that does not answer at all, or names no time. */
@@ -54,8 +54,8 @@ export const makeAsk = (key: string | undefined): Ask => {
 }
 
 /**
- * Runs a request that is called off when its time is over, or by the signal of its asker. Of an answer that has begun,
- * the asker's signal goes on to hold.
+ * Runs a request that is cancelled when its time is over, or by its caller's signal, which still holds once an answer
+ * has begun.
  */
 const withinTime = async <A>(
   asker: AbortSignal | undefined,
@@ -92,7 +92,7 @@ const jsonOf = async (response: Response, signal: AbortSignal): Promise<unknown>
   try {
     return JSON.parse(text)
   } catch {
-    // Something in between answered in the server's place, with words of its own: the status says enough.
+    // A proxy answered in the server's place, with words of its own: the status says enough.
     return undefined
   }
 }

@@ -7,7 +7,7 @@ import type { Refused } from "./Refused.ts"
 export interface Session {
   readonly ask: Ask
   readonly hasKey: boolean
-  /** the server does not know the key any more */
+  /** the server no longer knows the key */
   onUnknownKey(): void
   /** shows the trouble that a part of the page waits for; undefined once the part has its answer */
   onTrouble(part: string, trouble: Refused | undefined): void

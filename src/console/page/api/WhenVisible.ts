@@ -1,14 +1,14 @@
 const waiting = new EventTarget()
 const now = "now"
 
-/** Runs at once everything that waits, for the person who does not want to. */
+/** Runs all waiting calls at once, when the user does not want to wait. */
 export const tryNow = (): void => {
   waiting.dispatchEvent(new Event(now))
 }
 
 /**
- * Runs once the delay is over and the tab is seen: a hidden tab asks for nothing. Without a delay it runs when the person
- * says so, as with `tryNow` before the delay is over. An abort calls it off.
+ * Runs once the delay is over and the tab is visible: a hidden tab asks for nothing. Without a delay it runs on
+ * `tryNow`, which also shortens a delay. An abort cancels it.
  */
 export const whenVisible = (
   delayMillis: number | undefined,

@@ -7,7 +7,7 @@ import { Tabs } from "./Tabs.tsx"
 const refreshMillis = 60_000
 const rowsMax = 12
 
-/** Why an event does not count. */
+/** The reason why an event does not count. */
 const reasons: Readonly<Record<DropReason, string>> = {
   bot: "Bots and crawlers",
   spam: "Referrer spam",

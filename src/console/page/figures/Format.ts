@@ -95,7 +95,7 @@ const instant = new Intl.DateTimeFormat(locale, {
   hourCycle: "h23"
 })
 
-/** When something happens, on the reader's own clock: `Sat 21 Nov, 14:00`. */
+/** A time on the reader's own clock: `Sat 21 Nov, 14:00`. */
 export const formatInstant = (iso: string): string => instant.format(new Date(iso))
 
 /** For an axis: `14:00`, `20 Nov`, `Nov`, with the year where it begins. */

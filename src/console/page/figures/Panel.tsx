@@ -34,7 +34,7 @@ const [fewRows, manyRows] = [10, 200]
 const refreshMillis = 60_000
 
 interface PanelProps {
-  /** the server is not the reader's */
+  /** the reader is not the server's owner */
   readonly isShared: boolean
   readonly panel: PanelKind
   readonly base: string

@@ -50,7 +50,7 @@ export const makePlot = (place: HTMLElement, onIndex: (index: number | undefined
 
 type Column = ReadonlyArray<number | null>
 
-/** Places on the x axis, both lines, and of both the way into a bucket that is not over yet. */
+/** Places on the x axis, both lines, and both lines' part in a bucket that is not over yet. */
 const columnsOf = ({ buckets, first, isOpen, second }: Series): uPlot.AlignedData => {
   const open = isOpen ? buckets.length - 1 : Infinity
   const closedPart = (values: Column): Column => values.map((value, index) => (index < open ? value : null))
@@ -74,7 +74,7 @@ const steps = (from: number): Array<number> =>
 const [wholeSteps, fineSteps] = [steps(0), steps(-9)]
 const bucketSteps = [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 56, 112, 365]
 
-/** A little above the highest value; nothing but zeros has some room too. */
+/** A little above the highest value, and above zero if all values are. */
 const topOf = (max: number, isWhole: boolean): number =>
   isWhole ? Math.max(4, max * 1.08) : max > 0 ? max * 1.08 : 1
 

@@ -15,7 +15,7 @@ const longCount = 1_000_000
 const formatBigCount = (count: number): string =>
   count < longCount ? formatCount(count) : formatCompact(count)
 
-/** Servers and imported logs do not know how long a page was seen: there is no time then, and not one of 0 s. */
+/** Servers and imported logs do not know how long a page was seen: the time is missing then, and not 0 s. */
 const formatVisible = (seconds: number): string => (seconds === 0 ? "–" : formatDuration(seconds))
 
 const visibleChange = (now: number, before: number): Change | undefined =>
@@ -49,7 +49,7 @@ export const Tiles = ({ stats }: { readonly stats: SiteStats | undefined }) => (
         <dd class="tile-change">
           {stats !== undefined && (
             <ChangeText
-              // Rates of no visits at all are zeros that mean nothing.
+              // Rates of no visits at all are meaningless zeros.
               change={
                 stats.previous.visits === 0 ? undefined : change(stats.summary[field], stats.previous[field])
               }

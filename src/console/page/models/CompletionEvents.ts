@@ -29,7 +29,7 @@ export interface CompletionEvent {
   readonly error?: { readonly message?: string }
 }
 
-/** The server says every 15 seconds that a stream lives: after three such pauses nothing comes any more. */
+/** The server writes every 15 seconds into a live stream: after three such pauses it counts as over. */
 const silenceMillis = 45_000
 
 /** The events of a stream, one after the other; comments and `[DONE]` are left out. Fails with `Refused` once it is silent. */

@@ -22,7 +22,7 @@ export const fundsOf = (credits: Credits, own: OwnSubscription | undefined): Fun
 /** Tokens of a first question and of its answer, as the server holds them for a short one. */
 const firstCall = { prompt: 1_000, completion: 1_024 }
 
-/** Whether a short call of the model would be paid for; undefined where only the server knows. */
+/** Whether a short call of the model would be paid for; undefined if only the server knows. */
 export const isPayable = (choice: Choice, { creditsUsd, hasPlan }: Funds): boolean | undefined => {
   // Of a collection's members the list says nothing.
   if ("collection" in choice) return creditsUsd > 0 ? true : undefined

@@ -39,7 +39,7 @@ export const Playground = ({ funds, onOver }: PlaygroundProps) => {
   )
 }
 
-/** Others make no text: they are asked elsewhere. */
+/** Others make no text, and have other endpoints. */
 const isForChat = (choice: Choice): boolean =>
   "collection" in choice || choice.architecture.output_modalities.includes("text")
 

@@ -1,6 +1,6 @@
 const mainId = "main"
 
-/** Past the head of the page, for the keyboard; the address bar is the view's and stays as it is. */
+/** Skips the head of the page, for keyboard users; the address bar belongs to the view and stays as it is. */
 export const SkipLink = () => (
   <a
     href={`#${mainId}`}

@@ -18,7 +18,7 @@ interface SharedSiteProps {
 
 const askAnonymously = makeAsk(undefined)
 
-/** A public site, as everybody may see it. */
+/** A public site, as anyone may see it. */
 export const SharedSite = ({ id, onAsk, otherwise }: SharedSiteProps) => {
   const base = `/api/v1/public/sites/${encodeURIComponent(id)}`
   const { found, isRefused } = usePublicSite(base)

@@ -27,7 +27,7 @@ interface SiteViewProps {
 
 const refreshMillis = 60_000
 
-/** Everything that is counted of a site, for the view in the address bar. */
+/** All figures of a site, for the view in the address bar. */
 export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }: SiteViewProps) => {
   const { view } = useNavigation()
   const stats = useAnswer<SiteStats>(`${base}/stats?${readQuery(view)}`, refreshMillis)

@@ -15,7 +15,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
   `CREATE FUNCTION ledger_left(p_limit limits) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
    SELECT p_limit.cap - p_limit.settled - p_limit.leased $$`,
 
-  // The row of a key's cap follows the key, and processes that hold leases of it hear of it.
+  // The row of a key's cap follows the key, and processes that hold leases of it are notified.
   `CREATE FUNCTION key_limit() RETURNS trigger LANGUAGE plpgsql AS $$
    BEGIN
      INSERT INTO limits (id, kind, cap) VALUES ('key:' || NEW.id, 'key', round(NEW.spend_limit_usd * 1e12))
@@ -28,7 +28,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
    WHEN (NEW.spend_limit_usd IS DISTINCT FROM OLD.spend_limit_usd) EXECUTE FUNCTION key_limit()`,
   `INSERT INTO limits (id, kind, cap) SELECT 'key:' || id, 'key', round(spend_limit_usd * 1e12) FROM keys`,
 
-  // The rows of the windows that an instant lies in, where the subscription is active then.
+  // The rows of the windows around an instant, if the subscription is active then.
   `CREATE FUNCTION ledger_open_windows(p_ids text[], p_at timestamptz) RETURNS void LANGUAGE sql AS $$
    INSERT INTO limits (id, window_start, kind, cap)
    SELECT a.id, ledger_window(a.id, p_at), 'allowance',
@@ -42,7 +42,7 @@ export const ledgerFunctions: ReadonlyArray<string> = [
    ORDER BY a.id
    ON CONFLICT DO NOTHING $$`,
 
-  // Leases of each limit at least need, or of all of them nothing; at most want, and where that leaves some, up to a
+  // Leases of each limit at least need, or nothing of any of them; at most want, and if that leaves some, up to a
   // quarter of the rest and at most more. No rows: the owner's leases were given up. leased_by_others: by other owners.
   `CREATE FUNCTION ledger_grant(p_owner text, p_generation integer, p_ids text[], p_needs numeric[], p_wants numeric[],
      p_mores numeric[])
