@@ -8,7 +8,7 @@ const description = `One self-hosted server for AI products and websites.
 Every endpoint under \`/api/v1\` takes \`Authorization: Bearer <API_KEY>\`. Answers carry \`X-Request-Id\` and, where a
 key was used, \`RateLimit-Limit\`, \`RateLimit-Remaining\` and \`RateLimit-Reset\` (seconds); a refusal adds
 \`Retry-After\`. Unknown query parameters are ignored, known and invalid ones are 400. Unknown paths are 404, wrong
-methods 405 with \`Allow\`, both with the flat error body \`{"error": "…"}\`.`
+methods 405 with \`Allow\`, both with the plain error body \`{"error": "…"}\`.`
 
 /** The endpoints of rooms: first those of the pipeline, then those that are served beside it. */
 export const publish = (list: ReadonlyArray<Pick<Room, "api" | "rawApi">>): HttpApi.Top => {

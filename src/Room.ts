@@ -3,15 +3,9 @@ import type { Command } from "effect/cli"
 import type { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import type { HttpApi } from "effect/http-api"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type {
-  AdministratorsOnly,
-  Authorization,
-  OpenAiAdministratorsOnly,
-  OpenAiAuthorization
-} from "#schemas/core/Authorization.ts"
+import type { Authorization, OpenAiAuthorization } from "#schemas/core/Authorization.ts"
 import type { Faults, OpenAiFaults } from "#schemas/core/Faults.ts"
 import type { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
-import type { OpenAiRateLimit, RateLimit } from "#schemas/core/RateLimit.ts"
 import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
 import type * as Accounts from "./accounts/Offers.ts"
 import type { AppConfig } from "./Config.ts"
@@ -64,17 +58,13 @@ export type Serving =
   | Etag.Generator
   | FileSystem.FileSystem
   | Path.Path
-  | AdministratorsOnly
   | Authorization
   | Faults
   | JsonBody
-  | OpenAiAdministratorsOnly
   | OpenAiAuthorization
   | OpenAiFaults
   | OpenAiJsonBody
-  | OpenAiRateLimit
   | PagesForAdmins
-  | RateLimit
 
 /** Why a room cannot start: the start says its message, and ends with its `exitCode` where it has one. */
 export type RoomFault = Error

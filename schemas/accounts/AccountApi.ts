@@ -6,10 +6,9 @@ import { Faults } from "../core/Faults.ts"
 import { FileId, PathId, UserId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
-import { NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { NewUser, Role, User } from "./User.ts"
+import { NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
 
 /** Health, stats, users and files, for every key. Source: contract/accounts#endpoints. */
 
@@ -104,13 +103,13 @@ export class AccountApi extends HttpApiGroup.make("account")
       .annotate(OpenApi.Summary, "The caller's own record; all users for an administrator"),
     HttpApiEndpoint.post("echoUser", "/users", { payload: NewUser, success: UserEcho })
       .middleware(JsonBody)
-      .middleware(AdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Validate a user and echo it (administrators)")
       .annotate(OpenApi.Description, "Makes nothing: users are made by `POST /api/v1/admin/users`."),
     HttpApiEndpoint.post("uploadFile", "/files", {
       payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
       success: File,
-      error: [PayloadTooLarge, StorageFull]
+      error: [PayloadTooLarge.plain, StorageFull.plain]
     })
       .annotate(OpenApi.Summary, "Store a file")
       .annotate(
@@ -120,7 +119,7 @@ export class AccountApi extends HttpApiGroup.make("account")
     HttpApiEndpoint.get("downloadFile", "/files/:id", {
       params: { id: PathId },
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),
-      error: NotFound
+      error: NotFound.plain
     })
       .annotate(OpenApi.Summary, "Read a file")
       .annotate(OpenApi.Description, fileDescription),
@@ -130,7 +129,6 @@ export class AccountApi extends HttpApiGroup.make("account")
       error: NothingDeleted
     }).annotate(OpenApi.Summary, "Delete a file of one's own")
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotate(OpenToRouterKeys, true)

@@ -3,11 +3,10 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { OpenAiAuthorization } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
 import { KeyId, PathId } from "../core/Ids.ts"
-import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { ApiKey, ApiKeyChange, CreatedApiKey, NewApiKey } from "./ApiKey.ts"
+import { Conflict, Forbidden, NotFound } from "../core/Problem.ts"
 
 export const keysLimitDefault = 100
 
@@ -26,7 +25,7 @@ const lastKeyStays =
   "409 `last_administrator_key` where no account key of an administrator would be left: it is neither revoked nor made " +
   "to expire."
 
-/** Keys of the caller, or of anyone for an administrator. Nested error family. Source: contract/accounts#keys. */
+/** Keys of the caller, or of anyone for an administrator. Errors in the OpenAI form. Source: contract/accounts#keys. */
 export class KeysApi extends HttpApiGroup.make("keys")
   .add(
     HttpApiEndpoint.get("listKeys", "/keys", {
@@ -35,12 +34,12 @@ export class KeysApi extends HttpApiGroup.make("keys")
         user_id: Schema.optionalKey(PathId.annotate({ description: "Whose keys (administrators only)" }))
       },
       success: ApiKeyList,
-      error: [OpenAiForbidden, OpenAiNotFound]
+      error: [Forbidden.openai, NotFound.openai]
     }).annotate(OpenApi.Summary, "List keys"),
     HttpApiEndpoint.post("createKey", "/keys", {
       payload: NewApiKey,
       success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
-      error: [OpenAiForbidden, OpenAiNotFound, OpenAiConflict]
+      error: [Forbidden.openai, NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Make a key")
@@ -53,7 +52,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       params: { id: PathId },
       payload: ApiKeyChange,
       success: ApiKey,
-      error: [OpenAiNotFound, OpenAiConflict]
+      error: [NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Change a key")
@@ -61,12 +60,11 @@ export class KeysApi extends HttpApiGroup.make("keys")
     HttpApiEndpoint.delete("revokeKey", "/keys/:id", {
       params: { id: PathId },
       success: Revoked,
-      error: [OpenAiNotFound, OpenAiConflict]
+      error: [NotFound.openai, Conflict.openai]
     })
       .annotate(OpenApi.Summary, "Revoke a key")
       .annotate(OpenApi.Description, lastKeyStays)
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotateMerge(OpenApi.annotations({ title: "Keys", description: "API keys and their restrictions." }))

@@ -3,16 +3,15 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Authorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NotFound } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { integer } from "../core/Text.ts"
 import { AgentInfo } from "./AgentInfo.ts"
 import { AgentSession, AgentSessionDetail, AgentSessionList } from "./AgentSession.ts"
+import { NotFound } from "../core/Problem.ts"
 
 export const sessionsLimitDefault = 20
 export const transcriptLimitDefault = 100
 
-/** Sessions of the caller's owner. Flat error family. Source: contract/agents#endpoints. */
+/** Sessions of the caller's owner. Errors in the plain form. Source: contract/agents#endpoints. */
 export class AgentApi extends HttpApiGroup.make("agents")
   .add(
     HttpApiEndpoint.get("readAgent", "/agent", { success: AgentInfo })
@@ -45,12 +44,12 @@ export class AgentApi extends HttpApiGroup.make("agents")
         )
       },
       success: AgentSessionDetail,
-      error: NotFound
+      error: NotFound.plain
     }).annotate(OpenApi.Summary, "Read an agent session and its transcript"),
     HttpApiEndpoint.delete("endAgentSession", "/agent/sessions/:id", {
       params: { id: PathId },
       success: AgentSession,
-      error: NotFound
+      error: NotFound.plain
     })
       .annotate(OpenApi.Summary, "End an agent session")
       .annotate(
@@ -58,7 +57,6 @@ export class AgentApi extends HttpApiGroup.make("agents")
         "At once and for good: its client is sent away, and it cannot be resumed. Its transcript stays."
       )
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotate(OpenToRouterKeys, true)

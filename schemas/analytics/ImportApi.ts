@@ -3,10 +3,9 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NotFound, PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { integer, line } from "../core/Text.ts"
+import { NotFound, PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull } from "../core/Problem.ts"
 
 /** Lines of one request; more are answered 413. */
 export const importLinesMax = 10_000
@@ -80,7 +79,13 @@ export class ImportApi extends HttpApiGroup.make("import")
       query,
       payload: Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/x-ndjson" })),
       success: ImportedPart,
-      error: [NotFound, PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull]
+      error: [
+        NotFound.plain,
+        PayloadTooLarge.plain,
+        RateLimited.plain,
+        ServiceUnavailable.plain,
+        StorageFull.plain
+      ]
     })
       .annotate(OpenApi.Summary, "Import past events")
       .annotate(
@@ -95,7 +100,7 @@ export class ImportApi extends HttpApiGroup.make("import")
     HttpApiEndpoint.get("listImports", "/sites/:id/imports", {
       params: { id: PathId },
       success: ImportList,
-      error: [NotFound, ServiceUnavailable]
+      error: [NotFound.plain, ServiceUnavailable.plain]
     })
       .annotate(OpenApi.Summary, "List imports")
       .annotate(
@@ -103,7 +108,6 @@ export class ImportApi extends HttpApiGroup.make("import")
         "The site's imports, how far each has come, and what was dropped and why."
       )
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Import", description: "Past events of a site." }))

@@ -8,6 +8,9 @@ import {
 } from "effect/http-api"
 import { Schema } from "effect"
 import { openStruct } from "../core/OpenStruct.ts"
+import { BrowserEvent } from "./BrowserEvent.ts"
+import { CollectAnswer, CollectEvent } from "./CollectEvent.ts"
+import { eventLimits } from "./EventLimits.ts"
 import {
   BadRequest,
   NotFound,
@@ -17,15 +20,17 @@ import {
   StorageFull,
   Unauthorized
 } from "../core/Problem.ts"
-import { BrowserEvent } from "./BrowserEvent.ts"
-import { CollectAnswer, CollectEvent } from "./CollectEvent.ts"
-import { eventLimits } from "./EventLimits.ts"
 
 /** Unknown members are ignored here: fields of a newer script or library must not cost the event. */
 const OpenBrowserEvent = openStruct(BrowserEvent.fields).annotate({ identifier: "BrowserEvent" })
 const OpenCollectEvent = openStruct(CollectEvent.fields).annotate({ identifier: "CollectEvent" })
 
-const failures = [PayloadTooLarge, RateLimited, ServiceUnavailable, StorageFull] as const
+const failures = [
+  PayloadTooLarge.plain,
+  RateLimited.plain,
+  ServiceUnavailable.plain,
+  StorageFull.plain
+] as const
 
 /** Describes the credential of `collect`; the hot route checks it itself. */
 export class SiteSecret extends HttpApiMiddleware.Service<SiteSecret>()("signalbox/analytics/SiteSecret", {
@@ -38,7 +43,7 @@ export class SiteSecret extends HttpApiMiddleware.Service<SiteSecret>()("signalb
       )
     )
   },
-  error: Unauthorized
+  error: Unauthorized.plain
 }) {}
 
 /**
@@ -51,7 +56,7 @@ export class IngestApi extends HttpApiGroup.make("ingest")
     HttpApiEndpoint.post("browserEvent", "/api/event", {
       payload: OpenBrowserEvent,
       success: HttpApiSchema.Empty(202),
-      error: [BadRequest, NotFound, ...failures]
+      error: [BadRequest.plain, NotFound.plain, ...failures]
     })
       .annotate(OpenApi.Summary, "Record what a browser saw")
       .annotate(
@@ -69,7 +74,7 @@ export class IngestApi extends HttpApiGroup.make("ingest")
         )
       ]),
       success: CollectAnswer.pipe(HttpApiSchema.status(202)),
-      error: [BadRequest, ...failures]
+      error: [BadRequest.plain, ...failures]
     })
       .middleware(SiteSecret)
       .annotate(OpenApi.Summary, "Record what a server saw")

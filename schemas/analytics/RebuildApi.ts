@@ -4,9 +4,8 @@ import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
-import { NotFound, ServiceUnavailable } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Day } from "../core/Timestamp.ts"
+import { NotFound, ServiceUnavailable } from "../core/Problem.ts"
 
 export const VisitsToRebuild = Schema.Struct({
   from: Schema.optionalKey(
@@ -40,7 +39,7 @@ export class RebuildApi extends HttpApiGroup.make("rebuild")
       params: { id: PathId },
       payload: VisitsToRebuild,
       success: RebuiltVisits,
-      error: [NotFound, ServiceUnavailable]
+      error: [NotFound.plain, ServiceUnavailable.plain]
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Make visits from stored events anew")
@@ -50,7 +49,6 @@ export class RebuildApi extends HttpApiGroup.make("rebuild")
           "taken meanwhile. One request does some days: `next` says where to go on. It may be repeated at any time."
       )
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Rebuild", description: "What was counted, counted again." }))

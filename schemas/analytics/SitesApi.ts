@@ -4,9 +4,8 @@ import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
-import { Conflict, NotFound } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { CreatedSite, NewSite, RotatedSecret, Site, SiteChange, SiteList } from "./Site.ts"
+import { Conflict, NotFound } from "../core/Problem.ts"
 
 const params = { id: PathId }
 
@@ -20,7 +19,7 @@ export class SitesApi extends HttpApiGroup.make("sites")
     HttpApiEndpoint.post("createSite", "/sites", {
       payload: NewSite,
       success: CreatedSite.pipe(HttpApiSchema.status(201)),
-      error: Conflict
+      error: Conflict.plain
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Make a site")
@@ -29,7 +28,7 @@ export class SitesApi extends HttpApiGroup.make("sites")
       params,
       payload: SiteChange,
       success: Site,
-      error: NotFound
+      error: NotFound.plain
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Change a site"),
@@ -39,15 +38,14 @@ export class SitesApi extends HttpApiGroup.make("sites")
         identifier: "DeletedSite",
         description: "It takes and shows nothing any more"
       }),
-      error: NotFound
+      error: NotFound.plain
     }).annotate(OpenApi.Summary, "Delete a site"),
     HttpApiEndpoint.post("rotateSiteSecret", "/sites/:id/secret", {
       params,
       success: RotatedSecret,
-      error: NotFound
+      error: NotFound.plain
     }).annotate(OpenApi.Summary, "Replace a site's secret")
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Sites", description: "Sites whose visits are counted." }))

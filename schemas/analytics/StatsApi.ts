@@ -3,11 +3,10 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
-import { NotFound, RateLimited } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Breakdown, breakdownQuery } from "./Breakdown.ts"
 import { Drops } from "./Drops.ts"
 import { periodQuery, questionQuery, Realtime, SiteStats } from "./Stats.ts"
+import { NotFound, RateLimited } from "../core/Problem.ts"
 
 const params = { id: PathId }
 
@@ -23,7 +22,7 @@ export const figures = {
     params,
     query: questionQuery,
     success: [SiteStats, Csv],
-    error: NotFound,
+    error: NotFound.plain,
     summary: "Summary and time series of a period",
     description:
       "Evaluated in the site's time zone. What was accepted before the request is in the answer. Filters hold " +
@@ -33,13 +32,13 @@ export const figures = {
     params,
     query: breakdownQuery,
     success: [Breakdown, Csv],
-    error: NotFound,
+    error: NotFound.plain,
     summary: "The most frequent values of a dimension",
     description:
       "Ranked by visitors. Filters as for stats. Visits count where they started, page views and events where they " +
       "happened, visitors where they were active."
   },
-  realtime: { params, success: Realtime, error: NotFound, summary: "The last minutes" }
+  realtime: { params, success: Realtime, error: NotFound.plain, summary: "The last minutes" }
 } as const
 
 /** Figures for the site's owner. Source: contract/analytics#endpoints. */
@@ -58,13 +57,13 @@ export class StatsApi extends HttpApiGroup.make("stats")
     HttpApiEndpoint.get("siteDrops", "/sites/:id/drops", {
       params,
       success: Drops,
-      error: NotFound
+      error: NotFound.plain
     }).annotate(OpenApi.Summary, "What was sent and does not count, and why"),
     HttpApiEndpoint.get("exportSite", "/sites/:id/export", {
       params,
       query: periodQuery,
       success: HttpApiSchema.StreamUint8Array({ contentType: "application/x-ndjson" }),
-      error: NotFound
+      error: NotFound.plain
     })
       .annotate(OpenApi.Summary, "All events of a period")
       .annotate(
@@ -75,13 +74,12 @@ export class StatsApi extends HttpApiGroup.make("stats")
           "there is no such page view."
       )
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Statistics", description: "What was counted." }))
   .prefix("/api/v1") {}
 
-const publicErrors = [NotFound, RateLimited] as const
+const publicErrors = [NotFound.plain, RateLimited.plain] as const
 
 /** The same for sites that their owner has made public. Source: contract/analytics#public-sites. */
 export class PublicStatsApi extends HttpApiGroup.make("publicStats")

@@ -1,7 +1,6 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import { OpenAiForbidden, OpenAiServiceUnavailable, OpenAiUnauthorized } from "./OpenAiProblem.ts"
-import { Forbidden, ServiceUnavailable, Unauthorized } from "./Problem.ts"
+import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "./Problem.ts"
 
 /** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
 export type KeyKind = "account" | "router"
@@ -31,6 +30,11 @@ export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenT
   defaultValue: () => false
 })
 
+/** Annotation of a group or an endpoint: keys of others than administrators get 403, before their body is looked at. */
+export const AdministratorsOnly = Context.Reference<boolean>("signalbox/core/AdministratorsOnly", {
+  defaultValue: () => false
+})
+
 const security = {
   apiKey: HttpApiSecurity.http({ scheme: "bearer" }).pipe(
     HttpApiSecurity.annotateMerge(
@@ -43,29 +47,22 @@ const security = {
   )
 }
 
-/** Bearer authentication of an endpoint of the flat family. */
+/**
+ * Admission to the endpoints of a group: bearer authentication, the kinds of keys and roles that its annotations let in,
+ * and the token bucket of the key. Answers carry `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds);
+ * a refusal for the rate is 429, or 403 in block mode, with `Retry-After` (whole seconds, at least 1) and, where the wait
+ * is over 60 s, `x-should-retry: false`. Source: contract/http#rate-limits.
+ */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentKey }>()(
   "signalbox/core/Authorization",
-  { security, error: [Unauthorized, Forbidden, ServiceUnavailable] }
+  { security, error: [Unauthorized.plain, Forbidden.plain, RateLimited.plain, ServiceUnavailable.plain] }
 ) {}
 
-/** Endpoints of administrators: others get 403, before their body is read. */
-export class AdministratorsOnly extends HttpApiMiddleware.Service<
-  AdministratorsOnly,
-  { requires: CurrentKey }
->()("signalbox/core/AdministratorsOnly", { error: Forbidden }) {}
-
-/** Bearer authentication of an endpoint of the nested family. */
+/** The same in the OpenAI form. */
 export class OpenAiAuthorization extends HttpApiMiddleware.Service<
   OpenAiAuthorization,
   { provides: CurrentKey }
 >()("signalbox/core/OpenAiAuthorization", {
   security,
-  error: [OpenAiUnauthorized, OpenAiForbidden, OpenAiServiceUnavailable]
+  error: [Unauthorized.openai, Forbidden.openai, RateLimited.openai, ServiceUnavailable.openai]
 }) {}
-
-/** The same as `AdministratorsOnly` for endpoints of the nested family. */
-export class OpenAiAdministratorsOnly extends HttpApiMiddleware.Service<
-  OpenAiAdministratorsOnly,
-  { requires: CurrentKey }
->()("signalbox/core/OpenAiAdministratorsOnly", { error: OpenAiForbidden }) {}

@@ -1,17 +1,16 @@
 import { HttpApiMiddleware } from "effect/http-api"
-import { OpenAiBadRequest, OpenAiServerError, OpenAiServiceUnavailable } from "./OpenAiProblem.ts"
 import { BadRequest, ServerError, ServiceUnavailable } from "./Problem.ts"
 
 /**
- * The outermost middleware of an endpoint: turns a failure inside into an answer of the endpoint's family. A field that
- * does not fit its schema is 400 and named, a store that is away 503, an unhandled fault 500 with the cause only in the
- * log. Handlers may fail with these errors themselves.
+ * The outermost middleware of an endpoint: a fault inside becomes an answer. A field that does not fit its schema is 400
+ * and named, a store that is away 503, an unhandled fault 500 with the cause only in the log. Handlers may fail with
+ * these errors themselves.
  */
 export class Faults extends HttpApiMiddleware.Service<Faults>()("signalbox/core/Faults", {
-  error: [BadRequest, ServerError, ServiceUnavailable]
+  error: [BadRequest.plain, ServerError.plain, ServiceUnavailable.plain]
 }) {}
 
-/** The same for an endpoint of the nested family. */
+/** The same in the OpenAI form. */
 export class OpenAiFaults extends HttpApiMiddleware.Service<OpenAiFaults>()("signalbox/core/OpenAiFaults", {
-  error: [OpenAiBadRequest, OpenAiServerError, OpenAiServiceUnavailable]
+  error: [BadRequest.openai, ServerError.openai, ServiceUnavailable.openai]
 }) {}

@@ -3,10 +3,9 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
 import { CollectionId, PathId } from "../core/Ids.ts"
-import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { Collection, CollectionChange, CollectionList, NewCollection } from "./Collection.ts"
+import { Conflict, Forbidden, NotFound } from "../core/Problem.ts"
 
 const Deleted = Schema.Struct({ id: CollectionId, deleted: Schema.Literal(true) }).annotate({
   identifier: "DeletedCollection",
@@ -24,21 +23,21 @@ export class CollectionsApi extends HttpApiGroup.make("collections")
         user_id: Schema.optionalKey(PathId.annotate({ description: "Whose (administrators only)" }))
       },
       success: CollectionList,
-      error: [OpenAiForbidden, OpenAiNotFound]
+      error: [Forbidden.openai, NotFound.openai]
     })
       .annotate(OpenToRouterKeys, true)
       .annotate(OpenApi.Summary, "List collections"),
     HttpApiEndpoint.post("createCollection", "/collections", {
       payload: NewCollection,
       success: Collection.pipe(HttpApiSchema.status(201)),
-      error: [OpenAiForbidden, OpenAiNotFound, OpenAiConflict]
+      error: [Forbidden.openai, NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Make a collection"),
     HttpApiEndpoint.get("readCollection", "/collections/:id", {
       params: { id: PathId },
       success: Collection,
-      error: [OpenAiForbidden, OpenAiNotFound]
+      error: [Forbidden.openai, NotFound.openai]
     })
       .annotate(OpenToRouterKeys, true)
       .annotate(OpenApi.Summary, "Read a collection"),
@@ -46,17 +45,16 @@ export class CollectionsApi extends HttpApiGroup.make("collections")
       params: { id: PathId },
       payload: CollectionChange,
       success: Collection,
-      error: [OpenAiNotFound, OpenAiConflict]
+      error: [NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
       .annotate(OpenApi.Summary, "Change a collection"),
     HttpApiEndpoint.delete("deleteCollection", "/collections/:id", {
       params: { id: PathId },
       success: Deleted,
-      error: OpenAiNotFound
+      error: NotFound.openai
     }).annotate(OpenApi.Summary, "Delete a collection")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotateMerge(

@@ -2,29 +2,28 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
-import {
-  OpenAiBadGateway,
-  OpenAiConflict,
-  OpenAiForbidden,
-  OpenAiNotFound,
-  OpenAiPayloadTooLarge,
-  OpenAiPaymentRequired
-} from "../core/OpenAiProblem.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { ChatCompletion } from "./ChatCompletion.ts"
 import { ChatRequest } from "./ChatRequest.ts"
 import { IdempotencyKey } from "./Credits.ts"
 import { EmbeddingList, EmbeddingsRequest } from "./Embeddings.ts"
+import {
+  BadGateway,
+  Conflict,
+  Forbidden,
+  NotFound,
+  PayloadTooLarge,
+  PaymentRequired
+} from "../core/Problem.ts"
 
 const headers = { "idempotency-key": Schema.optionalKey(IdempotencyKey) }
 
 const errors = [
-  OpenAiPaymentRequired,
-  OpenAiForbidden,
-  OpenAiNotFound,
-  OpenAiConflict,
-  OpenAiPayloadTooLarge,
-  OpenAiBadGateway
+  PaymentRequired.openai,
+  Forbidden.openai,
+  NotFound.openai,
+  Conflict.openai,
+  PayloadTooLarge.openai,
+  BadGateway.openai
 ] as const
 
 /**
@@ -58,7 +57,6 @@ export class CompletionsApi extends HttpApiGroup.make("completions")
       error: errors
     }).annotate(OpenApi.Summary, "Embed texts")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)

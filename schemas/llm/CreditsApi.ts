@@ -1,11 +1,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { OpenAiAdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { AdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
-import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { pageQuery } from "../core/Page.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import {
   CallingKey,
   Credits,
@@ -16,6 +14,7 @@ import {
   TopUpList,
   topUpsLimitDefault
 } from "./Credits.ts"
+import { Conflict, Forbidden, NotFound } from "../core/Problem.ts"
 
 /** Credits and spend limits. Source: contract/llm#credits. */
 export class CreditsApi extends HttpApiGroup.make("credits")
@@ -29,20 +28,19 @@ export class CreditsApi extends HttpApiGroup.make("credits")
     HttpApiEndpoint.get("listTopUps", "/credits/topups", {
       query: { ...pageQuery({ limitDefault: topUpsLimitDefault, limitMax: 1_000 }), ...OfUser },
       success: TopUpList,
-      error: [OpenAiForbidden, OpenAiNotFound]
+      error: [Forbidden.openai, NotFound.openai]
     }).annotate(OpenApi.Summary, "List top-ups"),
     HttpApiEndpoint.post("topUp", "/credits/topups", {
       headers: { "idempotency-key": Schema.optionalKey(IdempotencyKey) },
       payload: NewTopUp,
       success: TopUp.pipe(HttpApiSchema.status(201)),
-      error: [OpenAiNotFound, OpenAiConflict]
+      error: [NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
-      .middleware(OpenAiAdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Add credits")
       .annotate(OpenApi.Description, "For administrators.")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotateMerge(OpenApi.annotations({ title: "Credits", description: "Prepaid credits and top-ups." }))

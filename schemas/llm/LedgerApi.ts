@@ -2,7 +2,6 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
 const pico = Schema.String.annotate({ description: "10^-12 USD, a whole number as text" })
@@ -45,7 +44,7 @@ export const LedgerVerdict = Schema.Struct({
 }).annotate({ identifier: "LedgerVerdict", description: "The ledger, recomputed from its entries" })
 export type LedgerVerdict = typeof LedgerVerdict.Type
 
-/** The ledger as a whole, for administrators. Flat error family. */
+/** The ledger as a whole, for administrators. Errors in the plain form. */
 export class LedgerApi extends HttpApiGroup.make("ledger")
   .add(
     HttpApiEndpoint.get("verifyLedger", "/ledger/verify", { success: LedgerVerdict })
@@ -55,8 +54,7 @@ export class LedgerApi extends HttpApiGroup.make("ledger")
         "Calls that have ended on the server that is asked are booked first; what other servers have not booked is leased."
       )
   )
-  .middleware(AdministratorsOnly)
-  .middleware(RateLimit)
+  .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(OpenApi.annotations({ title: "Ledger", description: "For account keys of administrators." }))

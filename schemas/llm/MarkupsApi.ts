@@ -2,10 +2,9 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
 import { JsonBody } from "../core/JsonBody.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Markup, MarkupChange, MarkupList, Provider } from "./Markup.ts"
 
-/** The markup on each provider's models, for administrators. Flat error family. Source: contract/llm#prices. */
+/** The markup on each provider's models, for administrators. Errors in the plain form. Source: contract/llm#prices. */
 export class MarkupsApi extends HttpApiGroup.make("markups")
   .add(
     HttpApiEndpoint.get("listMarkups", "/markups", { success: MarkupList }).annotate(
@@ -25,8 +24,7 @@ export class MarkupsApi extends HttpApiGroup.make("markups")
       .annotate(OpenApi.Summary, "Set a provider's markup")
       .annotate(OpenApi.Description, "For calls from then on, everywhere within a second.")
   )
-  .middleware(AdministratorsOnly)
-  .middleware(RateLimit)
+  .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(

@@ -1,12 +1,11 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
-import { OpenAiForbidden, OpenAiNotFound } from "../core/OpenAiProblem.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { line } from "../core/Text.ts"
 import { ModelList, modelQuery, ModelOrCollection } from "./Model.ts"
+import { Forbidden, NotFound } from "../core/Problem.ts"
 
-const errors = [OpenAiForbidden, OpenAiNotFound] as const
+const errors = [Forbidden.openai, NotFound.openai] as const
 
 /**
  * Models and the caller's collections. A limited key sees the models that it may use; any other is 403 whether
@@ -34,7 +33,6 @@ export class ModelsApi extends HttpApiGroup.make("models")
       error: errors
     }).annotate(OpenApi.Summary, "Read a model by its id as it is written")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)

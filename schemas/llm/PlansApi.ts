@@ -1,11 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { OpenAiAdministratorsOnly, OpenAiAuthorization } from "../core/Authorization.ts"
+import { AdministratorsOnly, OpenAiAuthorization } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
-import { OpenAiNotFound } from "../core/OpenAiProblem.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { NewPlan, Plan, PlanList } from "./Plan.ts"
+import { NotFound } from "../core/Problem.ts"
 
 /** Plans, which administrators make and all users may read. Source: contract/llm#plans-and-subscriptions. */
 export class PlansApi extends HttpApiGroup.make("plans")
@@ -14,18 +13,17 @@ export class PlansApi extends HttpApiGroup.make("plans")
     HttpApiEndpoint.get("readPlan", "/plans/:id", {
       params: { id: PathId },
       success: Plan,
-      error: OpenAiNotFound
+      error: NotFound.openai
     }).annotate(OpenApi.Summary, "Read a plan"),
     HttpApiEndpoint.post("createPlan", "/plans", {
       payload: NewPlan,
       success: Plan.pipe(HttpApiSchema.status(201))
     })
       .middleware(OpenAiJsonBody)
-      .middleware(OpenAiAdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Make a plan")
       .annotate(OpenApi.Description, "For administrators.")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotateMerge(

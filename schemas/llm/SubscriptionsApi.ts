@@ -1,11 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { OpenAiAdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
+import { AdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
 import { PathId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
-import { OpenAiConflict, OpenAiNotFound } from "../core/OpenAiProblem.ts"
 import { pageQuery } from "../core/Page.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { OfUser } from "./Credits.ts"
 import {
   NewSubscription,
@@ -14,6 +12,7 @@ import {
   SubscriptionList,
   subscriptionsLimitDefault
 } from "./Subscription.ts"
+import { Conflict, NotFound } from "../core/Problem.ts"
 
 /** The caller's subscription, and all users' for administrators. Source: contract/llm#plans-and-subscriptions. */
 export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
@@ -25,27 +24,26 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
       query: { ...pageQuery({ limitDefault: subscriptionsLimitDefault, limitMax: 1_000 }), ...OfUser },
       success: SubscriptionList
     })
-      .middleware(OpenAiAdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "List subscriptions"),
     HttpApiEndpoint.post("createSubscription", "/subscriptions", {
       payload: NewSubscription,
       success: Subscription.pipe(HttpApiSchema.status(201)),
-      error: [OpenAiNotFound, OpenAiConflict]
+      error: [NotFound.openai, Conflict.openai]
     })
       .middleware(OpenAiJsonBody)
-      .middleware(OpenAiAdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Subscribe a user")
       .annotate(OpenApi.Description, "A user has one active subscription; a second one is 409."),
     HttpApiEndpoint.delete("cancelSubscription", "/subscriptions/:id", {
       params: { id: PathId },
       success: Subscription,
-      error: OpenAiNotFound
+      error: NotFound.openai
     })
-      .middleware(OpenAiAdministratorsOnly)
+      .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Cancel a subscription")
       .annotate(OpenApi.Description, "At once: further calls are charged to the credits.")
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotateMerge(

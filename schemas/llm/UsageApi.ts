@@ -2,7 +2,6 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { OpenAiFaults } from "../core/Faults.ts"
-import { OpenAiRateLimit } from "../core/RateLimit.ts"
 import { UsageOfWindow, UsageOverview, usageQuery } from "./Usage.ts"
 
 /** Usage of the key's owner, over all keys. Source: contract/llm#usage. */
@@ -19,7 +18,6 @@ export class UsageApi extends HttpApiGroup.make("usage")
           "this server has answered before are in it."
       )
   )
-  .middleware(OpenAiRateLimit)
   .middleware(OpenAiAuthorization)
   .middleware(OpenAiFaults)
   .annotate(OpenToRouterKeys, true)

@@ -2,9 +2,8 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
 import { Faults } from "../core/Faults.ts"
-import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
-import { RateLimit } from "../core/RateLimit.ts"
 import { Timestamp } from "../core/Timestamp.ts"
+import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
 
 /** Logs: events, imported events and calls for ClickHouse, settlements of calls and counts of requests for Postgres. */
 export const LogName = Schema.Literals(["events", "imports", "calls", "ledger", "activity"]).annotate({
@@ -37,7 +36,7 @@ export const SetAsideList = Schema.Struct({ records: Schema.Array(SetAsideRecord
 
 const place = { log: LogName, offset: Offset }
 
-/** The records of this server's logs that their stores refused, for administrators. Flat error family. */
+/** The records of this server's logs that their stores refused, for administrators. Errors in the plain form. */
 export class QuarantineApi extends HttpApiGroup.make("quarantine")
   .add(
     HttpApiEndpoint.get("listSetAside", "/quarantine", { success: SetAsideList })
@@ -46,7 +45,7 @@ export class QuarantineApi extends HttpApiGroup.make("quarantine")
     HttpApiEndpoint.post("retrySetAside", "/quarantine/:log/:offset/retry", {
       params: place,
       success: SetAsideRecord,
-      error: [NotFound, Conflict, ServiceUnavailable]
+      error: [NotFound.plain, Conflict.plain, ServiceUnavailable.plain]
     })
       .annotate(OpenApi.Summary, "Bring a record in")
       .annotate(
@@ -56,13 +55,12 @@ export class QuarantineApi extends HttpApiGroup.make("quarantine")
     HttpApiEndpoint.delete("dropSetAside", "/quarantine/:log/:offset", {
       params: place,
       success: SetAsideRecord,
-      error: [NotFound, ServiceUnavailable]
+      error: [NotFound.plain, ServiceUnavailable.plain]
     })
       .annotate(OpenApi.Summary, "Give a record up")
       .annotate(OpenApi.Description, "For good: of the ledger, what the call cost is never booked.")
   )
-  .middleware(AdministratorsOnly)
-  .middleware(RateLimit)
+  .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
   .middleware(Faults)
   .annotateMerge(

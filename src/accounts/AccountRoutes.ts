@@ -5,7 +5,6 @@ import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/acco
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
-import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import packageJson from "../../package.json" with { type: "json" }
@@ -15,6 +14,7 @@ import { receiveFile } from "./FileUpload.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { userResource, Users } from "./Users.ts"
+import { NotFound } from "#schemas/core/Problem.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
 
@@ -74,7 +74,7 @@ const listUsers = (query: { readonly limit?: number; readonly offset?: number })
     return { users: listed.users.map(userResource), meta: { ...page, total: listed.total, apiKey: keyName } }
   })
 
-const fileNotFound = () => Effect.fail(new NotFound({ error: "File not found" }))
+const fileNotFound = () => Effect.fail(NotFound.of("File not found"))
 
 export const layer = HttpApiBuilder.group(
   AccountsRoomApi,

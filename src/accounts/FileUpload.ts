@@ -1,7 +1,7 @@
 import { ByteSize, Effect, Predicate, Schema, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
-import { PayloadTooLarge, StorageFull, BadRequest } from "#schemas/core/Problem.ts"
 import type { Files } from "./Files.ts"
+import { BadRequest, PayloadTooLarge, StorageFull } from "#schemas/core/Problem.ts"
 
 /** The form is not one field `file` with a file in it. */
 class FormInvalid extends Schema.TaggedError<FormInvalid>()("FormInvalid", { problem: Schema.String }) {}
@@ -44,12 +44,12 @@ export const receiveFile = (
       ByteSize.bytes(maxFileSizeBytes + formOverheadBytes)
     ),
     Effect.catchTags({
-      FormInvalid: ({ problem }) => Effect.fail(new BadRequest({ error: problem })),
+      FormInvalid: ({ problem }) => Effect.fail(BadRequest.of(problem)),
       BlobTooLarge: () => Effect.fail(tooLarge(maxFileSizeBytes)),
-      DiskFull: () => Effect.fail(new StorageFull({ error: "The disk is full; the file was not stored" })),
+      DiskFull: () => Effect.fail(StorageFull.of("The disk is full; the file was not stored")),
       MultipartError: ({ reason }) =>
         Predicate.isTagged(reason, "Parse")
-          ? Effect.fail(new BadRequest({ error: "file: the form is cut off or malformed" }))
+          ? Effect.fail(BadRequest.of("file: the form is cut off or malformed"))
           : Predicate.isTagged(reason, "InternalError")
             ? Effect.die(reason)
             : Effect.fail(tooLarge(maxFileSizeBytes))
@@ -63,4 +63,4 @@ const forget = (files: Files["Service"], id: string, userId: string) =>
   )
 
 const tooLarge = (maxFileSizeBytes: number): PayloadTooLarge =>
-  new PayloadTooLarge({ error: `file: at most ${maxFileSizeBytes} bytes` })
+  PayloadTooLarge.of(`file: at most ${maxFileSizeBytes} bytes`)

@@ -4,18 +4,13 @@ import type { ApiKey } from "#schemas/accounts/ApiKey.ts"
 import { keysLimitDefault } from "#schemas/accounts/KeysApi.ts"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import {
-  OpenAiBadRequest,
-  OpenAiConflict,
-  OpenAiForbidden,
-  OpenAiNotFound
-} from "#schemas/core/OpenAiProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import type { KeyRow } from "./KeyDirectory.ts"
 import { type KeyFieldInvalid, Keys, type TooManyKeys } from "./Keys.ts"
 import { Users } from "./Users.ts"
+import { Conflict, Forbidden, NotFound, invalidField } from "#schemas/core/Problem.ts"
 
 const keyResource = (row: KeyRow): ApiKey => ({
   id: row.id,
@@ -32,20 +27,18 @@ const keyResource = (row: KeyRow): ApiKey => ({
 })
 
 const problems = {
-  KeyNotFound: () => Effect.fail(OpenAiNotFound.of("Key not found", "key_not_found", "id")),
-  KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) =>
-    Effect.fail(OpenAiBadRequest.of(`${field}: ${problem}`, field)),
+  KeyNotFound: () => Effect.fail(NotFound.of("Key not found", { code: "key_not_found", param: "id" })),
+  KeyFieldInvalid: ({ field, problem }: KeyFieldInvalid) => Effect.fail(invalidField(field, problem)),
   LastAdministratorKey: () =>
     Effect.fail(
-      OpenAiConflict.of(
-        "The last key of the last administrator stays; make another one first",
-        "last_administrator_key"
-      )
+      Conflict.of("The last key of the last administrator stays; make another one first", {
+        code: "last_administrator_key"
+      })
     )
 }
 
 const tooMany = ({ limit }: TooManyKeys) =>
-  Effect.fail(OpenAiConflict.of(`A user has at most ${limit} keys`, "too_many_keys"))
+  Effect.fail(Conflict.of(`A user has at most ${limit} keys`, { code: "too_many_keys" }))
 
 /** Administrators reach all users' keys. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
@@ -56,10 +49,10 @@ const whoseIn = (users: Users["Service"]) => (userId: string | undefined) =>
     const caller = yield* CurrentKey
     if (userId === undefined || userId === caller.userId) return caller.userId
     if (caller.role !== "admin") {
-      return yield* OpenAiForbidden.of("user_id: only administrators reach the keys of others")
+      return yield* Forbidden.of("user_id: only administrators reach the keys of others")
     }
     yield* Effect.mapError(users.find(userId), () =>
-      OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
+      NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
     )
     return userId
   })
@@ -77,7 +70,7 @@ export const layer = HttpApiBuilder.group(
       listKeys: ({ query }) =>
         Effect.gen(function* () {
           const page = pageOf(query, keysLimitDefault)
-          const listed = yield* openAiStoreAway(keys.list(yield* userOf(query.user_id), page))
+          const listed = yield* storeAway(keys.list(yield* userOf(query.user_id), page))
           return {
             object: "list" as const,
             data: listed.keys.map(keyResource),
@@ -87,21 +80,21 @@ export const layer = HttpApiBuilder.group(
       createKey: ({ payload }) =>
         Effect.all([userOf(payload.user_id), CurrentKey]).pipe(
           Effect.flatMap(([userId, caller]) => keys.create(userId, payload, caller)),
-          openAiStoreAway,
+          storeAway,
           Effect.map(({ row, secret }) => ({ ...keyResource(row), key: secret })),
           Effect.catchTags({ KeyFieldInvalid: problems.KeyFieldInvalid, TooManyKeys: tooMany })
         ),
       updateKey: ({ params, payload }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.update(params.id, payload, caller)),
-          openAiStoreAway,
+          storeAway,
           Effect.map(keyResource),
           Effect.catchTags(problems)
         ),
       revokeKey: ({ params }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => keys.revoke(params.id, reachOf(caller))),
-          openAiStoreAway,
+          storeAway,
           Effect.tap(forgetDeadKey),
           Effect.as({ id: params.id, deleted: true as const }),
           Effect.catchTags({

@@ -5,11 +5,10 @@ import { AppConfig } from "#src/Config.ts"
 import { Blobs } from "#src/infra/blobs/Blobs.ts"
 import * as Redis from "#src/infra/redis/Redis.ts"
 import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
-import { AnonymousRates } from "./AnonymousRates.ts"
+import { Admission } from "./Admission.ts"
 import { Files } from "./Files.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import { KeyDirectory } from "./KeyDirectory.ts"
-import { KeyGate } from "./KeyGate.ts"
 import { Keys } from "./Keys.ts"
 import { KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
@@ -31,8 +30,6 @@ const rateBuckets = Layer.unwrap(
   })
 )
 
-const rates = AnonymousRates.layer.pipe(Layer.provideMerge(rateBuckets))
-
 const blobs = Layer.unwrap(
   Effect.map(AppConfig, ({ dataDir }) => Blobs.layer({ directory: join(dataDir, "files") }))
 )
@@ -41,8 +38,8 @@ const blobs = Layer.unwrap(
  * Users, keys and files, over Postgres and the disk: the base of every other room. The first boot comes before the
  * directories read the tables.
  */
-export const offers = Layer.merge(KeyGate.layer, KeyWatch.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rates)),
+export const offers = Layer.merge(Admission.layer, KeyWatch.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rateBuckets)),
   Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
   Layer.provide(blobs),
   Layer.provideMerge(FirstBoot.layer)

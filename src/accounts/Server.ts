@@ -7,10 +7,9 @@ import { Quarantines } from "#src/system/Quarantines.ts"
 import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 import * as AccountRoutes from "./AccountRoutes.ts"
 import * as AccountsReadiness from "./AccountsReadiness.ts"
+import * as Admission from "./Admission.ts"
 import * as AdminRoutes from "./AdminRoutes.ts"
-import * as Authentication from "./Authentication.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
-import * as RateLimiting from "./RateLimiting.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 
 const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
@@ -23,13 +22,8 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   ])
 )
 
-/** Middleware of the endpoints of all rooms. */
-export const middleware = Layer.mergeAll(
-  Authentication.layer,
-  RateLimiting.layer,
-  AccountRoutes.pagesForAdmins,
-  AdminRoutes.administratorsOnly
-)
+/** What the endpoints of all rooms pass. */
+export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {
   served: Layer.mergeAll(

@@ -3,7 +3,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { sessionsLimitDefault, transcriptLimitDefault } from "#schemas/agents/AgentApi.ts"
 import { AgentsRoomApi } from "#schemas/agents/AgentsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { SessionEnder } from "./SessionEnder.ts"
@@ -20,6 +19,7 @@ import { serverUrlFor } from "#src/ServerUrl.ts"
 import { AgentDownloads } from "./AgentDownloads.ts"
 import { installCommands } from "./downloads/InstallScript.ts"
 import { gatewayPath } from "./gateway/Gateway.ts"
+import { NotFound } from "#schemas/core/Problem.ts"
 
 /** The answer of `GET /agent`. Source: contract/agents#gateway-info. */
 const agentInfo = Effect.gen(function* () {
@@ -117,7 +117,7 @@ export const layer = HttpApiBuilder.group(
 
     const own = Effect.fnUntraced(function* (id: string) {
       const session = yield* storeAway(repository.find(id, yield* caller))
-      return session ?? (yield* new NotFound({ error: "Session not found" }))
+      return session ?? (yield* NotFound.of("Session not found"))
     })
 
     const transcript = Effect.fnUntraced(function* (id: string, after: number, entries: number) {

@@ -1,4 +1,4 @@
-/** An answer that the front gives itself, before or instead of the app: flat `{"error": "..."}` JSON where not said otherwise. */
+/** An answer that the front gives itself, before or instead of the app: `{"error": "..."}` where not said otherwise. */
 export interface FrontAnswer {
   readonly status: number
   readonly body: string
@@ -26,7 +26,7 @@ export interface HotFailures {
   readonly overloaded: FrontAnswer
 }
 
-const flat: HotFailures = {
+const plain: HotFailures = {
   badRequest,
   methodNotAllowed,
   bodyTooSlow,
@@ -35,24 +35,32 @@ const flat: HotFailures = {
   overloaded
 }
 
-const openAiAs = (like: FrontAnswer, type: string, code: string | null): FrontAnswer => {
-  const { error: message }: { readonly error: string } = JSON.parse(like.body)
-  return { status: like.status, body: JSON.stringify({ error: { message, type, code, param: null } }) }
+/** Writes the body of an error in another form than `{"error": "..."}`. */
+export type ErrorEncoder = (status: number, text: string) => string
+
+const encoded = (encode: ErrorEncoder, like: FrontAnswer): FrontAnswer => {
+  const { error }: { readonly error: string } = JSON.parse(like.body)
+  return { status: like.status, body: encode(like.status, error) }
 }
 
-/** Types and codes: contract/http#error-codes. */
-const nested: HotFailures = {
-  badRequest: openAiAs(badRequest, "invalid_request_error", null),
-  methodNotAllowed: openAiAs(methodNotAllowed, "invalid_request_error", null),
-  bodyTooSlow: openAiAs(bodyTooSlow, "invalid_request_error", null),
-  bodyTooLarge: openAiAs(bodyTooLarge, "invalid_request_error", "payload_too_large"),
-  failed: openAiAs(failed, "server_error", "internal_error"),
-  overloaded: openAiAs(overloaded, "server_error", "overloaded")
-}
+const byEncoder = new Map<ErrorEncoder, HotFailures>()
 
-/** In the family of errors that the route belongs to. */
-export const failuresOf = (errors: "flat" | "nested" | undefined): HotFailures =>
-  errors === "nested" ? nested : flat
+/** In the form of errors that the route has. */
+export const failuresOf = (encode: ErrorEncoder | undefined): HotFailures => {
+  if (encode === undefined) return plain
+  const known = byEncoder.get(encode)
+  if (known !== undefined) return known
+  const failures = {
+    badRequest: encoded(encode, badRequest),
+    methodNotAllowed: encoded(encode, methodNotAllowed),
+    bodyTooSlow: encoded(encode, bodyTooSlow),
+    bodyTooLarge: encoded(encode, bodyTooLarge),
+    failed: encoded(encode, failed),
+    overloaded: encoded(encode, overloaded)
+  }
+  byEncoder.set(encode, failures)
+  return failures
+}
 
 /** For a status that the app's failure led to; undefined where the app has said nothing wrong. */
 export const forStatus = (status: number): FrontAnswer | undefined => byStatus.get(status)

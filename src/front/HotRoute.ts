@@ -1,3 +1,4 @@
+import type { ErrorEncoder } from "./FrontAnswer.ts"
 import * as Context from "effect/Context"
 
 /** The request as a hot handler sees it. All of it is copied before the handler runs and stays valid. */
@@ -72,8 +73,8 @@ export interface HotRoute {
   readonly headers: ReadonlyArray<string>
   /** "open" lets every origin read the answer, "configured" only the front's `corsOrigins`. The front answers OPTIONS */
   readonly cors: "open" | "configured"
-  /** the shape of the answers that the front gives in the route's place (400, 405, 413, 500, 503); "flat" when absent */
-  readonly errors?: "flat" | "nested"
+  /** the form of the answers that the front gives in the route's place (400, 405, 408, 413, 500, 503) */
+  readonly errors?: ErrorEncoder
   /**
    * Asked once for a body that does not come in one piece, before any of it is kept. Without it every such body counts
    * for its address.

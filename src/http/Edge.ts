@@ -1,5 +1,13 @@
 import { Cause, Effect, Metric } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import {
+  bodyOf,
+  type ErrorFormat,
+  MethodNotAllowed,
+  NotFound,
+  type Problem,
+  ServerError
+} from "#schemas/core/Problem.ts"
 import * as Cors from "./Cors.ts"
 import { faultText, logFault } from "./Faults.ts"
 import type { KnownPaths } from "./KnownPaths.ts"
@@ -7,8 +15,8 @@ import { RequestId, requestIdOf } from "./RequestId.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 
 /**
- * The steps of every request to an ordinary endpoint, on either engine: its id in and out, CORS, 404 in the flat
- * family, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
+ * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the plain
+ * form, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
  */
 export interface EdgeOptions {
   readonly known: KnownPaths
@@ -51,7 +59,7 @@ export const layer = (options: EdgeOptions) => {
           preflight !== undefined
             ? Effect.succeed(preflight)
             : options.known.isMistakable(pathOf(request.url))
-              ? Effect.succeed(flatError(404, "Not found"))
+              ? Effect.succeed(nothingThere)
               : answer(httpEffect, request, options.known)
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
@@ -85,7 +93,7 @@ const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Reques
     if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
     return Effect.andThen(
       logFault(cause),
-      Effect.map(faultText, (text) => flatError(500, text))
+      Effect.map(faultText, (text) => answerOf(ServerError.of(text), "plain"))
     )
   })
 
@@ -99,21 +107,21 @@ const isRouteNotFound = (error: unknown): boolean =>
 const notFound = (request: Request, known: KnownPaths): Response => {
   const there = known.at(pathOf(request.url))
   // The path may be known and the method right, and still no route took it: a parameter was too long or not UTF-8.
-  if (there === undefined || there.allow.split(", ").includes(request.method))
-    return flatError(404, "Not found")
-  const refused =
-    there.errors === "nested" ? openAiError(405, "Method not allowed") : flatError(405, "Method not allowed")
-  return HttpServerResponse.setHeader(refused, "allow", there.allow)
+  if (there === undefined || there.allow.split(", ").includes(request.method)) return nothingThere
+  return HttpServerResponse.setHeader(
+    answerOf(MethodNotAllowed.of("Method not allowed"), there.errors),
+    "allow",
+    there.allow
+  )
 }
 
-const flatError = (status: number, error: string): Response =>
-  HttpServerResponse.jsonUnsafe({ error }, { status })
+const answerOf = (problem: Problem, format: ErrorFormat): Response =>
+  HttpServerResponse.text(bodyOf(problem, format), {
+    status: problem.status,
+    contentType: "application/json"
+  })
 
-const openAiError = (status: number, message: string): Response =>
-  HttpServerResponse.jsonUnsafe(
-    { error: { message, type: "invalid_request_error", code: null, param: null } },
-    { status }
-  )
+const nothingThere = answerOf(NotFound.of("Not found"), "plain")
 
 const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
 

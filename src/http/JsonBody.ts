@@ -5,8 +5,13 @@ import { HttpIncomingMessage, HttpServerError, HttpServerRequest, type HttpServe
 import { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { type JsonFault, jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
+import {
+  type BadRequest,
+  invalidField,
+  PayloadTooLarge,
+  UnsupportedMediaType
+} from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { flat, nested } from "./ErrorFormat.ts"
 
 /** Why a body was refused before its schema saw it. Thrown through the decoder, which knows no failures of ours. */
 class BodyRefused {
@@ -16,37 +21,30 @@ class BodyRefused {
   }
 }
 
-interface Answers<B, L, U> {
-  badRequest(field: string, text: string): B
-  tooLarge(text: string): L
-  unsupported(text: string): U
-}
-
 const guardBody =
-  <B, L, U>(maxBytes: number, family: Answers<B, L, U>) =>
-  (httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>) =>
+  (maxBytes: number) => (httpEffect: Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled>) =>
     Effect.gen(function* () {
       const request = yield* HttpServerRequest.HttpServerRequest
       if (!isJson(request.headers["content-type"])) {
-        return yield* Effect.fail(family.unsupported("Content-Type must be application/json"))
+        return yield* UnsupportedMediaType.of("Content-Type must be application/json")
       }
       return yield* httpEffect.pipe(
         Effect.provideService(HttpServerRequest.HttpServerRequest, withGuardedText(request, maxBytes)),
-        Effect.catchCause((cause): Effect.Effect<never, Types.unhandled | B | L> => {
+        Effect.catchCause((cause): Effect.Effect<never, Types.unhandled | BadRequest | PayloadTooLarge> => {
           const refused = cause.reasons
             .filter(Cause.isDieReason)
             .find(({ defect }) => defect instanceof BodyRefused)
           return refused?.defect instanceof BodyRefused
-            ? Effect.fail(answerOf(refused.defect, maxBytes, family))
+            ? Effect.fail(answerOf(refused.defect, maxBytes))
             : Effect.failCause(cause)
         })
       )
     })
 
-const answerOf = <B, L, U>({ reason }: BodyRefused, maxBytes: number, family: Answers<B, L, U>): B | L => {
-  if (reason === "tooLarge") return family.tooLarge(`body: at most ${maxBytes} bytes`)
-  return family.badRequest(reason.field === "" ? "body" : reason.field, reason.text)
-}
+const answerOf = ({ reason }: BodyRefused, maxBytes: number) =>
+  reason === "tooLarge"
+    ? PayloadTooLarge.of(`body: at most ${maxBytes} bytes`)
+    : invalidField(reason.field === "" ? "body" : reason.field, reason.text)
 
 /** No Content-Type at all is taken for JSON, as most command-line calls mean it. */
 const isJson = (contentType: string | undefined): boolean =>
@@ -92,16 +90,7 @@ const faultIn = (text: string): JsonFault | undefined => {
   return Result.isFailure(json) ? undefined : jsonFaultOf(json.success, { isNulRefused: true })
 }
 
-const maxBytesOf = Effect.map(AppConfig, ({ limits }) => limits.jsonBodyBytes)
+const guard = Effect.map(AppConfig, ({ limits }) => guardBody(limits.jsonBodyBytes))
 
-/** `JsonBody` of both families. */
-export const layer = Layer.mergeAll(
-  Layer.effect(
-    JsonBody,
-    Effect.map(maxBytesOf, (maxBytes) => guardBody(maxBytes, flat))
-  ),
-  Layer.effect(
-    OpenAiJsonBody,
-    Effect.map(maxBytesOf, (maxBytes) => guardBody(maxBytes, nested))
-  )
-)
+/** `JsonBody` in both forms. */
+export const layer = Layer.merge(Layer.effect(JsonBody, guard), Layer.effect(OpenAiJsonBody, guard))

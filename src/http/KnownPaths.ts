@@ -1,5 +1,6 @@
 import { HttpApi } from "effect/http-api"
 import { OpenAiFaults } from "#schemas/core/Faults.ts"
+import type { ErrorFormat } from "#schemas/core/Problem.ts"
 
 /** The methods of each path, so that a wrong one is answered 405 with `Allow` and not 404. */
 export interface KnownPaths {
@@ -15,8 +16,8 @@ export interface KnownPaths {
 export interface KnownPath {
   /** the value of `Allow` */
   readonly allow: string
-  /** the family of errors that its endpoints answer in */
-  readonly errors: "flat" | "nested"
+  /** the form of errors that its endpoints answer in */
+  readonly errors: ErrorFormat
 }
 
 export type KnownEndpoint = readonly [method: string, path: string, errors?: KnownPath["errors"]]
@@ -28,19 +29,19 @@ export const endpointsOf = (api: HttpApi.Constraint): ReadonlyArray<KnownEndpoin
   HttpApi.reflect(api, {
     onGroup() {},
     onEndpoint: ({ endpoint, middleware }) =>
-      endpoints.push([endpoint.method, endpoint.path, isNested(middleware) ? "nested" : "flat"])
+      endpoints.push([endpoint.method, endpoint.path, isOpenAi(middleware) ? "openai" : "plain"])
   })
   return endpoints
 }
 
-/** Those of the nested family pass its middleware for faults. */
-const isNested = (middleware: ReadonlySet<{ readonly key: string }>): boolean =>
+/** Endpoints whose errors have the OpenAI form pass its middleware for faults. */
+const isOpenAi = (middleware: ReadonlySet<{ readonly key: string }>): boolean =>
   [...middleware].some(({ key }) => key === OpenAiFaults.key)
 
 export const make = (endpoints: ReadonlyArray<KnownEndpoint>): KnownPaths => {
   const methods = new Map<string, Set<string>>()
   const families = new Map<string, KnownPath["errors"]>()
-  for (const [method, path, errors = "flat"] of endpoints) {
+  for (const [method, path, errors = "plain"] of endpoints) {
     families.set(path, errors)
     const there = methods.get(path) ?? new Set()
     methods.set(path, there.add(method))
@@ -48,7 +49,7 @@ export const make = (endpoints: ReadonlyArray<KnownEndpoint>): KnownPaths => {
   }
   const patterns = Array.from(methods, ([path, there]) => ({
     pattern: patternOf(path),
-    known: { allow: [...there].join(", "), errors: families.get(path) ?? "flat" }
+    known: { allow: [...there].join(", "), errors: families.get(path) ?? "plain" }
   }))
   const at = (path: string) => patterns.find(({ pattern }) => pattern.test(path))?.known
   return {

@@ -1,6 +1,5 @@
 import { Effect, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller gets an error instead of waiting. */
@@ -34,33 +33,24 @@ const isBusy = (cause: unknown): boolean =>
 export const isAway = (error: SqlError): boolean =>
   error.isRetryable || error.reason._tag === "AuthenticationError" || isBusy(error.reason.cause)
 
-const classified =
-  <B>(away: (text: string) => B) =>
-  <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
-    Effect.catch(self, (error): Effect.Effect<never, Exclude<E, SqlError> | B> => {
-      if (!isSqlError(error)) return Effect.fail(error as Exclude<E, SqlError>)
-      if (isFull(error)) return Effect.andThen(sayFull, Effect.fail(away(fullText)))
-      return isAway(error) ? Effect.fail(away(text)) : Effect.die(error)
-    })
-
-const answering =
-  <B>(away: (text: string) => B) =>
-  <A, E, R>(self: Effect.Effect<A, E | SqlError, R>): Effect.Effect<A, Exclude<E, SqlError> | B, R> =>
-    Effect.timeoutOrElse(classified(away)(self), {
-      duration: statementTimeoutMillis,
-      orElse: () => Effect.fail(away(text))
-    })
-
-const flatAway = (error: string) => new ServiceUnavailable({ error })
-
 /**
- * Turns a Postgres that is away (no connection, starting, shutting down, hanging) into 503; any other SQL error is this
- * server's own fault.
+ * Turns a Postgres that is away (no connection, starting, shutting down) into 503; any other SQL error is this server's
+ * own fault. A statement that may take long, such as a recount of the ledger, is waited for.
  */
-export const storeAway = answering(flatAway)
+export const storeAwayUntimed = <A, E, R>(
+  self: Effect.Effect<A, E | SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R> =>
+  Effect.catch(self, (error): Effect.Effect<never, Exclude<E, SqlError> | ServiceUnavailable> => {
+    if (!isSqlError(error)) return Effect.fail(error as Exclude<E, SqlError>)
+    if (isFull(error)) return Effect.andThen(sayFull, Effect.fail(ServiceUnavailable.of(fullText)))
+    return isAway(error) ? Effect.fail(ServiceUnavailable.of(text)) : Effect.die(error)
+  })
 
-/** The same for a statement that may take long, such as a recount of the ledger: it is waited for. */
-export const storeAwayUntimed = classified(flatAway)
-
-/** `storeAway` of the nested family. */
-export const openAiStoreAway = answering((error) => OpenAiServiceUnavailable.of(error))
+/** The same for a statement of ordinary length: a Postgres that hangs is away, too. */
+export const storeAway = <A, E, R>(
+  self: Effect.Effect<A, E | SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R> =>
+  Effect.timeoutOrElse(storeAwayUntimed(self), {
+    duration: statementTimeoutMillis,
+    orElse: () => Effect.fail(ServiceUnavailable.of(text))
+  })

@@ -1,3 +1,4 @@
+import { invalidRequest } from "./calls/CallFault.ts"
 import { Context, Effect, Fiber, Layer } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
@@ -5,7 +6,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type CallRecord, nothingDrawn } from "#streams/llm/CallRecord.ts"
 import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
 import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
-import type { CallFault } from "./calls/CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { AnswerStream } from "./calls/CallParts.ts"
 import { Client } from "./calls/ClientStream.ts"
 import { Completions } from "./calls/Completions.ts"
@@ -25,9 +26,9 @@ export interface InProcessAsk {
 
 /** The outcome of a call, and its record. */
 export interface InProcessOutcome {
-  /** the reason for a missing answer, as an HTTP client would get it */
-  readonly fault: Omit<CallFault, "type"> | undefined
-  /** the reason why the answer broke off */
+  /** why there is no answer; as an HTTP client would be told */
+  readonly fault: Problem | undefined
+  /** why the answer broke off */
   readonly problem: string | undefined
   /** the caller had gone before the end */
   readonly isGone: boolean
@@ -66,7 +67,7 @@ export class InProcessCalls extends Context.Service<
         client: Client
       ) {
         const request = readChatRequest(body)
-        if (request instanceof RequestFault) return outcomeOf(client, faultOf(request))
+        if (request instanceof RequestFault) return outcomeOf(client, invalidRequest(request))
         const answer = new ChunkReader(onChunk)
         let record: CallRecord | undefined
         const id = newId("req")
@@ -113,16 +114,9 @@ export class InProcessCalls extends Context.Service<
 
 const nothing = (): void => undefined
 
-const faultOf = ({ code, param, problem }: RequestFault): Omit<CallFault, "type"> => ({
-  status: 400,
-  code,
-  param,
-  message: `${param}: ${problem}`
-})
-
 const outcomeOf = (
   { isGone }: Client,
-  fault: Omit<CallFault, "type"> | undefined,
+  fault: Problem | undefined,
   answer?: ChunkReader,
   record?: CallRecord
 ): InProcessOutcome => {

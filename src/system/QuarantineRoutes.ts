@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
-import { Conflict, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { LogName, SetAsideRecord } from "#schemas/system/QuarantineApi.ts"
 import { NotSetAside } from "#streams/kernel/LogQuarantine.ts"
 import type { SetAside } from "#streams/kernel/Quarantine.ts"
 import { Quarantines } from "./Quarantines.ts"
+import { Conflict, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 const resource = (log: LogName, record: SetAside): SetAsideRecord => ({
   log,
@@ -16,17 +16,17 @@ const resource = (log: LogName, record: SetAside): SetAsideRecord => ({
   set_aside_at: new Date(record.setAsideAtMillis).toISOString()
 })
 
-const notFound = ({ message }: NotSetAside) => Effect.fail(new NotFound({ error: `offset: ${message}` }))
+const notFound = ({ message }: NotSetAside) => Effect.fail(NotFound.of(`offset: ${message}`))
 
 const unavailable = ({ message }: { readonly message: string }) =>
-  Effect.fail(new ServiceUnavailable({ error: `The record stays set aside: ${message}` }))
+  Effect.fail(ServiceUnavailable.of(`The record stays set aside: ${message}`))
 
 const problems = {
   NotSetAside: notFound,
   LogUnavailable: unavailable,
   SinkUnavailable: unavailable,
   SinkRefused: ({ message }: { readonly message: string }) =>
-    Effect.fail(new Conflict({ error: `The record stays set aside: ${message}` }))
+    Effect.fail(Conflict.of(`The record stays set aside: ${message}`))
 }
 
 export const layer = HttpApiBuilder.group(

@@ -16,7 +16,7 @@ const makeCollection = (id: string, owner?: string) =>
       WHERE role = 'admin' ORDER BY created_at LIMIT 1 ON CONFLICT DO NOTHING`
   )
 
-/** Answers of the nested family name the field both in the message and in `param`. */
+/** Answers of the OpenAI form name the field both in the message and in `param`. */
 const assertInvalid = (answer: Answer, field: string, message: RegExp, note: string): void => {
   const { error } = answer.json as { error: { message: string; type: string; code: string; param: string } }
   assert.deepStrictEqual([answer.status, error.param], [400, field], note)

@@ -1,6 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { rateHeaders } from "#src/accounts/RateLimiting.ts"
+import { headersOf, RateLimited } from "#schemas/core/Problem.ts"
+import { retryAfter } from "#src/accounts/Admission.ts"
 import type { ConfigChanges } from "#src/Config.ts"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
@@ -27,17 +28,11 @@ const told = ({ headers }: Answer) => ({
 })
 
 describe("a refusal", () => {
-  const refused = { allowed: false, limit: 1, remaining: 0, resetSeconds: 90 }
-
   it("says x-should-retry: false where the wait is over a minute, and not where it is one", () => {
-    assert.deepStrictEqual(rateHeaders({ ...refused, retryAfterSeconds: 61 }), {
-      "ratelimit-limit": "1",
-      "ratelimit-remaining": "0",
-      "ratelimit-reset": "90",
-      "retry-after": "61",
-      "x-should-retry": "false"
-    })
-    assert.notProperty(rateHeaders({ ...refused, retryAfterSeconds: 60 }), "x-should-retry")
+    const headersFor = (seconds: number) =>
+      headersOf(RateLimited.of("too often", retryAfter({ retryAfterSeconds: seconds })))
+    assert.deepStrictEqual(headersFor(61), { "retry-after": "61", "x-should-retry": "false" })
+    assert.deepStrictEqual(headersFor(60), { "retry-after": "60" })
   })
 })
 

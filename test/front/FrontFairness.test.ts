@@ -1,3 +1,4 @@
+import { openAiError } from "#schemas/core/Problem.ts"
 import { assert, describe, it } from "@effect/vitest"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import { RawClient, statusOf } from "./RawClient.ts"
@@ -10,7 +11,7 @@ const route: HotRoute = {
   maxBodyBytes: 1_000_000,
   headers: ["x-user"],
   cors: "open",
-  errors: "nested",
+  errors: openAiError,
   admit: (request) => {
     const userId = request.header("x-user")
     if (userId === "stranger") return { _tag: "Unknown" }

@@ -1,3 +1,4 @@
+import { openAiError } from "#schemas/core/Problem.ts"
 import { assert, describe, it } from "@effect/vitest"
 import type { HotReply, HotRoute, HotStream } from "#src/front/HotRoute.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
@@ -390,14 +391,14 @@ describe.concurrent("a streamed answer", () => {
   )
 })
 
-describe.each(engines)("failures of the front in the nested family on %s", (engine) => {
+describe.each(engines)("failures of the front in the OpenAI form on %s", (engine) => {
   const route: HotRoute = {
     method: "POST",
     path: "/nested",
     maxBodyBytes: 100,
     headers: [],
     cors: "open",
-    errors: "nested",
+    errors: openAiError,
     handle: () => {
       throw new Error("secret detail")
     }

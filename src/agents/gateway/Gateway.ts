@@ -1,8 +1,15 @@
 import { Context, Effect, Layer } from "effect"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { KeyGate } from "#src/accounts/KeyGate.ts"
-import { AppConfig } from "#src/Config.ts"
+import {
+  bodyOf,
+  headersOf,
+  PaymentRequired,
+  type Problem,
+  ServerError,
+  ServiceUnavailable
+} from "#schemas/core/Problem.ts"
+import { type Access, Admission } from "#src/accounts/Admission.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import type { HotHandshake, HotSocketRoute } from "#src/front/HotSocket.ts"
 import { ModelAccess } from "#src/llm/ModelAccess.ts"
@@ -28,12 +35,12 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
         headers: ["authorization"],
         maxFrameBytes: agentLimits.frameBytes,
         upgrade: (request, handshake) => {
-          if (isDraining) return refuseHandshake(handshake, 503, "The server is restarting", 1)
+          if (isDraining) return refuse(handshake, restarting())
           fork(
             Effect.map(enter(request.header("authorization"), handshake), (key) => {
               if (key === undefined) return
-              // The server may have begun to drain while the key was looked up.
-              if (isDraining) return refuseHandshake(handshake, 503, "The server is restarting", 1)
+              // The goodbyes may have been said while it was looked up who this is.
+              if (isDraining) return refuse(handshake, restarting())
               handshake.accept((socket) => sockets.serve(key, socket))
             })
           )
@@ -49,57 +56,40 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
   )
 }
 
-/** Admits keys that may have sessions; all others are answered in plain HTTP. */
+const access: Access = { routerKeys: true, administratorsOnly: false }
+
+/** The key of a handshake that may have sessions; any other is answered in plain HTTP. */
 const entering = Effect.gen(function* () {
-  const gate = yield* KeyGate
+  const admission = yield* Admission
   const offer = yield* ModelAccess
-  const { rateLimitMode } = yield* AppConfig
   return (authorization: string, handshake: HotHandshake): Effect.Effect<Principal | undefined> =>
     Effect.gen(function* () {
-      const entry = yield* gate.enter(authorization)
-      if (entry._tag === "Unknown") {
-        handshake.refuse(401, [["WWW-Authenticate", "Bearer"], json], flat("Invalid or missing API key"))
-        return undefined
-      }
-      const { headers, key, rate } = entry
-      const answer = (status: number, message: string) => {
-        gate.record(key, status)
-        handshake.refuse(status, [...headers, json], flat(message))
-        return undefined
-      }
-      if (!rate.allowed)
-        return answer(
-          rateLimitMode === "block" ? 403 : 429,
-          `Rate limit of ${rate.limit} requests a minute reached`
-        )
-      if (!(yield* offer.mayStart(key)))
-        return answer(402, "Neither an allowance, nor credits, nor a free model is there for this key")
-      gate.record(key, 101)
-      return key
+      const { headers, key, refusal } = yield* admission.enter(authorization, access)
+      const problem = refusal ?? ((yield* storeAway(offer.mayStart(key))) ? undefined : notCovered())
+      admission.record(key, problem?.status ?? 101)
+      if (problem === undefined) return key
+      return refuse(handshake, problem, headers)
     }).pipe(
-      storeAway,
-      Effect.catchTag("ServiceUnavailable", ({ error }) =>
-        Effect.sync(() => refuseHandshake(handshake, 503, error, 1))
-      ),
+      Effect.catch((problem) => Effect.sync(() => refuse(handshake, problem))),
       Effect.catchCause((cause) =>
         Effect.andThen(
           Effect.logError("An upgrade failed", cause),
-          Effect.sync(() => refuseHandshake(handshake, 500, "Internal error"))
+          Effect.sync(() => refuse(handshake, ServerError.of("Internal error")))
         )
       )
     )
 })
 
-const json = ["Content-Type", "application/json"] as const
+const restarting = () => ServiceUnavailable.of("The server is restarting", { retryAfterSeconds: 1 })
 
-const flat = (error: string): string => JSON.stringify({ error })
+const notCovered = () =>
+  PaymentRequired.of("Neither an allowance, nor credits, nor a free model is there for this key")
 
-const refuseHandshake = (
+const refuse = (
   handshake: HotHandshake,
-  status: number,
-  error: string,
-  retryAfterSeconds?: number
+  problem: Problem,
+  headers: Readonly<Record<string, string>> = {}
 ): undefined => {
-  const more = retryAfterSeconds === undefined ? [] : [["Retry-After", String(retryAfterSeconds)] as const]
-  handshake.refuse(status, [json, ...more], flat(error))
+  const all = { "content-type": "application/json", ...headers, ...headersOf(problem) }
+  handshake.refuse(problem.status, Object.entries(all), bodyOf(problem, "plain"))
 }

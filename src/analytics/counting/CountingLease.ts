@@ -1,6 +1,6 @@
 import { Context, Effect } from "effect"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** Under what this process writes visits. */
 export interface Held {
@@ -161,7 +161,7 @@ export class LeaseState implements CountingLeaseService {
   }
 
   readonly #refuse = Effect.suspend(() =>
-    Effect.fail(new ServiceUnavailable({ error: this.refusal() || refusals.standby, code: "standby" }))
+    Effect.fail(ServiceUnavailable.of(this.refusal() || refusals.standby, { code: "standby" }))
   )
 
   #wake(): void {

@@ -4,6 +4,12 @@ import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { AppConfig } from "#src/Config.ts"
+import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
+import { importLimits, type ImportUnknown } from "./ImportsRepository.ts"
+import { type ImportGap, Imports } from "./Imports.ts"
+import { siteProblems } from "../sites/SitesRoutes.ts"
+import { Sites } from "../sites/Sites.ts"
 import {
   BadRequest,
   PayloadTooLarge,
@@ -11,12 +17,6 @@ import {
   ServiceUnavailable,
   StorageFull
 } from "#schemas/core/Problem.ts"
-import { AppConfig } from "#src/Config.ts"
-import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
-import { importLimits, type ImportUnknown } from "./ImportsRepository.ts"
-import { type ImportGap, Imports } from "./Imports.ts"
-import { siteProblems } from "../sites/SitesRoutes.ts"
-import { Sites } from "../sites/Sites.ts"
 
 const newline = 0x0a
 
@@ -38,34 +38,29 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) 
     Effect.map((buffer) => new Uint8Array(buffer)),
     Effect.catchTag("HttpServerError", (error): Effect.Effect<never, PayloadTooLarge | BadRequest> =>
       error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-        ? Effect.fail(new PayloadTooLarge({ error: `body: at most ${maxBytes} bytes` }))
-        : Effect.fail(new BadRequest({ error: "body: it was cut off" }))
+        ? Effect.fail(PayloadTooLarge.of(`body: at most ${maxBytes} bytes`))
+        : Effect.fail(BadRequest.of("body: it was cut off"))
     )
   )
 
 const problems = {
   ImportGap: ({ next }: ImportGap) =>
-    Effect.fail(new BadRequest({ error: `offset: the import is at ${next}; send what follows there` })),
+    Effect.fail(BadRequest.of(`offset: the import is at ${next}; send what follows there`)),
   ImportUnknown: ({ name }: ImportUnknown) =>
-    Effect.fail(new BadRequest({ error: `continues: there is no import ${JSON.stringify(name)}` })),
-  TooManyImports: () =>
-    Effect.fail(new BadRequest({ error: `import: at most ${importLimits.namesPerSite} of a site` })),
+    Effect.fail(BadRequest.of(`continues: there is no import ${JSON.stringify(name)}`)),
+  TooManyImports: () => Effect.fail(BadRequest.of(`import: at most ${importLimits.namesPerSite} of a site`)),
   LogFull: ({ retryAfterSeconds }: LogFull) =>
     HttpEffect.appendPreResponseHandler((_, response) =>
       Effect.succeed(HttpServerResponse.setHeader(response, "retry-after", String(retryAfterSeconds)))
     ).pipe(
       Effect.andThen(
-        Effect.fail(
-          new RateLimited({
-            error: "Too many imported events wait for the store; go on with this part later"
-          })
-        )
+        Effect.fail(RateLimited.of("Too many imported events wait for the store; go on with this part later"))
       )
     ),
   LogUnavailable: ({ reason }: LogUnavailable): Effect.Effect<never, StorageFull | ServiceUnavailable> =>
     reason === "disk_full"
-      ? Effect.fail(new StorageFull({ error: "The disk is full; go on with this part later" }))
-      : Effect.fail(new ServiceUnavailable({ error: "The event log is away; try again later" }))
+      ? Effect.fail(StorageFull.of("The disk is full; go on with this part later"))
+      : Effect.fail(ServiceUnavailable.of("The event log is away; try again later"))
 }
 
 /** Parts whose bodies are in memory at once; those of further ones are not read yet. */
@@ -87,7 +82,7 @@ export const layer = HttpApiBuilder.group(
           Effect.gen(function* () {
             const lines = linesOf(yield* bodyOf(request, limits.collectBodyBytes))
             if (lines.length > importLinesMax) {
-              return yield* new PayloadTooLarge({ error: `body: at most ${importLinesMax} lines` })
+              return yield* PayloadTooLarge.of(`body: at most ${importLinesMax} lines`)
             }
             return yield* imports.take(site, {
               name: query.import,

@@ -1,6 +1,5 @@
 import { Clock, Context, Effect, Layer, Schedule, Schema, Semaphore } from "effect"
 import type { Import, ImportedPart } from "#schemas/analytics/ImportApi.ts"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { dayOf } from "#streams/analytics/EventTime.ts"
 import { nameToCount } from "#streams/analytics/Bots.ts"
@@ -17,6 +16,7 @@ import {
 } from "./ImportsRepository.ts"
 import { Ingest } from "../ingest/Ingest.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** The part begins beyond what was taken: lines in between would be missing. */
 export class ImportGap extends Schema.TaggedError<ImportGap>()("ImportGap", { next: Schema.Int }) {}
@@ -57,8 +57,7 @@ export class Imports extends Context.Service<
       yield* Effect.forkScoped(Effect.retry(alone(progress.settle), Schedule.spaced(settleMillis)))
 
       const take = Effect.fnUntraced(function* (site: SiteRow, part: ImportPart) {
-        if (!lease.isCounting())
-          return yield* new ServiceUnavailable({ error: lease.refusal(), code: "standby" })
+        if (!lease.isCounting()) return yield* ServiceUnavailable.of(lease.refusal(), { code: "standby" })
         yield* settleOrAway(progress)
         const { logged, next, root, salt } = yield* beginOrAway(repository, site, part)
         if (part.offset > next) return yield* new ImportGap({ next })

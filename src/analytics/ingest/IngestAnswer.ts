@@ -1,3 +1,14 @@
+import {
+  BadRequest,
+  bodyOf,
+  NotFound,
+  PayloadTooLarge,
+  type Problem,
+  RateLimited,
+  ServiceUnavailable,
+  StorageFull,
+  Unauthorized
+} from "#schemas/core/Problem.ts"
 import type { CollectAnswer } from "#schemas/analytics/CollectEvent.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
@@ -5,39 +16,37 @@ import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 /** An answer of the ingest endpoints, before it is bytes. */
 export interface IngestAnswer {
   readonly status: number
-  /** flat `{"error": …}` or a `CollectAnswer`; '' for none */
+  /** `{"error": …}` or a `CollectAnswer`; '' for none */
   readonly body: string
   /** with 429 and 503 */
   readonly retryAfterSeconds?: number
 }
 
-const error = (status: number, text: string): IngestAnswer => ({
-  status,
-  body: JSON.stringify({ error: text })
-})
+const answer = (problem: Problem): IngestAnswer => {
+  const { retryAfterSeconds, status } = problem
+  const body = bodyOf(problem, "plain")
+  return retryAfterSeconds === undefined ? { status, body } : { status, body, retryAfterSeconds }
+}
 
 /** The event is on disk, or is one that counts nowhere. */
 export const taken: IngestAnswer = { status: 202, body: "" }
 
-export const unknownSite = error(404, "Unknown site")
+export const unknownSite = answer(NotFound.of("Unknown site"))
 
-export const badSecret = error(401, "Invalid or missing site secret")
+export const badSecret = answer(Unauthorized.of("Invalid or missing site secret"))
 
-export const tooManyEvents = (max: number): IngestAnswer => error(413, `At most ${max} events in a call`)
+export const tooManyEvents = (max: number): IngestAnswer =>
+  answer(PayloadTooLarge.of(`At most ${max} events in a call`))
 
-export const invalid = (fault: FieldFault): IngestAnswer => error(400, fault.message)
+export const invalid = (fault: FieldFault): IngestAnswer => answer(BadRequest.of(fault.message))
 
 /** Another process counts: a load balancer asks that one. */
-export const standby = (text: string): IngestAnswer => ({
-  status: 503,
-  body: JSON.stringify({ error: text, code: "standby" }),
-  retryAfterSeconds: 1
-})
+export const standby = (text: string): IngestAnswer =>
+  answer(ServiceUnavailable.of(text, { code: "standby", retryAfterSeconds: 1 }))
 
-export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({
-  ...error(429, "Rate limit exceeded"),
-  retryAfterSeconds
-})
+const tooFast = answer(RateLimited.of("Rate limit exceeded"))
+
+export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({ ...tooFast, retryAfterSeconds })
 
 /** A disk that fails may be back in a moment: the log tries by itself. */
 const retryAfterFailureSeconds = 1
@@ -45,12 +54,15 @@ const retryAfterFailureSeconds = 1
 /** The answer to a refusal by the log: nothing of the request was stored. */
 export const refused = (refusal: LogFull | LogUnavailable): IngestAnswer => {
   if (refusal._tag === "LogFull") {
-    const text = "More events are waiting than there is room for"
-    return { ...error(429, text), retryAfterSeconds: refusal.retryAfterSeconds }
+    const { retryAfterSeconds } = refusal
+    return answer(RateLimited.of("More events are waiting than there is room for", { retryAfterSeconds }))
   }
-  return refusal.reason === "disk_full"
-    ? { ...error(507, "The disk is full"), retryAfterSeconds: retryAfterFailureSeconds }
-    : { ...error(503, "Events cannot be stored at the moment"), retryAfterSeconds: retryAfterFailureSeconds }
+  const details = { retryAfterSeconds: retryAfterFailureSeconds }
+  return answer(
+    refusal.reason === "disk_full"
+      ? StorageFull.of("The disk is full", details)
+      : ServiceUnavailable.of("Events cannot be stored at the moment", details)
+  )
 }
 
 /** 400 only if every event has an error. Source: contract/analytics#collect. */

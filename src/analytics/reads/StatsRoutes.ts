@@ -1,12 +1,11 @@
 import { Clock, Effect, Option } from "effect"
-import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { BreakdownQuestion } from "#schemas/analytics/Breakdown.ts"
 import type { StatsQuestion } from "#schemas/analytics/Stats.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { BadRequest, NotFound, RateLimited, ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { AnonymousRates } from "#src/accounts/AnonymousRates.ts"
+import { Admission } from "#src/accounts/Admission.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { storeAway as postgresAway } from "#src/http/StoreAway.ts"
 import { troubleText } from "#src/http/StoreTrouble.ts"
@@ -25,15 +24,16 @@ import { SiteExport } from "./SiteExport.ts"
 import { Sites } from "../sites/Sites.ts"
 import { siteProblems } from "../sites/SitesRoutes.ts"
 import { Stats } from "./Stats.ts"
+import { BadRequest, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
-  Effect.fail(new ServiceUnavailable({ error: troubleText("The statistics store", error) }))
+  Effect.fail(ServiceUnavailable.of(troubleText("The statistics store", error)))
 
 /** A store that is away is 503 with Retry-After; a statement that it refuses is this server's own fault. */
 const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
   read.pipe(
     Effect.catchTags({
-      QuestionInvalid: (invalid) => Effect.fail(new BadRequest({ error: invalid.message })),
+      QuestionInvalid: (invalid) => Effect.fail(BadRequest.of(invalid.message)),
       SinkUnavailable: away,
       ClickHouseUnavailable: away,
       ClickHouseFailed: Effect.die
@@ -44,7 +44,7 @@ const answered = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | 
 const asked = <A>(read: Effect.Effect<A, QuestionInvalid | SinkUnavailable | StoreError>) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => {
     const problem = inapplicableFilter(url)
-    return problem === undefined ? answered(read) : Effect.fail(new BadRequest({ error: problem }))
+    return problem === undefined ? answered(read) : Effect.fail(BadRequest.of(problem))
   })
 
 /** The number of days for which drops are shown. */
@@ -123,22 +123,17 @@ export const publicLayer = HttpApiBuilder.group(
   "publicStats",
   Effect.fnUntraced(function* (handlers) {
     const directory = yield* SiteDirectory
-    const rates = yield* AnonymousRates
+    const admission = yield* Admission
     const figures = yield* makeFigures
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.find(id)
-      if (site?.isPublic !== true) return yield* new NotFound({ error: "Site not found" })
+      if (site?.isPublic !== true) return yield* NotFound.of("Site not found")
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
-      const decision = yield* rates.take(Option.getOrElse(remoteAddress, () => ""))
-      if (decision.allowed) return site
-      yield* HttpEffect.appendPreResponseHandler((_, response) =>
-        Effect.succeed(
-          HttpServerResponse.setHeader(response, "retry-after", String(decision.retryAfterSeconds))
-        )
+      yield* admission.enterWithoutKey(
+        Option.getOrElse(remoteAddress, () => ""),
+        "Public sites"
       )
-      return yield* new RateLimited({
-        error: `Public sites are asked for too often from your address; try again in ${decision.retryAfterSeconds} s`
-      })
+      return site
     })
     return handlers.handleAll({
       publicSiteStats: ({ params, query }) =>

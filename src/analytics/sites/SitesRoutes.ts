@@ -2,12 +2,12 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { type SiteFieldInvalid, Sites, type TooManySites } from "./Sites.ts"
 import { FirstAccepted } from "../ingest/FirstAccepted.ts"
 import type { SiteRow } from "./SiteDirectory.ts"
 import type { Site } from "#schemas/analytics/Site.ts"
+import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 
 /** The site as its owner sees it; `firstEventAt`: as `FirstAccepted` says. */
 const siteResource = (row: SiteRow, firstEventAt: Date | null): Site => ({
@@ -24,12 +24,11 @@ const caller = Effect.map(CurrentKey, ({ userId }) => userId)
 
 /** The errors of these routes; the remaining ones are the stores', and `Faults` answers them. */
 export const siteProblems = {
-  SiteNotFound: () => Effect.fail(new NotFound({ error: "Site not found" })),
-  SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(new BadRequest({ error: invalid.message }))
+  SiteNotFound: () => Effect.fail(NotFound.of("Site not found")),
+  SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(BadRequest.of(invalid.message))
 }
 
-const tooMany = ({ limit }: TooManySites) =>
-  Effect.fail(new Conflict({ error: `A user has at most ${limit} sites` }))
+const tooMany = ({ limit }: TooManySites) => Effect.fail(Conflict.of(`A user has at most ${limit} sites`))
 
 export const layer = HttpApiBuilder.group(
   AnalyticsRoomApi,

@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
@@ -11,14 +10,13 @@ import { CountingLease } from "../counting/CountingLease.ts"
 import { Sites } from "../sites/Sites.ts"
 import { siteProblems } from "../sites/SitesRoutes.ts"
 import { VisitRebuild } from "./VisitRebuild.ts"
+import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** A day as the store counts them; it has days up to 2149-06-06. */
 const dayOf = (text: string): number => Math.min(65_535, Date.parse(`${text}T00:00:00Z`) / dayMillis)
 
 const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
-  Effect.fail(
-    new ServiceUnavailable({ error: `${troubleText("The statistics store", error)}; go on with this day` })
-  )
+  Effect.fail(ServiceUnavailable.of(`${troubleText("The statistics store", error)}; go on with this day`))
 
 export const layer = HttpApiBuilder.group(
   AnalyticsRoomApi,
@@ -34,7 +32,7 @@ export const layer = HttpApiBuilder.group(
           const site = yield* sites.find(params.id, userId)
           const from = dayOf(payload.from ?? "1970-01-01")
           const to = dayOf(payload.to ?? "9999-12-31")
-          if (to < from) return yield* new BadRequest({ error: "to: it is before from" })
+          if (to < from) return yield* BadRequest.of("to: it is before from")
           return yield* whileCounting(
             rebuild.run({ site: site.id, from, to, isCheck: payload.check ?? false })
           )

@@ -1,7 +1,8 @@
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { requestIdOf } from "#src/http/RequestId.ts"
 import type { HotReply, HotRequest } from "#src/front/HotRoute.ts"
-import * as CallFault from "./CallFault.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
+import { bodyOf, headersOf, type Problem } from "#schemas/core/Problem.ts"
 import type { ChunkHead } from "./CallParts.ts"
 import { Client } from "./ClientStream.ts"
 import type { ClientStream } from "./ClientStream.ts"
@@ -70,25 +71,15 @@ export class CallExchange {
   /** The key has ended, and the answer with it. The part that was sent is charged as if the client had left. */
   expel(): void {
     this.isInvalid = true
-    this.fail(CallFault.invalidKey)
+    this.fail(invalidKey())
     this.client.expel()
   }
 
-  fail(fault: CallFault.CallFault): void {
-    // A stream without another end: its client would wait for ever.
+  fail(fault: Problem): void {
+    // A stream that nobody else ends: its client would wait for ever.
     if (this.stream?.isOpen === true) {
       return this.stream.end(`${errorChunk(this.streamHead, fault)}data: [DONE]\n\n`)
     }
-    const { retryAfterSeconds, shouldRetry, status } = fault
-    const more: Array<Header> = []
-    if (retryAfterSeconds !== undefined) more.push(["Retry-After", String(retryAfterSeconds)])
-    if (shouldRetry !== undefined) more.push(["X-Should-Retry", String(shouldRetry)])
-    // RFC 9110, 15.5.2: a 401 names the way to authenticate.
-    if (status === 401) more.push(["WWW-Authenticate", "Bearer"])
-    const named = new Set(more.map(([name]) => name.toLowerCase()))
-    const headers = this.headers.filter(([name]) => !named.has(name.toLowerCase()))
-    this.answers(status)
-    const body = JSON.stringify(CallFault.envelopeOf(fault))
-    this.reply.send(status, [["Content-Type", json], ...headers, ...more], body)
+    this.send(fault.status, json, bodyOf(fault, "openai"), Object.entries(headersOf(fault)))
   }
 }

@@ -1,108 +1,72 @@
+import {
+  BadGateway,
+  BadRequest,
+  Conflict,
+  Forbidden,
+  invalidField,
+  NotFound,
+  PaymentRequired,
+  type Problem,
+  RateLimited,
+  ServerError,
+  ServiceUnavailable
+} from "#schemas/core/Problem.ts"
+import { retryAfter } from "#src/accounts/Admission.ts"
 import type { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
-/**
- * An error as a completion answers it: the nested family, written by hand on the hot path.
- * Source: contract/http#error-codes.
- */
-export interface CallFault {
-  readonly status: number
-  readonly type: string
-  readonly code: string | null
-  readonly message: string
-  readonly param: string | null
-  readonly retryAfterSeconds?: number
-  /** the value of `x-should-retry`, where clients' own rule would be wrong */
-  readonly shouldRetry?: boolean
-}
+/** The errors of model calls. Source: contract/http#error-codes. */
 
-type Rest = Partial<Pick<CallFault, "param" | "retryAfterSeconds" | "shouldRetry">>
+export const invalidRequest = ({ code, param, problem }: RequestFault): Problem =>
+  param === "" ? BadRequest.of(problem, { code }) : invalidField(param, problem, code)
 
-const fault = (
-  status: number,
-  type: string,
-  code: string | null,
-  message: string,
-  rest: Rest = {}
-): CallFault => ({ status, type, code, message, param: null, ...rest })
+export const refusedByModel = (message: string, code: string | null): Problem =>
+  BadRequest.of(message, { code })
 
-export const invalidRequest = ({ code, param, problem }: RequestFault): CallFault =>
-  fault(400, "invalid_request_error", code, param === "" ? problem : `${param}: ${problem}`, {
-    param: param === "" ? null : param
-  })
+/** The moderation of a model, or of the upstream before it, refused what was asked. */
+export const refusedByModeration = (message: string, code: string | null): Problem =>
+  Forbidden.of(message, { code })
 
-export const refusedByModel = (message: string, code: string | null): CallFault =>
-  fault(400, "invalid_request_error", code, message)
+const busy = { retryAfterSeconds: 1, shouldRetry: true }
 
-/** The moderation of a model, or of the upstream before it, refused the request. */
-export const refusedByModeration = (message: string, code: string | null): CallFault =>
-  fault(403, "permission_error", code, message)
-
-export const invalidKey: CallFault = fault(
-  401,
-  "authentication_error",
-  "invalid_api_key",
-  "Invalid or missing API key"
-)
-
-const busyRest: Rest = { retryAfterSeconds: 1, shouldRetry: true }
-
-export const insufficientCredits = (isBusy: boolean): CallFault =>
-  fault(
-    402,
-    "insufficient_quota",
-    "insufficient_credits",
+export const insufficientCredits = (isBusy: boolean): Problem =>
+  PaymentRequired.of(
     isBusy
       ? "The credits that are left are held by other calls in progress; try again when they are done"
       : "The credits do not cover this call; top up to go on",
-    isBusy ? busyRest : {}
+    { code: "insufficient_credits", ...(isBusy ? busy : {}) }
   )
 
-export const keySpendLimit = (isBusy: boolean): CallFault =>
-  fault(
-    402,
-    "insufficient_quota",
-    "key_spend_limit",
+export const keySpendLimit = (isBusy: boolean): Problem =>
+  PaymentRequired.of(
     isBusy
       ? "What is left of this key's spend limit is held by other calls in progress; try again when they are done"
       : "This key has reached its spend limit",
-    isBusy ? busyRest : {}
+    { code: "key_spend_limit", ...(isBusy ? busy : {}) }
   )
 
-export const modelNotAllowed = (requested: string, param: string): CallFault =>
-  fault(403, "permission_error", "model_not_allowed", `This key may not use ${requested}`, { param })
+export const modelNotAllowed = (requested: string, param: string): Problem =>
+  Forbidden.of(`This key may not use ${requested}`, { code: "model_not_allowed", param })
 
-export const modelNotFound = (requested: string): CallFault =>
-  fault(404, "invalid_request_error", "model_not_found", `There is no model ${requested}`, { param: "model" })
+export const modelNotFound = (requested: string): Problem =>
+  NotFound.of(`There is no model ${requested}`, { code: "model_not_found", param: "model" })
 
-export const unknownFormat = (path: string): CallFault =>
-  fault(404, "invalid_request_error", null, `${path} is not served; use /api/v1/chat/completions`)
+export const unknownFormat = (path: string): Problem =>
+  NotFound.of(`${path} is not served; use /api/v1/chat/completions`)
 
-export const conflict = (message: string): CallFault =>
-  fault(409, "conflict_error", "idempotency_conflict", message)
+export const conflict = (message: string): Problem => Conflict.of(message, { code: "idempotency_conflict" })
 
-export const rateLimited = (message: string, retryAfterSeconds?: number): CallFault =>
-  fault(429, "rate_limit_error", "rate_limit_exceeded", message, {
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    // Clients ignore a wait of over a minute and come back at once.
-    ...(retryAfterSeconds !== undefined && retryAfterSeconds > 60 ? { shouldRetry: false } : {})
-  })
+/** The upstream's rate, not the key's. */
+export const rateLimited = (message: string, retryAfterSeconds?: number): Problem =>
+  RateLimited.of(message, retryAfterSeconds === undefined ? {} : retryAfter({ retryAfterSeconds }))
 
-export const blocked = (message: string, retryAfterSeconds: number): CallFault =>
-  fault(403, "permission_error", null, message, { retryAfterSeconds })
+export const upstreamError = (message: string): Problem => BadGateway.of(message)
 
-export const upstreamError = (message: string): CallFault =>
-  fault(502, "server_error", "upstream_error", message)
+export const noAvailableModel = (message: string, retryAfterSeconds: number): Problem =>
+  ServiceUnavailable.of(message, { code: "no_available_model", retryAfterSeconds })
 
-export const noAvailableModel = (message: string, retryAfterSeconds: number): CallFault =>
-  fault(503, "server_error", "no_available_model", message, { retryAfterSeconds })
-
-export const overloaded = (message: string): CallFault =>
-  fault(503, "server_error", "overloaded", message, { retryAfterSeconds: 1 })
+export const overloaded = (message: string): Problem =>
+  ServiceUnavailable.of(message, { retryAfterSeconds: 1 })
 
 /** The cause is in the log under the request's id. */
-export const internalError = (requestId: string): CallFault =>
-  fault(500, "server_error", "internal_error", `Internal error (request ${requestId})`)
-
-export const envelopeOf = ({ code, message, param, type }: CallFault) => ({
-  error: { message, type, code, param }
-})
+export const internalError = (requestId: string): Problem =>
+  ServerError.of(`Internal error (request ${requestId})`)

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
-import type { CallFault } from "./CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { CallTally } from "./CallTally.ts"
 
 /** The caller, as far as a line in the log names it. */
@@ -23,7 +23,7 @@ const nameLengthMax = 200
 export const reportCall = (
   ask: ReportedAsk,
   tally: CallTally | undefined,
-  fault: CallFault | undefined,
+  fault: Problem | undefined,
   slowCallMillis: number
 ): Effect.Effect<void> => {
   const record = tally?.record
@@ -52,8 +52,8 @@ export const reportCall = (
   )
 }
 
-/** A body from which no call was made. */
-export const reportUnread = (requestId: string, { userId }: Principal, fault: CallFault) =>
+/** A body that came to no call. */
+export const reportUnread = (requestId: string, { userId }: Principal, fault: Problem) =>
   Effect.logInfo("A call was refused").pipe(
     Effect.annotateLogs({
       requestId,
@@ -64,8 +64,8 @@ export const reportUnread = (requestId: string, { userId }: Principal, fault: Ca
     })
   )
 
-/** Not the message: a parser of JSON quotes the text that it could not read. */
-const unreadReason = ({ param, type }: CallFault): string =>
+/** Not the message: a reader of JSON quotes what it could not read. */
+const unreadReason = ({ param, type }: Problem): string =>
   param === null ? type : `${type} at ${param.slice(0, nameLengthMax)}`
 
 const log = (isFailure: boolean, status: number, code: string): Effect.Effect<void> => {

@@ -9,7 +9,7 @@ import {
   type Settlement
 } from "#streams/llm/CallRecord.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
-import type { CallFault } from "./CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { costOfCall, type Terms } from "./Charge.ts"
 import type { Measured } from "./CountedUsage.ts"
@@ -138,7 +138,7 @@ export class CallTally {
     return this.#record(200, errorCode, false, settlement)
   }
 
-  refused({ code, status, type }: CallFault): CallRecord {
+  refused({ code, status, type }: Problem): CallRecord {
     return this.#record(status, code ?? type, false, undefined)
   }
 

@@ -2,6 +2,7 @@ import { Context, Deferred, Effect, Layer } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 
@@ -19,8 +20,8 @@ export class CallsUnderWay extends Context.Service<
     /** Makes the call if there is room for it, and it can be booked. */
     readonly admit: (
       caller: Caller,
-      call: Effect.Effect<CallFault.CallFault | undefined>
-    ) => Effect.Effect<CallFault.CallFault | undefined>
+      call: Effect.Effect<Problem | undefined>
+    ) => Effect.Effect<Problem | undefined>
     readonly count: () => number
   }
 >()("signalbox/llm/CallsUnderWay") {
@@ -35,7 +36,7 @@ export class CallsUnderWay extends Context.Service<
       const capacity = Math.min(limits.callsInFlight, limits.upstreamConnections)
       const users = new FairShares(capacity, limits.callsPerUser)
       const keys = new FairShares(capacity, limits.callsPerKey)
-      const refusalOf = ({ keyId, userId }: Caller): CallFault.CallFault | undefined => {
+      const refusalOf = ({ keyId, userId }: Caller): Problem | undefined => {
         if (count >= capacity) return CallFault.overloaded("Too many calls are under way; try again")
         if (log.isFailing()) return CallFault.overloaded("Calls cannot be booked at the moment; try again")
         if (!users.take(userId, 1))

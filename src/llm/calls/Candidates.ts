@@ -1,4 +1,5 @@
 import type { Principal } from "#schemas/core/Authorization.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import type { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
@@ -42,7 +43,7 @@ export const resolve = (
   request: ChatRequest,
   catalogue: Models,
   collections: Collections
-): Candidates | CallFault.CallFault => {
+): Candidates | Problem => {
   if (!request.model.startsWith(collectionPrefix)) return direct(key, request, catalogue)
   const slug = request.model.slice(collectionPrefix.length)
   const collection = collections.by("slug", slugKey(key.userId, slug))
@@ -57,12 +58,8 @@ export const resolve = (
 /** A model that has left the upstream's list seldom returns soon. */
 const unavailableRetrySeconds = 60
 
-/** The model asked for, then the caller's own fallbacks. Unknown ones are left out, unless all are unknown. */
-const direct = (
-  key: Principal,
-  request: ChatRequest,
-  catalogue: Models
-): Candidates | CallFault.CallFault => {
+/** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
+const direct = (key: Principal, request: ChatRequest, catalogue: Models): Candidates | Problem => {
   const ids = [...new Set([request.model, ...request.models])]
   for (const [index, id] of ids.entries()) {
     if (!mayUseModel(key, id))
@@ -78,8 +75,8 @@ const direct = (
 /** By the upstream's list. If it does not say what a model takes, the model decides. */
 const isBlind = ({ isVision, takesAnything }: CatalogueModel): boolean => !isVision && takesAnything !== true
 
-/** As long as there has never been a list of models, this one may exist. */
-export const unknownModel = (requested: string, catalogue: Pick<Models, "status">): CallFault.CallFault =>
+/** As long as there has never been a list of models nobody knows that this one does not exist. */
+export const unknownModel = (requested: string, catalogue: Pick<Models, "status">): Problem =>
   catalogue.status().fetchedAt === undefined
     ? CallFault.noAvailableModel("The list of models could not be fetched yet", noListRetrySeconds)
     : CallFault.modelNotFound(requested)
@@ -92,7 +89,7 @@ const membersOf = (
   collection: CollectionRow,
   members: ReadonlyArray<CatalogueModel>,
   request: ChatRequest
-): Candidates | CallFault.CallFault => {
+): Candidates | Problem => {
   const { autoRoute } = collection
   const capable = autoRoute && request.hasTools ? members.filter(({ hasTools }) => hasTools) : members
   if (capable.length === 0)

@@ -1,10 +1,10 @@
-import { Cause, Effect } from "effect"
-import { KeyGate } from "#src/accounts/KeyGate.ts"
+import { Cause, Effect, Result } from "effect"
+import { type Access, Admission, invalidKey } from "#src/accounts/Admission.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
+import { openAiError, type Problem } from "#schemas/core/Problem.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import type { HotReply, HotRoute } from "#src/front/HotRoute.ts"
 import type { JobNotDone } from "#src/infra/workers/Workers.ts"
@@ -25,7 +25,7 @@ import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /** The fault to answer with; undefined where the exchange was answered already. */
-type Handled = Effect.Effect<CallFault.CallFault | undefined>
+type Handled = Effect.Effect<Problem | undefined>
 
 const eventStream: ReadonlyArray<readonly [string, string]> = [
   ["Content-Type", "text/event-stream; charset=utf-8"],
@@ -47,7 +47,7 @@ type Handle = (exchange: CallExchange, key: Principal, body: HeldBody) => Handle
 export const completionRoutes = Effect.gen(function* () {
   const { limits, otelEndpoint } = yield* AppConfig
   const isTraced = otelEndpoint !== undefined
-  const gate = yield* KeyGate
+  const admission = yield* Admission
   const bodies = new CallBodies(limits)
   const enter = yield* entering(bodies)
   const handles = yield* handling
@@ -58,7 +58,7 @@ export const completionRoutes = Effect.gen(function* () {
 
   /** Memory does not know the key, and asking Postgres may take a while. */
   const isStranger = (authorization: string, bytes: number): boolean =>
-    bytes > shortBytes && gate.recall(authorization) === "unknown"
+    bytes > shortBytes && admission.recall(authorization) === "unknown"
 
   const routeOf = (path: string, handle: Handle): HotRoute => ({
     method: "POST",
@@ -66,12 +66,12 @@ export const completionRoutes = Effect.gen(function* () {
     maxBodyBytes: limits.completionBodyBytes,
     headers: ["authorization", "x-request-id", "idempotency-key", ...(isTraced ? traceHeaders : [])],
     cors: "configured",
-    errors: "nested",
+    errors: openAiError,
     admit: (request) => {
-      const key = gate.recall(request.header("authorization"))
+      const key = admission.recall(request.header("authorization"))
       if (key === "unknown") return { _tag: "Unknown" }
       if (key !== undefined) return { _tag: "Known", userId: key.userId }
-      const answer = (reply: HotReply) => new CallExchange(request, noBody, reply).fail(CallFault.invalidKey)
+      const answer = (reply: HotReply) => new CallExchange(request, noBody, reply).fail(invalidKey())
       return { _tag: "Refused", answer }
     },
     handle: (request, body, reply) => {
@@ -175,29 +175,22 @@ const embedding =
     return embeddings.embed({ id, requestId, key, request, client, send, startedAt })
   }
 
+const access: Access = { routerKeys: true, administratorsOnly: false }
+
 /** Lets in who may call and has room for the body, and calls `handle`. */
 const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
-  const gate = yield* KeyGate
+  const admission = yield* Admission
   const { watch } = yield* KeyWatch
-  const { rateLimitMode } = yield* AppConfig
   return Effect.fnUntraced(function* (exchange: CallExchange, handle: Handle) {
-    const entry = yield* Effect.catchTag(
-      openAiStoreAway(gate.enter(exchange.authorization)),
-      "OpenAiServiceUnavailable",
-      ({ error }) => Effect.succeed(CallFault.overloaded(error.message))
-    )
-    if ("status" in entry) return entry
-    if (entry._tag === "Unknown") return CallFault.invalidKey
-    const { key } = entry
-    exchange.headers.push(...entry.headers)
-    exchange.onStatus = (status) => gate.record(key, status)
-    const { allowed, limit, retryAfterSeconds } = entry.rate
-    if (!allowed) {
-      const text = `Rate limit of ${limit} requests a minute reached; try again in ${retryAfterSeconds} s`
-      return rateLimitMode === "block"
-        ? CallFault.blocked(text, retryAfterSeconds)
-        : CallFault.rateLimited(text, retryAfterSeconds)
+    const entry = yield* Effect.result(admission.enter(exchange.authorization, access))
+    if (Result.isFailure(entry)) {
+      const { failure } = entry
+      return failure._tag === "ServiceUnavailable" ? CallFault.overloaded(failure.message) : failure
     }
+    const { headers, key, refusal } = entry.success
+    exchange.headers.push(...Object.entries(headers))
+    exchange.onStatus = (status) => admission.record(key, status)
+    if (refusal !== undefined) return refusal
     const held = bodies.ofUser(key.userId, exchange.body.length)
     if (held === undefined) return tooMuch
     const unwatch = watch(key.keyId, () => exchange.expel())
@@ -215,7 +208,7 @@ const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
 /** Answers the fault, if there is one. A fault of this server itself is logged, and answered 500. */
 const answering = <E>(
   exchange: CallExchange,
-  handled: Effect.Effect<CallFault.CallFault | undefined, E>
+  handled: Effect.Effect<Problem | undefined, E>
 ): Effect.Effect<void> =>
   handled.pipe(
     Effect.catchCause((cause) =>

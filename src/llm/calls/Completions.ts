@@ -7,6 +7,7 @@ import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./Settling.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
@@ -46,7 +47,7 @@ export class Completions extends Context.Service<
   Completions,
   {
     /** The fault to answer with; undefined where the sink has been given the answer, or its client has gone. */
-    readonly complete: (ask: CompletionAsk) => Effect.Effect<CallFault.CallFault | undefined>
+    readonly complete: (ask: CompletionAsk) => Effect.Effect<Problem | undefined>
   }
 >()("signalbox/llm/Completions") {
   static readonly layer = Layer.effect(
@@ -81,7 +82,7 @@ export class Completions extends Context.Service<
           })
         ).pipe(Effect.tap((fault) => reportCall(ask, tally, fault, limits.slowCallMillis)))
       }
-      const refuse = (ask: CompletionAsk, fault: CallFault.CallFault) =>
+      const refuse = (ask: CompletionAsk, fault: Problem) =>
         Effect.as(reportCall(ask, undefined, fault, limits.slowCallMillis), fault)
 
       const complete = (ask: CompletionAsk) =>
@@ -140,8 +141,8 @@ const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collec
   streamed: request.stream
 })
 
-/** A stream's client gets signs of life from the first stage on, and is released with any outcome. */
-const answer = (parts: CallParts, call: Call): Effect.Effect<CallFault.CallFault | undefined> =>
+/** A stream's client is kept informed from the first stage on, and let go of whatever happens. */
+const answer = (parts: CallParts, call: Call): Effect.Effect<Problem | undefined> =>
   Effect.suspend(() => {
     const outlet = call.request.stream ? outletOf(call) : undefined
     return Effect.ensuring(

@@ -7,6 +7,7 @@ import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import { readUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./Settling.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
@@ -44,7 +45,7 @@ export class Embeddings extends Context.Service<
   Embeddings,
   {
     /** The fault to answer with; undefined where the answer was sent, or its client has gone. */
-    readonly embed: (ask: EmbeddingsAsk) => Effect.Effect<CallFault.CallFault | undefined>
+    readonly embed: (ask: EmbeddingsAsk) => Effect.Effect<Problem | undefined>
   }
 >()("signalbox/llm/Embeddings") {
   static readonly layer = Layer.effect(
@@ -62,7 +63,7 @@ export class Embeddings extends Context.Service<
         isTraced: otelEndpoint !== undefined
       }
       const { slowCallMillis } = limits
-      const refuse = (ask: EmbeddingsAsk, fault: CallFault.CallFault) =>
+      const refuse = (ask: EmbeddingsAsk, fault: Problem) =>
         Effect.as(reportCall(ask, undefined, fault, slowCallMillis), fault)
       return Embeddings.of({
         embed: (ask) => {

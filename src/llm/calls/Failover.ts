@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { CollectionRoute, Health } from "#actors/llm/CollectionRoutes.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 
@@ -52,8 +53,8 @@ export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health
     : { limitedMillis: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000 }
 }
 
-/** The caller's error when every model failed. Source: contract/llm#trying-the-next-model. */
-export const faultOf = (failures: ReadonlyArray<AttemptFailure>): CallFault.CallFault => {
+/** What the caller is told when every model failed. Source: contract/llm#trying-the-next-model. */
+export const faultOf = (failures: ReadonlyArray<AttemptFailure>): Problem => {
   const [first] = failures
   if (first === undefined) return CallFault.upstreamError("No model was asked")
   if (failures.every(({ kind }) => kind === "request"))

@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import type { Idempotency, OnceRequest } from "#src/infra/postgres/Idempotency.ts"
 import type { CallExchange } from "./CallExchange.ts"
+import type { Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { RecordedReply } from "./RecordedReply.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
-type Handled = Effect.Effect<CallFault.CallFault | undefined>
+type Handled = Effect.Effect<Problem | undefined>
 
 /** Printable ASCII, as a header may carry it. */
 const acceptable = /^[\x20-\x7e]{1,255}$/
@@ -37,7 +37,7 @@ export const onceOnly = (
   const request = Buffer.concat([Buffer.from(`${path}\n`), body])
   const call: OnceRequest = { scope: `call:${keyId}`, userId, key: idempotencyKey, request }
   return Effect.gen(function* () {
-    const claim = yield* openAiStoreAway(answers.claim(call))
+    const claim = yield* storeAway(answers.claim(call))
     switch (claim._tag) {
       case "InFlight":
         return CallFault.conflict("A call with this Idempotency-Key is still in progress")
@@ -48,11 +48,10 @@ export const onceOnly = (
       case "Claimed":
         return yield* recorded(answers, exchange, call, claim.claim, make)
     }
-  }).pipe(Effect.catchTag("OpenAiServiceUnavailable", unavailable))
+  }).pipe(Effect.catchTag("ServiceUnavailable", unavailable))
 }
 
-const unavailable = ({ error }: OpenAiServiceUnavailable) =>
-  Effect.succeed(CallFault.overloaded(error.message))
+const unavailable = ({ message }: ServiceUnavailable) => Effect.succeed(CallFault.overloaded(message))
 
 const replay = (
   exchange: CallExchange,
@@ -61,7 +60,7 @@ const replay = (
     contentType,
     status
   }: { readonly body: string | null; readonly contentType: string; readonly status: number }
-): CallFault.CallFault | undefined => {
+): Problem | undefined => {
   if (body === null) return CallFault.conflict("This call was answered; its answer cannot be repeated")
   exchange.send(status, contentType, body, [["Idempotent-Replayed", "true"]])
   return undefined

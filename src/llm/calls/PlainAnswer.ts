@@ -3,7 +3,7 @@ import { chunkOf, textOf } from "#streams/llm/ChatChunk.ts"
 import { withoutCosts } from "#streams/llm/UpstreamUsage.ts"
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
-import type { CallFault } from "./CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { Call, CallParts } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { traceAttempt } from "./CallTrace.ts"
@@ -72,7 +72,7 @@ export const answerPlain = Effect.fnUntraced(function* (
   call: Call,
   bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
-): Effect.fn.Return<CallFault | undefined> {
+): Effect.fn.Return<Problem | undefined> {
   const { admission, sink, tally, candidates } = call
   const result = yield* tryInOrder(candidates.primary, call.route, (model) =>
     askPlain(parts, call, model, bodyOf(model), images)

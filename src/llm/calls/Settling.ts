@@ -5,9 +5,10 @@ import type { Admission, AdmissionAsk, AdmissionRefused } from "#src/llm/ledger/
 import type { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { Ledger } from "#src/llm/ledger/Ledger.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 
-const faultOf = (refused: AdmissionRefused): CallFault.CallFault => {
+const faultOf = (refused: AdmissionRefused): Problem => {
   switch (refused._tag) {
     case "CreditsExhausted":
       return CallFault.insufficientCredits(refused.busy)
@@ -27,8 +28,8 @@ export const admittedCall = (
   log: CallLog["Service"],
   tally: CallTally,
   ask: AdmissionAsk,
-  make: (admission: Admission) => Effect.Effect<CallFault.CallFault | undefined>
-): Effect.Effect<CallFault.CallFault | undefined> => {
+  make: (admission: Admission) => Effect.Effect<Problem | undefined>
+): Effect.Effect<Problem | undefined> => {
   const under = (admission: Admission) =>
     Effect.ensuring(
       make(admission),

@@ -5,7 +5,7 @@ import { usdOf } from "#schemas/llm/Money.ts"
 import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
-import type * as CallFault from "./CallFault.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { AnswerStream, Call, CallParts, ChunkHead } from "./CallParts.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { traceAttempt } from "./CallTrace.ts"
@@ -40,7 +40,7 @@ export const answerStream = Effect.fnUntraced(function* (
   outlet: Outlet,
   bodyOf: (model: CatalogueModel) => OutgoingBody,
   images: number
-): Effect.fn.Return<CallFault.CallFault | undefined> {
+): Effect.fn.Return<Problem | undefined> {
   const { log } = parts
   const { tally, candidates } = call
   const { stream } = outlet
@@ -200,10 +200,7 @@ const usageIn = ({ tally }: Call, streamed: Streamed | undefined, { charge }: Se
 })
 
 /** Clients of this form read the code of an error as a number: the status. Source: contract/llm#streams. */
-export const errorChunk = (
-  head: ChunkHead,
-  { code, message, param, status, type }: CallFault.CallFault
-): string =>
+export const errorChunk = (head: ChunkHead, { code, message, param, status, type }: Problem): string =>
   chunk(head, [{ index: 0, delta: {}, finish_reason: "error" }], {
     error: { message, type: code ?? type, code: status, param }
   })

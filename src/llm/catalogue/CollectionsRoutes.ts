@@ -2,16 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import {
-  OpenAiBadRequest,
-  OpenAiConflict,
-  OpenAiForbidden,
-  OpenAiNotFound,
-  OpenAiServiceUnavailable
-} from "#schemas/core/OpenAiProblem.ts"
 import type { Collection } from "#schemas/llm/Collection.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CollectionRow } from "./CollectionDirectory.ts"
 import {
@@ -21,6 +14,7 @@ import {
   type TooManyCollections
 } from "./Collections.ts"
 import { collectionPrefix, mayUseCollection } from "#src/llm/calls/Candidates.ts"
+import { Conflict, Forbidden, NotFound, ServiceUnavailable, invalidField } from "#schemas/core/Problem.ts"
 
 const collectionResource =
   (catalogue: Catalogue["Service"]) =>
@@ -44,17 +38,19 @@ const collectionResource =
 
 const problems = {
   CollectionNotFound: () =>
-    Effect.fail(OpenAiNotFound.of("Collection not found", "collection_not_found", "id")),
+    Effect.fail(NotFound.of("Collection not found", { code: "collection_not_found", param: "id" })),
   CollectionFieldInvalid: ({ field, problem }: CollectionFieldInvalid) =>
-    Effect.fail(OpenAiBadRequest.of(`${field}: ${problem}`, field)),
+    Effect.fail(invalidField(field, problem)),
   SlugTaken: ({ slug }: SlugTaken) =>
-    Effect.fail(OpenAiConflict.of(`slug: "${slug}" is taken by another collection`, "slug_taken", "slug")),
+    Effect.fail(
+      Conflict.of(`slug: "${slug}" is taken by another collection`, { code: "slug_taken", param: "slug" })
+    ),
   ModelsUnknown: () =>
-    Effect.fail(OpenAiServiceUnavailable.of("The upstream's list of models is not there; try again later"))
+    Effect.fail(ServiceUnavailable.of("The upstream's list of models is not there; try again later"))
 }
 
 const tooMany = ({ limit }: TooManyCollections) =>
-  Effect.fail(OpenAiConflict.of(`A user has at most ${limit} collections`, "too_many_collections"))
+  Effect.fail(Conflict.of(`A user has at most ${limit} collections`, { code: "too_many_collections" }))
 
 /** Administrators reach all users' collections. */
 const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
@@ -64,10 +60,10 @@ const userOf = (users: Users["Service"], caller: Principal, userId: string | und
   Effect.gen(function* () {
     if (userId === undefined || userId === caller.userId) return caller.userId
     if (caller.role !== "admin" || caller.kind !== "account") {
-      return yield* OpenAiForbidden.of("user_id: only administrators reach the collections of others")
+      return yield* Forbidden.of("user_id: only administrators reach the collections of others")
     }
     yield* Effect.mapError(users.find(userId), () =>
-      OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
+      NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
     )
     return userId
   })
@@ -92,7 +88,7 @@ export const layer = HttpApiBuilder.group(
         CurrentKey.pipe(
           Effect.flatMap((caller) => userOf(users, caller, payload.user_id)),
           Effect.flatMap((userId) => collections.create(userId, payload)),
-          openAiStoreAway,
+          storeAway,
           Effect.map(resourceOf),
           Effect.catchTags({
             CollectionFieldInvalid: problems.CollectionFieldInvalid,
@@ -105,7 +101,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           if (!mayUseCollection(caller, params.id)) {
-            return yield* OpenAiForbidden.of("This key may not use that collection", "model_not_allowed")
+            return yield* Forbidden.of("This key may not use that collection", { code: "model_not_allowed" })
           }
           // A router key acts for its owner alone, also where that is an administrator.
           const reach = caller.kind === "router" ? caller.userId : reachOf(caller)
@@ -114,14 +110,14 @@ export const layer = HttpApiBuilder.group(
       updateCollection: ({ params, payload }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => collections.update(params.id, reachOf(caller), payload)),
-          openAiStoreAway,
+          storeAway,
           Effect.map(resourceOf),
           Effect.catchTags(problems)
         ),
       deleteCollection: ({ params }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => collections.remove(params.id, reachOf(caller))),
-          openAiStoreAway,
+          storeAway,
           Effect.as({ id: params.id, deleted: true as const }),
           Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)
         )

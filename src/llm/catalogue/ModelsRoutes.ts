@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { OpenAiForbidden, OpenAiNotFound, OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
 import type { CollectionModel, Model } from "#schemas/llm/Model.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
@@ -10,6 +9,7 @@ import { CollectionDirectory, type CollectionRow, slugKey } from "./CollectionDi
 import { Collections } from "./Collections.ts"
 import { isFiltered, selectModels } from "./ModelSelection.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "#src/llm/calls/Candidates.ts"
+import { Forbidden, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 const modelResource = (model: CatalogueModel): Model => ({
   id: model.id,
@@ -53,15 +53,15 @@ export const layer = HttpApiBuilder.group(
         ? directory.by("slug", slugKey(key.userId, id.slice(collectionPrefix.length)))
         : undefined
       if (isCollection ? !mayUseCollection(key, collection?.id) : !mayUseModel(key, id)) {
-        return yield* OpenAiForbidden.of("This key may not use that model", "model_not_allowed")
+        return yield* Forbidden.of("This key may not use that model", { code: "model_not_allowed" })
       }
       if (collection !== undefined) return collectionResource(collection)
       const model = catalogue.get(id)
       if (model === undefined && catalogue.status().fetchedAt === undefined) {
-        return yield* OpenAiServiceUnavailable.of("The list of models could not be fetched yet")
+        return yield* ServiceUnavailable.of("The list of models could not be fetched yet")
       }
       if (model === undefined) {
-        return yield* OpenAiNotFound.of("There is no such model", "model_not_found", "id")
+        return yield* NotFound.of("There is no such model", { code: "model_not_found", param: "id" })
       }
       return modelResource(model)
     })

@@ -2,16 +2,16 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import { OpenAiConflict, OpenAiForbidden, OpenAiNotFound } from "#schemas/core/OpenAiProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { type CallingKey, type Credits as CreditsResource, topUpsLimitDefault } from "#schemas/llm/Credits.ts"
 import { type PicoUsd, picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { KeyDirectory, type KeyRow } from "#src/accounts/KeyDirectory.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
 import { TopUps } from "./TopUps.ts"
+import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 
 /** The limits of a key, in words. */
 const scopeOf = ({ collections, models }: Principal): string => {
@@ -63,17 +63,17 @@ const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number)
 const problems = {
   TopUpInFlight: () =>
     Effect.fail(
-      OpenAiConflict.of("A request with this Idempotency-Key is being served", "idempotency_conflict")
+      Conflict.of("A request with this Idempotency-Key is being served", { code: "idempotency_conflict" })
     ),
   TopUpDiffers: () =>
     Effect.fail(
-      OpenAiConflict.of("This Idempotency-Key was used for another request", "idempotency_conflict")
+      Conflict.of("This Idempotency-Key was used for another request", { code: "idempotency_conflict" })
     )
 }
 
 const known = (users: Users["Service"], userId: string) =>
   Effect.mapError(users.find(userId), () =>
-    OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
+    NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
   )
 
 export const layer = HttpApiBuilder.group(
@@ -88,8 +88,8 @@ export const layer = HttpApiBuilder.group(
 
     const asked = Effect.gen(function* () {
       const caller = yield* CurrentKey
-      const sums = yield* openAiStoreAway(credits.of(caller.userId))
-      const spent = yield* openAiStoreAway(credits.spentBy(caller.keyId))
+      const sums = yield* storeAway(credits.of(caller.userId))
+      const spent = yield* storeAway(credits.spentBy(caller.keyId))
       return { caller, sums, spent, row: keys.get(caller.keyId) }
     })
 
@@ -102,19 +102,19 @@ export const layer = HttpApiBuilder.group(
           const userId = query.user_id ?? caller.userId
           if (userId !== caller.userId) {
             if (caller.role !== "admin" || caller.kind !== "account") {
-              return yield* OpenAiForbidden.of("user_id: only administrators see what others have topped up")
+              return yield* Forbidden.of("user_id: only administrators see what others have topped up")
             }
             yield* known(users, userId)
           }
           const page = pageOf(query, topUpsLimitDefault)
-          const listed = yield* openAiStoreAway(topUps.list(userId, page))
+          const listed = yield* storeAway(topUps.list(userId, page))
           return { object: "list" as const, data: listed.topUps, meta: { ...page, total: listed.total } }
         }),
       topUp: ({ headers, payload }) =>
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           yield* known(users, payload.user_id)
-          return yield* openAiStoreAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
+          return yield* storeAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
         }).pipe(Effect.catchTags(problems))
     })
   })

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { Ledger } from "./Ledger.ts"
 import { LedgerCheck } from "./LedgerCheck.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 export const layer = HttpApiBuilder.group(
   LlmRoomApi,
@@ -16,10 +16,8 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       verifyLedger: () =>
         Effect.gen(function* () {
-          yield* Effect.mapError(
-            flush,
-            ({ problem }) =>
-              new ServiceUnavailable({ error: `Calls that have ended are not booked: ${problem}` })
+          yield* Effect.mapError(flush, ({ problem }) =>
+            ServiceUnavailable.of(`Calls that have ended are not booked: ${problem}`)
           )
           const { differences, ...verdict } = yield* storeAwayUntimed(verify)
           const answer: LedgerVerdict = {

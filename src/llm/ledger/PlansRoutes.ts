@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import { OpenAiNotFound } from "#schemas/core/OpenAiProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { Plan } from "#schemas/llm/Plan.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import type { PlanRow } from "./PlanDirectory.ts"
 import { Plans } from "./Plans.ts"
+import { NotFound } from "#schemas/core/Problem.ts"
 
 const planResource = (plan: PlanRow): Plan => ({
   id: plan.id,
@@ -30,10 +30,10 @@ export const layer = HttpApiBuilder.group(
         Effect.suspend(() => {
           const plan = plans.get(params.id)
           return plan === undefined
-            ? Effect.fail(OpenAiNotFound.of("Plan not found", "plan_not_found", "id"))
+            ? Effect.fail(NotFound.of("Plan not found", { code: "plan_not_found", param: "id" }))
             : Effect.succeed(planResource(plan))
         }),
-      createPlan: ({ payload }) => Effect.map(openAiStoreAway(plans.create(payload)), planResource)
+      createPlan: ({ payload }) => Effect.map(storeAway(plans.create(payload)), planResource)
     })
   })
 )

@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { OpenAiBadRequest, OpenAiConflict, OpenAiNotFound } from "#schemas/core/OpenAiProblem.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
@@ -12,10 +11,11 @@ import {
   subscriptionsLimitDefault
 } from "#schemas/llm/Subscription.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
 import type { SubscriptionRow } from "./SubscriptionDirectory.ts"
 import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"
+import { Conflict, NotFound, invalidField } from "#schemas/core/Problem.ts"
 
 const subscriptionResource = (row: SubscriptionRow): Subscription => ({
   id: row.id,
@@ -48,11 +48,10 @@ const ownResource = ({ allowances, plan, subscription }: SubscriptionState): Own
 
 const problems = {
   AlreadySubscribed: () =>
-    Effect.fail(OpenAiConflict.of("The user has an active subscription", "already_subscribed", "user_id")),
-  PeriodOver: () =>
     Effect.fail(
-      OpenAiBadRequest.of("current_period_end: expected an instant in the future", "current_period_end")
-    )
+      Conflict.of("The user has an active subscription", { code: "already_subscribed", param: "user_id" })
+    ),
+  PeriodOver: () => Effect.fail(invalidField("current_period_end", "expected an instant in the future"))
 }
 
 export const layer = HttpApiBuilder.group(
@@ -66,13 +65,13 @@ export const layer = HttpApiBuilder.group(
       readSubscription: () =>
         CurrentKey.pipe(
           Effect.flatMap(({ userId }) => subscriptions.of(userId)),
-          openAiStoreAway,
+          storeAway,
           Effect.map((state) => (state === undefined ? notSubscribed : ownResource(state)))
         ),
       listSubscriptions: ({ query }) =>
         Effect.gen(function* () {
           const page = pageOf(query, subscriptionsLimitDefault)
-          const listed = yield* openAiStoreAway(subscriptions.list(query.user_id, page))
+          const listed = yield* storeAway(subscriptions.list(query.user_id, page))
           return {
             object: "list" as const,
             data: listed.subscriptions.map(subscriptionResource),
@@ -82,21 +81,23 @@ export const layer = HttpApiBuilder.group(
       createSubscription: ({ payload }) =>
         Effect.gen(function* () {
           yield* Effect.mapError(users.find(payload.user_id), () =>
-            OpenAiNotFound.of("user_id: no such user", "user_not_found", "user_id")
+            NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
           )
           if (plans.get(payload.plan_id) === undefined) {
-            return yield* OpenAiNotFound.of("plan_id: no such plan", "plan_not_found", "plan_id")
+            return yield* NotFound.of("plan_id: no such plan", { code: "plan_not_found", param: "plan_id" })
           }
           const end = parseInstant(payload.current_period_end) ?? new Date(0)
-          const made = yield* openAiStoreAway(subscriptions.create(payload.user_id, payload.plan_id, end))
+          const made = yield* storeAway(subscriptions.create(payload.user_id, payload.plan_id, end))
           return subscriptionResource(made)
         }).pipe(Effect.catchTags(problems)),
       cancelSubscription: ({ params }) =>
         subscriptions.cancel(params.id).pipe(
-          openAiStoreAway,
+          storeAway,
           Effect.map(subscriptionResource),
           Effect.catchTag("SubscriptionNotFound", () =>
-            Effect.fail(OpenAiNotFound.of("Subscription not found", "subscription_not_found", "id"))
+            Effect.fail(
+              NotFound.of("Subscription not found", { code: "subscription_not_found", param: "id" })
+            )
           )
         )
     })

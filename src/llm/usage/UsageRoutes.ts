@@ -2,17 +2,17 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { OpenAiServiceUnavailable } from "#schemas/core/OpenAiProblem.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
-import { openAiStoreAway } from "#src/http/StoreAway.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { troubleText } from "#src/http/StoreTrouble.ts"
 import { Credits } from "#src/llm/ledger/Credits.ts"
 import { Usage } from "./Usage.ts"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 const away = (error: SinkUnavailable | ClickHouseUnavailable) =>
-  Effect.fail(OpenAiServiceUnavailable.of(`${troubleText("The usage store", error)}; calls go on`))
+  Effect.fail(ServiceUnavailable.of(`${troubleText("The usage store", error)}; calls go on`))
 
 const stores = {
   SinkUnavailable: away,
@@ -34,7 +34,7 @@ export const layer = HttpApiBuilder.group(
             return yield* Effect.catchTags(usage.ofWindow(userId, query.window, query.source), stores)
           }
           const windows = yield* Effect.catchTags(usage.windows(userId, query.source), stores)
-          const totals = yield* openAiStoreAway(credits.of(userId))
+          const totals = yield* storeAway(credits.of(userId))
           return {
             usage: windows,
             credits: {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestServer } from "#test/harness/TestServer.ts"
 
 layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("formats that come later", (it) => {
-  it.effect("are 404 in the nested family, by whatever method and with the request's id", () =>
+  it.effect("are 404 in the OpenAI form, by whatever method and with the request's id", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
       for (const path of ["/api/v1/responses", "/api/v1/messages"]) {

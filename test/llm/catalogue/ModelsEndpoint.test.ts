@@ -293,7 +293,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
     })
   )
 
-  it.effect("answers 404 in the nested family for what is not there", () =>
+  it.effect("answers 404 in the OpenAI form for what is not there", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
       for (const id of ["acme/none", "acme%2Fnone", "acme", "collection/none", "collection", "ACME/large"]) {

@@ -213,7 +213,7 @@ layer(ScriptedServer.layer(models, { limits: { ratePerMinute: 120, rateBurst: 60
   )
 
   it.effect(
-    "are nested errors: 401 for no or a wrong key, 404 for no model, 413 for too much, 400 for no JSON",
+    "are errors in the OpenAI form: 401 for no or a wrong key, 404 for no model, 413 for too much, 400 for no JSON",
     () =>
       onStage(async ({ caller, server, upstream }) => {
         const asker = await caller(1)

@@ -124,7 +124,7 @@ describe("GET /usage", () => {
   })
 
   it.each(["window", "source"])(
-    "answers an invalid %s with 400 in the nested family, naming it",
+    "answers an invalid %s with 400 in the OpenAI form, naming it",
     async (name) => {
       for (const value of ["decade", "", "Hour", "hour,day"]) {
         const { body, status } = await usage(server.adminKey(), `?${name}=${value}`)

@@ -3,7 +3,6 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { Authorization } from "#schemas/core/Authorization.ts"
 import { Faults } from "#schemas/core/Faults.ts"
 import { JsonBody } from "#schemas/core/JsonBody.ts"
-import { RateLimit } from "#schemas/core/RateLimit.ts"
 
 const Note = Schema.Struct({ id: Schema.String, text: Schema.String })
 
@@ -19,7 +18,6 @@ class Notes extends HttpApiGroup.make("notes")
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Make a note")
   )
-  .middleware(RateLimit)
   .middleware(Authorization)
   .middleware(Faults)
   .prefix("/api/v1") {}

@@ -4,7 +4,7 @@ export class Refused extends Error {
   readonly status: number
   /** when it is worth trying again; undefined where it is not */
   readonly retryMillis: number | undefined
-  /** the code of the fault, in the nested family */
+  /** the code of an error in the OpenAI form */
   readonly code: string | undefined
 
   constructor(status: number, message: string, retryMillis: number | undefined, code?: string) {

@@ -1,0 +1,193 @@
+import { hash } from "node:crypto"
+import { Cause, Clock, Context, Effect, Exit, Layer, Redacted, type Types } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
+import type { RateDecision } from "#actors/accounts/RateBucket.ts"
+import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import {
+  AdministratorsOnly,
+  Authorization,
+  CurrentKey,
+  OpenAiAuthorization,
+  OpenToRouterKeys,
+  type Principal
+} from "#schemas/core/Authorization.ts"
+import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { addressBlock } from "#src/front/ClientAddress.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { Keys } from "./Keys.ts"
+import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
+import { RequestCounts } from "./RequestCounts.ts"
+
+/** Keys that an endpoint lets in. */
+export interface Access {
+  readonly routerKeys: boolean
+  readonly administratorsOnly: boolean
+}
+
+/** A request whose key is known. */
+export interface Entry {
+  readonly key: Principal
+  /** for the answer, whatever it is: the rate of the key */
+  readonly headers: Readonly<Record<string, string>>
+  /** the answer, where the key may not call the endpoint or asks too often */
+  readonly refusal: Refusal | undefined
+}
+
+type Refusal = Forbidden | RateLimited
+
+/** Who may call: keys, roles and rates, for endpoints of the Effect pipeline and for raw routes alike. */
+export class Admission extends Context.Service<
+  Admission,
+  {
+    /** @param authorization the header as it came; "" for none */
+    readonly enter: (
+      authorization: string,
+      access: Access
+    ) => Effect.Effect<Entry, Unauthorized | ServiceUnavailable>
+    /**
+     * For requests without a key. Each address (of IPv6, the /64) has a bucket as large as a key's; its name, which a
+     * shared store may see, is a hash: no address is kept.
+     */
+    readonly enterWithoutKey: (address: string, what: string) => Effect.Effect<void, RateLimited>
+    /** The principal of a key, as far as memory knows, before a request's body is read; undefined: no key that could be good */
+    readonly recall: (authorization: string) => Principal | "unknown" | undefined
+    /** The request was answered, which its key's owner sees in their figures. */
+    readonly record: (key: Principal, status: number) => void
+  }
+>()("signalbox/accounts/Admission") {
+  static readonly layer = Layer.effect(
+    Admission,
+    Effect.gen(function* () {
+      const keys = yield* Keys
+      const buckets = yield* RateBuckets
+      const counts = yield* RequestCounts
+      const clock = yield* Clock.Clock
+      const { limits, rateLimitMode } = yield* AppConfig
+      const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
+      // The limiter is given up only when the process is: that is a fault, not the caller's.
+      const take = (bucket: string, perMinute: number) => Effect.orDie(buckets.take(bucket, perMinute))
+      const rateOf = ({ keyId, rateLimitPerMinute }: Principal) => {
+        const perMinute = rateLimitPerMinute ?? limits.ratePerMinute
+        const decision = buckets.takeNow(keyId, perMinute)
+        return decision === undefined ? take(keyId, perMinute) : Effect.succeed(decision)
+      }
+      return Admission.of({
+        enter: Effect.fnUntraced(function* (authorization, access) {
+          const key = yield* storeAway(keys.authenticate(secretIn(authorization)))
+          if (key === undefined) return yield* invalidKey()
+          if (key.kind === "router" && !access.routerKeys)
+            return { key, headers: {}, refusal: accountKeysOnly() }
+          const rate = yield* rateOf(key)
+          const text = `Rate limit of ${rate.limit} requests a minute reached`
+          return {
+            key,
+            headers: rateHeaders(rate),
+            refusal: !rate.allowed
+              ? refuse.of(`${text}; ${againIn(rate)}`, retryAfter(rate))
+              : access.administratorsOnly && key.role !== "admin"
+                ? Forbidden.of("Only administrators may do this")
+                : undefined
+          }
+        }),
+        enterWithoutKey: Effect.fnUntraced(function* (address, what) {
+          const rate = yield* take(bucketOf(address), limits.ratePerMinute)
+          if (rate.allowed) return
+          return yield* RateLimited.of(
+            `${what} are asked for too often from your address; ${againIn(rate)}`,
+            retryAfter(rate)
+          )
+        }),
+        recall: (authorization) => keys.recall(secretIn(authorization)),
+        record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
+      })
+    })
+  )
+}
+
+/** Source: contract/http#credentials. */
+export const invalidKey = () => Unauthorized.of("Invalid or missing API key")
+
+const accountKeysOnly = () => Forbidden.of("A router key may not do this; use an account key")
+
+const againIn = ({ retryAfterSeconds }: RateDecision): string => `try again in ${retryAfterSeconds} s`
+
+/** Clients ignore a wait that is longer and come back at once. Source: contract/http#rate-limits. */
+const retryWorthwhileSeconds = 60
+
+/** `Retry-After`, and the word not to retry where the wait is not worth it. */
+export const retryAfter = ({ retryAfterSeconds }: Pick<RateDecision, "retryAfterSeconds">) => ({
+  retryAfterSeconds,
+  ...(retryAfterSeconds > retryWorthwhileSeconds ? { shouldRetry: false } : {})
+})
+
+/** The headers of an answer that tell its key's rate. Source: contract/http#rate-limits. */
+export const rateHeaders = (decision: RateDecision): Record<string, string> => ({
+  "ratelimit-limit": String(decision.limit),
+  "ratelimit-remaining": String(decision.remaining),
+  "ratelimit-reset": String(decision.resetSeconds)
+})
+
+const bucketOf = (address: string): string =>
+  `anonymous ${hash("sha256", `anonymous ${addressBlock(address)}`, "base64url").slice(0, 22)}`
+
+const secretIn = (authorization: string): string => bearer.exec(authorization)?.[1] ?? ""
+
+const bearer = /^bearer +([^ ]+) *$/i
+
+type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled | Refusal>
+
+interface Annotated {
+  readonly annotations: Context.Context<never>
+}
+
+const accessOf = (endpoint: Annotated, group: Annotated): Access => {
+  const annotations = Context.merge(group.annotations, endpoint.annotations)
+  return {
+    routerKeys: Context.get(annotations, OpenToRouterKeys),
+    administratorsOnly: Context.get(annotations, AdministratorsOnly)
+  }
+}
+
+const middleware = Effect.gen(function* () {
+  const admission = yield* Admission
+  const watch = yield* KeyWatch
+  return Authorization.of({
+    apiKey: (httpEffect, { credential, endpoint, group }) =>
+      Effect.gen(function* () {
+        const { headers, key, refusal } = yield* admission.enter(
+          `Bearer ${Redacted.value(credential)}`,
+          accessOf(endpoint, group)
+        )
+        yield* HttpEffect.appendPreResponseHandler((_, response) =>
+          Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+        )
+        const handled: Handled =
+          refusal === undefined
+            ? Effect.map(Effect.provideService(httpEffect, CurrentKey, key), (response) =>
+                endingWithKey(watch, key.keyId, response)
+              )
+            : Effect.fail(refusal)
+        return yield* handled.pipe(
+          Effect.onExit((exit) => Effect.sync(() => record(admission, key, exit))),
+          Effect.annotateLogs({ keyId: key.keyId, userId: key.userId })
+        )
+      })
+  })
+})
+
+/** A declared failure is an answer of 400 or more; a request that its client gave up is no answer. */
+const record = (
+  admission: Admission["Service"],
+  key: Principal,
+  exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>
+): void => {
+  if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return
+  admission.record(key, Exit.isFailure(exit) ? 500 : exit.value.status)
+}
+
+/** `Authorization` in both forms. */
+export const middlewareLayer = Layer.merge(
+  Layer.effect(Authorization, middleware),
+  Layer.effect(OpenAiAuthorization, middleware)
+)
