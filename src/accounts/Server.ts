@@ -22,7 +22,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   ])
 )
 
-/** What the endpoints of all rooms pass. */
+/** The middleware of all rooms' endpoints. */
 export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {

@@ -15,7 +15,7 @@ import { RequestId, requestIdOf } from "./RequestId.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 
 /**
- * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the plain
+ * The steps of every request to an ordinary endpoint, on either engine: its id in and out, CORS, 404 in the plain
  * form, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
  */
 export interface EdgeOptions {

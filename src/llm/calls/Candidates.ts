@@ -58,7 +58,7 @@ export const resolve = (
 /** A model that has left the upstream's list seldom returns soon. */
 const unavailableRetrySeconds = 60
 
-/** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
+/** The model asked for, then the caller's own fallbacks. Absent ones are left out while another is there. */
 const direct = (key: Principal, request: ChatRequest, catalogue: Models): Candidates | Problem => {
   const ids = [...new Set([request.model, ...request.models])]
   for (const [index, id] of ids.entries()) {
