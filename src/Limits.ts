@@ -30,10 +30,7 @@ const serverLimits = {
   logSegmentBytes: 64 * 1024 * 1024,
   /** bytes that one group commit may carry */
   logCommitBytes: 4 * 1024 * 1024,
-  /**
-   * group commits begin at least so far apart: an answer may wait this long under load for others to share its
-   * fdatasync
-   */
+  /** the least time between group commits: under load an answer waits so long for others to share its fdatasync */
   logCommitEveryMillis: 4,
   /** the Retry-After of a full log's 429 */
   logFullRetryAfterSeconds: 5,

@@ -3,8 +3,7 @@
  * Messages: none; a service of plain calls. Sessions are rows of one table, because there may be tens of thousands.
  * Limits: `agentSessions` in memory; a session without a client for `agentLiveMillis` is dropped.
  * Restart policy: a run that crashes is restarted by itself; see PromptRun.
- * In a crash sessions are loaded again when their client comes back, or by the process that adopts an unfinished
- * prompt.
+ * In a crash sessions are loaded again when their client comes back, or another process adopts their prompt.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

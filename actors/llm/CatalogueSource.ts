@@ -1,7 +1,6 @@
 /**
  * State: none here; the upstream has the list of models, and the provider of this port fetches it.
- * Messages: `fetch`, one at a time. Limits: one answer of at most `limits.catalogueBytes`, in
- * `limits.catalogueFetchMillis`.
+ * Messages: `fetch`, one at a time. Limits: one answer, `limits.catalogueBytes` in `limits.catalogueFetchMillis`.
  * Restart policy: none; the mirror of the catalogue tries again after a pause.
  * In a crash nothing is lost.
  */

@@ -12,9 +12,7 @@ import type { ActorUnavailable } from "../kernel/ActorError.ts"
 import * as Supervisor from "../kernel/Supervisor.ts"
 import { Breaker, type BreakerOptions } from "./Breaker.ts"
 
-/**
- * The outcome of asking a member. "moot" says nothing about it: the client left, or the request itself was at fault.
- */
+/** The outcome of asking a member. "moot" says nothing about it: the client left, or the request was at fault. */
 export type Health = "succeeded" | "failed" | "moot" | { readonly limitedMillis: number | undefined }
 
 /** The health of one collection's members. Times are monotonic milliseconds. */
@@ -30,8 +28,7 @@ export class CollectionRoute {
 
   /**
    * The members to ask, in their order: all but those whose breaker is open. Where all are open, the one whose turn
-   * comes soonest is asked all the same: its own error says more than a refusal, and a recovered member is found at
-   * once.
+   * comes soonest is asked all the same: a true error says more than a refusal, and a recovery is found at once.
    */
   order<M extends { readonly id: string }>(members: ReadonlyArray<M>, now: number): ReadonlyArray<M> {
     const open = members.filter(({ id }) => this.#breakers.get(id)?.state(now) !== "open")

@@ -3,8 +3,7 @@
  * Messages: `admitNow` and the ends of holds, synchronously; `wait` puts a call in line, which one fiber serves.
  * Limits: calls in line per user and how long each waits, see `LeaseOptions`; beyond them a call is refused as busy.
  * Restart policy: the kernel's; the next life leases anew, holds of the one before end by themselves.
- * In a crash of this actor free credit is given back; in one of the process its leases are given back at the next
- * start.
+ * In a crash of this actor free credit is given back; in one of the process its leases, at the next start.
  */
 import * as Effect from "effect/Effect"
 import { Wakeup } from "../kernel/Wakeup.ts"
@@ -90,9 +89,7 @@ export class CreditLease {
     return true
   }
 
-  /**
-   * Gives free credit to a process that needs it; too little is free for those in line here, or they had their turn.
-   */
+  /** Gives free credit to a process that needs it; those in line here cannot use it, or had their turn. */
   recalled(): void {
     this.scarceUntilMillis = this.now() + this.options.scarceMillis
     this.table.giveBackFree(this.userId)

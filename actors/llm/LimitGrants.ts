@@ -1,7 +1,6 @@
 /**
  * State: none here; the limits and leases of all processes, kept by the provider of this port (Postgres).
- * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` what other processes hold of a user's
- * limits.
+ * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` other processes' parts of a user's limits.
  * Limits: a statement that takes too long has failed; the next one finds its grants.
  * Restart policy: none; failures are answered, and a giving back is retried until it has arrived.
  * In a crash of the process nothing of a lease is lost: its owner gives it back at the next start, or others do.

@@ -7,9 +7,8 @@ import type { Turn } from "./Turns.ts"
  */
 
 /**
- * The amount of work of a run. "full": figures to publish. "quick": the same work in shorter windows and smaller
- * crowds, at most 90 s a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only
- * shows that it works.
+ * The amount of work. "full": figures to publish. "quick": the same in shorter windows and smaller crowds, at most 90 s
+ * a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only shows that it works.
  */
 export type Size = "tiny" | "quick" | "full"
 

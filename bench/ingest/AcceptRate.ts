@@ -67,8 +67,7 @@ const whileHeld = async <A>({ storePid }: IngestServer, work: () => Promise<A>):
 
 /**
  * The work of ingest for an event up to its 202: parse, validate, tell bots, hash, and be on disk. ClickHouse is held,
- * so that its work, which may come at any time later, takes nothing of the client's core; `drains: true` leaves it
- * running.
+ * so that its later work takes nothing of the client's core; `drains: true` leaves it running.
  */
 export const durableAccepts =
   ({ drains }: { readonly drains: boolean }) =>

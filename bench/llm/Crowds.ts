@@ -110,9 +110,7 @@ export const idleStreams = (name: TargetName) =>
     }
   })
 
-/**
- * Clients that ask for much and read nothing for a while: the memory buffered for them, and whether they get all of it.
- */
+/** Clients that ask for much and read nothing for a while: the memory buffered for them, and that they get all. */
 export const slowReaders = (name: TargetName) =>
   fresh(name, async (target, context) => {
     const model = sized(context, { tiny: "bench/flood-tiny", full: "bench/flood" })

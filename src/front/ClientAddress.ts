@@ -30,9 +30,7 @@ export const addressFromBytes = (bytes: Uint8Array): string => {
   return NetAddress.formatIp(unmapped(NetAddress.ipv6FromBytesUnsafe(bytes)))
 }
 
-/**
- * The smallest block of one customer of a provider: an IPv4 address, or the /64 of an IPv6 address in canonical text.
- */
+/** The smallest block of a provider's customer: an IPv4 address, or the /64 of an IPv6 address in canonical text. */
 export const addressBlock = (address: string): string => {
   const parsed = address.includes(":") ? parse(address) : undefined
   return parsed === undefined || !NetAddress.isIpv6Address(parsed)

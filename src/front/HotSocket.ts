@@ -3,14 +3,10 @@ import type { HotRequest } from "./HotRoute.ts"
 
 /**
  * A WebSocket endpoint that is served beside the Effect pipeline: no fiber, no timer and no closure for each socket, so
- * that idle ones cost little more than the addon's own. The front sends no pings: a route that wants signs of life asks
- * for them.
+ * that idle ones cost little more than the addon's own. The front sends no pings: routes ask for signs of life.
  */
 export interface HotSocketRoute {
-  /**
-   * matched exactly and case-sensitively, as a hot route's. A request that is no WebSocket handshake (RFC 6455 4.2.1)
-   * gets 426
-   */
+  /** matched exactly and case-sensitively, as a hot route's. Other requests than handshakes (RFC 6455 4.2.1) get 426 */
   readonly path: string
   /** header names (lower-case) copied before `upgrade` runs */
   readonly headers: ReadonlyArray<string>

@@ -1,6 +1,4 @@
-/**
- * The campaign in the query of a page's address: the utm fields, '' for absent ones. The first value of a name counts.
- */
+/** The campaign in a page address's query: the utm fields, '' for absent ones. The first value of a name counts. */
 export interface Campaign {
   readonly source: string
   readonly medium: string

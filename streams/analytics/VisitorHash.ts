@@ -1,8 +1,6 @@
 import { createHmac, hash } from "node:crypto"
 
-/**
- * A day's secret: without the salt no visitor can be identified. `text` is the hashed form, the salt in hexadecimal.
- */
+/** A day's secret, without which no visitor can be identified. `text` is the hashed form, the salt in hexadecimal. */
 export interface DaySalt {
   /** days since 1970-01-01 */
   readonly day: number

@@ -45,8 +45,7 @@ export interface Found extends Checkpoint {
 
 /**
  * The later of a file's two checkpoints: both numbers only ever grow. A slot that is torn was never confirmed.
- * Undefined where there is none of this log, and for a file of another length: the missing part may have been the later
- * one.
+ * Undefined where there is none of this log, and for a file of another length: the later may be missing.
  */
 export const decodeFile = (bytes: Uint8Array | undefined, logId: bigint): Found | undefined => {
   if (bytes?.length !== fileBytes) return undefined

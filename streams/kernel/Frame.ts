@@ -62,10 +62,7 @@ export const claimedBytes = (bytes: Uint8Array, at: number): number | undefined 
   return length < headerBytes + recordHeaderBytes ? undefined : length
 }
 
-/**
- * The number of records of the frame at `at` by its own prefix, in full or in part; undefined where it is none of this
- * log.
- */
+/** The number of records in the prefix of the frame at `at`, whole or cut; undefined if it is none of this log. */
 export const claimedCount = (bytes: Uint8Array, at: number, logId: bigint): number | undefined => {
   if (at + headerBytes > bytes.length) return undefined
   const view = viewOf(bytes)

@@ -85,8 +85,7 @@ export const layer = Layer.effectDiscard(
       return batcher.behind + imports.behind + unwritten(log) + unwritten(importLog)
     }
 
-    // With a store of its own no other process has counted before the start: the state for memory is read beside it,
-    // unchanged.
+    // With its own store no other process has counted before the start: memory's state is read beside it, unchanged.
     let isUpToDate = config.databaseUrl === undefined
     const catchUp = Effect.gen(function* () {
       if (isUpToDate) return void (isUpToDate = false)

@@ -73,10 +73,7 @@ const elapsedSince = ({ monotonicMillis, wallMillis }: Instant): number =>
 /** Pause between two looks whether a lease that ran out is confirmed. */
 const lookMillis = 25
 
-/**
- * The lease's state, written by its keeper and read by all others. Plain state, changed between two turns of the event
- * loop.
- */
+/** The lease's state, written by its keeper and read by all others, between two turns of the event loop. */
 export class LeaseState implements CountingLeaseService {
   readonly #lastsMillis: number
   readonly #waiting = new Set<() => void>()

@@ -171,10 +171,7 @@ const replay = Effect.fnUntraced(function* (log: DurableLog, index: IdIndex, beg
   yield* consumer.commit(from)
 })
 
-/**
- * Restores the contents of damaged files from the log, as far back as it goes; a repetition of older events counts
- * again.
- */
+/** Restores damaged files from the log, as far back as it goes; a repetition of older events counts again. */
 const putAgain = (log: DurableLog, index: IdIndex) =>
   Effect.suspend(() => {
     const damaged = index.takeDamaged()

@@ -11,7 +11,7 @@ import { SaltStore } from "./SaltStore.ts"
  * - Tomorrow's salt is agreed on as soon as today's is, so midnight depends on no store.
  * - Without Postgres a day whose salt was not agreed on gets this process's own. Once an event was hashed with it
  *   it stays for the day, also when Postgres is back and has another: an identity never changes under a visitor. (Every
- *   visitor's events go through one process, so that two salts of one day make no visitor two.) Only if Postgres is
+ *   visitor's events go through one process, so two salts of one day make no visitor two.) Only if Postgres is
  *   away
  *   for the whole of a day *and* the process restarts within the next are visitors of that day counted anew.
  * - The day never goes back: when the clock does, the later day's salt goes on.

@@ -9,10 +9,7 @@ export interface Span {
 
 export const daySeconds = 86_400
 
-/**
- * The span of a period. In a current period the second of now counts: a reader sees all events accepted before it
- * asked.
- */
+/** The span of a period. In a current one the second of now counts: a reader sees all events accepted before. */
 export const spanOf = ({ fromMillis, isOver, toMillis }: PeriodRange): Span => ({
   from: Math.floor(fromMillis / 1000),
   to: Math.floor(toMillis / 1000) + (isOver ? 0 : 1)

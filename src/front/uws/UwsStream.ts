@@ -4,10 +4,7 @@ import { setTimerBack } from "./NativeTimer.ts"
 import { afterDispatch } from "./LastAnswer.ts"
 import { pieceBytes, type PieceSink, PieceStream } from "../PieceStream.ts"
 
-/**
- * The bytes that uWebSockets.js gathers in a cork before it writes: a failed write may have left as much besides its
- * own.
- */
+/** The size of uWebSockets.js' cork buffer: a failed write may have left as much besides its own bytes. */
 const corkBytes = 16 * 1024
 
 /** How often the native timer of a stream that is not known to be behind is set back: it has 10 s, in steps of 4 s. */

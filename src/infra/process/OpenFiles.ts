@@ -2,9 +2,7 @@ import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import type { Limits } from "#src/Limits.ts"
 
-/**
- * How many files, sockets included, this process may have open; undefined if the system does not report it (not Linux).
- */
+/** The most files, sockets included, that this process may have open; undefined if unknown (not Linux). */
 export const openFilesMax = (): number | undefined => {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]

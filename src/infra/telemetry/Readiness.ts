@@ -20,8 +20,7 @@ export interface ReadinessReport {
 
 /**
  * The contents of `/readyz`. Each part of the server registers a check of its own; a part that is `down` makes the
- * server unready (503), so a part that others can do without (Postgres: keys are served from memory) reports
- * `degraded`.
+ * server unready (503), so a dispensable part (Postgres: keys are served from memory) reports `degraded`.
  */
 export class Readiness extends Context.Service<
   Readiness,

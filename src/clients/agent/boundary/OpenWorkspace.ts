@@ -44,9 +44,9 @@ const partsBelow = (root: string, path: string): ReadonlyArray<string> =>
     .map(folded)
 
 /**
- * Opens a workspace, or rejects with the reason. `closed`: directories of the client itself; `sealed`: paths of the
- * workspace that only the user changes; `named`: paths that need a question, beside the list of self-running files. No
- * file of the workspace widens the permissions.
+ * Opens a workspace, or rejects with the reason. `closed`: directories of the client itself; `sealed`: paths that only
+ * the user changes; `named`: paths that need a question, beside the listed self-running files. No file of the workspace
+ * widens the permissions.
  */
 export const openWorkspace = (
   path: string,

@@ -25,9 +25,7 @@ export interface Workspace {
 /** `change` and `write` refuse protected names; `write` also makes the directories on the way that are missing. */
 export type Purpose = "read" | "change" | "write"
 
-/**
- * A name in a directory that is held open; its receiver closes the directory. `name` was not a link when it was found.
- */
+/** A name in an open directory, which its receiver closes. `name` was not a link when it was found. */
 export interface Place {
   readonly directory: HeldDirectory
   readonly name: string

@@ -214,8 +214,7 @@ export class ToolCalls {
     try {
       await this.journal.finished(callId, outcome)
     } catch {
-      // The journal reports the failure itself from now on, and no further call begins. This one was made: its outcome
-      // is sent.
+      // The journal reports the failure from now on, and no further call begins. This one was made: it is answered.
     }
   }
 

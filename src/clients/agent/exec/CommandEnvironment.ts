@@ -2,10 +2,7 @@ import { existsSync } from "node:fs"
 import { delimiter, isAbsolute, join } from "node:path"
 import { isWithin, realPath } from "../boundary/OpenWorkspace.ts"
 
-/**
- * The variables of the client's environment that commands see. Everything else, keys and tokens of all names, is left
- * out.
- */
+/** The client's variables that commands see. All others, keys and tokens of all names, are left out. */
 const passed = new Set(
   [
     "PATH LANG LANGUAGE TZ USER LOGNAME",

@@ -73,10 +73,7 @@ const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string
 const remarkOf = ({ sandbox }: CommandSettings, { plan, surroundings }: Decided): string =>
   "reason" in sandbox ? `No sandbox: ${sandbox.reason}.` : unheld(plan, surroundings)
 
-/**
- * The needs that a client without the network grants to no command: a service behind a Unix socket may have the
- * network.
- */
+/** The needs that a client without the network never grants: a service behind a Unix socket may have it. */
 const switchedOff: Readonly<Partial<Record<ApprovalKind, string>>> = {
   network: "The network is",
   sockets: "Unix sockets, with the network, are"

@@ -71,10 +71,7 @@ const lines = (command: string, output: string, given: Given): ReadonlyArray<str
   ]
 }
 
-/**
- * The end of the output decides where the exit code is that of a part, or of a git that goes on without its
- * configuration.
- */
+/** The end of the output decides if the exit code is a part's, or of a git that went on without its configuration. */
 const hidesFailure = /[|;\n]|\bgit\b/
 const tellingLines = 20
 

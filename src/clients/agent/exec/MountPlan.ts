@@ -29,10 +29,7 @@ export interface MountPlan {
   readonly selfRunning: ReadonlyArray<string>
 }
 
-/**
- * The paths of a repository that run by themselves, or configure what does. Source: gitrepository-layout(5),
- * git-config(1).
- */
+/** The self-running paths of a repository, and their configuration. Source: gitrepository-layout(5), git-config(1). */
 const dangerous = (directory: string): ReadonlyArray<Mount> => [
   { path: join(directory, "hooks"), kind: "read", missing: "directory" },
   { path: join(directory, "config"), kind: "read", missing: "file" },

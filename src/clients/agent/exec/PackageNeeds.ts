@@ -22,9 +22,7 @@ const nodeValued = "--prefix -C --dir --cwd -F --filter --registry --loglevel"
 const npmNetwork =
   "audit outdated view info show search publish unpublish login logout whoami ping access owner adduser dist-tag deprecate profile token team org"
 
-/**
- * Sources: each manager's reference. Commands that only read local files, or run scripts of the project, need nothing.
- */
+/** Sources: each manager's reference. Commands that only read files, or run the project's scripts, need nothing. */
 const managers: Readonly<Record<string, Manager>> = {
   npm: {
     installs: words(

@@ -13,10 +13,7 @@ export interface ShellCommand {
   readonly input: string | undefined
 }
 
-/**
- * The reading of a command's text. It decides only the questions to the user: the sandbox decides what a command can
- * do.
- */
+/** The reading of a command's text. It decides only the questions to the user; the sandbox sets the limits. */
 export interface ShellReading {
   readonly commands: ReadonlyArray<ShellCommand>
   /** only words, `&&` and `;`: no redirection, pipe, substitution, variable, assignment, job or error */

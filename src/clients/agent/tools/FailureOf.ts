@@ -16,9 +16,7 @@ const meanings: Readonly<Record<string, readonly [ToolErrorCode, string]>> = {
   EMFILE: ["exec_failed", "could not be opened: too many files are open"]
 }
 
-/**
- * Every error as the message to the model. Messages of the system are not passed on: they name paths of this process.
- */
+/** Every error as the model sees it. Messages of the system are not passed on: they name paths of this process. */
 export const failureOf = (error: unknown, path: string): ToolFailure => {
   if (error instanceof ToolFailure) return error
   const code = systemCode(error)
