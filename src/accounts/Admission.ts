@@ -36,7 +36,7 @@ export interface Entry {
 
 type Refusal = Forbidden | RateLimited
 
-/** The admission of calls by keys, roles and rates, for endpoints of the Effect pipeline and for raw routes alike. */
+/** Lets in callers by keys, roles and rates, for endpoints of the Effect pipeline and for raw routes alike. */
 export class Admission extends Context.Service<
   Admission,
   {

@@ -22,7 +22,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   ])
 )
 
-/** The middleware of all rooms' endpoints. */
+/** The middleware of all rooms that accounts provide. */
 export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {

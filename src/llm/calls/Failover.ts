@@ -53,7 +53,7 @@ export const healthAfter = ({ kind, retryAfterSeconds }: AttemptFailure): Health
     : { limitedMillis: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000 }
 }
 
-/** The caller's error when every model failed. Source: contract/llm#trying-the-next-model. */
+/** The error for the caller when every model failed. Source: contract/llm#trying-the-next-model. */
 export const faultOf = (failures: ReadonlyArray<AttemptFailure>): Problem => {
   const [first] = failures
   if (first === undefined) return CallFault.upstreamError("No model was asked")
