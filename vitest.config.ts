@@ -15,7 +15,7 @@ const longer = [...configDefaults.exclude, patternsOf.faults, patternsOf.browser
 
 /** Quick files that need a process of their own. */
 const apart = [
-  // What a process has open, takes or is told in its environment is looked at, or changed.
+  // These look at, or change, the open files, memory and environment of the process.
   "test/clients/agent/boundary/**/*.test.ts",
   "test/infra/process/**/*.test.ts",
   // uWebSockets.js keeps something of sockets for the whole thread (FrontPatience.faults.test.ts).

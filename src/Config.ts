@@ -141,7 +141,7 @@ const addressOf = (text: string): { readonly host: string; readonly port: number
 
 const clusterSecretCharacters = 32
 
-/** An address without a secret would let anybody who reaches it speak for every user: it is a fault. */
+/** An address without a secret would let any client that reaches it act for every user: it is a fault. */
 const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
   const address = read.parsed("CLUSTER_ADDRESS", addressOf, "takes an address like 10.0.0.5:7000")
   const secret = read.parsed(
@@ -167,7 +167,7 @@ const clusterOf = (read: EnvironmentReader): ClusterMember | undefined => {
   return address === undefined || secret === undefined ? undefined : { ...address, secret, silentSeconds }
 }
 
-/** How long models may take, which differs from one upstream to the next. */
+/** The time limits of models, which differ from one upstream to the next. */
 const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
   const millis = (variable: string, otherwise: number): number =>
     read.integer(variable, { minimum: 1, maximum: 3_600, otherwise: otherwise / 1_000 }) * 1_000
@@ -248,7 +248,7 @@ export const decode = (
 
 const modes = ["429", "block"] as const
 
-/** What a test changes: single values, and single limits. */
+/** The changes of a test: single values, and single limits. */
 export type ConfigChanges = Partial<Omit<Config, "limits">> & { readonly limits?: Partial<Limits> }
 
 export class AppConfig extends Context.Service<AppConfig, Config>()("signalbox/Config") {

@@ -30,9 +30,9 @@ const serverLimits = {
   logSegmentBytes: 64 * 1024 * 1024,
   /** bytes that one group commit may carry */
   logCommitBytes: 4 * 1024 * 1024,
-  /** group commits begin at least so far apart: what an answer may wait under load for others to share its fdatasync */
+  /** the least time between group commits: under load an answer waits so long for others to share its fdatasync */
   logCommitEveryMillis: 4,
-  /** what a 429 of a full log asks the client to wait */
+  /** the Retry-After of a full log's 429 */
   logFullRetryAfterSeconds: 5,
   /** records that each consumer of a log sets aside because its store refuses them; beyond it the oldest are lost */
   quarantineRecords: 1_000,

@@ -4,8 +4,8 @@ import type { Room } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
 
 /**
- * The tables of all rooms, whatever `ROOMS` says: one series of numbers a store, so that a fresh database has the history
- * of an upgraded one. A migration that has been released is never changed: a later one changes what it made.
+ * The tables of all rooms, independent of `ROOMS`: one series of numbers a store, so that a fresh database has the
+ * history of an upgraded one. A migration that has been released is never changed: a later one changes what it made.
  */
 const inOrder = <A extends { readonly id: number }>(migrations: ReadonlyArray<A>): ReadonlyArray<A> =>
   migrations.toSorted((one, other) => one.id - other.id)

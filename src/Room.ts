@@ -32,7 +32,7 @@ export interface Room<Name extends string = string> {
     readonly postgres: ReadonlyArray<PostgresMigration>
     readonly clickhouse: ReadonlyArray<ClickHouseMigration>
   }
-  /** what `signalbox` does for it */
+  /** its commands of `signalbox` */
   readonly commands: () => Promise<ReadonlyArray<Command.Command.Any>>
   /** loaded where `ROOMS` names the room */
   readonly server: () => Promise<RoomServer>
@@ -50,7 +50,7 @@ export interface RoomServer {
 /** The services that every room can rest on: configuration, stores, and accounts. */
 export type Ground = AppConfig | SqlClient | Readiness | Quarantines | Layer.Success<typeof Accounts.offers>
 
-/** What serves the endpoints of all rooms. */
+/** The services behind the endpoints of all rooms. */
 export type Serving =
   | HttpRouter.HttpRouter
   | HttpServer.HttpServer

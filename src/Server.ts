@@ -121,7 +121,7 @@ const load = (room: Room): Effect.Effect<Loaded> =>
     (server) => ({ ...server, room })
   )
 
-/** The server with those of the rooms that `ROOMS` names. What is left for the caller is the configuration. */
+/** The server with those of the rooms that `ROOMS` names. The caller provides the configuration. */
 export const layerOf = (
   list: ReadonlyArray<Room>
 ): Layer.Layer<Served, Layer.Error<ReturnType<typeof serverOf>> | TooFewFiles, AppConfig> =>
@@ -138,5 +138,5 @@ export const layerOf = (
 
 export const layer = layerOf(rooms)
 
-/** What the start, and tests, ask of a server whatever its rooms. */
+/** The services that the start and tests use of a server with any rooms. */
 type Served = HttpServer.HttpServer | FirstBoot | Readiness | SqlClient

@@ -3,7 +3,7 @@ import { HttpServer, type HttpServerRequest } from "effect/http"
 import { AppConfig, networksOf } from "./Config.ts"
 import * as ClientAddress from "./front/ClientAddress.ts"
 
-/** How this server is reached, without a trailing slash: `BASE_URL`, else the address that it listens on. */
+/** The URL of this server, without a trailing slash: `BASE_URL`, else the address that it listens on. */
 export const serverUrl = Effect.gen(function* () {
   const { baseUrl, host } = yield* AppConfig
   const { address } = yield* HttpServer.HttpServer
@@ -19,14 +19,14 @@ const authority = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5}
 /** The origin that a proxy was asked for, from `Host` and `X-Forwarded-Proto`; undefined where they name neither host nor address. */
 const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined => {
   const host = headers["host"] ?? ""
-  // The last one is of the proxy that is nearest; those before it are what it was told.
+  // The last one comes from the nearest proxy; that proxy received those before it.
   const scheme = headers["x-forwarded-proto"]?.split(",").at(-1)?.trim().toLowerCase()
   return authority.test(host) ? `${scheme === "https" ? "https" : "http"}://${host}` : undefined
 }
 
 /**
- * As `serverUrl`, for the one that asks: without `BASE_URL` a trusted proxy is believed about where it was asked. Nobody
- * else is, since an answer could be kept for others on the way.
+ * As `serverUrl`, for one request: without `BASE_URL` the host that a trusted proxy reports counts. Other clients'
+ * reports do not, since a cache on the way could keep the answer for others.
  */
 export const serverUrlFor = Effect.gen(function* () {
   const { baseUrl, trustProxy } = yield* AppConfig

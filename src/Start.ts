@@ -9,8 +9,8 @@ import { modelsOf, startMessage, startRecord } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
 /**
- * A line that is said whatever the log's least level is: words where people read the log, else JSON like the rest of it.
- * `json` where the words are not to be in it.
+ * A line printed at any log level: words where people read the log, else JSON like the rest of it. `json` replaces
+ * words that must not be in it.
  */
 const say = (words: string, json = Log.jsonLine(words.trim())) =>
   Effect.flatMap(AppConfig, ({ logFormat }) =>
@@ -19,7 +19,7 @@ const say = (words: string, json = Log.jsonLine(words.trim())) =>
 
 const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
-/** The first sign of life: what is being started, and where its data is. */
+/** The first line printed: the version, and the place of the data. */
 export const sayStarting = Effect.flatMap(AppConfig, ({ clickhouseUrl, dataDir, databaseUrl }) => {
   const postgres = databaseUrl === undefined ? "its own PostgreSQL" : "the PostgreSQL of DATABASE_URL"
   const clickhouse = clickhouseUrl === undefined ? "its own ClickHouse" : "the ClickHouse of CLICKHOUSE_URL"

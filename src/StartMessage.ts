@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { AdminKey } from "./accounts/FirstBoot.ts"
 
-/** What a person sees when the server is up: where it listens, the admin key once, and three commands to paste. */
+/** The message printed once the server is up: its address, the admin key once, and three commands to paste. */
 export interface Started {
   readonly version: string
   /** how it is reached, without a trailing slash */
@@ -73,7 +73,7 @@ const notes = ({ proxy, standby }: Started): ReadonlyArray<string> => [
   ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])
 ]
 
-/** The first start shows how to begin; later ones are by somebody who has begun. */
+/** Only the first start shows how to begin. */
 export const startMessage = (started: Started): string =>
   started.adminKey._tag === "New" ? firstMessage(started) : laterMessage(started)
 

@@ -21,7 +21,7 @@ const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclud
 const code = files.filter((file) => /\.(ts|tsx|mjs)$/.test(file))
 const text = (file: string): string => readFileSync(join(root, file), "utf8")
 
-/** What a level may import: itself and everything to its left. */
+/** The level of an import: a file may import its own and everything to its left. */
 const levels = ["schemas", "streams", "actors", "src"]
 const rooms: ReadonlyArray<string> = allRooms.map(({ name }) => name)
 
@@ -170,6 +170,12 @@ describe("text", () => {
   it("switches off neither types nor tests", () => {
     none(hits(/@ts-(ignore|nocheck|expect-error)|\bas any\b|: any\b|as unknown as/, sources))
     none(hits(/\b(it|test|describe)(\.\w+)?\.(only|skip|todo)\(/, sources))
+  })
+
+  it("begins comments with their subject, not with What, Who or Nobody", () => {
+    none(hits(/^\s*(\/\*\*?|\*|\/\/|--) ?(What|Who|Whoever|Whatever|Whose|Nobody)\b/, sources))
+    // In the middle of a sentence a line may begin so; a docstring may not.
+    none(hits(/\/\*\* ?(what|who|whoever|whatever|whose|nobody)\b/, sources))
   })
 
   it("swallows no error", () => {

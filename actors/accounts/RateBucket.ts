@@ -45,7 +45,7 @@ export class RateBucketTable {
     return this.#spend(row, Math.min(ask.cost, row.burst))
   }
 
-  /** What to ask the shared bucket for; undefined when `take` can decide without, by now. */
+  /** The lease to request from the shared bucket; undefined when `take` can decide without it. */
   leaseWanted(ask: RateAsk, nowMillis: number): LeaseWanted | undefined {
     const row = this.#rowOf(ask, nowMillis)
     const cost = Math.min(ask.cost, row.burst)
@@ -147,7 +147,7 @@ export interface RateTableOptions {
   readonly leaseMillis: number
 }
 
-/** Where the buckets are: in this process, in Redis, or in this process because Redis is away. */
+/** The place of the buckets: this process, Redis, or this process because Redis is away. */
 export type Sharing = "alone" | "shared" | "away"
 
 export interface RateAsk {

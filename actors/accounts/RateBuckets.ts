@@ -17,7 +17,7 @@ import * as Supervisor from "../kernel/Supervisor.ts"
 import { type RateAsk, RateBucketTable, type RateDecision, type RateStats } from "./RateBucket.ts"
 import { TokenLease } from "./TokenLease.ts"
 
-/** How fast each key may ask. */
+/** The request rate of each key, limited. */
 export class RateBuckets extends Context.Service<
   RateBuckets,
   {
@@ -56,10 +56,10 @@ export interface RateOptions {
   readonly rateBurst: number
   /** keys with a bucket that is not full, in memory; beyond it the oldest is forgotten */
   readonly maxBuckets: number
-  /** a full bucket that nobody used for so long (up to twice) is forgotten */
+  /** a full bucket unused for this long (up to twice) is forgotten */
   readonly idleMillis: number
   readonly leaseTokens: number
-  /** how long leased tokens are good: what a dead process held is missing for so long */
+  /** the lifetime of leased tokens; a dead process's tokens are missing for this long */
   readonly leaseMillis: number
   /** a lease that takes longer counts as failed: a caller waits no longer for it */
   readonly leaseTimeoutMillis: number
@@ -168,7 +168,7 @@ const superviseLeases = (
 ) => {
   const fetch = (ask: RateAsk): Effect.Effect<void, ActorUnavailable> =>
     Effect.flatMap(table, (rows) => {
-      // Whoever was in line before may have fetched enough for all.
+      // An earlier caller in line may have fetched enough for all.
       const wanted = rows.leaseWanted(ask, now())
       if (wanted === undefined) return Effect.void
       const sentAtMillis = now()

@@ -1,9 +1,9 @@
 /**
- * State: none here; a bucket per key that all machines share, kept by whoever provides this port (Redis).
+ * State: none here; a bucket per key that all machines share, kept by the provider of this port (Redis).
  * Messages: `acquire` for one key, one at a time per process; `ping`. Limits: a lease ends after `leaseMillis`, and
  * tokens in hand count against the burst, so over all machines and any time: admitted <= burst + rate * elapsed.
  * Restart policy: none; a failure makes the buckets process-local until `ping` succeeds.
- * In a crash of a process what it held is given up: nobody gets it, and after `leaseMillis` nobody waits for it.
+ * In a crash of a process its tokens are lost until `leaseMillis` has passed.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

@@ -1,9 +1,9 @@
 /**
- * State: one session: what it is, its frames on their way out, its open tool calls, who is attached. No fiber while idle.
+ * State: one session: its facts, outgoing frames, open tool calls and attached client. No fiber while idle.
  * Messages: none; the gateway hands it its client's frames, and its run drives it, synchronously.
  * Limits: the ring of its outbox, `queue` messages that wait, one prompt at a time.
  * Restart policy: none of its own: it is dropped and loaded from the store again.
- * In a crash deltas are lost and said to be (replay_gap); every step that a client has heard of is stored.
+ * In a crash deltas are lost and reported as such (replay_gap); every step sent to a client is stored.
  */
 import * as Effect from "effect/Effect"
 import { closeCodes, type EventKind, type EventOf, type ServerBye } from "#schemas/agents/ServerFrame.ts"
@@ -25,7 +25,7 @@ import {
 
 export type SessionLimits = CallLimits & RecordLimits
 
-/** What a session needs of its surroundings. */
+/** The surroundings of a session. */
 export interface SessionParts extends RecordParts {
   readonly limits: SessionLimits
   /** A prompt is there to be worked on. */
@@ -52,7 +52,7 @@ export class AgentSession extends StoredSession {
   payerId: string
   /** a run is there for it */
   isWorking = false
-  /** what its client sends does not count any more */
+  /** frames of its client are ignored from now on */
   isEnding = false
   /** a model is being asked */
   isAnswering = false
@@ -125,7 +125,7 @@ export class AgentSession extends StoredSession {
     this.#parts.fork(Effect.asVoid(this.record([{ body, frame: this.#queueUpdate() }])))
   }
 
-  /** What waits in a mode becomes a part of the conversation. */
+  /** Adds the waiting steps of a mode to the conversation. */
   apply(isTaken: (waiting: QueuedStep) => boolean): Effect.Effect<boolean> {
     const taken = this.queue.filter(isTaken)
     if (taken.length === 0) return Effect.succeed(true)
@@ -172,8 +172,8 @@ export class AgentSession extends StoredSession {
   }
 
   /**
-   * A client takes the session; who had it is sent away.
-   * @param missed what comes before what the outbox has, from the store
+   * Attaches a client to the session; the one before is detached.
+   * @param missed the steps before those of the outbox, from the store
    */
   attach(
     client: AttachedClient,
@@ -263,5 +263,5 @@ export class AgentSession extends StoredSession {
   }
 }
 
-/** Of a session without a prompt: nobody aborts it. */
+/** Of a session without a prompt: never aborted. */
 const nobodys = new AbortController()

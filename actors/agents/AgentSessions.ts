@@ -1,9 +1,9 @@
 /**
  * State: the sessions that this process owns, by id, and the runs of those that work on a prompt.
  * Messages: none; a service of plain calls. Sessions are rows of one table, because there may be tens of thousands.
- * Limits: `agentSessions` in memory; a session that nobody was attached to for `agentLiveMillis` is let go.
+ * Limits: `agentSessions` in memory; a session without a client for `agentLiveMillis` is dropped.
  * Restart policy: a run that crashes is restarted by itself; see PromptRun.
- * In a crash sessions are loaded again when their client comes back, or by whoever adopts what was being worked on.
+ * In a crash sessions are loaded again when their client comes back, or another process adopts their prompt.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -55,7 +55,7 @@ export class AgentSessions extends Context.Service<
     readonly all: () => IterableIterator<AgentSession>
     /** Its client is sent away, its prompt aborted, and it is over. */
     readonly end: (session: AgentSession, reason: EndReason) => Effect.Effect<void>
-    /** Is this process's no more; whoever is attached comes back where it is then. */
+    /** Drops a session that this process no longer owns; its client reconnects to the owner. */
     readonly leave: (session: AgentSession) => Effect.Effect<void>
     /** Lets go of what has been detached for long, and of what idle sessions do not need. */
     readonly sweep: Effect.Effect<void>
@@ -86,16 +86,16 @@ export class AgentSessions extends Context.Service<
     )
 }
 
-/** What the sessions of a server that ends are given to be written. */
+/** The time a stopping server gives its sessions to be written. */
 const letGoMillis = 5_000
 
 /** Sessions that are let go side by side: their writes share statements. */
 const letGoTogether = 64
 
-/** A client that is told to come back waits so long, for the new owner to be there. */
+/** The pause before a redirected client reconnects, so that the new owner is ready. */
 const movedRetryMillis = 200
 
-/** What the client of a session that ends is told. Source: contract/agents#close-codes. */
+/** The close codes and reasons of ended sessions. Source: contract/agents#close-codes. */
 const endings = {
   client_bye: { bye: "client_bye", code: closeCodes.normal },
   ended_by_owner: { bye: "ended", code: closeCodes.normal },
@@ -117,7 +117,7 @@ class SessionTable {
   readonly #options: AgentSessionsOptions
   readonly #parts: TableParts
   readonly #sessionParts: SessionParts
-  /** claims under way: whoever asks meanwhile gets the same session */
+  /** claims under way; simultaneous callers get the same session */
   readonly #claims = new Map<string, Effect.Effect<AgentSession | undefined, NotOwner | StepStoreAway>>()
 
   constructor(options: AgentSessionsOptions, parts: TableParts) {
@@ -153,7 +153,7 @@ class SessionTable {
       const known = this.sessions.get(sessionId)
       if (known !== undefined && !known.isLost) return ownedBy(known, userId)
       const claim = this.#claims.get(sessionId)
-      // What was refused to another user is asked for anew.
+      // A refusal to another user does not answer this one.
       if (claim !== undefined)
         return Effect.flatMap(
           Effect.catchTag(claim, "NotOwner", () => this.acquire(sessionId, userId)),
@@ -176,7 +176,7 @@ class SessionTable {
       const { bye, code } = endings[reason]
       session.isEnding = true
       if (session.active !== undefined) {
-        // Nobody is asked any more for what is open.
+        // Open requests expect no answer any more.
         session.dismiss(bye, code)
         session.abort(true)
         const run = Option.getOrUndefined(FiberMap.getUnsafe(this.#parts.runs, session.facts.id))
@@ -268,7 +268,7 @@ class SessionTable {
       PromptRun.work(session, { limits, models, store, newId }),
       Effect.sync(() => {
         session.isWorking = false
-        // What was asked for while the run came to its end. One that was let go is not ours to work on any more.
+        // Prompts that arrived as the run ended start a new one, unless the session was dropped meanwhile.
         if (session.active !== undefined && !session.isLost && this.#has(session)) this.#work(session)
       })
     )

@@ -15,7 +15,7 @@ import type { ModelAnswer, Said } from "./ModelCalls.ts"
 const reserveTokens = 16_384
 const keepTokens = 20_000
 
-/** What the system prompt and the tools take, about. */
+/** The approximate size of the system prompt and the tools. */
 export const overheadTokens = 2_500
 
 /** Whether a call to a model with this window would be too long. */
@@ -45,7 +45,7 @@ export const compact = Effect.fnUntraced(function* (
   }
   const keepFrom = cutOf(steps, Math.min(keepTokens, window / 4))
   if (keepFrom === undefined) return gaveUp("There is nothing that could be left out")
-  // What a model was told until now fits once more; what grew too long at one stroke is shortened.
+  // Steps that fitted once fit again; a step too long by itself is shortened.
   const text = shortened(textBefore(steps, keepFrom), Math.max(4_000, (window - reserveTokens) * 4))
   const answer = yield* summarise([
     { role: "system", content: summaryPrompt },
@@ -84,7 +84,7 @@ const textOf = ({ content }: Said): string =>
     .join("")
     .trim()
 
-/** What the session has come to with one more call. */
+/** The session's spending with one more call. */
 export const spent = ({ state }: AgentSession, { cost, usage }: Said) => ({
   cost: String(BigInt(state.cost) + cost),
   promptTokens: state.promptTokens + usage.promptTokens,

@@ -20,7 +20,7 @@ export interface AttemptParts {
   readonly newId: (prefix: string) => string
 }
 
-/** What the model answered, and the id of the message whose pieces were shown. */
+/** The model's answer, and the id of the message whose pieces were shown. */
 export interface Asked {
   readonly messageId: string
   readonly answer: ModelAnswer
@@ -47,7 +47,7 @@ export const askModel = Effect.fnUntraced(function* (
       budgetLeft: state.budget === null ? undefined : BigInt(state.budget) - BigInt(state.cost),
       callId: (index) => `${messageId}_${index}`,
       onDelta: (kind, contentIndex, delta) => {
-        // A summary is nobody's answer.
+        // A summary is not shown as an answer.
         if (asked.withTools) session.delta(kind, messageId, contentIndex, delta)
       },
       signal

@@ -23,13 +23,13 @@ export interface ModelAsk {
   /** a call id of its own for each tool call, in order */
   readonly callId: (index: number) => string
   readonly onDelta: (kind: "text_delta" | "thinking_delta", contentIndex: number, delta: string) => void
-  /** the person does not want the answer any more: what was said until then is paid */
+  /** aborts when the user cancels; tokens generated until then are charged */
   readonly signal: AbortSignal
 }
 
-/** What a model said, and what it cost. */
+/** A model's output and its cost. */
 export interface Said {
-  /** who answered */
+  /** the model that answered */
   readonly model: string
   readonly content: ReadonlyArray<ContentPart>
   readonly stopReason: (typeof stopReasons)[number]

@@ -11,7 +11,7 @@ import type { cancelReasons } from "#schemas/agents/ServerFrame.ts"
 import type { ToolError, ToolErrorCode, ToolMethod } from "#schemas/agents/ToolCall.ts"
 import type { Outbox } from "#streams/agents/Outbox.ts"
 
-/** What the client is asked to do. */
+/** A tool call for the client to run. */
 export interface CallAsk {
   readonly callId: string
   readonly promptId: string
@@ -29,7 +29,7 @@ export interface CallOutcome {
   readonly durationMs: number
 }
 
-/** How long a client has to tell of a call that it was told to end, and is given beyond a call's own time. */
+/** How long a client may take to report a call that it was told to end, and the margin beyond a call's own time. */
 export interface CallLimits {
   readonly agentCancelMillis: number
   readonly agentCallGraceMillis: number
@@ -41,12 +41,12 @@ interface OpenCall {
   /** the journal of who is, or was, to be sent it; noted in the steps */
   takenBy: string | undefined
   attempt: number
-  /** somebody may have been sent it */
+  /** a client may have received it */
   isSent: boolean
   /** the client that is there was */
   isAsked: boolean
   timer: NodeJS.Timeout | undefined
-  /** what it ends with when its client does not tell */
+  /** its outcome if its client does not report one */
   cancelled: CallOutcome | undefined
   streamedBytes: number
   nextChunk: number
@@ -114,8 +114,8 @@ export class OpenCalls {
   }
 
   /**
-   * The client with this journal is there. What only somebody else can know the outcome of ends as interrupted: who has
-   * the same journal is asked again.
+   * Ends as interrupted the calls whose outcome only a client with another journal can know; a
+   * client with this journal is asked again.
    */
   giveUp(journalId: string): void {
     for (const call of Array.from(this.#calls.values()))
@@ -149,7 +149,7 @@ export class OpenCalls {
     }
   }
 
-  /** Nobody is there: no time runs, and what was cancelled is over. */
+  /** Detaches the client: time limits pause, and cancelled calls end. */
   detach(): void {
     for (const call of Array.from(this.#calls.values())) {
       clearTimeout(call.timer)
@@ -183,7 +183,7 @@ export class OpenCalls {
     return { promptId, data }
   }
 
-  /** The client is to end all that is open; what it does not tell of in time counts as cancelled. */
+  /** Asks the client to end all open calls; those it does not report in time count as cancelled. */
   abort(): void {
     for (const call of Array.from(this.#calls.values())) {
       const outcome = failed("cancelled", "The user aborted the prompt")

@@ -1,5 +1,5 @@
 /**
- * State: none of its own: what comes next is read from the session's steps, so a run can stop and begin anywhere.
+ * State: none of its own: its next action is read from the session's steps, so a run can stop and begin anywhere.
  * Messages: none; it is a fiber that lives while a prompt is worked on, and parks while no client is there.
  * Limits: `agentTurns` model calls a prompt, `callsInFlight` tool calls at once, the session's budget, a few retries.
  * Restart policy: a defect restarts it from the steps, `restartsMax` times; then the prompt ends with `internal`.
@@ -41,7 +41,7 @@ interface PromptError {
 const restartsMax = 3
 const budgetWarnings = 0.8
 
-/** Works on the session's prompt until it is done, or the session is somebody else's. */
+/** Works on the session's prompt until it is done, or the session has another owner. */
 export const work = (session: AgentSession, parts: RunParts): Effect.Effect<void> =>
   Effect.gen(function* () {
     let restarts = 0
@@ -119,7 +119,7 @@ class PromptRun {
     const session = this.#session
     if (session.conversation !== undefined) return Effect.succeed(session.conversation)
     const { limits, store } = this.#parts
-    // While the store is away, as every write does: what a model said could not be kept before it is back.
+    // Waits while the store is away, as every write does: the answer could not be stored before it is back.
     return Effect.map(
       Effect.orDie(
         Effect.retry(store.steps(session.facts.id, session.state.baseStep), {
@@ -145,7 +145,7 @@ class PromptRun {
     }
   }
 
-  /** What waits goes on the conversation; without it the prompt is completed. */
+  /** Adds waiting steps to the conversation; without any the prompt is completed. */
   #atEnd(): Effect.Effect<void> {
     const session = this.#session
     const steers = session.queue.some(({ mode }) => mode === "steer")
@@ -190,7 +190,7 @@ class PromptRun {
     })
   }
 
-  /** Stores what the model said, and with it to whom its calls go, if somebody is there. */
+  /** Stores the model's message, and with it the client that gets its calls, if one is attached. */
   #keep(conversation: Conversation, messageId: string, said: Said): Effect.Effect<boolean> {
     const session = this.#session
     this.#tellFallback(conversation, said.model)
@@ -250,7 +250,7 @@ class PromptRun {
     })
   }
 
-  /** Calls that nobody was asked for have a result too: a model must be told of each. */
+  /** Calls that were never sent to a client have a result too: a model must get one for each. */
   readonly #aborted = Effect.fnUntraced(
     { self: this },
     function* (this: PromptRun, conversation: Conversation) {
@@ -313,7 +313,7 @@ const outOfCredits: PromptError = {
 }
 const cutOff = failed("invalid_params", "The message was cut off at its length, so its calls were not made")
 
-/** Where the next run begins to read: nothing before the last compaction's cut is needed any more. */
+/** The first step that the next run reads: those before the last compaction's cut are not needed. */
 const baseOf = (session: AgentSession, conversation: Conversation | undefined) => {
   const last = conversation?.steps.map(({ body }) => body).findLast((body) => body.kind === "compaction")
   return last === undefined || session.queue.length > 0 ? {} : { baseStep: last.keepFrom }

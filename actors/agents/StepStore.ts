@@ -1,5 +1,5 @@
 /**
- * State: none; a port. Messages: what sessions ask of their store.
+ * State: none; a port. Messages: reads and writes of sessions.
  * Limits: those of the store behind it.
  * Restart policy: its caller's.
  * In a crash everything is there that a write has answered for.
@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import type { SessionFacts, SessionRecord, SessionState } from "#streams/agents/SessionRecord.ts"
 import type { Step } from "#streams/agents/Step.ts"
 
-/** Somebody else owns the session now, or it was deleted: what was to be written was not. */
+/** Another process owns the session now, or it was deleted; nothing was written. */
 export class OwnershipLost extends Schema.TaggedError<OwnershipLost>()("OwnershipLost", {
   sessionId: Schema.String
 }) {}
@@ -47,8 +47,8 @@ export interface SessionWrite {
 }
 
 /**
- * Sessions and their steps, for their owners. What many sessions ask in one moment goes to the store together; the order
- * of the writes of one session is kept.
+ * Sessions and their steps, for their owners. Simultaneous requests of many sessions go to the store together; the
+ * order of the writes of one session is kept.
  */
 export class StepStore extends Context.Service<
   StepStore,

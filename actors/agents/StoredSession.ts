@@ -1,10 +1,10 @@
 /**
- * State: what of a session is stored: its facts, its state, its steps while they are needed, and the frames that tell of
- * them.
- * Messages: none; the session that it is the ground of calls it synchronously.
+ * State: the stored part of a session: its facts, its state, its steps while they are needed, and the frames that tell
+ * of them.
+ * Messages: none; the session that extends it calls it synchronously.
  * Limits: those of its outbox; numbers of frames are reserved before they are used.
  * Restart policy: none of its own: it is dropped and loaded from the store again.
- * In a crash nothing is lost that a client has heard of: frames wait for their steps.
+ * In a crash nothing sent to a client is lost: frames wait for their steps.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -38,7 +38,7 @@ export interface Entry {
 
 export type Active = Pick<PromptStep | CompactStep, "kind" | "id">
 
-/** Where a session begins in this process. */
+/** The starting point of a session in this process. */
 export interface SessionOrigin {
   readonly epoch: number
   /** the last number that a frame may have */
@@ -54,7 +54,7 @@ export abstract class StoredSession {
   readonly epoch: number
   readonly outbox: Outbox
   state: SessionState
-  /** what is worked on */
+  /** the prompt or compaction under way */
   active: Active | undefined
   /** loaded while it is needed */
   conversation: Conversation | undefined
@@ -76,7 +76,7 @@ export abstract class StoredSession {
     this.outbox = new Outbox(origin.seq, state.seqReserved, outboxLimits(parts.limits))
   }
 
-  /** Called for each write that came to nothing: the session is somebody else's, or could not be written. */
+  /** Called for each failed write: the session has another owner, or could not be written. */
   protected abstract lost(): void
 
   /**
@@ -100,7 +100,7 @@ export abstract class StoredSession {
     return this.#write(steps, announced)
   }
 
-  /** Where nothing was ever said there is nothing to load. */
+  /** An empty session has nothing to load. */
   protected begun(): void {
     this.isQuiet = false
     if (this.#steps === 0) this.conversation = new Conversation([])
@@ -113,7 +113,7 @@ export abstract class StoredSession {
     this.conversation = conversation
   }
 
-  /** Called now and then: what a session does not need while nothing happens is let go of, the second time that it finds so. */
+  /** Called periodically: drops state that an idle session does not need, at its second idle call. */
   rest(): void {
     if (this.active === undefined && this.isQuiet) this.conversation = undefined
     this.isQuiet = this.active === undefined
@@ -145,7 +145,7 @@ export abstract class StoredSession {
           session: this.facts.id
         })
       ),
-      // After a write that failed, whyever, all that follow would have holes: what is stored is loaded again.
+      // After a failed write all later ones would leave holes: the stored state is loaded again.
       Effect.matchCause({
         onSuccess: () => {
           this.outbox.commit(announced, state.seqReserved)

@@ -1,6 +1,6 @@
 /**
  * State: none; functions. Messages: none.
- * Limits: those of the tools' schemas: what a model or a client writes is decoded before anybody acts on it.
+ * Limits: those of the tools' schemas: output of models and clients is decoded before use.
  * Restart policy: none.
  * In a crash nothing is lost.
  */
@@ -12,7 +12,7 @@ import type { ToolCallPart } from "#streams/agents/Conversation.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { type CallAsk, type CallOutcome, failed } from "./OpenCalls.ts"
 
-/** How long a client may take for a call that is no command. */
+/** The time limit of a client's call that is not a command. */
 const fileCallMillis = 60_000
 
 const decodersOf = (tool: Tool) => ({
@@ -25,7 +25,7 @@ const decoders = new Map<string, ReturnType<typeof decodersOf>>(
   tools.map((tool) => [tool.name, decodersOf(tool)])
 )
 
-/** What a client is asked for a model's call; an outcome where it makes no sense. */
+/** The client's call for a model's call, or the outcome of an invalid one. */
 export const askOf = (
   { args, callId, tool: name }: ToolCallPart,
   promptId: string
@@ -42,7 +42,7 @@ export const askOf = (
 
 export const isAsk = (ask: CallAsk | CallOutcome): ask is CallAsk => "method" in ask
 
-/** A result of the wrong shape would be told to the model as it is. */
+/** A result of the wrong shape would reach the model as it is. */
 export const checked = (tool: string, outcome: CallOutcome): CallOutcome => {
   if (!outcome.ok) return outcome
   const result = decoders.get(tool)?.result(outcome.result)
@@ -61,8 +61,8 @@ const timeoutOf = (name: string, args: JsonRecord): number => {
 }
 
 /**
- * Models write edits in other forms too: as JSON text, as one object, or as the fields of a single edit. What they mean
- * is plain.
+ * Models write edits in other forms too: as JSON text, as one object, or as the fields of a single edit. All are
+ * unambiguous.
  */
 const editsOf = (args: JsonRecord): JsonRecord => {
   const { newText, oldText, ...rest } = args

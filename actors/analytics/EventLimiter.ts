@@ -46,7 +46,7 @@ export class EventLimiter {
     return this.take(this.#halves[0] ?? 0, this.#halves[1] ?? 0, nowMillis)
   }
 
-  /** The same for whatever else two times 32 evenly distributed bits stand for. */
+  /** The same for any other key of two times 32 evenly distributed bits. */
   take(low: number, high: number, nowMillis: number): RateDecision {
     const row = this.#rowOf(low, high, nowMillis)
     const count = this.#count[row] ?? 0

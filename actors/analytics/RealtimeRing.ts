@@ -27,7 +27,7 @@ export class RealtimeRing {
     if (nowMillis - this.#sweptMillis >= sweepEveryMillis) this.#sweep(nowMillis)
   }
 
-  /** A site that has fallen silent keeps nobody's place: its visitors left without an event that could say so. */
+  /** Frees the place of a silent site: its visitors left without an event that says so. */
   #sweep(nowMillis: number): void {
     this.#sweptMillis = nowMillis
     for (const ring of this.#sites.values()) ring.expire(Math.floor(nowMillis / 1000))
@@ -45,7 +45,7 @@ export class RealtimeRing {
     return (this.#sites.get(site) ?? new SiteRing(this.#budget)).snapshot(nowMillis)
   }
 
-  /** What the ring holds, for /metrics. */
+  /** The ring's counts, for /metrics. */
   stats(): { readonly sites: number; readonly presences: number } {
     return { sites: this.#sites.size, presences: this.#budget.used }
   }

@@ -4,7 +4,7 @@ import type * as Effect from "effect/Effect"
 import type * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 
-/** What an actor may be called by. Keys are compared as in a Map. */
+/** The key of an actor, compared as in a Map. */
 export type ActorKey = string | number | bigint
 
 /** Serves one kind of message. Its typed failures are replies; a defect crashes the actor. */
@@ -12,7 +12,7 @@ export type Handler = (...args: never) => Effect.Effect<unknown, unknown>
 
 export type Handlers = Readonly<Record<string, Handler>>
 
-/** A living actor: its state, and what it does with messages. */
+/** A running actor: its state and its message handlers. */
 export interface Actor<State, H extends Handlers> {
   /** a plain synchronous object, which a hot path may call through an `ActorHandle` without any fiber */
   readonly state: State
@@ -20,26 +20,26 @@ export interface Actor<State, H extends Handlers> {
   readonly handlers: H
 }
 
-/** What an actor may do to itself while it is built. */
+/** An actor's handle on itself while it is built. */
 export interface ActorSelf {
   /** Runs a fiber for as long as the actor lives (refill, sync, timers). If it fails or dies, the actor crashes. */
   readonly fork: (effect: Effect.Effect<void, unknown>) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** How the actors of one kind are made and supervised. Option names are those of `effect/cluster` Entity. */
+/** The construction and supervision of the actors of one kind. Option names are those of `effect/cluster` Entity. */
 export interface ActorDefinition<K extends ActorKey, State, H extends Handlers, E, R> extends ActorOptions {
   /** names the kind in errors, logs and metrics: "collection-route" */
   readonly name: string
   /**
-   * Makes the actor from its store. Runs again after a crash and after a passivation, never for two actors of one key at
-   * the same time. Its scope closes with the actor; what must be saved is saved by a finalizer. A typed failure is given
-   * to everyone who waits and is not tried again by itself; a defect is a crash.
+   * Makes the actor from its store. Runs again after a crash and after a passivation, never for two actors of one key
+   * at the same time. Its scope closes with the actor; a finalizer saves its state. A typed failure is given to
+   * everyone who waits and is not tried again by itself; a defect is a crash.
    */
   readonly build: (key: K, self: ActorSelf) => Effect.Effect<Actor<State, H>, E, R | Scope.Scope>
 }
 
 export interface ActorOptions {
-  /** an actor that nobody has used for so long is passivated (and for at most a quarter longer); default: never */
+  /** an actor unused for this long is passivated (at most a quarter later); default: never */
   readonly maxIdleTime?: Duration.Input
   /** messages that may wait for one actor; default 4,096 */
   readonly mailboxCapacity?: number
@@ -79,7 +79,7 @@ export class ActorHandle<State> {
     return this.#state === undefined
   }
 
-  /** Whether it was used since the last time somebody asked. For the kernel: messages are uses too, by way of `get`. */
+  /** Whether it was used since the last call. For the kernel: messages are uses too, by way of `get`. */
   takeUsed(): boolean {
     const used = this.#used
     this.#used = false

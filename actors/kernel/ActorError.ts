@@ -8,8 +8,8 @@ export class MailboxFull extends Schema.TaggedError<MailboxFull>()("MailboxFull"
 }) {}
 
 /**
- * The actor crashed while it handled this message, which is not handled again: what it did outside before the crash
- * stays done. Messages that waited are served by the rebuilt actor and never see this error.
+ * The actor crashed while it handled this message, which is not handled again: its side effects before the crash stay.
+ * Messages that waited are served by the rebuilt actor and never see this error.
  */
 export class ActorCrashed extends Schema.TaggedError<ActorCrashed>()("ActorCrashed", {
   actor: Schema.String,
@@ -34,7 +34,7 @@ export class ActorsStopped extends Schema.TaggedError<ActorsStopped>()("ActorsSt
   actor: Schema.String
 }) {}
 
-/** Why there is no living actor to be had. */
+/** The reason why an actor is unavailable. */
 export type ActorUnavailable = RestartIntensityExceeded | TooManyActors | ActorsStopped
 
 /** Why a message was not taken. */

@@ -7,7 +7,7 @@ import type { Envelope } from "./Mailbox.ts"
 import { type Acquirer, Slot } from "./Slot.ts"
 import type { ActorCounts, SlotHost, SlotOptions } from "./SlotHost.ts"
 
-/** What a registry needs of its supervisor; the rest of what a slot needs it provides itself. */
+/** The part of a slot's host that the supervisor provides; the registry provides the rest. */
 export type RegistryHost<K extends ActorKey, State, H extends Handlers, R> = Pick<
   SlotHost<K, State, H, R>,
   "options" | "dispatcher" | "now" | "build" | "run" | "report" | "escalate"

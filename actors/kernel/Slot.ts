@@ -17,7 +17,7 @@ import {
 import { type Envelope, Mailbox } from "./Mailbox.ts"
 import type { SlotHost } from "./SlotHost.ts"
 
-/** Continues somebody who waits for a handle. */
+/** Continues a caller that waits for a handle. */
 export type Acquirer<State> = (exit: Exit.Exit<ActorHandle<State>, unknown>) => void
 
 /**
@@ -146,7 +146,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#acquirers = []
     const waiting: Array<Envelope> = []
     for (let next = this.mailbox.poll(); next !== undefined; next = this.mailbox.poll()) waiting.push(next)
-    // Answered last: whoever hears of the failure may ask again at once, and that is a new message.
+    // Answered last: a caller that learns of the failure may ask again at once, and that is a new message.
     for (const acquirer of acquirers) acquirer(exit)
     for (const envelope of waiting) envelope.reply?.(exit)
   }
@@ -155,7 +155,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     return this.mailbox.size > 0 || this.#acquirers.length > 0
   }
 
-  /** What a vacant slot has to wait for before its next life, or why there is none. */
+  /** The wait of a vacant slot before its next life, or the reason why there is none. */
   #admission(): Effect.Effect<void> | RestartIntensityExceeded | TooManyActors {
     return this.#restarts.mayStart(this.#host.now()) ? this.#host.admit() : this.#intensityExceeded()
   }
@@ -183,7 +183,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#host.run(life, scope).addObserver((exit) => this.#ended(exit))
   }
 
-  /** What `build` gets of one life. */
+  /** The `self` that `build` gets for one life. */
   #selfIn(scope: Scope.Scope): ActorSelf {
     return {
       fork: (effect) =>
@@ -279,7 +279,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     this.#host.vacated(this.key)
   }
 
-  /** Begins the next life: after a crash always, after a life that was ended on purpose if somebody waits for it. */
+  /** Begins the next life: after a crash always, after a life that was ended on purpose if a caller waits for it. */
   #next(before: Effect.Effect<unknown>): void {
     if (!this.#isAwaited && (this.#isClosed || this.#host.isStopping())) return this.#host.vacated(this.key)
     const admission = this.#host.admit()

@@ -20,7 +20,7 @@ export interface SlotOptions {
   readonly drainTimeoutMillis: number
 }
 
-/** What has happened since the supervisor was made. */
+/** Totals since the supervisor was made. */
 export interface ActorCounts {
   /** messages answered, typed failures included */
   handled: number
@@ -36,7 +36,7 @@ export interface ActorCounts {
   passivations: number
 }
 
-/** What a slot needs of its supervisor. */
+/** The supervisor as a slot sees it. */
 export interface SlotHost<K extends ActorKey, State, H extends Handlers, R> {
   readonly options: SlotOptions
   readonly dispatcher: SchedulerDispatcher
@@ -49,9 +49,9 @@ export interface SlotHost<K extends ActorKey, State, H extends Handlers, R> {
     life: Effect.Effect<unknown, unknown, R | Scope.Scope>,
     scope: Scope.Scope
   ) => Fiber.Fiber<unknown, unknown>
-  /** makes room for one more life: what to wait for before it may begin, or why it may not */
+  /** makes room for one more life: the wait before it may begin, or the reason why it may not */
   readonly admit: () => Effect.Effect<void> | TooManyActors
-  /** the key's slot has no life any more and nobody waits for one */
+  /** the key's slot has no life any more, and no caller waits for one */
   readonly vacated: (key: K) => void
   /** says in the log that an actor crashed */
   readonly report: (key: K, cause: Cause.Cause<unknown>) => void

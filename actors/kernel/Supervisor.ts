@@ -16,7 +16,7 @@ import * as SampledMetrics from "./SampledMetrics.ts"
 import type { Acquirer } from "./Slot.ts"
 import type { SlotOptions } from "./SlotHost.ts"
 
-/** Names of the messages that cannot fail with an error of their own: a tell has nobody to tell it to. */
+/** Names of the messages without an error of their own: a tell cannot report a failure. */
 type TellTag<H extends Handlers> = {
   readonly [Tag in keyof H & string]: [Effect.Error<ReturnType<H[Tag]>>] extends [never] ? Tag : never
 }[keyof H & string]
@@ -54,8 +54,8 @@ export interface Supervisor<K extends ActorKey, State, H extends Handlers, E> {
 }
 
 /**
- * Supervises the actors of a definition until the scope closes: then nothing new is taken (`ActorsStopped`), what was
- * taken is worked off within `drainTimeout`, and every actor's scope is closed.
+ * Supervises the actors of a definition until the scope closes: then new messages fail (`ActorsStopped`), accepted ones
+ * are handled within `drainTimeout`, and every actor's scope is closed.
  */
 export const make = <K extends ActorKey, State, H extends Handlers, E, R>(
   definition: ActorDefinition<K, State, H, E, R>
@@ -125,7 +125,7 @@ const supervisorOf = <K extends ActorKey, State, H extends Handlers, E, R>(
       const refusal = registry.acquire(key, acquirer)
       if (refusal !== undefined) return resume(Effect.fail(refusal))
       return Effect.sync(() => registry.withdraw(key, acquirer))
-      // What is unknown here is the failure of `build`.
+      // The unknown part is the failure of `build`.
     }) as Effect.Effect<ActorHandle<State>>,
   peek: (key) => registry.peek(key),
   passivate: (key) => registry.passivate(key),

@@ -17,7 +17,7 @@ export interface BreakerOptions {
   readonly limitedMillis: number
 }
 
-/** What may be done with a member now. "probe": it was out, and one call may try whether it is back. */
+/** Whether a member may be called now. "probe": it was out, and one call may try whether it is back. */
 export type BreakerState = "closed" | "probe" | "open"
 
 /** The circuit breaker of one model: a plain value. Times are monotonic milliseconds. */

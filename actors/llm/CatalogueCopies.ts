@@ -1,5 +1,5 @@
 /**
- * State: none here; the last good list of each upstream, kept by whoever provides this port (Postgres).
+ * State: none here; the last good list of each upstream, kept by the provider of this port (Postgres).
  * Messages: `newerThan`, `keep`. Limits: one copy an upstream.
  * Restart policy: none; a copy that could not be kept is kept with the next fetch.
  * In a crash nothing is lost that was kept.
@@ -19,7 +19,7 @@ export interface CatalogueCopy {
   readonly fetchedAt: Date
 }
 
-/** Where the last good list of the upstream is kept, for restarts and for other processes. */
+/** The store of each upstream's last good list, for restarts and for other processes. */
 export class CatalogueCopies extends Context.Service<
   CatalogueCopies,
   {

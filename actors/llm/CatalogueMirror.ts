@@ -30,14 +30,14 @@ export interface MirroredList extends UpstreamList {
   readonly fetchedAt: Date
 }
 
-/** How the catalogue is, for /readyz and /metrics. */
+/** The state of the catalogue, for /readyz and /metrics. */
 export interface CatalogueStatus {
   readonly models: number
   /** models of the list that make no sense */
   readonly leftOut: number
   /** undefined: there has never been a list */
   readonly fetchedAt: Date | undefined
-  /** the last try to fetch the list has failed, or none has ended: what is served is older than it should be */
+  /** the last fetch failed, or none has ended: the served list is older than it should be */
   readonly isStale: boolean
   /** why */
   readonly problem?: string
@@ -50,7 +50,7 @@ export interface CatalogueMirror {
   readonly refresh: Effect.Effect<void, CatalogueUnavailable>
 }
 
-/** What outlives the actor. */
+/** The state that outlives the actor. */
 interface Known {
   list: MirroredList | undefined
   problem: string | undefined
@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(function* (
   })
   const start = Effect.exit(supervisor.acquire("catalogue"))
   yield* start
-  // One that was given up is started again: nobody else would need it.
+  // An abandoned one is started again: no other caller would.
   yield* Effect.forkScoped(Effect.forever(Effect.delay(start, options.retryMaxMillis)))
   yield* Effect.timeoutOption(Deferred.await(firstTry), options.startMillis)
   const status = statusOf(known)
@@ -125,7 +125,7 @@ const makeAttempt = Effect.fnUntraced(function* (known: Known) {
       onFailure: ({ problem }) => Effect.as(log.keeping(problem), false)
     })
 
-  /** What this process kept in an earlier life, or another one has fetched meanwhile. */
+  /** Takes the list that this process kept in an earlier life, or that another one has fetched meanwhile. */
   const takeKept = Effect.matchEffect(
     Effect.flatMap(
       Effect.suspend(() => copies.newerThan(known.list?.fetchedAt)),

@@ -1,6 +1,6 @@
 /**
- * State: none here; the upstream has the list of models, and whoever provides this port asks it.
- * Messages: `fetch`, one at a time. Limits: one answer of at most `limits.catalogueBytes`, in `limits.catalogueFetchMillis`.
+ * State: none here; the upstream has the list of models, and the provider of this port fetches it.
+ * Messages: `fetch`, one at a time. Limits: one answer, `limits.catalogueBytes` in `limits.catalogueFetchMillis`.
  * Restart policy: none; the mirror of the catalogue tries again after a pause.
  * In a crash nothing is lost.
  */
@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
-/** There is no list to be had from the upstream, or none that is of use; what was known before still counts. */
+/** The upstream has no list, or no usable one; the last known list stays valid. */
 export class CatalogueUnavailable extends Schema.TaggedError<CatalogueUnavailable>()("CatalogueUnavailable", {
   problem: Schema.String
 }) {
@@ -17,7 +17,7 @@ export class CatalogueUnavailable extends Schema.TaggedError<CatalogueUnavailabl
   }
 }
 
-/** Where the list of models comes from. */
+/** The source of the list of models. */
 export class CatalogueSource extends Context.Service<
   CatalogueSource,
   {

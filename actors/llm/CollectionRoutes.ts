@@ -1,9 +1,9 @@
 /**
  * State: of one collection, the circuit breaker of each member that was asked. One actor per collection.
- * Messages: none; a call asks `order` and reports what came of each try, synchronously through a handle.
+ * Messages: none; a call asks `order` and reports the outcome of each try, synchronously through a handle.
  * Limits: `maxResidentActors` collections in memory and `membersMax` breakers each; idle ones are passivated.
  * Restart policy: the kernel's; there is no fiber in it that could crash.
- * In a crash, or when it has been idle, what was known of its members' health is forgotten: they are asked again.
+ * In a crash, or when it has been idle, its members' health is forgotten: they are asked again.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import type { ActorUnavailable } from "../kernel/ActorError.ts"
 import * as Supervisor from "../kernel/Supervisor.ts"
 import { Breaker, type BreakerOptions } from "./Breaker.ts"
 
-/** What came of asking a member. "moot" says nothing about it: the client left, or the request itself was at fault. */
+/** The outcome of asking a member. "moot" says nothing about it: the client left, or the request was at fault. */
 export type Health = "succeeded" | "failed" | "moot" | { readonly limitedMillis: number | undefined }
 
 /** The health of one collection's members. Times are monotonic milliseconds. */
@@ -27,8 +27,8 @@ export class CollectionRoute {
   }
 
   /**
-   * Who of these is asked, in their order: all but those whose breaker is open. Where all are open, the one whose turn
-   * comes soonest is asked all the same: a true error says more than a refusal, and one that is back is found at once.
+   * The members to ask, in their order: all but those whose breaker is open. Where all are open, the one whose turn
+   * comes soonest is asked all the same: a true error says more than a refusal, and a recovery is found at once.
    */
   order<M extends { readonly id: string }>(members: ReadonlyArray<M>, now: number): ReadonlyArray<M> {
     const open = members.filter(({ id }) => this.#breakers.get(id)?.state(now) !== "open")

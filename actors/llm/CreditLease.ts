@@ -1,9 +1,9 @@
 /**
- * State: what this process has leased of one user's limits, the calls that hold it, and those that wait for it.
+ * State: this process's leases of one user's limits, the calls that hold it, and those that wait for it.
  * Messages: `admitNow` and the ends of holds, synchronously; `wait` puts a call in line, which one fiber serves.
  * Limits: calls in line per user and how long each waits, see `LeaseOptions`; beyond them a call is refused as busy.
  * Restart policy: the kernel's; the next life leases anew, holds of the one before end by themselves.
- * In a crash of this actor what is free is given back; in one of the process its leases are given back at the next start.
+ * In a crash of this actor free credit is given back; in one of the process its leases, at the next start.
  */
 import * as Effect from "effect/Effect"
 import { Wakeup } from "../kernel/Wakeup.ts"
@@ -99,7 +99,7 @@ export class CreditLease {
     return true
   }
 
-  /** Another process needs what is not held here; what is free is too little for those in line, or they had it. */
+  /** Gives free credit to a process that needs it; those in line here cannot use it, or had their turn. */
   recalled(): void {
     this.scarceUntilMillis = this.now() + this.options.scarceMillis
     this.table.giveBackFree(this.userId)
@@ -110,7 +110,7 @@ export class CreditLease {
     this.work.set()
   }
 
-  /** What is free is given back now, and what is held when it ends. */
+  /** Free credit is given back now, held credit when its hold ends. */
   close(): void {
     this.table.close()
     for (const waiter of this.waiters.splice(0)) this.finish(waiter, Effect.fail(new HoldRefused("", true)))
@@ -158,7 +158,7 @@ export class CreditLease {
       const outcomes: Array<Outcome> = []
       for (const choice of waiter.ask.choices) {
         const limit = choice.limits.find((name) => pass.claimed.has(name))
-        // Where somebody earlier in line has just asked in vain, there is nothing to ask.
+        // An earlier call in line has just asked in vain: there is nothing to ask.
         const outcome: Outcome =
           limit === undefined
             ? yield* this.attempt(waiter, choice, pass)
@@ -174,7 +174,7 @@ export class CreditLease {
     })
   }
 
-  /** Calls of other processes may hold it, or it is only leased there: what is leased comes back soon. */
+  /** Other processes may hold the credit, or only lease it: leased credit comes back soon. */
   private isRecalling(waiter: Waiter): boolean {
     const now = this.now()
     waiter.recallUntilMillis ??= now + 2 * this.options.pollMillis
@@ -203,7 +203,7 @@ export class CreditLease {
     })
   }
 
-  /** After the wait: what is there has to do. */
+  /** After the wait the available credit has to do. */
   private clamped(waiter: Waiter, held: ReadonlyArray<Outcome & { readonly is: "held" }>) {
     for (const { choice, tokens } of held) {
       const hold = tokens === undefined ? undefined : this.take(waiter, choice, tokens)

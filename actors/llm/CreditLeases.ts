@@ -20,7 +20,7 @@ import { LimitGrants, type LimitsAway } from "./LimitGrants.ts"
 export interface CreditLeasesOptions extends LeaseOptions {
   /** users with leases at once */
   readonly maxUsers: number
-  /** longer than a call lasts without any news: what it holds is not known to the actor's next life */
+  /** longer than a call lasts without progress: its holds are unknown to the actor's next life */
   readonly userIdleMillis: number
 }
 
@@ -41,7 +41,7 @@ export class CreditLeases extends Context.Service<
     /** From what is leased here, in some microseconds; undefined: `admit`. */
     admitNow(userId: string, ask: LeaseAsk): Hold | undefined
     admit(userId: string, ask: LeaseAsk): Effect.Effect<Hold, LeaseFailure>
-    /** Makes a hold cover so many output tokens, or as many as it gets: what it covers then is in the hold. */
+    /** Makes a hold cover so many output tokens, or as many as it gets; the hold has the new amount. */
     extend(userId: string, hold: Hold, tokens: number): Effect.Effect<void, LeaseFailure>
     readonly stats: () => LeaseStats
   }

@@ -1,7 +1,7 @@
 /**
- * State: what one call holds of its limits, in the order in which it got it.
+ * State: the amounts one call holds of its limits, in the order in which it got them.
  * Messages: none; the call's code ends it synchronously, by `settle` or `release`, and extends it through CreditLease.
- * Limits: never more than was leased. Restart policy: none; it outlives its actor, what it leaves is given back then.
+ * Limits: never more than was leased. Restart policy: none; it outlives its actor, and its rest is given back then.
  * In a crash of the process the hold is gone with its lease, and nothing is charged that was not in the log of calls.
  */
 import type { LeaseRow } from "./LeaseRow.ts"
@@ -24,7 +24,7 @@ export interface Settled {
   readonly drawn: bigint
 }
 
-/** By which limits a call may be paid, and what it takes of each of them. */
+/** The limits that may pay a call, and the amount it takes of each. */
 export interface Choice {
   /** in their order */
   readonly limits: ReadonlyArray<string>
@@ -62,7 +62,7 @@ export class Hold {
     return this.parts.reduce((sum, part) => sum + part.amount, 0n)
   }
 
-  /** What of a row's hold is this one's. */
+  /** This hold's share of a row's held amount. */
   heldOf(row: LeaseRow): bigint {
     return this.parts.reduce((sum, part) => (part.rows.includes(row) ? sum + part.amount : sum), 0n)
   }

@@ -21,15 +21,15 @@ export interface LeaseOptions {
   readonly waitMillis: number
   /** calls in line per user */
   readonly waiting: number
-  /** how often a call in line asks, when nothing is heard */
+  /** the poll interval of a call in line, without a wakeup */
   readonly pollMillis: number
   /** after a recall by another process nothing is kept for so long */
   readonly scarceMillis: number
-  /** what nobody has used for so long is given back */
+  /** a lease unused for this long is given back */
   readonly idleMillis: number
 }
 
-/** Why there is no hold. `busy`: what calls hold, and do not use up, would do. */
+/** The reason why there is no hold. `busy`: the unused part of other calls' holds would suffice. */
 export class HoldRefused {
   readonly _tag = "HoldRefused"
   /** the limit that was short, of the last choice */
@@ -70,7 +70,7 @@ export const least = (values: ReadonlyArray<bigint>): bigint | undefined =>
     undefined
   )
 
-/** What is missing of an amount. */
+/** The missing part of an amount. */
 export const above = (amount: bigint, free: bigint): bigint => (amount > free ? amount - free : 0n)
 
 export type Refused = HoldRefused | LimitsAway
@@ -86,7 +86,7 @@ export interface Waiter {
   recallUntilMillis: number | undefined
 }
 
-/** What became of one choice: `held`: other calls' holds stand in the way. */
+/** The outcome of one choice; `held`: other calls' holds stand in the way. */
 export type Outcome =
   | { readonly is: "taken"; readonly hold: Hold }
   | { readonly is: "short"; readonly limit: string }
@@ -99,12 +99,12 @@ export type Outcome =
       readonly tokens: number | undefined
     }
 
-/** What is learnt while the line is served once. */
+/** The findings of one pass over the line. */
 export interface Pass {
-  /** limits for which somebody earlier in line waits */
+  /** limits for which an earlier call in line waits */
   readonly claimed: Set<string>
-  /** what a limit would leave without holds, where somebody has asked for more */
+  /** the rest of a limit without holds, if a call has asked for more */
   readonly reaches: Map<string, bigint>
-  /** the limits did not answer somebody earlier in line */
+  /** the limits did not answer an earlier call in line */
   away: LimitsAway | undefined
 }

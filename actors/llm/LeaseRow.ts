@@ -1,12 +1,12 @@
 /**
- * State: what this process has leased of one limit in one window, and how much of it calls hold.
- * Messages: none; CreditLease calls it synchronously. Limits: none of its own, what it holds was granted.
- * Restart policy: none; it ends with its window or its actor, and what calls leave after that is given back.
+ * State: this process's lease of one limit in one window, and the amount that calls hold of it.
+ * Messages: none; CreditLease calls it synchronously. Limits: none of its own: its amount was granted.
+ * Restart policy: none; it ends with its window or its actor, and the rest of later calls is given back.
  * In a crash of the process the lease is given back at its next start, or by others.
  */
 import type { GrantAnswer, LimitGrants } from "./LimitGrants.ts"
 
-/** `retired`: what comes free is given back. `lost`: others have given the lease up, so that nothing comes free. */
+/** `retired`: freed credit is given back. `lost`: others have given the lease up, so that nothing is freed. */
 type Standing = "open" | "retired" | "lost"
 
 export class LeaseRow {
@@ -18,7 +18,7 @@ export class LeaseRow {
   free = 0n
   /** leased, and held by calls */
   held = 0n
-  /** what the limit would leave for calls here if no call held anything, when it was asked last; undefined: no cap */
+  /** the rest of the limit for calls here without any holds, as last asked; undefined: no cap */
   reach: bigint | undefined = undefined
   /** leased by other processes, or on its way back from here, when it was asked last */
   elsewhere = 0n
@@ -73,12 +73,12 @@ export class LeaseRow {
     this.used(amount)
   }
 
-  /** How much is good to have: for as many calls at once as of late, twice, and for what they use up in a second. */
+  /** The target size of the lease: twice the recent peak of simultaneous calls, and their use in a second. */
   get level(): bigint {
     return 2n * this.peak + (this.spent > this.spentBefore ? this.spent : this.spentBefore)
   }
 
-  /** Once a second: what was needed of late counts for less and less. Gives back what is far more than that. */
+  /** Once a second: lowers the weight of past demand, and gives back a large surplus. */
   tick(): void {
     this.peak -= this.peak / 8n
     if (this.held > this.peak) this.peak = this.held

@@ -1,8 +1,8 @@
 /**
  * State: the leases of one user by limit, of the present windows.
  * Messages: none; CreditLease reads it synchronously, and leases more from its fiber.
- * Limits: of what is granted; a lease is kept at the size of what calls needed of late. Restart policy: its actor's.
- * In a crash what is free is given back by the actor's end, and what calls hold when they end.
+ * Limits: of the grants; a lease is kept at the size of recent demand. Restart policy: its actor's.
+ * In a crash free credit is given back by the actor's end, and held credit when its call ends.
  */
 import * as Effect from "effect/Effect"
 import type { Choice } from "./Hold.ts"
@@ -88,7 +88,7 @@ export class LeaseTable {
     for (const row of this.rows.values()) row.giveBackFree(row.free, tellUser)
   }
 
-  /** Once a second. Gives back what nobody has used for so long. */
+  /** Once a second. Gives back leases that have been idle for this long. */
   tick(idleMillis: number): void {
     const now = this.now()
     for (const [limit, row] of this.rows) {
@@ -107,7 +107,7 @@ export class LeaseTable {
     this.rows.clear()
   }
 
-  /** Whether what is leased here still is: others give up the leases of a process that is not heard of. */
+  /** Whether its leases still hold: others give up those of a process without a heartbeat. */
   private isSure(): boolean {
     const epoch = this.grants.epoch()
     if (epoch === undefined || this.isClosed) return false
@@ -120,7 +120,7 @@ export class LeaseTable {
   }
 
   private granted(answer: GrantAnswer, askedAt: number): void {
-    // Closed meanwhile: nobody here will use it.
+    // Closed meanwhile: the grant would stay unused here.
     if (this.isClosed) return this.grants.giveBack(answer.limit, answer.windowStart, answer.granted)
     let row = this.rows.get(answer.limit)
     if (row === undefined || row.windowStart !== answer.windowStart) {

@@ -1,8 +1,8 @@
 /**
- * State: none here; the limits and leases of all processes, kept by whoever provides this port (Postgres).
- * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` what other processes hold of a user's limits.
- * Limits: a statement that takes too long has failed; what it granted all the same is found by the next one.
- * Restart policy: none; failures are answered, and what is given back is tried again until it has arrived.
+ * State: none here; the limits and leases of all processes, kept by the provider of this port (Postgres).
+ * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` other processes' parts of a user's limits.
+ * Limits: a statement that takes too long has failed; the next one finds its grants.
+ * Restart policy: none; failures are answered, and a giving back is retried until it has arrived.
  * In a crash of the process nothing of a lease is lost: its owner gives it back at the next start, or others do.
  */
 import * as Context from "effect/Context"
@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 /** The limits cannot be asked. */
 export class LimitsAway extends Schema.TaggedError<LimitsAway>()("LimitsAway", { problem: Schema.String }) {}
 
-/** What is asked of one limit. Amounts are pico-USD, or tokens of an allowance. */
+/** The request to one limit. Amounts are pico-USD, or tokens of an allowance. */
 export interface GrantAsk {
   readonly limit: string
   /** without this much nothing is granted, of no limit of the vector */
@@ -31,7 +31,7 @@ export interface GrantAnswer {
   readonly endsInMillis: number
   /** leased by this: now in the asker's hands, whether the need was met or not */
   readonly granted: bigint
-  /** what is left of the limit after this; undefined: it has no cap */
+  /** the rest of the limit after this; undefined: it has no cap */
   readonly available: bigint | undefined
   /** leased by other processes: held by their calls, or idle there until recalled */
   readonly others: bigint
@@ -51,7 +51,7 @@ export class LimitGrants extends Context.Service<
   {
     /** Leases of each limit at least its need, or of none of them anything. Asks of different users may overlap. */
     grant(asks: ReadonlyArray<GrantAsk>): Effect.Effect<ReadonlyArray<GrantAnswer>, LimitsAway>
-    /** Takes back what was granted; it arrives when it arrives, and then processes that wait for this user's are told. */
+    /** Takes back granted amounts, at some later time; processes that wait for this user's are then notified. */
     giveBack(limit: string, windowStart: number, amount: bigint, tellUser?: string): void
     /** Rises when others have given up all that this process had leased. Undefined: it cannot be sure of its leases. */
     readonly epoch: () => number | undefined

@@ -4,7 +4,7 @@ import * as Queue from "effect/Queue"
 import * as Supervisor from "#actors/kernel/Supervisor.ts"
 import { type BenchCase, type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 
-/** Who asks: how many at a time, spread over how many actors. */
+/** The callers: how many at a time, spread over how many actors. */
 export interface Callers {
   readonly callers: number
   readonly actors: number

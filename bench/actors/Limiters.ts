@@ -16,7 +16,7 @@ const measure = (calls: number, call: (index: number) => boolean): Measurement =
   return { work: calls, elapsedMillis, figures: { nanosecondsPerCall, admittedShare: admitted / calls } }
 }
 
-/** What every limiter pays at least: the time. */
+/** The least cost of every limiter: reading the clock. */
 export const clockRead = async (context: CaseContext): Promise<Measurement> =>
   measure(callsOf(context), () => performance.now() > 0)
 

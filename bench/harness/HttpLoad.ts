@@ -17,7 +17,7 @@ export interface LoadOptions {
   readonly durationMillis: number
   /** whole requests, head and body, sent in turn; or the module that makes them in the load's own process */
   readonly requests: ReadonlyArray<Uint8Array> | RequestModule
-  /** waits at the end for the answers that are under way, so that nobody is left who asked */
+  /** waits at the end for the answers that are under way, so that no request stays open */
   readonly drains?: boolean
   /** ends the load once so many requests are answered, if that is before `durationMillis` */
   readonly count?: number
@@ -33,7 +33,7 @@ export interface LoadOptions {
   readonly warmUpMillis?: number
 }
 
-/** A module with `source: (options) => RequestSource`: its file, and what it is called with. */
+/** A module with `source: (options) => RequestSource`: its file and its options. */
 export interface RequestModule {
   readonly file: string
   readonly options: object

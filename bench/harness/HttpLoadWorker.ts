@@ -125,7 +125,7 @@ class Load {
     return this.sent === this.answered + this.errors
   }
 
-  /** Sends again after a pause; what is answered counts from now on. */
+  /** Sends again after a pause; answers count from now on. */
   openWindow(): void {
     this.isPaused = false
     this.beginWindow()
@@ -218,7 +218,7 @@ class Load {
   }
 }
 
-/** All sockets read into it: what is not used up in the callback is copied out. */
+/** All sockets read into it: bytes not used up in the callback are copied out. */
 const received = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** Length of the last whole answer that came in one piece, and its status: most answers are like the one before. */
@@ -290,7 +290,7 @@ class Connection {
   }
 }
 
-/** How long the answer is that begins here; undefined while that cannot be said. */
+/** The length of the answer that begins here; undefined while it is unknown. */
 const answerLength = (bytes: Buffer): number | undefined => {
   const head = bytes.indexOf(headEnd)
   if (head < 0) return undefined

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { arch, availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os"
 import { join } from "node:path"
 
-/** What a figure depends on besides the code. */
+/** The properties of the machine that a figure depends on. */
 export interface Machine {
   readonly cpu: string
   readonly cores: number

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url"
 import { type HeapUse, residentMiB, threadMillis, type Use } from "./ProcessUse.ts"
 import type { CaseContext } from "./Suite.ts"
 
-/** Where the probes of this run listen, and where their profiles go; set for all processes of a run. */
+/** The directory of this run's probe sockets and profiles; set for all processes of a run. */
 const probes = (): string | undefined => process.env["BENCH_PROBE"]
 const profiles = (): string | undefined => process.env["BENCH_PROFILE"]
 

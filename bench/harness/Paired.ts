@@ -14,7 +14,7 @@ export interface Difference {
   readonly rounds: number
 }
 
-/** A ratio between 0.99 and 1.01 is no difference to anybody. */
+/** A ratio between 0.99 and 1.01 is no difference that matters. */
 const margin = Math.log(1.01)
 
 const mean = (values: ReadonlyArray<number>): number =>
@@ -96,8 +96,8 @@ export interface Claim {
 }
 
 /**
- * Which of several differences are outside the noise when they are tested together (Holm's method, weighted): the chance
- * that any of them is claimed falsely stays below `falseClaimChance`.
+ * The differences that are outside the noise when they are tested together (Holm's method, weighted): the chance that
+ * any of them is claimed falsely stays below `falseClaimChance`.
  */
 export const claimed = (claims: ReadonlyArray<Claim>): ReadonlyArray<boolean> => {
   const order = claims

@@ -18,7 +18,7 @@ export interface Use {
 
 export interface HeapUse {
   readonly collections: number
-  /** time in collections, on whatever thread */
+  /** time in collections, on any thread */
   readonly gcMillis: number
   readonly allocatedBytes: number
 }

@@ -2,7 +2,7 @@ import type { Rounds } from "./Runner.ts"
 import type { Ran, StoredRun } from "./Store.ts"
 import type { Size } from "./Suite.ts"
 
-/** How long a case takes that has never been run here. */
+/** The assumed duration of a case that has never been run here. */
 const usualMillis: Readonly<Record<Size, number>> = { tiny: 1_000, quick: 4_000, full: 12_000 }
 
 export interface ProgressOptions {

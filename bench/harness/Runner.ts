@@ -83,7 +83,7 @@ export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen>
   return { cases, unavailable }
 }
 
-/** Rejects when the signal fires, whatever the work does. */
+/** Rejects when the signal fires, even if the work goes on. */
 const unlessAborted = async <A>(signal: AbortSignal | undefined, work: Promise<A>): Promise<A> => {
   if (signal === undefined) return work
   const aborted = Promise.withResolvers<never>()
@@ -174,8 +174,8 @@ const goesOn = (rounds: Rounds, done: number, sinceMillis: number): boolean => {
 }
 
 /**
- * Runs the rounds. One tree: its stage is set up once. Two trees: both stages are set up anew for each round, so that the
- * luck of a single process (its memory layout, what its compiler chose) counts as noise between rounds.
+ * Runs the rounds. One tree: its stage is set up once. Two trees: both stages are set up anew for each round, so that
+ * the luck of a single process (its memory layout, its compiler's choices) counts as noise between rounds.
  */
 export const runPlan = async (plan: Plan): Promise<void> => {
   const startedAt = performance.now()

@@ -93,7 +93,7 @@ const parsed = (line: string): ReadonlyArray<Begun | Ran | Ended> => {
   try {
     return [JSON.parse(line) as Begun | Ran | Ended]
   } catch (error) {
-    // Torn: what was written before it is whole.
+    // Torn: the lines before it are whole.
     if (error instanceof SyntaxError) return []
     throw error
   }

@@ -2,17 +2,17 @@ import type { Use } from "./ProcessUse.ts"
 import type { Turn } from "./Turns.ts"
 
 /**
- * What a bench suite is. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
+ * A bench suite. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
  * `test/bench/Bench.faults.test.ts` runs every suite at its tiny size so that none can rot.
  */
 
 /**
- * How much a run does. "full": figures to publish. "quick": the same work in shorter windows and smaller crowds, at most
- * 90 s a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only shows that it works.
+ * The amount of work. "full": figures to publish. "quick": the same in shorter windows and smaller crowds, at most 90 s
+ * a suite, with ratios that agree with a full run's. "tiny": a second or less a case, which only shows that it works.
  */
 export type Size = "tiny" | "quick" | "full"
 
-/** What one run of one case found. Work is counted in the suite's unit ("appends", "requests", …). */
+/** The result of one run of one case. Work is counted in the suite's unit ("appends", "requests", …). */
 export interface Measurement {
   readonly work: number
   /** wall time of the measured part only, without set-up */
@@ -113,9 +113,9 @@ export interface BenchCase<Given = unknown> {
 export interface BenchSuite<Given = unknown> {
   /** the folder's name */
   readonly name: string
-  /** one sentence: what is measured against what */
+  /** one sentence: the quantity measured and its reference */
   readonly about: string
-  /** what `work` counts, in the plural: "appends" */
+  /** the unit of `work`, in the plural: "appends" */
   readonly unit: string
   /** rounds of a full run, default 5: all cases in turn, in reversed order every other round */
   readonly rounds?: number

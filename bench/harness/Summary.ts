@@ -140,7 +140,7 @@ export const usesOf = (stored: StoredRun, side = 0): ReadonlyArray<UseSummary> =
 export const profilesOf = ({ ran }: StoredRun): ReadonlyArray<string> =>
   Array.from(new Set(ran.flatMap(({ measured }) => measured.use?.profile ?? [])))
 
-/** How a case differs between two trees, or two runs. */
+/** The difference of a case between two trees, or two runs. */
 export interface CaseDifference {
   readonly case: string
   /** medians of CPU µs a unit */

@@ -95,7 +95,7 @@ const overlay = (directory: string): void => {
 const hasHarness = (directory: string): boolean =>
   existsSync(join(directory, "bench/harness/SuiteProcess.ts"))
 
-/** This working tree, as it is now: what is edited later does not reach the run. */
+/** This working tree, as it is now: later edits do not reach the run. */
 export const copyHere = (directory: string): Tree => {
   mkdirSync(directory)
   copyDirectory(root, directory)

@@ -19,7 +19,7 @@ import { copyHere, copyOther, type Tree } from "./Trees.ts"
 
 const say = (text: string): void => console.log(text)
 
-/** A line that the next one replaces, where somebody watches. */
+/** A line that the next one replaces, on a terminal. */
 const status = (text: string): void => {
   if (process.stdout.isTTY) process.stdout.write(`\r\u001B[2K${text}`)
 }
@@ -66,7 +66,7 @@ const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
   return [copyHere(join(directory, "here")), copyOther(asked.against, join(directory, "there"), names)]
 }
 
-/** Everything that one suite's run is told before it starts. */
+/** Describes one suite's run before it starts. */
 const begin = async (
   asked: Asked,
   suite: BenchSuite,

@@ -13,7 +13,7 @@ import { startServer } from "./ServerProcess.ts"
 const agent =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36"
 
-/** What a browser's page view looks like on the wire. */
+/** A browser's page view as sent on the wire. */
 const event = JSON.stringify({
   n: "pageview",
   u: "https://example.org/blog/a-post?utm_source=x",

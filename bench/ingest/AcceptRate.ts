@@ -55,7 +55,7 @@ export const rawAccepts = async (context: CaseContext): Promise<Measurement> => 
   }
 }
 
-/** Stops the ClickHouse child for as long as the work takes: what is accepted meanwhile stays in the log. */
+/** Stops the ClickHouse child during the work: events accepted meanwhile stay in the log. */
 const whileHeld = async <A>({ storePid }: IngestServer, work: () => Promise<A>): Promise<A> => {
   process.kill(storePid, "SIGSTOP")
   try {
@@ -66,8 +66,8 @@ const whileHeld = async <A>({ storePid }: IngestServer, work: () => Promise<A>):
 }
 
 /**
- * What ingest does for an event up to its 202: parse, validate, tell bots, hash, and be on disk. ClickHouse is held, so
- * that its work, which may come at any time later, takes nothing of the client's core; `drains: true` leaves it running.
+ * The work of ingest for an event up to its 202: parse, validate, tell bots, hash, and be on disk. ClickHouse is held,
+ * so that its later work takes nothing of the client's core; `drains: true` leaves it running.
  */
 export const durableAccepts =
   ({ drains }: { readonly drains: boolean }) =>

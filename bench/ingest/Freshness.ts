@@ -55,7 +55,7 @@ const watchMarks = async (
   return Float64Array.from(waited)
 }
 
-/** From 202 to visible in ClickHouse, nobody reading, beside a steady load of so many events a second. */
+/** From 202 to visible in ClickHouse, without readers, beside a steady load of so many events a second. */
 export const freshness =
   (ratePerSecond: number) =>
   (context: CaseContext<Given>): Promise<Measurement> =>

@@ -34,7 +34,7 @@ export interface Given {
   readonly server: ServerAddress | undefined
 }
 
-/** What other processes need to use a running server. */
+/** The address and keys of a running server, for other processes. */
 interface ServerAddress {
   readonly url: string
   readonly key: string

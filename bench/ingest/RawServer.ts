@@ -7,7 +7,7 @@ import { bodyOf, type ForkedServer, forkServer, serveForked } from "#bench/harne
  */
 export const startRaw = (): Promise<ForkedServer> => forkServer(import.meta.filename, serverCore)
 
-/** What the endpoint for browser events reads. */
+/** The request headers that the endpoint for browser events reads. */
 const headers = [
   "user-agent",
   "x-forwarded-for",

@@ -1,4 +1,4 @@
-/** What the bench's upstream serves: its models say by their name how they answer. */
+/** The answers of the bench's upstream; the name of a model selects its answer. */
 
 export interface Shape {
   /** pieces of content; a plain answer has them all at once */
@@ -6,7 +6,7 @@ export interface Shape {
   readonly everyMillis: number
   /** of the text of one piece */
   readonly chunkBytes: number
-  /** of a further field of each event, which is no text: nobody pays for it */
+  /** of a further field of each event, which is no text: it is not charged */
   readonly paddingBytes: number
   /** after the first piece, which says the usage, nothing comes until the client leaves */
   readonly falls?: "silent"
@@ -44,10 +44,10 @@ export const isModelName = (name: string): name is ModelName => Object.hasOwn(sh
 export const promptPrice = { usd: "0.000003", pico: 3_000_000n }
 export const completionPrice = { usd: "0.000015", pico: 15_000_000n }
 
-/** What the upstream says that every prompt of the bench has. */
+/** The prompt tokens that the upstream reports for every prompt of the bench. */
 export const promptTokens = 212
 
-/** What the upstream has served: exact integers, as the ledger is. */
+/** The upstream's totals: exact integers, as the ledger's. */
 export interface Account {
   readonly requests: number
   readonly promptTokens: number

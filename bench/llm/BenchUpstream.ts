@@ -193,7 +193,7 @@ const json = (response: UwsResponse, value: object): void => {
   response.writeHeader("Content-Type", "application/json").end(JSON.stringify(value))
 }
 
-/** What the upstream on that port has served so far. */
+/** The totals of the upstream on that port so far. */
 export const accountOf = async (port: number): Promise<Account> => {
   const response = await fetch(`http://127.0.0.1:${port}/account`)
   return (await response.json()) as Account

@@ -14,7 +14,7 @@ export interface CallLoadOptions {
   readonly arrivals: Arrivals
   /** calls that were due earlier do not count in latencies */
   readonly warmUpMillis: number
-  /** nobody reads until told to */
+  /** reading starts on command only */
   readonly readsLater?: boolean
 }
 
@@ -40,7 +40,7 @@ export interface CallLoadResult {
   readonly pieceDelay: Latency
 }
 
-/** What has come in so far. */
+/** The bytes and events received so far. */
 export interface Progress {
   readonly pieces: number
   readonly bytes: number

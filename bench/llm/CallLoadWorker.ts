@@ -17,7 +17,7 @@ class AnswerReader {
   readonly delays: Array<number> = []
   private head = ""
   private isBody = false
-  /** of an answer with a length: what is still to come */
+  /** of an answer with a length: the bytes still to come */
   private left: number | undefined
   /** the last characters, in case the end or a stamp is cut */
   private tail = ""
@@ -50,7 +50,7 @@ class AnswerReader {
     return this.left <= 0
   }
 
-  /** Where the next search begins: behind the last whole stamp. */
+  /** The start of the next search: behind the last whole stamp. */
   private stamps(text: string): number {
     let from = 0
     for (;;) {

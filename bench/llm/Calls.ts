@@ -13,7 +13,7 @@ import { requestTo, type Target, type TargetName } from "./Targets.ts"
 
 type Context = CaseContext<Given>
 
-/** What a case measures at one of the stage's targets; ours has to have booked all of it afterwards. */
+/** Measures a case at one of the stage's targets; our server has to have booked all of it afterwards. */
 const at =
   (name: TargetName, measure: (target: Target, context: Context) => Promise<Measurement>) =>
   (context: Context): Promise<Measurement> => {

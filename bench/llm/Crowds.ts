@@ -12,7 +12,7 @@ import { requestTo, startTarget, startUpstream, type Target, type TargetName } f
 
 const warmMillis = (context: CaseContext): number => sized(context, { tiny: 100, quick: 1_000, full: 2_000 })
 
-/** A target that nobody has asked yet: memory that an earlier load left behind would hide what this one takes. */
+/** A target without earlier calls: memory that an earlier load left behind would hide this one's. */
 const fresh =
   (name: TargetName, measure: (target: Target, context: CaseContext) => Promise<Measurement>) =>
   async (context: CaseContext<Given>): Promise<Measurement> => {
@@ -57,9 +57,9 @@ const plainMillis = async (target: Target): Promise<number> => {
 }
 
 /**
- * Many streams that have begun and say nothing: what each takes of memory, once as many have used up what the heap had
- * left over. Then all their clients leave at once: how long until the upstream is rid of the last one (10 s at most:
- * Portkey goes on asking, and ours listens for up to 5 s for the usage of a call), and what that costs.
+ * Many streams that have begun and are silent: the memory of each, once as many have used up the heap's slack. Then all
+ * their clients leave at once: how long until the upstream is rid of the last one (10 s at most: Portkey goes on
+ * asking, and ours listens for up to 5 s for the usage of a call), and its cost.
  */
 export const idleStreams = (name: TargetName) =>
   fresh(name, async (target, context) => {
@@ -74,7 +74,7 @@ export const idleStreams = (name: TargetName) =>
         warmUpMillis: 0
       })
       await calls.ready()
-      // What opening them left as garbage is collected when it is, not when one looks.
+      // The garbage of opening them is collected at some later time.
       await pause(sized(context, { tiny: 100, quick: 1_000, full: 3_000 }))
       return { calls, rssMiB: residentMiB(target.pid) }
     }
@@ -110,7 +110,7 @@ export const idleStreams = (name: TargetName) =>
     }
   })
 
-/** Clients that ask for much and read nothing for a while: what is kept for them, and that they get all of it. */
+/** Clients that ask for much and read nothing for a while: the memory buffered for them, and that they get all. */
 export const slowReaders = (name: TargetName) =>
   fresh(name, async (target, context) => {
     const model = sized(context, { tiny: "bench/flood-tiny", full: "bench/flood" })

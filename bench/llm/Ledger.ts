@@ -4,10 +4,10 @@ import { type Account, completionPrice, promptPrice } from "./Answers.ts"
 import { untilIdle } from "./BenchUpstream.ts"
 import { markupPercent, type OurServer } from "./OurServer.ts"
 
-/** How long the ledger may take to say what has been served: it is booked from the log of calls, soon after. */
+/** How long the ledger may take to show the served calls: it is booked from the log of calls, soon after. */
 const bookedWithinMillis = 15_000
 
-/** What the served tokens cost with the markup, in pico-USD; every price times 102 divides by 100. */
+/** The price of the served tokens with the markup, in pico-USD; every price times 102 divides by 100. */
 const costOf = (served: Pick<Account, "promptTokens" | "completionTokens">): bigint =>
   ((BigInt(served.promptTokens) * promptPrice.pico + BigInt(served.completionTokens) * completionPrice.pico) *
     BigInt(100 + markupPercent)) /

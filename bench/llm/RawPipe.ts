@@ -4,8 +4,8 @@ import { completionsPath } from "./Answers.ts"
 import { bodyOf, serveForked } from "#bench/harness/ForkedServer.ts"
 
 /**
- * The limit: a request that uWebSockets.js takes is dispatched by undici, and what comes back is written as it comes.
- * Nothing is looked at, counted or checked. A client that leaves ends the upstream's answer, one that is slow pauses it.
+ * The limit: a request that uWebSockets.js takes is dispatched by undici, and the response is written as it comes.
+ * Nothing is looked at, counted or checked. A client that leaves ends the upstream's answer, a slow one pauses it.
  */
 class Relay implements Dispatcher.DispatchHandler {
   private readonly response: UwsResponse

@@ -12,7 +12,7 @@ import {
   type TargetName
 } from "./Targets.ts"
 
-/** What every case is given: the targets that are there, each asked by one case at a time. */
+/** The targets of every case, each asked by one case at a time. */
 export interface Given {
   readonly targets: ReadonlyArray<Target>
 }

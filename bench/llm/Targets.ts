@@ -6,7 +6,7 @@ import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
 import { type OurServer, startOurs } from "./OurServer.ts"
 import { portkeyHeaders, portkeyPath, startPortkey } from "./Portkey.ts"
 
-/** What is asked: the upstream itself, or something in front of it. */
+/** The server asked: the upstream itself, or a proxy in front of it. */
 export type TargetName = "direct" | "raw pipe" | "ours" | "Portkey"
 
 /** A target under way; plain data, so that cases in other processes can be given it. */

@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib"
 import { type BenchCase, sized } from "#bench/harness/Suite.ts"
 import { crc32c } from "#streams/kernel/Crc32c.ts"
 
-/** What the choice of CRC-32C in JavaScript costs against the other polynomial, which Node has natively. */
+/** The cost of CRC-32C in JavaScript against the other polynomial, which Node has natively. */
 const checksum =
   (length: number, of: (bytes: Uint8Array) => number): BenchCase["run"] =>
   async (context) => {

@@ -62,7 +62,7 @@ export const groupCommit =
       })
     )
 
-/** What the call itself costs the caller, apart from the disk: a thousand in one turn of the event loop. */
+/** The cost of the call itself to the caller, apart from the disk: a thousand in one turn of the event loop. */
 export const appendCalls =
   (recordBytes: number): BenchCase["run"] =>
   (context) =>

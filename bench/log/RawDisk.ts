@@ -2,7 +2,7 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { latencyOf, type BenchCase, sized } from "#bench/harness/Suite.ts"
 
-/** The limit: what this disk and Node's file system calls give for batches of so many records, and nothing else. */
+/** The limit: the rate of this disk and Node's file system calls for batches of so many records, and nothing else. */
 export const rawDisk =
   (batchRecords: number, recordBytes: number): BenchCase["run"] =>
   async (context) => {

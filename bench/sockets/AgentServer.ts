@@ -11,7 +11,7 @@ import { sessionsPerKey } from "./SocketLoad.ts"
 export interface SocketServer {
   readonly port: number
   readonly path: string
-  /** of so many sessions, and of nobody else: a session that is left lives on */
+  /** for this many sessions, exclusively: an abandoned session lives on */
   readonly keysFor: (sessions: number) => ReadonlyArray<string>
   readonly pid: () => number
   /** memory then says what is kept */

@@ -8,9 +8,9 @@ import { type ServerName, staged } from "./Stages.ts"
 const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_000, full: 19_000 })
 
 /**
- * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: what each takes
- * of the server's memory above what it had without any, garbage left out before and after, and of the kernel's. Both
- * ends of a connection are on this machine, so that the kernel's part is halved.
+ * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: the memory each
+ * adds to the server's, collected before and after, and to the kernel's. Both ends of a connection are on this machine,
+ * so that the kernel's part is halved.
  */
 export const idleSockets = (name: ServerName) =>
   staged(name, sessionsOf, async ({ context, load, server }) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 
-/** What the kernel holds for the whole machine (proc(5)); NaN where there is no such file. */
+/** The kernel's memory of the whole machine (proc(5)); NaN where there is no such file. */
 
 const pageBytes = 4096
 
@@ -9,6 +9,6 @@ const textOf = (file: string): string => (process.platform === "linux" ? readFil
 /** Its own objects, those of sockets among them. */
 export const slabBytes = (): number => Number(/^Slab:\s+(\d+) kB/m.exec(textOf("/proc/meminfo"))?.[1]) * 1024
 
-/** What waits in buffers of TCP. */
+/** The bytes waiting in buffers of TCP. */
 export const tcpBufferBytes = (): number =>
   Number(/^TCP:.* mem (\d+)/m.exec(textOf("/proc/net/sockstat"))?.[1]) * pageBytes

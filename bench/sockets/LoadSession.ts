@@ -4,7 +4,7 @@ import { isWhole, nowMicros, type Script, stampsIn } from "./Script.ts"
 import type { Print } from "./SocketLoad.ts"
 import { SocketConnection, type SocketListener, type SocketTarget } from "./SocketConnection.ts"
 
-/** What the sessions of a process share. */
+/** The counters shared by the sessions of a process. */
 export interface LoadCounts {
   attached: number
   resumed: number

@@ -1,4 +1,4 @@
-/** What the scripted upstream is to do: the text of a prompt, as JSON. */
+/** The instructions to the scripted upstream: the text of a prompt, as JSON. */
 export interface Script {
   /** first so many calls of `tool` in one message; the rest follows their results */
   readonly calls?: number

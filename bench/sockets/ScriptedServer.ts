@@ -8,7 +8,7 @@ import { modelId, pieceOf, type Script } from "./Script.ts"
  * last prompt, on a clock, and stamps every piece as it leaves.
  */
 
-/** Where the pieces of a text go. */
+/** The receiver of the pieces of a text. */
 interface PieceSink {
   piece(text: string): void
   end(): void

@@ -8,9 +8,9 @@ const crowdOf = (size: Size): number => sized({ size }, { tiny: 2, full: 20 })
 const othersOf = (size: Size): number => sized({ size }, { tiny: 6, full: 200 })
 
 /**
- * A crowd whose tools print 8 MiB each within 4 s, which the server tells them of, as it does everybody. With `reads` false they
- * read nothing of it for a while: what the server keeps for them, what others who stream 10 pieces a second notice, and
- * that everybody comes to the end in the end.
+ * A crowd whose tools print 8 MiB each within 4 s, echoed to them by the server. With `reads` false they read nothing
+ * of it for a while: measures the server's buffers for them, the delay of others that stream 10 pieces a second, and
+ * that all finish.
  */
 export const slowReaders = (reads: boolean) =>
   staged(

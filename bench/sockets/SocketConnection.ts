@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net"
 
-/** What became of a WebSocket, and what it heard. */
+/** The events of a WebSocket: opened, received, closed. */
 export interface SocketListener {
   opened(): void
   /** another answer than 101 */

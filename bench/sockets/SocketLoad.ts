@@ -20,7 +20,7 @@ export interface SocketLoadOptions {
 /** Live sessions that a key may have (contract/agents#agent-limits). */
 export const sessionsPerKey = 8
 
-/** What one process is told. */
+/** The options of one process. */
 export interface WorkerOptions extends Omit<SocketLoadOptions, "keys"> {
   /** of the process, to tell its sessions from others' */
   readonly name: string
@@ -34,7 +34,7 @@ interface Range {
   readonly count: number
 }
 
-/** What every held call prints: so many frames of 16 KiB, evenly over a time. */
+/** The output of every held call: so many frames of 16 KiB, evenly over a time. */
 export interface Print {
   readonly framesPerCall: number
   readonly overMillis: number

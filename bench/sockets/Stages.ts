@@ -13,7 +13,7 @@ import { sessionsPerKey, type SocketLoad, startSockets } from "./SocketLoad.ts"
 
 export type ServerName = "raw uWebSockets.js" | "ours"
 
-/** A server that nobody has talked to but to warm it, and sockets to it. */
+/** A server without load but its warm-up, and sockets to it. */
 export interface Stage {
   readonly server: SocketServer
   /** sessions that are not attached yet, each load with keys of its own */

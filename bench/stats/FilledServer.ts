@@ -11,7 +11,7 @@ import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { makeFiller } from "./Filler.ts"
 
-/** What a filled data directory holds, in `traffic.json`: enough to fill up to a later instant. */
+/** The contents of a filled data directory, in `traffic.json`: enough to fill up to a later instant. */
 interface Filled {
   readonly traffic: TrafficOptions
   readonly firstDay: number
@@ -19,7 +19,7 @@ interface Filled {
   readonly untilMillis: number
   readonly logId: string
   readonly events: number
-  /** what writing them took, merges by hand not included */
+  /** the cost of writing them, merges by hand not included */
   readonly fillMillis: number
 }
 

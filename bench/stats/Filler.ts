@@ -36,7 +36,7 @@ const lookupsOf = (): Lookups => {
   }
 }
 
-/** Where in the log of the fill a batch begins; further fills go on there. */
+/** The place in the fill's log where a batch begins; further fills go on there. */
 export interface Place {
   readonly logId: bigint
   readonly seq: number

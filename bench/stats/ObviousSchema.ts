@@ -26,7 +26,7 @@ CREATE TABLE ${table} (
   ${copied.map((name) => `${name} ${textType(name)}`).join(", ")}
 ) ENGINE = MergeTree PARTITION BY toYYYYMM(ts) ORDER BY (site, toDate(ts), visitor, ts)`
 
-/** A day at a time: what the sessions are told apart with has to be sorted in memory. */
+/** A day at a time: the sort that separates the sessions has to fit in memory. */
 const copyDay = (day: number): string => `
 INSERT INTO ${table} SELECT site, ts, kind, visitor,
   cityHash64(visitor, sum(is_new) OVER (PARTITION BY visitor ORDER BY ts ROWS UNBOUNDED PRECEDING)), engaged_ms, pv,

@@ -90,7 +90,7 @@ const apartIn = (data: string): string => join(data, "apart")
 const endOf = (data: string): number | undefined =>
   existsSync(apartIn(data)) ? endOfFilled(mergedIn(data)) : undefined
 
-/** Where data is kept between runs, out of git's sight. */
+/** The directory of data kept between runs, ignored by git. */
 const keptIn = ({ settings }: PrepareContext): string => {
   const { days, events } = optionsOf({ settings }, "")
   return settings.data ?? join(root, ".runtime/bench", `stats-${events}-events-${days}-days`)

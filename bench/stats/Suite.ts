@@ -26,7 +26,7 @@ const ofRows = (answer: unknown): string => {
   return rows.map(({ pageviews, value, visitors }) => `${value ?? ""} ${visitors} ${pageviews}`).join(", ")
 }
 
-/** Whose figures are asked for: the server whose months are one part each, that with the last day in 30, or no data. */
+/** The server of each target: the one whose months are one part each, the one with the last day in 30, or none. */
 const targets = {
   merged: { suffix: "", of: ({ merged }: Targets): Target => merged },
   apart: { suffix: apartSuffix, of: ({ apart }: Targets): Target => apart },

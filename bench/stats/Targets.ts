@@ -9,13 +9,13 @@ export interface Target {
   readonly storePid: number
 }
 
-/** What the stage gives to every case. */
+/** The targets of every case. */
 export interface Targets {
   /** every month is one part */
   readonly merged: Target
   /** the same events, the last 24 hours in 30 parts; the same server where sizes are tiny */
   readonly apart: Target
-  /** of a site of the merged server that has no events: what a question costs before anything is read */
+  /** of a site of the merged server that has no events: the cost of a query before anything is read */
   readonly emptySite: string
   readonly events: number
   readonly fillMillis: number

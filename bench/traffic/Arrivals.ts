@@ -1,7 +1,7 @@
 import { Choice, zipf } from "./Chances.ts"
 import { random, type Random } from "./Random.ts"
 
-/** How a visit begins. */
+/** The beginning of a visit: time, source, page. */
 export interface Arrival {
   /** `document.referrer`: '' for none */
   readonly referrer: string
@@ -21,7 +21,7 @@ const listed = <Value>(values: ReadonlyArray<Value>, exponent: number) => {
 const base36 = (next: Random, length: number): string =>
   Array.from({ length }, () => Math.floor(next() * 36).toString(36)).join("")
 
-/** What does not depend on the traffic's own seed: the places that link to it. */
+/** The part independent of the traffic's own seed: the places that link to it. */
 const fixed = random(36)
 
 const engines = new Choice<string>([

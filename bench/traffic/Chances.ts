@@ -20,7 +20,7 @@ export class Chances {
     for (;;) {
       const less = small.pop()
       const more = large.pop()
-      // What is left of either kind fills its column, but for rounding.
+      // The rest of either kind fills its column, but for rounding.
       if (less === undefined || more === undefined) return
       this.#own[less] = scaled[less] ?? 1
       this.#other[less] = more

@@ -11,7 +11,7 @@ const weekend = [22, 15, 10, 7, 6, 8, 13, 22, 38, 54, 66, 70, 66, 66, 68, 68, 66
 /** 1970-01-01 was a Thursday. */
 const weekdayOf = (day: number): number => (day + 4) % 7
 
-/** How busy a local day (days since 1970-01-01) is: by day of the week, and up to 8 % more or less. */
+/** The weight of a local day (days since 1970-01-01): by day of the week, and up to 8 % more or less. */
 export const weightOf = (day: number): number => (week[weekdayOf(day)] ?? 1) * (0.92 + 0.16 * random(day)())
 
 const hours = [new Chances(workday), new Chances(weekend)] as const
@@ -21,7 +21,7 @@ const isWeekend = (day: number): boolean => weekdayOf(day) % 6 === 0
 /** An instant of the local day, in hours after its beginning. */
 export const hourOf = (next: Random, day: number): number => hours[isWeekend(day) ? 1 : 0].draw(next) + next()
 
-/** How much of a local day's visits begin within its first hours. */
+/** The share of a local day's visits that begin within its first hours. */
 export const shareUntil = (day: number, hour: number): number => {
   const curve = isWeekend(day) ? weekend : workday
   const total = curve.reduce((sum, weight) => sum + weight, 0)

@@ -13,7 +13,7 @@ const words =
 
 const vocabulary = words.split(" ")
 
-/** What a site has once, and everybody sees. */
+/** The pages a site has once, and every visitor sees. */
 const fixed = [
   "/",
   "/pricing",

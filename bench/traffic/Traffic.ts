@@ -34,7 +34,7 @@ export interface TrafficOptions {
   readonly paths: number
 }
 
-/** What a browser sends, when, and who. Keys that the snippet leaves out are null. */
+/** A browser's event, its time and its sender. Keys that the snippet leaves out are null. */
 export interface TrafficEvent {
   /** epoch milliseconds */
   readonly ts: number
@@ -58,7 +58,7 @@ const pair = (next: Random): string => pairs[Math.floor(next() * pairs.length)] 
 const pageViewId = (next: Random): string =>
   pair(next) + pair(next) + pair(next) + Math.floor(next() * 36).toString(36)
 
-/** What the beacons of one visit share. */
+/** The shared part of the beacons of one visit. */
 interface Visit {
   readonly visitor: Visitor
   readonly origin: string

@@ -14,8 +14,7 @@ import { ensureBun, ownPlatform } from "./bun.mjs"
 import { platforms } from "./platforms.mjs"
 
 /**
- * The client and all that it imports as one ECMAScript module for Node 22.19 or later: the entry's text, with nothing
- * left to import but what Node itself has.
+ * The text of one ECMAScript module for Node 22.19 or later: the client and all its imports except Node's own modules.
  */
 const bundleClient = async (root, entry) => {
   const home = mkdtempSync(join(tmpdir(), "signalbox-agent-"))
@@ -25,7 +24,7 @@ const bundleClient = async (root, entry) => {
       configFile: false,
       publicDir: false,
       logLevel: "warn",
-      // Optional parts of `ws` would be looked for beside the program, which is where they are not.
+      // Optional parts of `ws` would be looked for beside the program, where they do not exist.
       define: { "process.env.WS_NO_BUFFER_UTIL": "true", "process.env.WS_NO_UTF_8_VALIDATE": "true" },
       ssr: { target: "node", noExternal: true },
       build: {
@@ -47,8 +46,8 @@ const bundleClient = async (root, entry) => {
 }
 
 /**
- * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the directory where
- * it is started would otherwise be read, and could run code.
+ * A repository is no place for settings of the client's runtime: a .env, bunfig.toml or the like in the working
+ * directory would otherwise be read, and could run code.
  */
 const sealed = ["dotenv", "bunfig", "tsconfig", "package-json"].map((name) => `--no-compile-autoload-${name}`)
 

@@ -71,7 +71,7 @@ export const headersOf = (problem: Problem): Record<string, string> => {
   return {
     ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
     ...(shouldRetry === undefined ? {} : { "x-should-retry": String(shouldRetry) }),
-    // RFC 9110, 15.5.2: a 401 says how to authenticate.
+    // RFC 9110, 15.5.2: a 401 names the way to authenticate.
     ...(status === 401 ? { "www-authenticate": "Bearer" } : {})
   }
 }

@@ -65,7 +65,7 @@ export class Admission extends Context.Service<
       const clock = yield* Clock.Clock
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
-      // The limiter is given up only when the process is: that is a fault, not the caller's.
+      // The limiter is given up only when the process is: that is the server's fault, not the caller's.
       const take = (bucket: string, perMinute: number) => Effect.orDie(buckets.take(bucket, perMinute))
       const rateOf = ({ keyId, rateLimitPerMinute }: Principal) => {
         const perMinute = rateLimitPerMinute ?? limits.ratePerMinute

@@ -64,7 +64,7 @@ const forget = (files: Files["Service"], id: string, userId: string) =>
 const tooLarge = (maxFileSizeBytes: number): PayloadTooLarge =>
   PayloadTooLarge.of(`file: at most ${maxFileSizeBytes} bytes`)
 
-/** Markup that a browser would run as a page of this origin. Source: contract/accounts#files. */
+/** Types that a browser would run as a page of this origin. Source: contract/accounts#files. */
 const isActive = (contentType: string): boolean => /html|xml|svg/i.test(contentType)
 
 const headersOf = (file: FileRow): Record<string, string> => ({

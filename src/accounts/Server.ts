@@ -15,7 +15,7 @@ import * as Admission from "./Admission.ts"
 import * as AdminRoutes from "./AdminRoutes.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
 
-/** A Postgres that is away degrades: keys and sites are still known, reads of what is only there answer 503. */
+/** Without Postgres a component is degraded: keys and sites are still known, other reads answer 503. */
 const mirrored = (status: MirrorStatus): ComponentState =>
   status.suspended
     ? degraded(

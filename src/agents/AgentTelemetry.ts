@@ -4,7 +4,7 @@ import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 
-/** The line "agents" of `/readyz`. What sessions stand on, Postgres and the models, has lines of its own. */
+/** The line "agents" of `/readyz`. Postgres and the models, which sessions need, have lines of their own. */
 export const readiness = Layer.effectDiscard(
   Effect.gen(function* () {
     const { register } = yield* Readiness

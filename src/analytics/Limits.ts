@@ -11,7 +11,7 @@ export const analyticsLimits = {
   sitesPerUser: 1_000,
   /** browser events a minute for one site and visitor */
   visitorEventsPerMinute: 300,
-  /** browser events a minute for one site and address (of IPv6, the /64), whatever visitors it makes up */
+  /** browser events a minute for one site and address (of IPv6, the /64), with any number of visitors */
   addressEventsPerMinute: 3_000,
   /** addresses a minute whose events are counted; beyond it the older half is forgotten */
   limitedAddresses: 250_000,

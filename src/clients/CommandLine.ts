@@ -2,7 +2,7 @@ import { Console, Context, Layer, Option, Predicate, Runtime } from "effect"
 import { CliError, CliOutput, type Command, type HelpDoc } from "effect/cli"
 import { exitCodes } from "./ExitCodes.ts"
 
-/** How both command lines speak: help on stdout where it was asked for, faults on stderr in one line or two. */
+/** The output of both command lines: help on stdout when asked for, faults on stderr in one line or two. */
 
 type Usage = CliError.NonShowHelpErrors
 

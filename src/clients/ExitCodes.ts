@@ -1,4 +1,4 @@
-/** What `signalbox` and `signalbox-agent` end with. From 64 on as sysexits.h has it. Scripts rely on these. */
+/** The exit codes of `signalbox` and `signalbox-agent`. From 64 on as sysexits.h has it. Scripts rely on these. */
 export const exitCodes = {
   done: 0,
   /** the work failed: refused by the server, or a check that found something */

@@ -8,7 +8,7 @@ import { documentOf } from "./api/Operations.ts"
 const openapiPath = "/openapi.json"
 const indexPath = "/api/v1"
 
-/** What the start message names, and a person or a program asks first: where everything else is said. */
+/** The start page, named by the start message: links to the rest of the documentation. */
 const index = {
   name: "signalbox",
   version: packageJson.version,
@@ -18,7 +18,7 @@ const index = {
   health: "/healthz"
 }
 
-/** What these routes add to the known paths of the API. */
+/** The paths that these routes add to those of the API. */
 export const paths = [
   ["GET", indexPath],
   ["GET", openapiPath],

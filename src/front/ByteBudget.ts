@@ -22,7 +22,7 @@ export class ByteBudget {
     this.#strangers = new FairShares(strangersBodiesBytes)
   }
 
-  /** Whose body it is going to be; undefined where the route has answered already. */
+  /** The owner of the coming body; undefined where the route has answered already. */
   ownerOf(
     route: HotRoute,
     request: HotRequest,

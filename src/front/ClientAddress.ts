@@ -17,7 +17,7 @@ export interface ClientAddress {
 
 /** The address in one canonical text: IPv4 inside IPv6 (`::ffff:192.0.2.1`) is IPv4. undefined when it is none. */
 export const canonicalAddress = (text: string): string | undefined => {
-  // What a proxy says most often, and as it is: IPv4 has one way of writing it.
+  // Proxies mostly send IPv4, which has one way of writing an address.
   if (isIPv4(text)) return text
   const parsed = parse(text)
   return parsed === undefined ? undefined : NetAddress.formatIp(parsed)
@@ -30,7 +30,7 @@ export const addressFromBytes = (bytes: Uint8Array): string => {
   return NetAddress.formatIp(unmapped(NetAddress.ipv6FromBytesUnsafe(bytes)))
 }
 
-/** What one customer of a provider has at least: an IPv4 address, or the /64 of an IPv6 address in canonical text. */
+/** The smallest block of a provider's customer: an IPv4 address, or the /64 of an IPv6 address in canonical text. */
 export const addressBlock = (address: string): string => {
   const parsed = address.includes(":") ? parse(address) : undefined
   return parsed === undefined || !NetAddress.isIpv6Address(parsed)
@@ -39,8 +39,8 @@ export const addressBlock = (address: string): string => {
 }
 
 /**
- * `trust`: a number of hops, or networks in CIDR notation. Throws on a network that is none: a fault of the options.
- * `onMissing` is told of a request whose address was asked for, that a trusted proxy handed over without the header.
+ * `trust`: a number of hops, or networks in CIDR notation. Throws on an invalid network: a fault of the options.
+ * `onMissing` is called when the address is wanted of a request that a trusted proxy passed on without the header.
  */
 export const make = (
   trust: number | ReadonlyArray<string> | undefined,

@@ -38,7 +38,7 @@ export interface FrontLimits {
   readonly webSocketMaxUnreadBytes: number
   /** bytes sent and not yet taken by the client before a write waits */
   readonly webSocketHighWaterBytes: number
-  /** bytes of a hot socket that its client has not taken; who sends to one that has more waiting drops it */
+  /** bytes of a hot socket that its client has not taken; a sender drops a socket with more waiting */
   readonly webSocketMaxBufferedBytes: number
   /** a hot socket that is closed while bytes wait for its client goes on so long to deliver them */
   readonly webSocketLingerMillis: number

@@ -8,7 +8,7 @@ const tooBig = 1009
 const faulty = 1011
 export const lost = 1006
 
-/** What all sockets of a route share. */
+/** The shared state of the sockets of a route. */
 export interface SocketSetup {
   readonly route: HotSocketRoute
   readonly context: HotContext
@@ -65,7 +65,7 @@ export abstract class FrontSocket implements HotSocket, OpenSocket {
     this.setup.context.open.add(this)
     try {
       this.listener = open(this)
-      // Within `open` there was nobody yet to be told.
+      // Within `open` there was no listener yet.
       if (this.isOver) this.sayClosed()
     } catch (defect) {
       this.fail(defect)

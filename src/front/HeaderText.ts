@@ -1,4 +1,4 @@
-/** What may be written into a response's head (RFC 9110 5.1 and 5.5): anything else could end the line or the head. */
+/** The characters allowed in a response's head (RFC 9110 5.1 and 5.5): anything else could end the line or the head. */
 
 const names = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const plain = /^[\t\x20-\x7e]*$/

@@ -8,7 +8,7 @@ import type { HotSocketRoute } from "./HotSocket.ts"
 import type { OpenSockets } from "./OpenSockets.ts"
 import { upgradeHeaders } from "./WebSocketHandshake.ts"
 
-/** What both engines need to serve hot routes. */
+/** The options that both engines need to serve hot routes. */
 export interface HotContext {
   readonly paths: HotPaths
   readonly sockets: ReadonlyArray<HotSocketRoute>
@@ -34,7 +34,7 @@ const isSafeName = (name: string): boolean => {
 /** A header of a hot answer is left out where it could end the line, or where the front writes it. */
 export const isWritable = (name: string, value: string): boolean => isSafeName(name) && isHeaderValue(value)
 
-/** Calls a listener; what it throws is reported and harms nobody else. */
+/** Calls a listener; an error it throws is reported and goes no further. */
 export const attempt = (listener: () => void, context: HotContext): void => {
   try {
     listener()
@@ -43,7 +43,7 @@ export const attempt = (listener: () => void, context: HotContext): void => {
   }
 }
 
-/** What a request to a hot path is answered that no route serves: only OPTIONS is another matter. */
+/** The answer to a request to a hot path that no route serves: only OPTIONS is another matter. */
 export const refusalOf = (
   there: HotPath,
   method: string,

@@ -4,7 +4,7 @@ type Headers = ReadonlyArray<readonly [string, string]>
 
 /** CORS of the hot routes (Fetch standard, "CORS protocol"). Ordinary routes have a middleware of their own. */
 export interface HotCors {
-  /** what a route adds to every answer */
+  /** the headers that a route adds to every answer */
   answer(cors: HotRoute["cors"], origin: string): Headers
   /** the answer to OPTIONS, a 204 */
   preflight(cors: HotRoute["cors"], origin: string, requestedHeaders: string, allow: string): Headers

@@ -1,14 +1,14 @@
 import type { HotRoute } from "./HotRoute.ts"
 import type { HotSocketRoute } from "./HotSocket.ts"
 
-/** What all routes of one path have in common. */
+/** The common part of all routes of one path. */
 export interface HotPath {
   readonly cors: HotRoute["cors"]
   readonly errors?: HotRoute["errors"]
   readonly isSocket?: boolean
 }
 
-/** What the catch-all must know of the hot routes: uWebSockets.js hands it every request that no route matched exactly. */
+/** The hot routes as the catch-all sees them: uWebSockets.js hands it every request that no route matched exactly. */
 export interface HotPaths {
   /** the route that serves this method there; HEAD is served by GET's */
   find(method: string, path: string): HotRoute | undefined

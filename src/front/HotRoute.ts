@@ -1,13 +1,13 @@
 import type { ErrorEncoder } from "./FrontAnswer.ts"
 import * as Context from "effect/Context"
 
-/** What a hot handler may know of a request. All of it is copied before the handler runs and stays valid. */
+/** The request as a hot handler sees it. All of it is copied before the handler runs and stays valid. */
 export interface HotRequest {
   /** upper case */
   readonly method: string
   /** exactly the route's path */
   readonly path: string
-  /** what follows the `?`, undecoded; "" when there is none */
+  /** the query behind the `?`, undecoded; "" when there is none */
   readonly query: string
   /** one of the route's declared header names (lower-case); "" when absent */
   header(name: string): string
@@ -35,11 +35,11 @@ export interface HotReply {
   onAbort(listener: () => void): void
 }
 
-/** The body of a streamed answer. What is written in one turn leaves together. After an abort every call is a no-op. */
+/** The body of a streamed answer. Pieces written in one turn leave together. After an abort every call is a no-op. */
 export interface HotStream {
   /**
-   * Answers false where the client does not keep up: what was given is kept, and `onDrain` tells when to go on. Bytes
-   * must not change afterwards.
+   * Answers false if the client does not keep up: the piece is kept, and `onDrain` is called when to go on. Bytes must
+   * not change afterwards.
    */
   write(piece: string | Uint8Array): boolean
   /** Called each time after a `write` answered false and the socket has taken everything. One listener. */

@@ -3,10 +3,10 @@ import type { HotRequest } from "./HotRoute.ts"
 
 /**
  * A WebSocket endpoint that is served beside the Effect pipeline: no fiber, no timer and no closure for each socket, so
- * that idle ones cost little more than the addon's own. The front sends no pings: who wants signs of life asks for them.
+ * that idle ones cost little more than the addon's own. The front sends no pings: routes ask for signs of life.
  */
 export interface HotSocketRoute {
-  /** matched exactly and case-sensitively, as a hot route's. What is no WebSocket handshake (RFC 6455 4.2.1) gets 426 */
+  /** matched exactly and case-sensitively, as a hot route's. Other requests than handshakes (RFC 6455 4.2.1) get 426 */
   readonly path: string
   /** header names (lower-case) copied before `upgrade` runs */
   readonly headers: ReadonlyArray<string>
@@ -36,7 +36,7 @@ export interface HotHandshake {
   onAbort(listener: () => void): void
 }
 
-/** What a throw in one of these leads to: a report, and the end of this socket (1011). */
+/** The listener of a socket. A throw in one of these is reported, and ends this socket (1011). */
 export interface HotSocketListener {
   /** A message, whole. Bytes are only valid until this returns */
   received(message: string | Uint8Array): void
@@ -58,7 +58,7 @@ export interface HotSocket {
   send(text: string): boolean
   /** bytes that the kernel has not taken */
   readonly bufferedBytes: number
-  /** `reason`: at most 123 bytes as UTF-8 (RFC 6455 5.5). What waits for the client and the close frame have some seconds */
+  /** `reason`: at most 123 bytes as UTF-8 (RFC 6455 5.5). Waiting messages and the close frame have some seconds */
   close(code: number, reason: string): void
   /** Ends the connection without another byte */
   terminate(): void

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 
 /** A hot socket, or on Node also a handshake, until its connection is gone. */
 export interface OpenSocket {
-  /** an end that the client is told of */
+  /** ends it with a close frame */
   close(code: number, reason: string): void
   /** the end of the connection, at once */
   drop(): void

@@ -6,7 +6,7 @@ import type { HotStream } from "./HotRoute.ts"
  */
 export const pieceBytes = 32 * 1024
 
-/** What is chained to it runs when the code that runs now has returned. */
+/** Callbacks chained to it run when the current code has returned. */
 const turnEnd = Promise.resolve()
 
 /** An engine's side of a streamed answer. */
@@ -30,7 +30,7 @@ export const deadStream: HotStream = {
 }
 
 /**
- * The pieces of a streamed answer, in order, on either engine. What is written in one turn leaves together at its end;
+ * The pieces of a streamed answer, in order, on either engine. Pieces written in one turn leave together at its end;
  * once the engine is behind, pieces wait here, where they are counted.
  */
 export class PieceStream implements HotStream {
@@ -43,7 +43,7 @@ export class PieceStream implements HotStream {
   private queuedBytes = 0
   private isEnding = false
   private isScheduled = false
-  /** a `write` answered false, and nobody has been told to go on */
+  /** a `write` answered false, and `onDrain` has not been called */
   private owesDrain = false
   private drained: () => void = () => undefined
   /** made once: every piece needs them */
@@ -97,7 +97,7 @@ export class PieceStream implements HotStream {
   }
 
   private push(piece: string | Uint8Array): void {
-    // What has to wait is copied: a piece may be a few bytes of a buffer of 64 KB, which it would keep alive.
+    // Waiting bytes are copied: a piece may be a few bytes of a buffer of 64 KB, which it would keep alive.
     const bytes = typeof piece === "string" || this.isBehind ? Buffer.from(piece) : piece
     if (bytes.length === 0) return
     this.queue.push(bytes)
@@ -114,7 +114,7 @@ export class PieceStream implements HotStream {
     void turnEnd.then(this.leaving)
   }
 
-  /** What has just been written goes to the engine. */
+  /** Passes the turn's pieces to the engine. */
   private flush(): void {
     this.sink.cork(this.advancing)
     if (this.isBehind) this.queue = this.queue.map((piece) => Buffer.from(piece))

@@ -7,7 +7,7 @@ interface Table {
   readonly sockets: Array<HotSocketRoute>
 }
 
-/** Where each room puts what is served beside the Effect pipeline, before the front reads it. */
+/** The routes of each room that are served beside the Effect pipeline, before the front reads them. */
 export class RawRoutes extends Context.Service<RawRoutes, Table>()("signalbox/infra/RawRoutes") {
   static readonly layer = Layer.effect(
     RawRoutes,

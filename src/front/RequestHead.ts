@@ -1,7 +1,7 @@
 import * as Headers from "effect/http/Headers"
 import type { UwsRequest } from "./uws/Addon.ts"
 
-/** What uWebSockets.js shows of a request only during its handler, copied. */
+/** The parts of a request that uWebSockets.js shows only during its handler, copied. */
 export interface RequestHead {
   readonly headers: Headers.Headers
   /** undefined where there is none */
@@ -16,7 +16,7 @@ export interface RequestHead {
   readonly isAmbiguous: boolean
 }
 
-/** uWebSockets.js takes whatever stands there for chunked. */
+/** uWebSockets.js takes any value for chunked. */
 export const isChunkedAlone = (coding: string): boolean =>
   coding === "chunked" || coding.toLowerCase() === "chunked"
 
@@ -47,7 +47,7 @@ const single = new Set([
   "user-agent"
 ])
 
-/** Which of two counts is a matter of opinion. */
+/** Recipients differ on which of two counts. */
 const unrepeatable = new Set(["content-length", "transfer-encoding", "host"])
 
 // One visitor for all requests: reading is synchronous, so that there is only ever one target.

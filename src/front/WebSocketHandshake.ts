@@ -1,6 +1,6 @@
 const version = "13"
 
-/** RFC 6455 4.2.1, what a request must say to become a WebSocket; uWebSockets.js looks only at the length of the key. */
+/** A WebSocket handshake by RFC 6455 4.2.1; uWebSockets.js looks only at the length of the key. */
 export const isHandshake = (header: (lowerCaseName: string) => string): boolean =>
   header("upgrade").toLowerCase() === "websocket" &&
   upgradeOption.test(header("connection")) &&

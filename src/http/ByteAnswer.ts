@@ -3,7 +3,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { isNoneMatch, requestedRange } from "./ByteRanges.ts"
 
-/** Bytes that can be read from anywhere, and what is said of them. */
+/** Bytes that can be read from anywhere, and their description. */
 export interface ServedBytes<E, R> {
   readonly sizeBytes: number
   readonly contentType: string

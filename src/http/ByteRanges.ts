@@ -1,6 +1,6 @@
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 
-/** What a `Range` header asks of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
+/** The range that a `Range` header requests of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
 export type RequestedRange =
   /** none, several, or not understood: the whole body, 200 */
   | { readonly _tag: "Whole" }

@@ -1,6 +1,6 @@
 /**
- * File names as they come in and go out. Browsers and tools of three decades send anything, so what is stored is a
- * bare name; what is sent follows RFC 6266 (Content-Disposition) with the name in ASCII and, by RFC 8187, in UTF-8.
+ * File names as they come in and go out. Browsers and tools of three decades send anything, so a bare name is stored; a
+ * sent one follows RFC 6266 (Content-Disposition) with the name in ASCII and, by RFC 8187, in UTF-8.
  */
 
 const maxNameBytes = 255

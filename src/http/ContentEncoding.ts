@@ -1,6 +1,6 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
 
-/** How a body is sent. Source: RFC 9110, 8.4. */
+/** The encoding of a body. Source: RFC 9110, 8.4. */
 export type Encoding = "br" | "gzip" | "identity"
 
 /** A body that is sent often and made once, in every encoding, as small as they get. */
@@ -19,7 +19,7 @@ export const encodedBody = (content: Uint8Array): EncodedBody => ({
 
 /**
  * The smallest encoding that the caller takes: one that is named, or covered by `*`, without `q=0`. Other weights are
- * not compared; whoever takes both takes the smaller. Source: RFC 9110, 12.5.3.
+ * not compared; a caller that takes both gets the smaller. Source: RFC 9110, 12.5.3.
  */
 export const encodingFor = (acceptEncoding: string | undefined): Encoding => {
   const taken = new Map<string, boolean>()

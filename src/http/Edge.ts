@@ -15,7 +15,7 @@ import { RequestId, requestIdOf } from "./RequestId.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 
 /**
- * What every request of an ordinary endpoint passes, whatever serves it: its id in and out, CORS, 404 in the plain
+ * The steps of every request to an ordinary endpoint, on either engine: its id in and out, CORS, 404 in the plain
  * form, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
  */
 export interface EdgeOptions {
@@ -71,9 +71,9 @@ export const layer = (options: EdgeOptions) => {
         yield* measure(request.method, response.status, millis())
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,
-          // A body is what its type says, whatever a browser finds in it.
+          // A browser must not guess another type than the declared one.
           "x-content-type-options": "nosniff",
-          // RFC 9110, 15.5.2: a 401 says how to authenticate.
+          // RFC 9110, 15.5.2: a 401 names the way to authenticate.
           ...(response.status === 401 ? { "www-authenticate": "Bearer" } : {})
         })
       }),
@@ -89,7 +89,7 @@ const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Reques
     const failure = cause.reasons.find(Cause.isFailReason)
     if (failure !== undefined && isRouteNotFound(failure.error))
       return Effect.succeed(notFound(request, known))
-    // Whoever asked has gone, or the server stops: there is nobody to answer.
+    // The caller has gone, or the server stops: there is no recipient.
     if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
     return Effect.andThen(
       logFault(cause),

@@ -31,7 +31,7 @@ const boundary = (httpEffect: Effect.Effect<HttpServerResponse.HttpServerRespons
     }
   )
 
-/** What the caller hears of a fault of the server: nothing of its cause, but the id under which the log has it. */
+/** The text of a server fault for the caller: nothing of its cause, but the id under which the log has it. */
 export const faultText = Effect.map(RequestId, (id) => `Internal error (request ${id})`)
 
 export const logFault = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed", cause)

@@ -1,7 +1,7 @@
 import { SchemaIssue } from "effect"
 import type { HttpApiError } from "effect/http-api"
 
-/** Which field of a request did not fit its schema, and what was expected. Repeats nothing that the caller sent but names. */
+/** The field of a request that did not fit its schema, and the expectation. Repeats only names of the request. */
 export interface FieldFault {
   /** `email`, `models[3]`, `limit`; `body` when the body as a whole is at fault */
   readonly field: string

@@ -2,13 +2,13 @@ import { HttpApi } from "effect/http-api"
 import { OpenAiFaults } from "#schemas/core/Faults.ts"
 import type { ErrorFormat } from "#schemas/core/Problem.ts"
 
-/** Which methods a path has, so that a wrong one is answered 405 with `Allow` and not 404. */
+/** The methods of each path, so that a wrong one is answered 405 with `Allow` and not 404. */
 export interface KnownPaths {
   /** undefined where nothing has that path */
   at(path: string): KnownPath | undefined
   /**
-   * The router would take it for another path: to it `;` and `#` end a path, and `%68` is an `h`. What stands for a
-   * parameter may be encoded.
+   * The router would take it for another path: to it `;` and `#` end a path, and `%68` is an `h`. Parameter values may
+   * be encoded.
    */
   isMistakable(path: string): boolean
 }

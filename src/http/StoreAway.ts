@@ -2,7 +2,7 @@ import { Effect, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
-/** A statement that takes longer means a Postgres that hangs: the caller is told rather than kept. */
+/** A statement that takes longer means a Postgres that hangs: the caller gets an error instead of waiting. */
 const statementTimeoutMillis = 5_000
 
 const text = "The database is away; nothing was changed, try again later"

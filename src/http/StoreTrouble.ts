@@ -7,7 +7,7 @@ const codeOf = (problem: string): string => {
   return code === undefined ? "" : ` (${code})`
 }
 
-/** Why a consumer of a log stands still, for `/readyz`, which anybody may read: the server's log has the whole cause. */
+/** Why a consumer of a log stands still, for `/readyz`, which is public: the server's log has the whole cause. */
 export const troubleWords = ({ problem, reason }: SinkUnavailable): string => {
   if (reason === "refuses") return `the store answers, and refuses what it is given${codeOf(problem)}`
   return reason === "behind" ? "the store is behind" : `the store is away or takes nothing${codeOf(problem)}`

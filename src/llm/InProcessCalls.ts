@@ -26,9 +26,9 @@ export interface InProcessAsk {
 
 /** The outcome of a call, and its record. */
 export interface InProcessOutcome {
-  /** why there is no answer; as an HTTP client would be told */
+  /** the reason for a missing answer, as an HTTP client would get it */
   readonly fault: Problem | undefined
-  /** why the answer broke off */
+  /** the reason why the answer broke off */
   readonly problem: string | undefined
   /** the caller had gone before the end */
   readonly isGone: boolean

@@ -11,7 +11,7 @@ export interface Shared {
   readonly models: ReadonlyMap<string, SandboxModel>
   readonly account: Account
   readonly faults: PlannedFaults
-  /** between two words of a stream, where neither model nor request say otherwise */
+  /** between two words of a stream, unless model or request set another pace */
   readonly wordMillis: number
 }
 

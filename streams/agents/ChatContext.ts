@@ -33,7 +33,7 @@ const tokensOf = ({ body }: Step): number => {
 const compactionOf = (steps: ReadonlyArray<Step>): CompactionStep | undefined =>
   steps.map(({ body }) => body).findLast((body) => body.kind === "compaction")
 
-/** What models are told of the steps: those from the last compaction's cut on, behind its summary. */
+/** The steps that models see: those from the last compaction's cut on, behind its summary. */
 const told = (steps: ReadonlyArray<Step>) => {
   const compaction = compactionOf(steps)
   return {
@@ -42,7 +42,7 @@ const told = (steps: ReadonlyArray<Step>) => {
   }
 }
 
-/** What a model is told besides the system prompt. */
+/** A model's messages besides the system prompt. */
 export const messagesOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ChatMessage> => {
   const { compaction, kept } = told(steps)
   const results = new Map<string, ResultStep>()
@@ -71,7 +71,7 @@ const said = (body: Said): ChatMessage => {
   }
 }
 
-/** The message and, in its order, what came of its calls: models refuse a call without a result. */
+/** The message and, in its order, the results of its calls: models refuse a call without a result. */
 const answered = (
   message: MessageStep,
   results: ReadonlyMap<string, ResultStep>
@@ -100,7 +100,7 @@ const answered = (
 const toolTextOf = (tool: string, result: ResultStep | undefined): string =>
   result === undefined ? "" : toolText(tool, result)
 
-/** What the context holds, in tokens: what the last model counted, and an estimate of what came since. */
+/** The size of the context in tokens: the last model's count, and an estimate of the steps since. */
 export const contextTokens = (steps: ReadonlyArray<Step>, overhead: number): number => {
   const { compaction, kept } = told(steps)
   const from = compaction === undefined ? -1 : steps.findLastIndex(({ body }) => body === compaction)
@@ -116,8 +116,8 @@ export const contextTokens = (steps: ReadonlyArray<Step>, overhead: number): num
 const sum = (steps: ReadonlyArray<Step>): number => steps.reduce((all, step) => all + tokensOf(step), 0)
 
 /**
- * Where a compaction cuts: the index of the first step that is kept, so that about `keepTokens` stay and no result is
- * parted from its call. undefined: there is nothing before it that could go.
+ * The cut of a compaction: the index of the first step that is kept, so that about `keepTokens` stay and no result is
+ * parted from its call. undefined: no step before it could go.
  */
 export const cutOf = (steps: ReadonlyArray<Step>, keepTokens: number): number | undefined => {
   const { kept } = told(steps)
@@ -131,7 +131,7 @@ export const cutOf = (steps: ReadonlyArray<Step>, keepTokens: number): number | 
   return cut === undefined || kept.findIndex(isTurning) === kept.indexOf(cut) ? undefined : cut.index
 }
 
-/** What is to be summarised, as text: everything that models are told now and that comes before a cut. */
+/** The text to summarise: everything that models see now and that comes before a cut. */
 export const textBefore = (steps: ReadonlyArray<Step>, keepFrom: number): string => {
   const { compaction, kept } = told(steps)
   const before = kept.filter(({ body, index }) => index < keepFrom && body.kind !== "compaction")
@@ -141,7 +141,7 @@ export const textBefore = (steps: ReadonlyArray<Step>, keepFrom: number): string
   ].join("\n\n")
 }
 
-/** Without its middle where it is too long: what was asked for stands at the beginning, and what was done last at the end. */
+/** Without its middle if it is too long: the task stands at the beginning, and the latest work at the end. */
 export const shortened = (text: string, characters: number): string => {
   if (text.length <= characters) return text
   const head = Math.floor(characters / 4)

@@ -3,13 +3,13 @@ import type { AppliedStep, CompactStep, MessageStep, PromptStep, ResultStep, Ste
 
 export type ToolCallPart = Extract<ContentPart, { readonly type: "tool_call" }>
 
-/** What has to be done next for a prompt. */
+/** The next action for a prompt. */
 export type Next =
   | { readonly _tag: "CallModel" }
   | { readonly _tag: "Results"; readonly message: MessageStep; readonly open: ReadonlyArray<ToolCallPart> }
   | { readonly _tag: "Finish"; readonly message: MessageStep }
 
-/** What a prompt has come to so far. Amounts in pico-USD. */
+/** The totals of a prompt so far. Amounts in pico-USD. */
 export interface PromptTotals {
   readonly promptTokens: number
   readonly completionTokens: number
@@ -21,7 +21,7 @@ export interface PromptTotals {
   readonly toolCallsDenied: number
 }
 
-/** What the steps of a session say, from the step on that models are told from. */
+/** The state derived from a session's steps, from the first step on that models see. */
 export class Conversation {
   readonly #steps: Array<Step> = []
   #active: PromptStep | CompactStep | undefined
@@ -38,7 +38,7 @@ export class Conversation {
     return this.#steps
   }
 
-  /** What is worked on. */
+  /** The prompt or compaction under way. */
   get active(): PromptStep | CompactStep | undefined {
     return this.#active
   }
@@ -130,5 +130,5 @@ export const callsOf = ({ content }: MessageStep): ReadonlyArray<ToolCallPart> =
 export const isTurning = ({ body }: Step): boolean =>
   body.kind === "prompt" || body.kind === "applied" || body.kind === "message"
 
-/** What is said in a step by the person. */
+/** A step with the person's words. */
 export type Said = PromptStep | AppliedStep

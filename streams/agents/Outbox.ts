@@ -68,7 +68,7 @@ export class Outbox {
     return this.#seq
   }
 
-  /** Frames up to this number are not kept here any more: what they told of is in the store. */
+  /** Frames up to this number are not kept here any more: their steps are in the store. */
   get floor(): number {
     return this.#floor
   }

@@ -1,4 +1,4 @@
-/** What the models of agent sessions are told by the server. */
+/** The server's texts for the models of agent sessions. */
 
 export interface Workspace {
   readonly root: string

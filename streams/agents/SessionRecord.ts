@@ -1,7 +1,7 @@
 import type { endReasons } from "#schemas/agents/AgentSession.ts"
 import type { ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
 
-/** What a session is from its beginning to its end. */
+/** The facts of a session that never change. */
 export interface SessionFacts {
   /** `ses_…` */
   readonly id: string
@@ -16,7 +16,7 @@ export interface SessionFacts {
 
 export type EndReason = (typeof endReasons)[number]
 
-/** What changes. Its owner has it in memory and writes it whole, with every step. */
+/** The state of a session that changes. Its owner has it in memory and writes it whole, with every step. */
 export interface SessionState {
   readonly clientVersion: string
   readonly clientPlatform: string
@@ -36,9 +36,9 @@ export interface SessionState {
   readonly cost: string
   readonly promptTokens: number
   readonly completionTokens: number
-  /** frames may carry numbers up to this one; whoever loads the session goes on behind it */
+  /** frames may carry numbers up to this one; a later load of the session goes on behind it */
   readonly seqReserved: number
-  /** what a model is told begins at the step with this index (0, or that of the last compaction's `keepFrom`) */
+  /** the index of the first step that models see (0, or that of the last compaction's `keepFrom`) */
   readonly baseStep: number
   readonly lastSeenAt: number
   /** null while a client is attached */
@@ -51,7 +51,7 @@ export interface SessionState {
 export interface SessionRecord {
   readonly facts: SessionFacts
   readonly state: SessionState
-  /** counts its owners: who has an older one may not write any more */
+  /** counts its owners: one with an older number may not write any more */
   readonly epoch: number
   /** the number of steps stored */
   readonly steps: number

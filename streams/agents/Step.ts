@@ -2,8 +2,8 @@ import type { ContentPart, PromptStatus, stopReasons, Tokens } from "#schemas/ag
 import type { ToolError } from "#schemas/agents/ToolCall.ts"
 
 /**
- * The durable truth of a session: an append-only list of steps. What a model is told, what is replayed, and where a run
- * goes on after a crash are functions of it. Amounts are pico-USD as decimal text.
+ * The durable truth of a session: an append-only list of steps. A model's messages, the replay, and a run's
+ * continuation after a crash are functions of it. Amounts are pico-USD as decimal text.
  */
 export type StepBody =
   | PromptStep
@@ -41,23 +41,23 @@ export interface QueuedStep {
   readonly mode: "steer" | "follow_up"
 }
 
-/** What waited was thrown away. */
+/** Waiting input was discarded. */
 export interface UnqueuedStep {
   readonly kind: "unqueued"
 }
 
-/** What was queued became a part of the conversation here. */
+/** Queued input became a part of the conversation here. */
 export interface AppliedStep {
   readonly kind: "applied"
   readonly id: string
   readonly text: string
 }
 
-/** What a model said. Its tool calls are intended from here on: none is sent before this is stored. */
+/** A model's message. Its tool calls are intended from here on: none is sent before this is stored. */
 export interface MessageStep {
   readonly kind: "message"
   readonly messageId: string
-  /** who answered */
+  /** the model that answered */
   readonly model: string
   readonly content: ReadonlyArray<ContentPart>
   readonly stopReason: (typeof stopReasons)[number]
@@ -74,7 +74,7 @@ export interface TakenStep {
   readonly journalId: string
 }
 
-/** What came of a tool call. */
+/** The result of a tool call. */
 export interface ResultStep {
   readonly kind: "result"
   readonly callId: string
@@ -86,11 +86,11 @@ export interface ResultStep {
   readonly durationMs: number
 }
 
-/** Everything before step `keepFrom` is told to models by the summary from here on. */
+/** A summary replaces everything before step `keepFrom` for models from here on. */
 export interface CompactionStep {
   readonly kind: "compaction"
   readonly summary: string
-  /** the index of the first step that is told as it was */
+  /** the index of the first step that models see in full */
   readonly keepFrom: number
   /** an estimate of the context after it */
   readonly tokens: number

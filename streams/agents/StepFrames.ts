@@ -48,8 +48,8 @@ export const frameOf = (body: StepBody, promptId: string): Unnumbered | undefine
 }
 
 /**
- * What a client is sent for the numbers above `lastSeq` up to `floor`, whose frames are not kept any more: those that told
- * of steps, and one `replay_gap` for what else there was. It takes the place of the last frame that is missing.
+ * The frames sent to a client for the numbers above `lastSeq` up to `floor`, which are not kept any more: those of
+ * steps, and one `replay_gap` for all others, in the place of the last missing frame.
  */
 export const missedFrames = (
   steps: ReadonlyArray<Step>,

@@ -10,7 +10,7 @@ const lines = (value: unknown): string =>
 const cut = (result: JsonRecord): string =>
   result["truncated"] === true ? "\n[There is more: narrow it down]" : ""
 
-/** What a model is told of a call's outcome. */
+/** A call's outcome as a model sees it. */
 export const toolText = (tool: string, { error, ok, result }: ResultStep): string => {
   if (!ok) return `Error (${error?.code ?? "exec_failed"}): ${error?.message ?? "the call failed"}`
   if (!isJsonRecord(result)) return JSON.stringify(result ?? null)

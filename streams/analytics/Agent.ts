@@ -13,7 +13,7 @@ interface UserAgentParser {
 }
 const UAParser: new (userAgent: string) => UserAgentParser = createRequire(import.meta.url)("ua-parser-js")
 
-/** What a User-Agent says; '' for what it does not. */
+/** The parts of a User-Agent; '' for those that it lacks. */
 export interface Agent {
   /** undefined: a browser, as far as is known */
   readonly bot: Bot | undefined
@@ -24,7 +24,7 @@ export interface Agent {
   readonly device: "" | "desktop" | "mobile" | "tablet"
 }
 
-/** Longer ones are cut: what identifies a program stands at their beginning. */
+/** Longer ones are cut: the part that identifies a program stands at their beginning. */
 export const userAgentLengthMax = 1024
 
 export const parseAgent = (userAgent: string): Agent => {

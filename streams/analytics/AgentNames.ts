@@ -18,7 +18,7 @@ const systems = byLowerCase(`
   Bada, Symbian, Sailfish, MeeGo, Maemo, QNX, Chromecast, Nintendo, PlayStation, Xbox, FreeBSD, OpenBSD, NetBSD,
   DragonFly, Haiku, Solaris, OpenSolaris, AIX, Fuchsia`)
 
-/** What the parser calls otherwise than people do. */
+/** The parser's names that differ from the common ones. */
 const renamed: ReadonlyMap<string, string> = new Map([
   ["mac os", "macOS"],
   ["chromium os", "ChromeOS"],

@@ -85,7 +85,7 @@ export const namedBots: ReadonlyArray<Bot> = BotCategory.literals.flatMap((categ
   category === "other" ? [] : names[category].split(",").map((name) => ({ name: name.trim(), category }))
 )
 
-/** All bots whose User-Agent names nobody who is listed. */
+/** All bots whose User-Agent contains no listed name. */
 export const otherBot: Bot = { name: "Other bot", category: "other" }
 
 const byName: ReadonlyMap<string, Bot> = new Map(namedBots.map((bot) => [bot.name.toLowerCase(), bot]))
@@ -101,7 +101,7 @@ export const nameToCount = (bot: Bot | undefined): string =>
 export const botCountedAs = (name: string): Bot =>
   name === "" ? otherBot : (byName.get(name.toLowerCase()) ?? { name, category: "other" })
 
-/** The first bot that a User-Agent names: rather one that is somebody's than what that one is made with. */
+/** The first bot that a User-Agent names: rather a named service than the library it is made with. */
 export const namedBotOf = (userAgent: string): Bot | undefined => {
   const text = userAgent.toLowerCase()
   let tool: Bot | undefined

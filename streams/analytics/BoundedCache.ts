@@ -1,7 +1,7 @@
 /**
- * A cache of at most `entriesMax` results of a pure function of a text. It keeps two generations: what was asked for
- * since the younger one began survives when the older one is dropped. A hit is one lookup and allocates nothing, where
- * a list in order of use would be rewritten by every hit.
+ * A cache of at most `entriesMax` results of a pure function of a text. It keeps two generations: entries used since
+ * the younger one began survive when the older one is dropped. A hit is one lookup and allocates nothing, where a list
+ * in order of use would be rewritten by every hit.
  */
 export class BoundedCache<A> {
   readonly #compute: (key: string) => A

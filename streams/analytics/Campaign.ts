@@ -1,4 +1,4 @@
-/** What the query of a page's address says about the campaign: the utm fields, '' where it has none. The first value of a name counts. */
+/** The campaign in a page address's query: the utm fields, '' for absent ones. The first value of a name counts. */
 export interface Campaign {
   readonly source: string
   readonly medium: string
@@ -29,7 +29,7 @@ export const campaignOf = (query: string): Campaign => {
   }
 }
 
-/** The names under which networks pass the number of a click that somebody paid for. */
+/** The names under which networks pass the number of a paid click. */
 const clickIds = ["gclid", "gbraid", "wbraid", "dclid", "msclkid", "fbclid", "ttclid", "twclid", "yclid"]
 
 /** In every query that has one of the names. */

@@ -1,7 +1,7 @@
 import { domainToASCII, domainToUnicode } from "node:url"
 
 /**
- * What keeps its escape in a path, because it would mean something else as it stands: `#`, `%`, `*` (any text in a
+ * The escapes that stay in a path, because their characters would mean something else: `#`, `%`, `*` (any text in a
  * filter), `/`, `?`, the backslash that a URL takes for a slash, and control characters.
  */
 const keptEscape = /%(2[35AFaf]|3[Ff]|5[Cc]|[01][0-9A-Fa-f]|7[Ff])/g
@@ -10,8 +10,8 @@ const keptEscape = /%(2[35AFaf]|3[Ff]|5[Cc]|[01][0-9A-Fa-f]|7[Ff])/g
 const misleading = /[\u0080-\u009f\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
 
 /**
- * A path as people read and write it, its escapes decoded as UTF-8. What is no UTF-8 stays as it is. Decoding what is
- * decoded changes nothing, so that a filter may be given in either form. Source: contract/analytics#pages-and-sources.
+ * A path as people read and write it, its escapes decoded as UTF-8. Invalid UTF-8 stays as it is. Decoding twice
+ * changes nothing, so that a filter may be given in either form. Source: contract/analytics#pages-and-sources.
  */
 export const displayPath = (path: string): string => {
   if (!path.includes("%")) return path

@@ -6,7 +6,7 @@ import { keptProps, type KeptProps } from "./KeptProps.ts"
 import type { Site } from "./Site.ts"
 import type { EventKind, StoredEvent } from "./StoredEvent.ts"
 
-/** What the sender and its request say about an event, before the pipeline has looked at it. */
+/** The facts of an event from its sender and request, before the pipeline. */
 export interface Sent {
   readonly origin: "browser" | "server"
   readonly site: Site
@@ -30,7 +30,7 @@ export interface Sent {
 /** The stored event in the making: every step fills in its own fields. */
 export type Draft = { -readonly [K in keyof StoredEvent]: StoredEvent[K] }
 
-/** What a browser's request says beside its body. */
+/** The facts of a browser's request beside its body. */
 export interface BrowserRequest {
   readonly address: string
   readonly userAgent: string
@@ -39,7 +39,7 @@ export interface BrowserRequest {
   readonly receivedMillis: number
 }
 
-/** What a browser sent, or which key its kind of event lacks. */
+/** The event as a browser sent it, or the key that its kind of event lacks. */
 export const sentByBrowser = (
   site: Site,
   event: DecodedBrowserEvent,

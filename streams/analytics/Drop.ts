@@ -3,7 +3,7 @@ import type { Bot, DropReason } from "#schemas/analytics/Drops.ts"
 /** The end of an event that is in no figure: counted per site and day, and shown to the site's owner. */
 export class Drop {
   readonly reason: DropReason
-  /** who it was, with the reason `bot` */
+  /** the bot, with the reason `bot` */
   readonly bot: Bot | undefined
 
   constructor(reason: DropReason, bot?: Bot) {

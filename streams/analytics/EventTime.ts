@@ -4,7 +4,7 @@ import { FieldFault, expected } from "./FieldFault.ts"
 
 export const dayMillis = 86_400_000
 
-/** How old an event may be. Source: contract/analytics#event-times. */
+/** The greatest age of an event. Source: contract/analytics#event-times. */
 export const eventAgeMaxMillis = 7 * dayMillis
 
 /** Days since 1970-01-01, in UTC. */

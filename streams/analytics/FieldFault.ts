@@ -1,4 +1,4 @@
-/** Which field of an event does not hold, and what was expected. An answer says `<field>: <text>`. */
+/** The invalid field of an event, and the expectation. An answer says `<field>: <text>`. */
 export class FieldFault {
   readonly field: string
   readonly text: string

@@ -12,7 +12,7 @@ export interface KeptProps {
 const noProps: KeptProps = { keys: [], values: [], isCut: false }
 const noMap: KeptProps = { keys: [], values: [], isCut: true }
 
-/** What is kept of what was sent. A property that is null is an absent one. Source: contract/analytics#properties. */
+/** The stored part of the sent properties. Null is the same as absent. Source: contract/analytics#properties. */
 export const keptProps = (sent: unknown): KeptProps => {
   if (sent === null || sent === undefined) return noProps
   if (!isJsonObject(sent)) return noMap

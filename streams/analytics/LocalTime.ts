@@ -1,6 +1,6 @@
 /**
  * Wall-clock time in IANA zones, from Intl alone. Instants are epoch milliseconds; an offset is local time minus UTC.
- * Midnights that a clock change skips or repeats are met here, so that nobody else has to think of them.
+ * Midnights that a clock change skips or repeats are handled here only.
  */
 
 const minuteMillis = 60_000

@@ -1,7 +1,7 @@
 import { BoundedCache } from "./BoundedCache.ts"
 import { displayHostname, displayPath } from "./DisplayForm.ts"
 
-/** What is kept of an address: nothing that a fragment or, beyond the utm fields, a query says. */
+/** The stored part of an address: without its fragment and, beyond the utm fields, its query. */
 export interface PageUrl {
   /** lower case, punycode, without port, `www.` and final dot */
   readonly hostname: string
@@ -13,7 +13,7 @@ export interface PageUrl {
   readonly query: string
 }
 
-/** Longer paths are cut: they are somebody's state, not pages. */
+/** Longer paths are cut: they hold a user's state, not a page. */
 export const pathLengthMax = 2048
 
 /** RFC 1035, 2.3.4, less the length bytes. */

@@ -8,7 +8,7 @@ import {
   startOfHour
 } from "./LocalTime.ts"
 
-/** Which hours, days and months each one covers: contract/analytics#periods. */
+/** The periods. Source: contract/analytics#periods. */
 export const periods = ["today", "24h", "7d", "30d", "90d", "12mo"] as const
 export type Period = (typeof periods)[number]
 
@@ -48,7 +48,7 @@ const bucketsFrom = (
 ): ReadonlyArray<Bucket> => {
   const buckets: Array<Bucket> = []
   let index = 0
-  // The last instant is in a bucket too: what happens in it counts.
+  // The last instant is in a bucket too: its events count.
   for (let startMillis = fromMillis; startMillis <= lastMillis; startMillis = next(startMillis, ++index)) {
     // A date that a calendar skips (Apia, 30 December 2011) begins and ends with the next one.
     if (startMillis === buckets.at(-1)?.startMillis) continue
@@ -76,7 +76,7 @@ const assemble = (
   }
 })
 
-/** Which days or hours `rangeOfDates` splits a stretch of days into. */
+/** The unit, days or hours, into which `rangeOfDates` splits a stretch of days. */
 const granularityOf = (dayCount: number): Granularity =>
   dayCount === 1 ? "hour" : dayCount <= 92 ? "day" : "month"
 
@@ -110,7 +110,7 @@ export const rangeOfDates = (
   return { ...assemble(from, Math.min(end, nowMillis), dayAt(-dayCount), granularity, buckets), isOver }
 }
 
-/** Which instants a period covers for a site in `timeZone`, as of now. Bounds are UTC instants and safe over DST. */
+/** The instants that a period covers for a site in `timeZone`, as of now. Bounds are UTC instants and safe over DST. */
 export const rangeOf = (period: Period, timeZone: string, nowMillis: number): PeriodRange => {
   const today: LocalDate = localTime(timeZone, nowMillis)
   const hourly = (startMillis: number): number => nextHour(timeZone, startMillis)

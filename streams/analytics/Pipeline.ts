@@ -17,7 +17,7 @@ import type { StoredEvent } from "./StoredEvent.ts"
 import { visitorHash, visitorKeyHash } from "./VisitorHash.ts"
 import type { DaySalt } from "./VisitorHash.ts"
 
-/** What the steps may look up. Everything answers at once: an event never waits inside the pipeline. */
+/** The lookups of the steps. All answer at once: an event never waits inside the pipeline. */
 export interface Lookups {
   readonly agentOf: (userAgent: string) => Agent
   /** `parsePageUrl`, remembered or not: a site has few pages and few referrers, and URLs are dear to read */
@@ -28,7 +28,7 @@ export interface Lookups {
   readonly eventAgeMaxMillis: number
 }
 
-/** What the steps pass on to each other and is not stored. */
+/** The values that the steps pass on to each other and are not stored. */
 interface Passing {
   address: string
   /** the page's, bare and in punycode, as the site's domain is */
@@ -36,7 +36,7 @@ interface Passing {
   campaign: Campaign | undefined
 }
 
-/** undefined: the event goes on; a drop: it ends and is counted; a fault: its sender is told. */
+/** undefined: the event goes on; a drop: it ends and is counted; a fault: its sender gets an error. */
 export type Verdict = Drop | FieldFault | undefined
 
 export interface Step {
@@ -112,9 +112,8 @@ const agent: Step = {
 }
 
 /**
- * Where the visitor came from: the place that utm_source means, else the referrer's.
- * Source: contract/analytics#pages-and-sources. Nobody came from a referrer that is spam, whoever vouches for the
- * visitor.
+ * The visitor's source: the place that utm_source means, else the referrer's. Source:
+ * contract/analytics#pages-and-sources. A spam referrer is never a source, of any visitor.
  */
 const source: Step = {
   name: "source",
@@ -169,7 +168,7 @@ const visitor: Step = {
   }
 }
 
-/** What every event goes through, in this order: faults before drops, what may end it before what costs. */
+/** The steps of every event, in this order: faults before drops, cheap refusals before costly work. */
 export const steps: ReadonlyArray<Step> = [time, page, address, hostname, agent, source, country, visitor]
 
 /** The event to store, or why there is none. The address and the User-Agent end here. */

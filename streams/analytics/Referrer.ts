@@ -13,7 +13,7 @@ const referrerOfPage = (text: string, page: PageUrl): string =>
 
 const none: Referrer = { referrer: "", source: noSource }
 
-/** What the referrer of a page on `domain` says about where the visitor came from. */
+/** The visitor's source according to the referrer of a page on `domain`. */
 export const referrerOf = (
   text: string | null,
   domain: string,
@@ -32,7 +32,7 @@ export const storedReferrer = (text: string): string => {
   return page === undefined ? text : referrerOfPage(text, page)
 }
 
-/** Browsers on Android say which app opened the page. What may follow the package says nothing about the visitor. */
+/** Browsers on Android name the app that opened the page. Text behind the package says nothing about the visitor. */
 const appOf = (text: string): Referrer => {
   const packageName = appPattern.exec(text)?.[1]
   if (packageName === undefined) return none

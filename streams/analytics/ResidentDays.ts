@@ -1,6 +1,6 @@
 import type { VisitorDay } from "./Visits.ts"
 
-/** Whose visits: one identity of one site on its UTC day (days since 1970-01-01). */
+/** The owner of visits: one identity of one site on its UTC day (days since 1970-01-01). */
 export interface VisitorKey {
   readonly site: string
   readonly day: number
@@ -10,7 +10,7 @@ export interface VisitorKey {
 export interface ResidentLimits {
   /** about how much memory each of two generations may take, as `VisitorDay.bytes` has it */
   readonly bytesMax: number
-  /** a generation lasts this long: what was not touched for one to two of these is let go */
+  /** a generation lasts this long: entries untouched for one to two of these are dropped */
   readonly generationMillis: number
 }
 
@@ -23,9 +23,9 @@ interface Resident {
 type Generation = Map<string, Map<bigint, Resident>>
 
 /**
- * The visitor-days in memory, which are those with a visit that may still be open. Two generations: what is touched
- * moves to the young one; when that is full or has lasted its time it becomes the old one, and the old one is dropped
- * whole. What was dropped can always be folded again from `events`.
+ * The visitor-days in memory, which are those with a visit that may still be open. Two generations: a touched one moves
+ * to the young one; when that is full or has lasted its time it becomes the old one, and the old one is dropped whole.
+ * Dropped ones can always be folded again from `events`.
  */
 export class ResidentDays {
   readonly #limits: ResidentLimits

@@ -37,7 +37,7 @@ export interface Source {
   readonly isSpam: boolean
 }
 
-/** Where visitors come from of whom nothing is known. */
+/** The source of visitors without a known one. */
 export const noSource: Source = { name: "", channel: "Direct", isSpam: false }
 
 /** The lists, each with the channel of all that is on it. */
@@ -112,7 +112,7 @@ const named = (text: string): Source | undefined =>
   byWord.get(text) ?? (text.includes(".") ? listed(text) : undefined)
 
 /**
- * The source that a campaign means by its `utm_source`, in whatever case: a name, a word for it or one of its domains;
+ * The source that a campaign means by its `utm_source`, in any case: a name, a word for it or one of its domains;
  * one with `-ads` behind it, which is then paid for; or any newsletter.
  */
 export const sourceOfCampaign = (utmSource: string): Source | undefined => {
@@ -131,8 +131,8 @@ export const sourceOfCampaign = (utmSource: string): Source | undefined => {
 const isNewsletter = /(?:^|[^a-z])(?:newsletters?|e-?mails?)(?:[^a-z]|$)/
 
 /**
- * What a `utm_source` is shown as: the known name of its source, else as it stands.
- * Source: contract/analytics#pages-and-sources.
+ * The shown form of a `utm_source`: the known name of its source, else as it stands. Source:
+ * contract/analytics#pages-and-sources.
  */
 export const shownSource = (utmSource: string): string =>
   utmSource === "" ? "" : (sourceOfCampaign(utmSource)?.name ?? displayHostname(utmSource))

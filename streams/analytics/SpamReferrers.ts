@@ -1,6 +1,6 @@
 /**
- * Domains that are sent as referrers only so that somebody looks them up in a site's statistics: nobody came from there.
- * Their sub-domains are meant as well. Nothing is listed that a person could come from.
+ * Domains that are sent as referrers only to be looked up in a site's statistics: they have no visitors. Their
+ * sub-domains are meant as well. No domain with real visitors is listed.
  */
 export const spamReferrers: ReadonlyArray<string> = `
   semalt.com semaltmedia.com kambasoft.com savetubevideo.com srecorder.com openmediasoft.com soundfrost.org

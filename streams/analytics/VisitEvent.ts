@@ -3,9 +3,9 @@ import { dayMillis } from "./EventTime.ts"
 import type { EventKind } from "./StoredEvent.ts"
 
 /**
- * What the visits of a visitor-day are made from. Texts are *packed*: the RowBinary bytes of the string (varint length,
- * UTF-8), one byte per character. They are compared and copied into the visit's row, never read, so that draining
- * neither decodes nor encodes them.
+ * An event as a visitor-day folds it. Texts are *packed*: the RowBinary bytes of the string (varint length, UTF-8), one
+ * byte per character. They are compared and copied into the visit's row, never read, so that draining neither decodes
+ * nor encodes them.
  */
 export interface VisitEvent {
   readonly kind: EventKind
@@ -83,7 +83,7 @@ const endOfText = (row: Buffer, at: number): number => {
   }
 }
 
-/** Where things are in a row, after the end of its site and the kind. */
+/** The positions of the fields in a row, after the end of its site and the kind. */
 const dayAt = 1
 const timeAt = dayAt + 2
 const visitorAt = timeAt + 4 + 8

@@ -14,7 +14,7 @@ export class VisitRecords {
   #position = 0
   #rows = 0
 
-  /** `bytes`: what it has room for at first */
+  /** `bytes`: its first capacity */
   constructor(bytes = 65_536) {
     this.#buffer = Buffer.allocUnsafe(bytes)
   }

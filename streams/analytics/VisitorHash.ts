@@ -1,6 +1,6 @@
 import { createHmac, hash } from "node:crypto"
 
-/** A day's secret: whoever has no salt can tell no visitor. `text` is what is hashed, the salt in hexadecimal. */
+/** A day's secret, without which no visitor can be identified. `text` is the hashed form, the salt in hexadecimal. */
 export interface DaySalt {
   /** days since 1970-01-01 */
   readonly day: number

@@ -77,8 +77,8 @@ interface PageView {
 
 /**
  * The visits of one visitor on one UTC day (a visitor's identity ends at midnight UTC, and with it the visit), folded
- * from their events in the order of time. The result depends on the events alone, not on how they were handed over:
- * whoever finds that `isLate` folds all of that day's events again.
+ * from their events in the order of time. The result depends on the events alone, not on the order in which they came:
+ * a caller that finds it `isLate` folds all of that day's events again.
  */
 export class VisitorDay {
   #current: Growing<Visit> | undefined
@@ -114,7 +114,7 @@ export class VisitorDay {
     return 1_400 + 70 * (this.#views.size + this.#paths.size + listed)
   }
 
-  /** What changed since the last call, as absolute rows. */
+  /** The changes since the last call, as absolute rows. */
   take(): ReadonlyArray<Visit> {
     const changed = this.#changed
     this.#changed = []
@@ -229,7 +229,7 @@ const hourOf = (second: number, first: Visit): number => Math.floor((second - fi
 
 const seconds = (millis: number): number => Math.floor(millis / 1000)
 
-/** By time; what happened in the same millisecond stays in the order of arrival. */
+/** By time; events of the same millisecond stay in the order of arrival. */
 export const inOrder = <Event extends VisitEvent>(events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
   isInOrder(events) ? events : events.toSorted((left, right) => left.ts - right.ts)
 

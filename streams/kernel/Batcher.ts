@@ -10,12 +10,12 @@ import { SinkCalls } from "./SinkCalls.ts"
 import { Trouble } from "./Trouble.ts"
 
 /**
- * Carries a log's records into a sink, in order and exactly once. One batch is in memory and in flight at a time: it
- * is announced in the checkpoint, written, retried as it is until the sink has it, then committed. What a crash
+ * Carries a log's records into a sink, in order and exactly once. One batch is in memory and in flight at a time: it is
+ * announced in the checkpoint, written, retried as it is until the sink has it, then committed. A batch that a crash
  * leaves between announcement and commit comes first after the restart, marked `recovering`.
  *
- * What the sink refuses, rather than fails to take, is halved until one record is left; where `Judgement` finds it the
- * culprit, it is set aside in the consumer's quarantine, and the rest goes on.
+ * A batch that the sink refuses, rather than fails to take, is halved until one record is left; where `Judgement` finds
+ * it the culprit, it is set aside in the consumer's quarantine, and the rest goes on.
  */
 export interface Batcher {
   /**
@@ -42,7 +42,7 @@ export interface BatcherStats {
 }
 
 export interface BatcherOptions {
-  /** what its log lines begin with, such as "events into ClickHouse" */
+  /** the beginning of its log lines, such as "events into ClickHouse" */
   readonly name: string
   readonly log: DurableLog
   readonly consumer: LogConsumer
@@ -54,7 +54,7 @@ export interface BatcherOptions {
   readonly writeTimeoutMillis?: number
   /** default 5000 */
   readonly flushTimeoutMillis?: number
-  /** how long closing the scope waits for the last flush. What it leaves stays in the log. Default 5000 */
+  /** how long closing the scope waits for the last flush. The rest stays in the log. Default 5000 */
   readonly drainMillis?: number
 }
 
@@ -76,7 +76,7 @@ export const run = (options: BatcherOptions): Effect.Effect<Batcher, never, Scop
     }
   })
 
-/** Ends the loop: what is left stays in the log for the next process. */
+/** Ends the loop: the rest stays in the log for the next process. */
 type Closing = "closing"
 const closing: Closing = "closing"
 
@@ -178,8 +178,8 @@ class BatcherLoop {
   }
 
   /**
-   * Waits for a record, then for company: until the policy's limits, a demand or the end. What came while the batch
-   * before was being written has waited already, so under load a batch goes out every `maxAgeMillis`.
+   * Waits for a record, then for company: until the policy's limits, a demand or the end. Records that came during the
+   * previous write have waited already, so under load a batch goes out every `maxAgeMillis`.
    */
   private untilDue(from: number): Effect.Effect<void> {
     const { log, policy } = this.options
@@ -323,7 +323,7 @@ class BatcherLoop {
     this.waiters.fail(error)
   }
 
-  /** Readers that wait, and those that come before the next success, are told at once. */
+  /** Readers that wait, and those that come before the next success, fail at once. */
   private refuse(error: SinkUnavailable): Effect.Effect<void> {
     return Effect.suspend(() => {
       const noted = this.trouble.note(error)

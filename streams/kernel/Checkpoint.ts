@@ -1,7 +1,7 @@
 import { crc32c } from "./Crc32c.ts"
 
 /**
- * How far a consumer is. Everything below `committed` is in the sink; [committed, inFlightTo) may be, wholly or in
+ * The progress of a consumer. Everything below `committed` is in the sink; [committed, inFlightTo) may be, wholly or in
  * part, because a batch up to `inFlightTo` had been begun.
  */
 export interface Checkpoint {
@@ -44,8 +44,8 @@ export interface Found extends Checkpoint {
 }
 
 /**
- * The later of a file's two checkpoints: both numbers only ever grow. A slot that is torn was never confirmed. Undefined
- * where there is none of this log, and for a file of another length: what is cut off may have been the later one.
+ * The later of a file's two checkpoints: both numbers only ever grow. A slot that is torn was never confirmed.
+ * Undefined where there is none of this log, and for a file of another length: the later may be missing.
  */
 export const decodeFile = (bytes: Uint8Array | undefined, logId: bigint): Found | undefined => {
   if (bytes?.length !== fileBytes) return undefined
@@ -67,8 +67,8 @@ const decode = (file: Uint8Array, slot: 0 | 1, logId: bigint): Found | undefined
 }
 
 /**
- * Where a consumer without a readable checkpoint begins: at the oldest record, with everything uncertain, so that
- * the sink is asked for what it has instead of getting it twice.
+ * The start of a consumer without a readable checkpoint: the oldest record, with everything uncertain, so that the sink
+ * is asked for its rows instead of getting them twice.
  */
 export const uncertain = (firstOffset: number, endOffset: number): Checkpoint => ({
   committed: firstOffset,

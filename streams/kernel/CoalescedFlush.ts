@@ -10,8 +10,8 @@ export interface SharedFlushOptions<E> {
 }
 
 /**
- * One flush for all readers that wait for one: who asks shares the flush that has not started yet. So however many read,
- * flushes come no closer than `everyMillis`, and each reader's covers what was accepted before it asked.
+ * One flush for all readers that wait for one: a reader shares the flush that has not started yet. So however many
+ * read, flushes come no closer than `everyMillis`, and each reader's covers what was accepted before it asked.
  */
 export const make = Effect.fnUntraced(function* <E>({
   everyMillis,
@@ -25,7 +25,7 @@ export const make = Effect.fnUntraced(function* <E>({
   const start = (shared: Deferred.Deferred<void, E>) =>
     Effect.gen(function* () {
       const passedMillis = (yield* Clock.currentTimeMillis) - startedAtMillis
-      // A clock that jumped back must not make anybody wait for longer.
+      // A clock that jumped back must not lengthen a wait.
       yield* Effect.sleep(Math.max(0, Math.min(everyMillis, everyMillis - passedMillis)))
       startedAtMillis = yield* Clock.currentTimeMillis
       waiting = undefined

@@ -68,8 +68,8 @@ const restore = Effect.fnUntraced(function* (name: string, options: ConsumerOpti
     const problem = `consumer "${name}" is at offset ${found.committed}, and the log begins at ${first}`
     return yield* new LogCorrupt({ file: path, position: 0, problem })
   }
-  // What a killed process wrote may be in the page cache only. Written again it is made durable, also where an fdatasync
-  // failed before, and if that is torn the other slot holds what was confirmed last.
+  // A killed process's write may be in the page cache only. Written again it is made durable, also where an fdatasync
+  // failed before, and if that is torn the other slot holds the last confirmed one.
   yield* stored === undefined
     ? replaceWhole(options.files, path, Checkpoint.encodeFile(found, options.logId))
     : overwrite(

@@ -1,6 +1,6 @@
 /**
  * CRC-32C (Castagnoli, RFC 3720 appendix B.4), eight bytes a step. Node has only the other polynomial natively
- * (`zlib.crc32`); what that choice costs is in src/docs/decisions/0003-durable-log.md.
+ * (`zlib.crc32`); its cost is in src/docs/decisions/0003-durable-log.md.
  */
 const polynomial = 0x82f63b78
 

@@ -5,12 +5,12 @@ import { Effect, type Scope } from "effect"
 import { FileFailed, LogLocked } from "./LogFailure.ts"
 
 /**
- * One process per directory, by a file `lock` that names its holder: `<pid> <start time> <nonce>`. A holder that
- * was killed is told from a live one by its pid and, because pids are used again, by the start time that
- * /proc gives. Processes that cannot see each other's pids (two containers on one volume) are not kept apart.
+ * One process per directory, by a file `lock` that names its holder: `<pid> <start time> <nonce>`. A holder that was
+ * killed is told from a live one by its pid and, because pids are used again, by the start time that /proc gives.
+ * Processes that cannot see each other's pids (two containers on one volume) are not kept apart.
  *
- * Node has no flock. Every step is one atomic call (link, rename); only he who holds `lock.<nonce of the dead>`
- * may replace a dead holder's lock, so two processes that find the same dead lock cannot both take it.
+ * Node has no flock. Every step is one atomic call (link, rename); only the holder of `lock.<nonce of the dead>` may
+ * replace a dead holder's lock, so two processes that find the same dead lock cannot both take it.
  */
 export const lockDirectory = (directory: string): Effect.Effect<void, FileFailed | LogLocked, Scope.Scope> =>
   Effect.asVoid(
@@ -55,7 +55,7 @@ const acquire = (directory: string, mine: string): string | LogLocked => {
   }
 }
 
-/** True when the dead holder's lock is now ours; false when somebody else was quicker, to be looked at again. */
+/** True when the dead holder's lock is now ours; false when another process was quicker, to be looked at again. */
 const tookOver = (directory: string, draft: string, dead: string): boolean => {
   const lock = join(directory, "lock")
   const claim = join(directory, `lock.${nonceOf(dead)}`)

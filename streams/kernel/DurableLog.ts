@@ -19,8 +19,8 @@ export type { LogRecord } from "./LogRecord.ts"
 export { LogCorrupt, LogFull, LogLocked, LogUnavailable } from "./LogFailure.ts"
 
 /**
- * An append-only log on disk. A record that was acknowledged is read back exactly once, in order, whatever crashes:
- * the process at any instant, or the machine, given a disk that keeps what fdatasync confirmed.
+ * An append-only log on disk. An acknowledged record is read back exactly once, in order, after any crash: of the
+ * process at any instant, or of the machine, given a disk that keeps what fdatasync confirmed.
  */
 export interface DurableLog {
   /** random, new for every fresh directory: (id, offset) names a record for ever */
@@ -74,7 +74,7 @@ export interface LogOptions {
   readonly maxBatchBytes?: number
   /** newest records kept in memory for readers that keep up. Default 16 MiB */
   readonly tailBytes?: number
-  /** what LogFull asks of clients while the cap is reached. Default 5 */
+  /** the Retry-After in seconds while the cap is reached. Default 5 */
   readonly fullRetryAfterSeconds?: number
   /**
    * group commits begin at least so far apart: under load fewer and larger ones, which cost less, and acknowledgements
@@ -83,11 +83,11 @@ export interface LogOptions {
   readonly commitEveryMillis?: number
   /**
    * A record survives `kill -9` as soon as `append` has returned, not only once it is acknowledged, which still means a
-   * power cut. Costs one more write per record, of a few microseconds, in the caller's thread. A log that was opened with
-   * it is always opened with it: what a killed process left is found by no other. Default false
+   * power cut. Costs one more write per record, of a few microseconds, in the caller's thread. A log that was opened
+   * with it is always opened with it: the records of a killed process are found by no other. Default false
    */
   readonly writeThrough?: boolean
-  /** what each consumer may set aside at most. Default 1,000 records, 64 MiB */
+  /** the most that each consumer may set aside. Default 1,000 records, 64 MiB */
   readonly quarantine?: QuarantineLimits
   /** after a failed write: pause before the log tries to write again. Default 100 */
   readonly repairEveryMillis?: number
@@ -169,7 +169,7 @@ const scanAll = Effect.fnUntraced(function* (
     const isNewest = index === baseOffsets.length - 1
     const isTorn = segment.bytes < content.length
     if (isTorn) yield* sayCut(segment, content, logId, isNewest)
-    // What a killed process wrote may be in the page cache only: it is made durable before anybody relies on it.
+    // A killed process's writes may be in the page cache only: they are made durable before any use.
     if (isNewest || isTorn) {
       yield* Effect.acquireUseRelease(
         files.open(path, "write"),
@@ -215,7 +215,7 @@ const assemble = Effect.fnUntraced(function* (
   })
   const consumers = new Map<string, Consumer.LogConsumer>()
   const trim = Effect.suspend(() =>
-    // Without a consumer nobody says what may go.
+    // Without a consumer no record may go.
     consumers.size === 0
       ? Effect.void
       : segments.trim(Math.min(...Array.from(consumers.values(), (consumer) => consumer.committed())))

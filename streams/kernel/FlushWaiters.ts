@@ -27,7 +27,7 @@ export class FlushWaiters {
     return this.#demandedTo
   }
 
-  /** Returns when everything below `offset` is in the sink; `onDemand` is called when somebody has to wait for it. */
+  /** Returns when everything below `offset` is in the sink; `onDemand` is called if it has to wait. */
   flushTo(offset: number, onDemand: () => void): Effect.Effect<void, SinkUnavailable> {
     const flushed = Effect.callback<void, SinkUnavailable>((resume) => {
       if (this.#consumer.committed() >= offset) return resume(Effect.void)

@@ -55,14 +55,14 @@ export const seal = (bytes: Uint8Array, stamp: FrameStamp): Frame => {
   return { baseOffset: stamp.baseOffset, count: stamp.count, appendedAtMillis: stamp.appendedAtMillis, bytes }
 }
 
-/** How long the frame at `at` says it is; undefined when its prefix is cut off or says nonsense. */
+/** The length of the frame at `at` by its own prefix; undefined when that is cut off or invalid. */
 export const claimedBytes = (bytes: Uint8Array, at: number): number | undefined => {
   if (at + prefixBytes > bytes.length) return undefined
   const length = viewOf(bytes).getUint32(at, true) + prefixBytes
   return length < headerBytes + recordHeaderBytes ? undefined : length
 }
 
-/** How many records the frame at `at` says it has, however much of it is there; undefined where it is none of this log. */
+/** The number of records in the prefix of the frame at `at`, whole or cut; undefined if it is none of this log. */
 export const claimedCount = (bytes: Uint8Array, at: number, logId: bigint): number | undefined => {
   if (at + headerBytes > bytes.length) return undefined
   const view = viewOf(bytes)

@@ -19,7 +19,7 @@ export interface GroupCommitOptions {
   readonly commitEveryMillis: number
   /** a frame is durable; its bytes are only valid during the call. Called before the acknowledgements */
   readonly onDurable: (frame: Frame) => void
-  /** removes what nobody needs any more: after a write that failed, perhaps for want of room */
+  /** removes records that no consumer needs any more: after a write that failed, perhaps for want of room */
   readonly makeRoom: Effect.Effect<void>
 }
 
@@ -143,7 +143,7 @@ export class GroupCommit {
       while (!this.isClosing || this.gathering.waiting.length > 0) {
         if (this.gathering.waiting.length === 0) {
           yield* this.untilGathered
-          // To the end of this turn of the event loop: what arrived in the same turn shares the fdatasync.
+          // To the end of this turn of the event loop: records of the same turn share the fdatasync.
           yield* Effect.yieldNow
           continue
         }
@@ -226,7 +226,7 @@ export class GroupCommit {
       this.durable += batch.count
       onDurable(frame)
     }).pipe(
-      // A bug here must not leave everybody waiting for ever.
+      // A bug here must not leave callers waiting for ever.
       Effect.catchDefect((cause) =>
         Effect.fail(new FileFailed({ operation: "commit", path: "", code: "DEFECT", cause }))
       )

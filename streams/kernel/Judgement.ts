@@ -6,7 +6,7 @@ import type { SinkCalls } from "./SinkCalls.ts"
 /** Records beside the suspect that are offered in one round: half of them the nearest, the others at random. */
 const neighboursPerRound = 16
 
-/** Where they are looked for: at most so many records and bytes behind the suspect. */
+/** The range of a search for good neighbours: at most so many records and bytes behind the suspect. */
 const neighbourhood = { maxRecords: 1000, maxBytes: 1024 * 1024 }
 
 /**

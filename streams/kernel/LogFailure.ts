@@ -18,8 +18,8 @@ export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUna
 }
 
 /**
- * What is on disk contradicts itself where a crash cannot be the cause. The log refuses to open rather than lose
- * records silently; `position` is the byte in `file` at which the contradiction was found.
+ * The files contradict themselves where a crash cannot be the cause. The log refuses to open rather than lose records
+ * silently; `position` is the byte in `file` of the contradiction.
  */
 export class LogCorrupt extends Schema.TaggedError<LogCorrupt>()("LogCorrupt", {
   file: Schema.String,
@@ -53,7 +53,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   }
 }
 
-/** What a failed file operation means to who uses the log. */
+/** A failed file operation as the error of the log. */
 export const unavailable = (cause: FileFailed): LogUnavailable =>
   new LogUnavailable({
     reason: cause.code === "ENOSPC" || cause.code === "EDQUOT" ? "disk_full" : "io",

@@ -8,7 +8,7 @@ export interface LogFile {
   readonly write: (bytes: Uint8Array, position: number) => Effect.Effect<number, FileFailed>
   /** As `write`, before it returns: into the page cache, which takes microseconds where the file holds the bytes already. */
   readonly writeNow: (bytes: Uint8Array, position: number) => number | FileFailed
-  /** after it, what was written before it survives a power cut (fdatasync) */
+  /** after it, all earlier writes survive a power cut (fdatasync) */
   readonly sync: Effect.Effect<void, FileFailed>
   /** answers how many bytes were read: fewer than asked for only at the end of the file */
   readonly read: (into: Uint8Array, position: number) => Effect.Effect<number, FileFailed>
@@ -17,7 +17,7 @@ export interface LogFile {
   readonly close: Effect.Effect<void, FileFailed>
 }
 
-/** What the log asks of a file system, and what the simulation breaks. */
+/** The file system of a log, in which the simulation injects faults. */
 export interface LogFileSystem {
   readonly makeDirectory: (directory: string) => Effect.Effect<void, FileFailed>
   readonly list: (directory: string) => Effect.Effect<ReadonlyArray<string>, FileFailed>

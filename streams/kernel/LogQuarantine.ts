@@ -14,7 +14,7 @@ export class NotSetAside extends Schema.TaggedError<NotSetAside>()("NotSetAside"
   }
 }
 
-/** What can be done with the records that a consumer has set aside. */
+/** The operations on the records that a consumer has set aside. */
 export interface LogQuarantine {
   readonly list: () => ReadonlyArray<SetAside>
   readonly stats: () => QuarantineStats

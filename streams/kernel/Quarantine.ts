@@ -12,7 +12,7 @@ export interface SetAside {
   /** wall clock of the commit that made it durable, and of when it was set aside */
   readonly appendedAtMillis: number
   readonly setAsideAtMillis: number
-  /** what the sink said */
+  /** the sink's error */
   readonly problem: string
   /** of its payload */
   readonly bytes: number
@@ -53,7 +53,7 @@ export interface QuarantineStats {
   readonly dropped: number
 }
 
-/** How much of the sink's words is kept. */
+/** The longest error message of the sink that is stored. */
 const problemChars = 1000
 
 /** 0 u32 CRC-32C of the rest, 4 u32 length of the head, the head as JSON, the payload; little-endian. */

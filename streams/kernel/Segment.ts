@@ -45,10 +45,10 @@ export const extend = (segment: Segment, frame: Frame): void => {
 }
 
 /**
- * Finds the frames in a segment's content. The segment must hold every offset up to `nextBaseOffset`, the name of
- * the segment after it; what follows there is a batch that failed and was written again into that next segment.
- * In the newest segment (`nextBaseOffset` undefined) only the very last frame can be torn, because a write begins
- * after the one before it is durable: a bad frame that is followed by a good one is damage, not a crash.
+ * Finds the frames in a segment's content. The segment must hold every offset up to `nextBaseOffset`, the name of the
+ * segment after it; the rest is a batch that failed and was written again into that next segment. In the newest segment
+ * (`nextBaseOffset` undefined) only the very last frame can be torn, because a write begins after the one before it is
+ * durable: a bad frame that is followed by a good one is damage, not a crash.
  */
 export const scan = (
   path: string,

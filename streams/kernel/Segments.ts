@@ -129,13 +129,13 @@ const roll = Effect.fnUntraced(function* (options: SegmentsOptions, state: State
 })
 
 /**
- * After a failed write or fdatasync nobody knows what of the batch is on disk, and a later fdatasync of the same
- * pages may succeed without having written them ("fsyncgate"). So this segment is never written again: its end is
- * cut off, and the next batch begins a new segment.
+ * After a failed write or fdatasync it is unknown which part of the batch is on disk, and a later fdatasync of the same
+ * pages may succeed without having written them ("fsyncgate"). So this segment is never written again: its end is cut
+ * off, and the next batch begins a new segment.
  */
 const abandon = (state: State): Effect.Effect<void> => {
   state.damaged = state.active?.segment ?? state.damaged
-  // The descriptor is given up whatever close says; what matters was lost before.
+  // The descriptor is released even if close fails; the records were lost before.
   return closeActive(state).pipe(
     Effect.catch((error) => Effect.logWarning("closing a damaged segment failed", error))
   )

@@ -63,6 +63,6 @@ export interface Sink {
    * refused alone is set aside. A defect is a refusal. A call may be interrupted at any point and repeated.
    */
   readonly write: (batch: SinkBatch) => Effect.Effect<void, SinkUnavailable | SinkRefused>
-  /** Writes nothing, and fails where a batch would whatever its records: a missing table, column or permission. */
+  /** Writes nothing, and fails where a batch of any records would: a missing table, column or permission. */
   readonly check: Effect.Effect<void, SinkUnavailable | SinkRefused>
 }

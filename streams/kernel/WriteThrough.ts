@@ -8,13 +8,13 @@ import { readWhole } from "./WholeFile.ts"
 
 /**
  * The records that gather for the next group commit, and those of the commit under way, kept with the operating system
- * from the instant they are appended: they survive `kill -9`, not a power cut. Beside the segments stand two small files
- * that are written over and over, one for the batch that gathers, one for the batch under way. What the next process
- * finds in them beyond the segments' end it writes there, before anybody reads.
+ * from the instant they are appended: they survive `kill -9`, not a power cut. Beside the segments stand two small
+ * files that are written over and over, one for the batch that gathers, one for the batch under way. The next process
+ * writes their records beyond the segments' end there, before any read.
  *
  * The segments know nothing of this, so the rules for what is torn and what is damage there stay as they are. Here
- * nothing is damage: a file is good up to the first frame that is not, and what an earlier batch left behind lies below
- * the segments' end.
+ * nothing is damage: a file is good up to the first invalid frame, and leftovers of an earlier batch lie below the
+ * segments' end.
  */
 export interface WriteThrough {
   /** Once it returns undefined the records are in the kernel's hands; otherwise none of them counts. */
@@ -104,7 +104,7 @@ const writeThrough = (logId: bigint, first: Slot, second: Slot, wipe: WriteThrou
       const slot = gathering
       for (let written = 0; written < bytes.length;) {
         const outcome = slot.file.writeNow(bytes.subarray(written), slot.end + written)
-        // What was written of it ends the file for its readers, until the next frame is written over it.
+        // A partly written frame ends the file for its readers, until the next frame is written over it.
         if (typeof outcome !== "number") return outcome
         written += outcome
       }

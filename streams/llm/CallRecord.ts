@@ -1,6 +1,6 @@
 /**
- * One finished model call as the log of calls keeps it (UTF-8 JSON): what the ledger settles and usage is counted from.
- * The log is the only way from a call to Postgres and ClickHouse, so that a crash loses no settled charge.
+ * One finished model call as the log of calls keeps it (UTF-8 JSON): the source of the ledger's settlement and of
+ * usage. The log is the only way from a call to Postgres and ClickHouse, so that a crash loses no settled charge.
  */
 export interface CallRecord {
   /** `req_…`, unique: an entry of the ledger is unique on it and its kind */
@@ -24,7 +24,7 @@ export interface CallRecord {
   readonly status: number
   /** of the error's envelope; "" for a success */
   readonly errorCode: string
-  /** a stream that ended with an error chunk is none, whatever its status */
+  /** a stream that ended with an error chunk is none, with any status */
   readonly success: boolean
   readonly attempts: number
   readonly promptTokens: number
@@ -34,7 +34,7 @@ export interface CallRecord {
   /** to the first content of the answer; null where there was none */
   readonly firstTokenMillis: number | null
   readonly settlement: Settlement
-  /** what of its cost is not the upstream's own word; absent: nothing */
+  /** the part of its cost not reported by the upstream; absent: none */
   readonly estimates?: ReadonlyArray<CostEstimate>
 }
 
@@ -82,17 +82,17 @@ export interface CostEstimate {
   readonly amount: string
 }
 
-/** What a call leaves in the ledger. Amounts are integers as decimal text. */
+/** The ledger entries of a call. Amounts are integers as decimal text. */
 export interface Settlement {
   /** pico-USD taken from the credits */
   readonly charge: string
-  /** pico-USD that nobody pays: the platform's loss */
+  /** pico-USD charged to no limit: the platform's loss */
   readonly loss: string
   /** of what it is made up; absent: all of it is beyond the hold */
   readonly losses?: ReadonlyArray<Loss>
   /** drawn from the plan's allowances */
   readonly covered: boolean
-  /** what is taken from each limit; [] for a call that cost nothing */
+  /** the amount taken from each limit; [] for a call that cost nothing */
   readonly draws: ReadonlyArray<Draw>
 }
 
@@ -104,7 +104,7 @@ export interface Draw {
   readonly windowStart: number
   /** pico-USD, or tokens of an allowance */
   readonly amount: string
-  /** whether it was leased before; what a key without a cap spends is only counted */
+  /** whether it was leased before; spending of a key without a cap is only counted */
   readonly leased: boolean
 }
 

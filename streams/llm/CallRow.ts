@@ -61,6 +61,6 @@ const uint32Max = 4_294_967_295
 const within = (value: number, max: number): number =>
   Number.isFinite(value) ? Math.min(max, Math.max(0, Math.round(value))) : 0
 
-/** Seconds and three decimals, which ClickHouse reads whatever its time zone. */
+/** Seconds and three decimals, which ClickHouse reads in any time zone. */
 const millisText = (millis: number): string =>
   `${Math.floor(millis / 1000)}.${String(millis % 1000).padStart(3, "0")}`

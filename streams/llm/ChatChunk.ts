@@ -1,7 +1,7 @@
 import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
-/** What is asked of a chunk of a stream, or of a whole answer, whose further fields are not looked at. */
+/** The fields read of a chunk of a stream, or of a whole answer; others are ignored. */
 export interface ChatChunk {
   readonly json: JsonRecord
   /** it says something: text, reasoning, a tool call, a refusal, audio or an image */
@@ -131,7 +131,7 @@ const toldError = (error: JsonRecord): ChunkError => ({
   told: error
 })
 
-/** The error that an event named "error" carries as its data, in whatever form. */
+/** The error that an event named "error" carries as its data, in any form. */
 export const errorInEvent = (data: string): ChunkError => {
   const json = parseRecord(data)
   if (json === undefined) return { status: undefined, message: data.trim() || unnamedFailure, told: data }

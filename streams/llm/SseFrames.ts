@@ -35,7 +35,7 @@ export class SseFrames {
     return this.#bytes <= this.#maxBytes
   }
 
-  /** What came after the last blank line: an event that was cut, or one whose end the sender left out. */
+  /** The bytes after the last blank line: an event that was cut, or one whose end the sender left out. */
   get rest(): Buffer {
     const rest = this.#pieces.length === 1 ? (this.#pieces[0] ?? nothing) : Buffer.concat(this.#pieces)
     return withLineFeeds(this.#isFirst ? withoutMark(rest) : rest)
@@ -153,7 +153,7 @@ export const eventNameOf = (frame: Buffer): string | undefined => fieldOf(frame,
 /** An event whose data is the JSON. */
 export const frameOf = (json: object): Buffer => Buffer.from(`data: ${JSON.stringify(json)}\n\n`)
 
-/** What has to be done with an event of an upstream's stream, told from its bytes without reading it as JSON. */
+/** The handling of an event of an upstream's stream, told from its bytes without reading it as JSON. */
 export type FrameKind = "content" | "special" | "done" | "comment"
 
 const [closeBrace, letterD, space] = [0x7d, 0x64, 0x20]

@@ -2,7 +2,7 @@ import { Predicate, Result } from "effect"
 import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 
-/** A model as the upstream's list has it: its own prices, without anybody's markup. */
+/** A model as the upstream's list has it: its own prices, without a markup. */
 export interface ListedModel {
   readonly id: string
   readonly name: string
@@ -32,21 +32,21 @@ export interface ListedPrices {
 }
 
 export interface ListedPricing extends ListedPrices {
-  /** what calls with prompts of at least so many tokens cost instead, shortest first */
+  /** the prices of calls with prompts of at least so many tokens, shortest first */
   readonly longPrompts: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ListedPrices }>
-  /** one of the four that the contract shows is -1: the model routes, and what it costs is known afterwards */
+  /** one of the four that the contract shows is -1: the model routes, and its cost is known afterwards */
   readonly isRouted: boolean
   /** every price of the list is 0, those that the contract does not show as well */
   readonly isFree: boolean
 }
 
-/** What one reading of an upstream's list gave. */
+/** The result of reading an upstream's list. */
 export interface UpstreamList {
   /** in the upstream's order */
   readonly models: ReadonlyArray<ListedModel>
   /** models that make no sense, or whose id came twice */
   readonly leftOut: number
-  /** what is wrong with the first of them */
+  /** the fault of the first of them */
   readonly firstFault: string | undefined
 }
 
@@ -158,7 +158,7 @@ const overrides = "overrides"
 
 const minPromptTokens = "min_prompt_tokens"
 
-/** What an override may have for it to be one of long prompts alone: anything else may be a further condition. */
+/** The fields of an override of long prompts alone; another field may be a further condition. */
 const overrideFields = new Set([
   minPromptTokens,
   "prompt",
@@ -219,8 +219,8 @@ const pricesOf = (prices: ReadonlyMap<string, Decimal.Decimal>): ListedPrices | 
 }
 
 /**
- * Prices of long prompts; what an entry does not name costs what it costs otherwise. Entries with another condition, such
- * as an hour of the day, are passed over: what such a call cost the upstream says itself.
+ * Prices of long prompts; prices missing from an entry stay as they are. Entries with another condition, such as an
+ * hour of the day, are passed over: the upstream reports the cost of such a call itself.
  */
 const longPromptsOf = (
   entries: unknown,

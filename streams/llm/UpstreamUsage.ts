@@ -1,7 +1,7 @@
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
-/** What an upstream says a call has used. Source: OpenAI and OpenRouter, usage object. */
+/** A call's usage as the upstream reports it. Source: OpenAI and OpenRouter, usage object. */
 export interface UpstreamUsage {
   readonly promptTokens: number
   readonly completionTokens: number
@@ -43,7 +43,7 @@ export const readUsage = (value: unknown): UpstreamUsage | undefined => {
     cachedTokens: cached,
     cacheWriteTokens: Math.min(tokensOf(promptDetails["cache_write_tokens"]) ?? 0, promptTokens - cached),
     reasoningTokens: Math.min(thought, output),
-    // With a key of the caller's own at the upstream, what it charges is a fee, and the tokens are paid elsewhere.
+    // With a key of the caller's own at the upstream, its charge is a fee, and the tokens are paid elsewhere.
     cost: value["is_byok"] === true ? undefined : costOf(value["cost"])
   }
 }
@@ -59,7 +59,7 @@ const costOf = (value: unknown): Decimal.Decimal | undefined => {
 
 const costFields = new Set(["cost", "cost_details", "is_byok"])
 
-/** The usage object without what the upstream charges, which is nobody's business but the platform's. */
+/** The usage object without the upstream's charge, which is internal to the platform. */
 export const withoutCost = (usage: JsonRecord): JsonRecord => strip(usage, true, 1)
 
 /**
@@ -68,7 +68,7 @@ export const withoutCost = (usage: JsonRecord): JsonRecord => strip(usage, true,
  */
 export const withoutCosts = (json: JsonRecord): JsonRecord => strip(json, true, levels)
 
-/** Objects within objects that are looked into: usage is told in the upper ones. */
+/** The depth of nested objects that are searched: usage is in the upper ones. */
 const levels = 6
 
 /** @param isUsage its own fields may be costs */

@@ -2,7 +2,7 @@
 export const usageWindows = ["hour", "day", "week", "month", "year", "ever"] as const
 export type UsageWindow = (typeof usageWindows)[number]
 
-/** What a window's series is cut into. */
+/** The unit of a window's series. */
 export type BucketUnit = "minute" | "hour" | "day" | "month"
 
 const minuteMillis = 60_000

@@ -93,7 +93,7 @@ layer(TestServer.own(), live)("stats", (it) => {
       // 403: a router key at management.
       yield* ask("GET", "/api/v1/keys", { key: second.key })
       yield* ask("GET", "/api/v1/users?limit=0", { key: person.key })
-      // Nobody's: without a key, and with one that is none.
+      // Unowned: without a key, and with an invalid one.
       yield* ask("GET", "/api/v1/health", { key: "" })
       yield* ask("GET", "/api/v1/health", { key: `${person.key}x` })
       yield* ask("GET", "/api/v1/health", { key: second.key })

@@ -89,7 +89,7 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 60_000 }
         const change = { rate_limit_per_minute: 1_000_000 }
         assert.strictEqual((yield* ask("PATCH", path, { key, json: change })).status, 400)
         assert.strictEqual((yield* ask("PATCH", path, { json: change })).status, 200)
-        // What an administrator allowed stays when its owner changes something else.
+        // An administrator's grant stays when the owner changes something else.
         const renamed = yield* ask("PATCH", path, { key, json: { name: "still fast" } })
         assert.deepInclude(renamed.json, change)
         const given = yield* ask("POST", keys, { json: { ...json(100_000), user_id: userId } })

@@ -7,7 +7,7 @@ const keys = "/api/v1/keys"
 const tomorrow = (): string => new Date(Date.now() + 86_400_000).toISOString()
 const collection = `col_${"0".repeat(22)}`
 
-/** Makes the collection, of the first administrator where nobody else is named. */
+/** Makes the collection, by default of the first administrator. */
 const makeCollection = (id: string, owner?: string) =>
   Effect.flatMap(
     SqlClient,

@@ -30,7 +30,7 @@ const formOf = (text: string): FormData => {
   return form
 }
 
-/** What needs Postgres of the rooms of accounts and agents, asked with an administrator's key. */
+/** The requests to the rooms of accounts and agents that need Postgres, with an administrator's key. */
 const needsPostgres = (userId: string, keyId: string) =>
   [
     ["GET", "/api/v1/stats", {}, flat503],
@@ -87,7 +87,7 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
         assert.deepStrictEqual([answer.status, answer.json], [503, body], `${method} ${path}`)
         assert.match(answer.headers.get("retry-after") ?? "", /^[1-9]\d*$/, `${method} ${path}`)
       }
-      // A key that nobody here has heard of may have been made elsewhere: it is not said to be wrong.
+      // An unknown key may have been made elsewhere: it is not reported as wrong.
       const unheard = yield* ask("GET", "/api/v1/health", { key: `sk_${"A".repeat(40)}` })
       assert.deepStrictEqual([unheard.status, unheard.json], [503, flat503])
       const malformed = yield* ask("GET", "/api/v1/health", { key: "sk_x" })

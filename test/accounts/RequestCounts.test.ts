@@ -6,7 +6,7 @@ import { TestStores } from "#test/harness/TestStores.ts"
 
 const users = Array.from({ length: 20 }, (_, index) => `usr_${String(index).padStart(22, "0")}`)
 
-/** Nobody: the table refuses a count of theirs. */
+/** An unknown user: the table refuses their count. */
 const stranger = "usr_stranger"
 
 const requestsOf = Effect.fnUntraced(function* (user: string) {

@@ -20,7 +20,10 @@ import { noon } from "./Senders.ts"
 
 const hour = 3_600_000
 
-/** What a limit does is held where it does it; that the process is given these numbers, and uses them, is held here. */
+/**
+ * The effect of a limit is tested with its code; that the process is given these numbers, and uses them, is tested
+ * here.
+ */
 describe("the limits of analytics", () => {
   it("are those of the contract", () => {
     const { collectEvents, nameLength, propKeys, propValueLength } = eventLimits

@@ -70,7 +70,7 @@ const iphone =
 const android =
   "Mozilla/5.0 (Linux; Android 14; SM-S918B; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0"
 
-/** Browsers, and what apps show pages in. */
+/** Browsers, and in-app browsers. */
 const browsers = [
   chrome,
   `${chrome} Edg/130.0.0.0`,

@@ -8,7 +8,7 @@ const live = { excludeTestServices: true, timeout: 60_000 } as const
 
 type Row = readonly [value: string | null, visitors: number, pageviews: number, count: number]
 
-/** What each dimension says of `threeVisits`: by visitors, then count, then value, what is unknown last. */
+/** The rows of each dimension for `threeVisits`: by visitors, then count, then value, unknown ones last. */
 const expectedRows: Readonly<Record<string, ReadonlyArray<Row>>> = {
   page: [
     ["/", 2, 2, 2],

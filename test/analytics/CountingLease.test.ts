@@ -91,7 +91,7 @@ describe("visits of two processes that count in turn", () => {
       yield* hold(1, 3)
       const batch = batchOf(firstLog, [withId(view(0), 76n), withId(view(1), 77n), withId(view(2), 0n)])
       yield* sink.write(batch)
-      // As after a crash: what was left out stays so.
+      // As after a crash: left out events stay so.
       yield* sink.write({ ...batch, recovering: true })
       const rows = yield* clickhouse.query<{ seq: number }>("SELECT seq FROM events ORDER BY seq")
       assert.deepStrictEqual(
@@ -118,7 +118,7 @@ layer(rows, { excludeTestServices: true, timeout: 60_000 })("the lease on counti
       assert.isUndefined(yield* row.renew("a", 1, aDay), "the run before")
       assert.deepStrictEqual(yield* row.renew("a", 2, aDay), { isWanted: false })
       yield* sql`UPDATE counting SET due = clock_timestamp()`
-      // Its last word from Postgres may have been a moment ago, whatever the clocks did since.
+      // Postgres may have confirmed it a moment ago, by any clock.
       assert.deepStrictEqual(yield* row.take("b", 5_000), { epoch: 3, waitMillis: aDay })
       assert.isUndefined(yield* row.renew("a", 2, aDay))
       yield* row.release("b", 3)
@@ -208,7 +208,7 @@ describe("a read", () => {
       state.become("counting")
       yield* read
       assert.strictEqual(reads, 1)
-      // The lease was lost and taken again while the store was asked: what it said may be of the time between.
+      // The lease was lost and taken again during the query: its answer may be of the time between.
       const lostMeanwhile = state.whileCounting(
         Effect.sync(() => {
           state.become("standby")

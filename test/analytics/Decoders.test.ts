@@ -10,7 +10,7 @@ import { keptProps } from "#streams/analytics/KeptProps.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import { fieldFault } from "#src/http/FieldFault.ts"
 
-/** What the schema makes of an input: every key with null for an absent one, or the text of its first fault. */
+/** The schema's result for an input: every key with null for an absent one, or the text of its first fault. */
 const bySchema = <S extends Schema.Codec<object, unknown>>(schema: S, keys: ReadonlyArray<string>) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (input: unknown): unknown => {

@@ -62,7 +62,7 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       const sql = yield* withSites
       const day = "2026-11-23"
       const counted = noon + 2 * 86_400_000
-      // What was counted before there were names, and under a name that is no longer listed.
+      // Counts from before there were names, and under a name that is no longer listed.
       yield* sql`INSERT INTO drops (site, day, reason, count) VALUES (${one}, ${day}, 'bot', 1)`
       yield* sql`INSERT INTO drops (site, day, reason, name, count) VALUES (${one}, ${day}, 'bot', 'Oldbot', 9)`
       const drops = yield* start

@@ -16,7 +16,7 @@ const minute = 60_000
 const view = (minutes: number, fields: Partial<StoredEvent> = {}): StoredEvent =>
   storedEvent({ ts: midnight + minutes * minute, received: midnight + minutes * minute, ...fields })
 
-/** How often each offset is in the store; anything but 1 is a loss or a double. */
+/** The number of rows of each offset in the store; anything but 1 is a loss or a double. */
 const storedSeqs = Effect.gen(function* () {
   const clickhouse = yield* ClickHouse
   const rows = yield* clickhouse.query<{ seq: number }>("SELECT seq FROM events ORDER BY seq")

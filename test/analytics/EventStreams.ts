@@ -22,7 +22,7 @@ export const among = <Item>(random: Random, items: ReadonlyArray<Item>): Item =>
 
 const below = (random: Random, limit: number): number => Math.floor(random() * limit)
 
-/** What fields hold: '' is unknown, and some texts mean something to LIKE, to a URL or to SQL. */
+/** The values of fields: '' is unknown, and some texts mean something to LIKE, to a URL or to SQL. */
 export const texts = {
   path: ["/", "/a", "/a_b", "/axb", "/a/b", "/ä", "/100%", "/it's", "/back\\slash", "/A"],
   name: ["buy", "say", "Sign up", "b_y", "ä"],

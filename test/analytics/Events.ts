@@ -29,5 +29,5 @@ const plain: StoredEvent = {
   propsValues: []
 }
 
-/** A stored event of noon on 2026-11-21 with nothing known but its page, and what a test sets in it. */
+/** A stored event of noon on 2026-11-21 with no known field but its page, and the test's fields. */
 export const storedEvent = (fields: Partial<StoredEvent> = {}): StoredEvent => ({ ...plain, ...fields })

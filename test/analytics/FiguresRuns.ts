@@ -74,7 +74,7 @@ const stores = Layer.merge(Stats.layer, Breakdowns.layer).pipe(
   Layer.provideMerge(TestStores.layer)
 )
 
-/** Where figures can go wrong: bounds of the periods that will be asked about, of buckets, midnights of UTC, now. */
+/** The instants where figures can go wrong: bounds of the queried periods, of buckets, midnights of UTC, now. */
 const edgesOf = (
   random: Random,
   periods: ReadonlyArray<AskedPeriod>,

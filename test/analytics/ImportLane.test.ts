@@ -35,7 +35,7 @@ const importBatch = (events: ReadonlyArray<StoredEvent>, options: { readonly rec
 
 const turns = { rows: 7, months: 1 }
 
-/** How often each event is in the store: `<log> <offset>`. */
+/** The number of rows of each event in the store: `<log> <offset>`. */
 const stored = Effect.gen(function* () {
   const clickhouse = yield* ClickHouse
   const rows = yield* clickhouse.query<{ log: string; place: string }>(

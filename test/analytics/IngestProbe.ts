@@ -21,7 +21,7 @@ import { chrome, lookups, noon, site } from "./Senders.ts"
 
 export const secret = `ssk_${"a".repeat(40)}`
 
-/** The one site of a probe: `site` of Senders.ts, owned by nobody in particular. */
+/** The one site of a probe: `site` of Senders.ts, without a real owner. */
 export const siteRow: SiteRow = {
   ...site,
   userId: "usr_0000000000000000000001",
@@ -47,14 +47,14 @@ export interface IngestProbe {
   readonly routes: ReadonlyArray<HotRoute>
   readonly realtime: RealtimeRing
   readonly log: DurableLog.DurableLog
-  /** what the next appends are refused with; undefined: the log takes them */
+  /** the refusal of the next appends; undefined: the log takes them */
   refusal: DurableLog.LogFull | DurableLog.LogUnavailable | undefined
-  /** what the next appends fail with after the log has taken them */
+  /** the failure of the next appends after the log has taken them */
   failure: DurableLog.LogUnavailable | undefined
-  /** seconds that a refused sender is told to wait; 0: within the rate */
+  /** the Retry-After of a refused sender in seconds; 0: within the rate */
   waitSeconds: number
   readonly rateAsked: Array<string | number | bigint>
-  /** seconds that a refused address is told to wait; 0: within the rate */
+  /** the Retry-After of a refused address in seconds; 0: within the rate */
   addressWaitSeconds: number
   readonly addressesAsked: Array<string>
   /** counts by reason */

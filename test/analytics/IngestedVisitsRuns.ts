@@ -13,7 +13,7 @@ import { VisitStream } from "./VisitStreams.ts"
 
 const dayMillis = 86_400_000
 
-/** What the simulations have met: one that meets hardly anything proves nothing. */
+/** The cases that the simulations have met: one that meets hardly any proves nothing. */
 const met = {
   events: 0,
   visits: 0,
@@ -28,8 +28,8 @@ const met = {
 type Owner = Pick<StoredEvent, "day" | "visitor">
 
 /**
- * Whose each event is, by definition: a ping is its page view's, found by its id within 24 hours among those that came
- * before it or with it; one's own come first, then the latest.
+ * The owner of each event, by definition: a ping belongs to its page view's visitor, found by its id within 24 hours
+ * among those that came before it or with it; one's own come first, then the latest.
  */
 class Owners {
   readonly stored: Array<Owner> = []
@@ -116,7 +116,7 @@ class Ingest {
     })
   }
 
-  /** What is stored for the first time is stored under the owners known by then. */
+  /** An event stored for the first time is stored under the owners known by then. */
   #attempt(from: number, to: number, recovering = false) {
     return Effect.gen({ self: this }, function* () {
       const sink = yield* this.sink
@@ -164,7 +164,7 @@ class Ingest {
       const when = this.#random.chance(0.5) ? "before" : "after"
       this.#clickhouse.failNext(table, when)
       const isDone = yield* this.#attempt(from, to)
-      // Pings that nobody knows make no visits: there was no insert to fail.
+      // Unowned pings make no visits: there was no insert to fail.
       assert.strictEqual(this.#clickhouse.heal(), isDone)
       if (isDone) return
       met.failures++

@@ -13,7 +13,7 @@ export interface Stretch {
   readonly toMillis: number
 }
 
-/** What the filters of a question are called, and the texts they select. */
+/** The filters of a question by name, and the texts they select. */
 export type NaiveFilters = Readonly<Record<string, string>>
 
 export interface NaiveRow {
@@ -33,8 +33,8 @@ export type Visit = NaiveVisit<StoredEvent>
 const identityOf = ({ day, visitor }: StoredEvent): string => `${day}/${visitor}`
 
 /**
- * An engage ping belongs to whoever viewed the page that it is about, within 24 hours: after midnight, or from another
- * address, its sender has another identity.
+ * An engage ping belongs to the visitor that viewed its page, within 24 hours: after midnight, or from another address,
+ * its sender has another identity.
  */
 const ownerOf = (event: StoredEvent, events: ReadonlyArray<StoredEvent>): string => {
   if (event.kind !== "engage") return identityOf(event)
@@ -131,7 +131,7 @@ const passes = (visit: Visit, name: string, filter: string): boolean => {
 const kept = (visits: ReadonlyArray<Visit>, filters: NaiveFilters): ReadonlyArray<Visit> =>
   visits.filter((visit) => Object.entries(filters).every(([name, filter]) => passes(visit, name, filter)))
 
-// What counts within a stretch of time
+// The visits and events that count within a stretch of time
 
 const isWithin = ({ fromMillis, toMillis }: Stretch, { ts }: StoredEvent): boolean =>
   ts >= fromMillis && ts < toMillis
@@ -146,7 +146,7 @@ const hitsOf = (visit: Visit, stretch: Stretch, filters: NaiveFilters): Readonly
 /** A visit counts where it started. */
 const started = (visit: Visit, stretch: Stretch): boolean => isWithin(stretch, firstOf(visit))
 
-/** Who was there: with `page`, who viewed that page. */
+/** The visitors present: with `page`, those that viewed that page. */
 const activeIn = (hits: ReadonlyArray<StoredEvent>, filters: NaiveFilters): ReadonlyArray<string> => {
   const isOnePage = filters["page"] !== undefined && filters["page"] !== "(none)"
   return hits.filter(({ kind }) => !isOnePage || kind === "pageview").map(identityOf)

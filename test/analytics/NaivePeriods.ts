@@ -1,8 +1,8 @@
 import type { Stretch } from "./NaiveFigures.ts"
 
 /**
- * Which instants a period covers, by looking at the clock of the zone every quarter of an hour: no arithmetic with
- * offsets. All zones of this century change their clocks at, and by, quarters of an hour.
+ * The instants that a period covers, found by looking at the clock of the zone every quarter of an hour: no arithmetic
+ * with offsets. All zones of this century change their clocks at, and by, quarters of an hour.
  */
 
 const quarterMillis = 900_000
@@ -11,7 +11,7 @@ const dayMillis = 86_400_000
 
 const clocks = new Map<string, Intl.DateTimeFormat>()
 
-/** What calendar and clock on the wall show: `2026-11-20 00:30:00 GMT+01:00`. */
+/** The calendar and clock of a zone: `2026-11-20 00:30:00 GMT+01:00`. */
 const wall = (timeZone: string, millis: number): string => {
   const known = clocks.get(timeZone)
   const clock =
@@ -131,7 +131,7 @@ const period = (
 
 const dayCounts: Readonly<Record<string, number>> = { today: 1, "7d": 7, "30d": 30, "90d": 90 }
 
-/** Which hours, days and months, which buckets, and the period before: contract/analytics#periods. */
+/** The hours, days and months of a period, its buckets, and the period before: contract/analytics#periods. */
 export const naivePeriod = (
   name: string,
   timeZone: string,

@@ -14,7 +14,10 @@ const address = "203.0.113.177"
 const userAgent =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.6478.1234567 Safari/537.36"
 
-/** What would give a visitor away: the address as text and as bytes, and the part of the User-Agent that is theirs alone. */
+/**
+ * Traces that identify a visitor: the address as text and as bytes, and the part of the User-Agent that is theirs
+ * alone.
+ */
 const traces = [
   Buffer.from(address),
   Buffer.from(address.split(".").map(Number)),

@@ -8,7 +8,7 @@ const live = { excludeTestServices: true, timeout: 60_000 } as const
 
 const notFound = [404, { error: "Site not found" }] as const
 
-/** What everybody may ask about a public site. */
+/** The reads of a public site that need no key. */
 const publicReads = ["stats", "breakdown?dimension=page", "realtime"]
 
 /** A public site of a person who meets no rate limit. */

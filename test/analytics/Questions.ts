@@ -2,7 +2,7 @@ import { among, props, texts, type Random } from "./EventStreams.ts"
 import type { NaiveFilters } from "./NaiveFigures.ts"
 import type { Dates } from "./NaivePeriods.ts"
 
-/** What may be asked about a site: every filter with what it may select, every dimension, every period. */
+/** All questions about a site: every filter with its selections, every dimension, every period. */
 
 export interface AskedPeriod {
   readonly period: string
@@ -35,7 +35,7 @@ const filterTexts: Readonly<Record<string, ReadonlyArray<string>>> = {
   device: texts.device
 }
 
-/** What a filter may be asked for; '' cannot be. */
+/** The selections of a filter; '' cannot be one. */
 const selections = (name: string): ReadonlyArray<string> => [
   "(none)",
   "(none)",

@@ -39,7 +39,7 @@ const outcome = (sent: Sent | FieldFault, using: Lookups): Outcome => {
   return result instanceof FieldFault ? result.message : result
 }
 
-/** What the pipeline makes of a browser event: the stored event, the reason of its drop, or the text of its fault. */
+/** The pipeline's result for a browser event: the stored event, the reason of its drop, or the text of its fault. */
 export const fromBrowser = (
   fields: Record<string, unknown>,
   request: { address?: string; userAgent?: string; countryCode?: string; receivedMillis?: number } = {},

@@ -2,7 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer, type Answer, type Asked, textOf } from "#test/harness/TestServer.ts"
 
-/** A site of a running server, and what tests of its reads ask. */
+/** A site of a running server, and reads of it. */
 export interface SiteProbe {
   readonly id: string
   readonly secret: string

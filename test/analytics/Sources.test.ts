@@ -15,7 +15,7 @@ const words = places.filter(({ place }) => !place.includes("."))
 const twice = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
   texts.filter((text, index) => texts.indexOf(text) !== index)
 
-/** Where a visitor comes from, as it is stored. */
+/** A visitor's source, as it is stored. */
 const from = (r: string | null, query = "") => {
   const { channel, referrer, source } = stored(fromBrowser({ r, u: `https://example.org/${query}` }))
   return { referrer, source, channel }

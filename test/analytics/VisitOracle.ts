@@ -40,8 +40,8 @@ const rowSeconds = 3600
 const firsts = ["hostname", ...attributeColumns]
 
 /**
- * The same from `events` alone, by window functions: whoever was not active for 30 minutes opens a visit. What the pings
- * of a page view credit in sequence, each clamped to the time elapsed less what is credited, is in closed form
+ * The same from `events` alone, by window functions: a visitor inactive for 30 minutes opens a visit. The time that the
+ * pings of a page view credit in sequence, each clamped to the time elapsed less what is credited, is in closed form
  * S(n) + min(0, min over k of elapsed(k) - S(k)), where S(k) is the sum of the first k pings.
  */
 export const definitionStatement = `

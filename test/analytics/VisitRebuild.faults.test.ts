@@ -48,7 +48,7 @@ const rebuild = (...args: ReadonlyArray<string>) =>
     )
   )
 
-/** What `rebuild visits --json` says of one site. */
+/** The figures of one site in the output of `rebuild visits --json`. */
 const figuresOf = Effect.fnUntraced(function* (site: string, ...args: ReadonlyArray<string>) {
   const { code, err, out } = yield* rebuild("--site", site, "--json", ...args)
   assert.notStrictEqual(out, "", err)

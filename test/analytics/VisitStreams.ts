@@ -31,7 +31,7 @@ const gapFrom = (random: SeededRandom, isSteady: boolean): number => {
   return dayMillis + among(random, [-hour, -1, 0, 1, hour])
 }
 
-/** How long ago what arrives happened: mostly now, sometimes up to seven days. */
+/** How long ago an arriving event happened: mostly now, sometimes up to seven days. */
 const latenessFrom = (random: SeededRandom): number => {
   const kind = random.next()
   if (kind < 0.75) return 0

@@ -10,8 +10,8 @@ export interface Asked {
 }
 
 /**
- * The rules of EasyPrivacy (2026-08-13) that meet a self-hosted counter, as they stand there: two by address, whoever
- * asks and however, and one against every beacon that leaves its site.
+ * The rules of EasyPrivacy (2026-08-13) that meet a self-hosted counter, verbatim: two by address, for any request, and
+ * one against every beacon that leaves its site.
  */
 const rules = ["/stats.*/event", "://analytics.*/event", "$ping,third-party"]
 

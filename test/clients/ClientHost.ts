@@ -52,7 +52,7 @@ export interface HostEvent {
   readonly [field: string]: unknown
 }
 
-/** What the client has told its application so far; the errors are told once. */
+/** The client's messages to its application so far; errors are reported once. */
 export interface Told {
   readonly dropped: number
   readonly errors: ReadonlyArray<{ readonly message: string; readonly urls: ReadonlyArray<string> }>
@@ -63,7 +63,7 @@ export interface ClientHost {
   readonly tell: (does: string, given?: object) => Promise<unknown>
   readonly record: (events: ReadonlyArray<HostEvent>) => Promise<unknown>
   readonly told: () => Promise<Told>
-  /** lets it come to its end, without a word to the client; answers its exit code and what it complained of */
+  /** lets it end, without a word to the client; answers its exit code and its stderr */
   readonly end: () => Promise<{ readonly code: number | null; readonly complaints: string }>
   readonly kill: () => Promise<void>
 }

@@ -97,7 +97,7 @@ describeWith(interpreters, "the clients, while the server is killed with SIGKILL
   }, 120_000)
 })
 
-/** How many events of each client are stored. */
+/** The number of stored events of each client. */
 const countsByLanguage = async (
   server: ServerProcess,
   site: TestSite

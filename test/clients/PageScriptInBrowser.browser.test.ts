@@ -15,7 +15,7 @@ import { chromiumPresent, sharedBrowser, openUndriven, type Tabs, tabsOf } from 
 import { engagedMillis, hasEvent, hasViews, hitsOnce, pageviews, type StoredHit } from "./StoredHits.ts"
 import { startWebsite, type Website } from "./Website.ts"
 
-/** What a page sends when it is done, behind what it must not send. */
+/** The last event of a page, behind those it must not send. */
 const done = hasEvent("done")
 
 describeWith(chromiumPresent, "a page with /a.js, in Chromium,", () => {
@@ -118,7 +118,7 @@ describeWith(chromiumPresent, "a page with /a.js, in Chromium,", () => {
     assert.deepStrictEqual(propsOf("signup"), [{ plan: "pro", seats: "3", trial: "true" }])
     assert.deepStrictEqual(propsOf("done"), [{}])
     assert.deepStrictEqual(pageviews(stored), ["/early"])
-    // Whichever came in first is what the visit is known by.
+    // The first to come in gives the visit its key.
     assert.isTrue(stored.every(({ campaign, path }) => campaign === "autumn" && path === "/early"))
   })
 

@@ -9,7 +9,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 const clients = ["/scripts/beacon.mjs", "/scripts/beacon.py", "/scripts/beacon.php"]
 const scripts = ["/a.js", ...clients]
 
-/** What goes over the wire: `fetch` would decode it. */
+/** The body as sent on the wire: `fetch` would decode it. */
 const wire = (
   url: string,
   acceptEncoding: string,

@@ -19,7 +19,7 @@ export interface StoredHit {
   readonly props: Readonly<Record<string, string>>
 }
 
-/** What is stored of a site now, in the order in which it came in. Asked past all of the server's code. */
+/** The stored events of a site now, in the order in which they came in. Read past all of the server's code. */
 export const storedHits = async (server: Counting, site: TestSite): Promise<ReadonlyArray<StoredHit>> => {
   await drained(server, site)
   const client = createClient({ url: server.clickhouseUrl() })

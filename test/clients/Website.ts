@@ -1,7 +1,7 @@
 import { createServer, request as ask } from "node:http"
 import type { AddressInfo } from "node:net"
 
-/** A page of the website that is counted: what its head has beside the title, and what else is answered. */
+/** A page of the counted website: its head beside the title, and its other answers. */
 export interface Page {
   readonly head?: string
   readonly body?: string
@@ -10,7 +10,7 @@ export interface Page {
   readonly passesTo?: string
 }
 
-/** A website of another origin than the server that counts it, under whatever name the browser has for 127.0.0.1. */
+/** A website of another origin than the server that counts it, under the browser's name for 127.0.0.1. */
 export interface Website {
   readonly port: number
   /** puts pages in place; every other path is answered with a page that counts nothing */

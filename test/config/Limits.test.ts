@@ -4,7 +4,7 @@ import { clickHouseMigrations, postgresMigrations } from "#src/Migrations.ts"
 import { limits } from "#src/Limits.ts"
 import { rooms } from "#src/Rooms.ts"
 
-/** How the numbers hang together: `[smaller, larger, why]`. */
+/** The relations of the numbers: `[smaller, larger, why]`. */
 const below: ReadonlyArray<readonly [smaller: number, larger: number, why: string]> = [
   [limits.clickhouseInsertMillis, limits.batchWriteMillis, "an insert fails before the batch that it is of"],
   [limits.clickhouseQueryMillis, limits.batchWriteMillis, "as do its queries"],

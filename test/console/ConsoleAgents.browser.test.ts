@@ -38,7 +38,7 @@ describeWith(chromiumPresent, "agents at /, in Chromium,", () => {
     sockets.push(socket)
     return socket
   }
-  /** What the client is asked for, once it is asked for so many calls. */
+  /** Sends the client so many calls. */
   const call = async (socket: AgentSocket, count: number): Promise<Frame> => {
     const asked = () => socket.heard.filter(({ type }) => type === "tool.request")
     await until(`${count} calls`, async () =>
@@ -105,7 +105,7 @@ describeWith(chromiumPresent, "agents at /, in Chromium,", () => {
     await shows("session-calls", "3, 1 denied")
     await tool(page, "read").filter({ hasText: "done 1.5 s" }).waitFor()
 
-    // What is folded is not in the page before somebody opens it.
+    // Folded contents are not in the page before they are opened.
     assert.strictEqual(await page.getByText("Hm.", { exact: true }).count(), 0)
     await page.locator(".fold > summary").filter({ hasText: "Thinking" }).click()
     await page.getByText("Hm.", { exact: true }).waitFor()

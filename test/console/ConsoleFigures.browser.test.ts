@@ -71,7 +71,7 @@ describeWith(chromiumPresent, "a site's figures at /, in Chromium,", () => {
     assert.match(await row("Top pages", "/pricing").innerText(), /2[\s\S]*40%/)
     await row("Sources", "Google").waitFor()
     assert.match(await row("Goals", "Signup").innerText(), /1[\s\S]*1[\s\S]*20%/)
-    // What visitors send is text, whatever it looks like.
+    // Text from visitors is shown as text in any form.
     await row("Goals", "<img src=/console/x>").waitFor()
     assert.strictEqual(await page.locator("img").count(), 0)
     await page.getByText("Bots and crawlers").waitFor()

@@ -33,7 +33,7 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
       }),
       "key"
     )
-  /** A user of their own, so that what is charged is told from what others are. */
+  /** A new user, so that their charges are told from those of others. */
   const newPerson = async (creditsUsd = 5): Promise<Person> => {
     const made = await ask(server, "POST", "/api/v1/admin/users", {
       json: { email: `person-${++people}@example.org`, name: "P" }
@@ -82,7 +82,7 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
   it("shows a completion word by word, and a cost that is the ledger's to the last digit", async () => {
     const { key } = await newPerson()
     const { figure, page, shows } = await open(key)
-    // What the reader sees after every change, whoever looks when.
+    // The reader's view after every change, at any time.
     await page.evaluate(`
       window.seen = []
       const answer = document.querySelector("[data-figure=answer]")

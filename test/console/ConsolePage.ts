@@ -108,17 +108,17 @@ const storedIn = (page: Page): Promise<object> =>
     state: history.state
   }))()`)
 
-/** How much wider than the window the page is: 0, or somebody has to scroll sideways. */
+/** How much wider than the window the page is: 0, or it scrolls sideways. */
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
-/** Where an element is in the document, however far it is scrolled, in pixels. */
+/** The position of an element in the document, independent of scrolling, in pixels. */
 export const topOf = async (element: Locator): Promise<number> => {
   const scrolled: number = await element.page().evaluate("scrollY")
   return ((await element.boundingBox())?.y ?? NaN) + scrolled
 }
 
-/** What a screen reader calls the element that has the focus. */
+/** The name of the focused element in a screen reader. */
 export const focusedIn = (page: Page): Promise<string> =>
   page.evaluate(
     `document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? ""`

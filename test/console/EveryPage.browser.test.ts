@@ -14,7 +14,7 @@ interface Place {
   readonly name: string
   /** without the address of the server */
   readonly path: () => string
-  /** what is seen once it is all there */
+  /** the text visible once the page is complete */
   readonly sign: (page: Page) => Promise<void>
   /** the console is there without a key, or it is no part of the console */
   readonly isOpen?: boolean
@@ -107,7 +107,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
         await page.getByRole("button", { name: "Open" }).click()
       }
       await place.sign(page)
-      // What is still asked for is dimmed.
+      // Data still being loaded is dimmed.
       await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" })
       await look(page)
     } finally {

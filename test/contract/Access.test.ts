@@ -6,8 +6,8 @@ import { type Caller, makeCaller } from "#test/llm/Caller.ts"
 import { type Operation, operations } from "./Operations.ts"
 
 /**
- * Who may ask: keys at every operation of the published document. An operation that is not in the table fails the first
- * test, so that a new one is thought of.
+ * The permissions of keys at every operation of the published document. An operation that is not in the table fails the
+ * first test, so that a new one is thought of.
  */
 const api = "/api/v1"
 

@@ -131,7 +131,7 @@ const objects = (schema: JsonSchema, definitions: Definitions): fc.Arbitrary<unk
   )
 }
 
-/** What an unfriendly or mistaken caller makes of a good value: a field lost, of another type, huge, or nested. */
+/** A good value spoiled by an unfriendly or mistaken caller: a field lost, of another type, huge, or nested. */
 export const spoiled = (good: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
   fc.tuple(good, fc.jsonValue(), fc.nat(), fc.nat(4)).map(([value, other, index, way]) => {
     if (typeof value !== "object" || value === null || Array.isArray(value) || way === 0) return other

@@ -21,7 +21,7 @@ const concurrency = 8
 
 /** A server under test. */
 export interface Tested extends Reachable {
-  /** what it has logged */
+  /** its log */
   readonly output: () => string
   readonly dispose: () => Promise<void>
 }

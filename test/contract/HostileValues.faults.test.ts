@@ -54,7 +54,7 @@ const hostileValues: ReadonlyArray<unknown> = [
   ...rawNumbers.map(([placeholder]) => placeholder)
 ]
 
-/** As percent-encoding can say it: NUL, a surrogate in UTF-8, half a sequence, what is no UTF-8 at all, and numbers. */
+/** Hostile values in percent-encoding: NUL, a surrogate in UTF-8, half a sequence, invalid UTF-8, and numbers. */
 const hostileEncoded = [
   "%00",
   "a%00b",
@@ -165,7 +165,7 @@ const send = async (operation: Operation, hostile: Hostile): Promise<number> => 
   return response.status
 }
 
-/** What another user does, and has to see done at once. */
+/** Checks that another user's requests succeed at once. */
 const othersAreWell = async (): Promise<void> => {
   const { server, site } = asker
   const messages = [{ role: "user", content: "hello" }]

@@ -7,7 +7,7 @@ const seed = Number(process.env["SEED"] ?? Date.now() % 2_147_483_647)
 
 const bytesOf = (json: unknown): Buffer => Buffer.from(JSON.stringify(json))
 
-/** Members, and what commas and brackets say of values, counted in the parsed value. */
+/** Members, and the values implied by commas and brackets, counted in the parsed value. */
 const countsOf = (value: unknown): { readonly members: number; readonly values: number } => {
   if (typeof value !== "object" || value === null) return { members: 0, values: 0 }
   const inside = Object.values(value)

@@ -14,9 +14,9 @@ interface Noun {
   readonly prefix: string
   /** makes one of the caller's, and answers its id */
   readonly make: (server: Reachable, owner: Caller) => Promise<string>
-  /** what only those may do who may see it: method, path and what goes with it */
+  /** the operations of those who may see it only: method, path and body */
   readonly operations: ReadonlyArray<readonly [method: string, path: string, asked?: Asked]>
-  /** to administrators it is there, whose ever it is */
+  /** administrators see every user's */
   readonly isAdministered: boolean
   readonly notFound: unknown
   /** a read that shows it to its owner */
@@ -84,7 +84,7 @@ const nouns: ReadonlyArray<Noun> = [
     prefix: "fil",
     make: async (server, { key }) =>
       textAt(await ask(server, "POST", `${api}/files`, { key, form: form(new Uint8Array([1]), "a") }), "id"),
-    // Who has its id may read it.
+    // A file is readable with its id alone.
     operations: [["DELETE", "/files/{id}"]],
     isAdministered: false,
     notFound: { deleted: false },
@@ -143,7 +143,7 @@ describe.each(nouns)("$name", (noun) => {
     const admin = server.adminKey()
     if (!noun.isAdministered) await isMissing(noun, admin, id)
     assert.isTrue(await shows(noun, owner.key, id))
-    // That of a file is open to those who have its id.
+    // The list of a file is open to holders of its id.
     if (noun.prefix !== "fil") assert.isFalse(await shows(noun, stranger.key, id))
     const another = await owner.makeKey({ kind: "account" })
     const end = noun.operations.at(-1) ?? assert.fail("it cannot be deleted")
@@ -167,7 +167,7 @@ describe.each(nouns.filter(({ isAdministered }) => isAdministered))("$name", (no
 
 interface List {
   readonly path: string
-  /** whose list it is: everybody's own, and others' for administrators; or theirs alone, of all users or one's */
+  /** the list's owners: each user, and others for administrators; or administrators alone, of all users or one */
   readonly of: "each user" | "administrators"
   /** makes one more for a user */
   readonly add: (user: Caller) => Promise<Answer>

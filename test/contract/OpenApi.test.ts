@@ -9,7 +9,7 @@ const golden = join(import.meta.dirname, "openapi.json")
 const spec = OpenApi.fromApi(PublishedApi)
 const printed = `${JSON.stringify(spec, null, 2)}\n`
 
-/** What the document says of a path, by method. */
+/** The document's operations of a path, by method. */
 const operationsOf = (path: string): ReadonlyMap<string, { operationId: string; summary?: string }> =>
   new Map(Object.entries(JSON.parse(JSON.stringify(spec.paths[path] ?? {}))))
 

@@ -56,7 +56,7 @@ export const operations: ReadonlyArray<Operation> = Object.entries<Record<string
   }))
 )
 
-/** Who asks: a key of its own with a high rate, so that the requests meet the endpoints and not the bucket. */
+/** A caller: a key of its own with a high rate, so that the requests meet the endpoints and not the bucket. */
 export interface Asker<Server extends Reachable = Reachable> {
   readonly server: Server
   readonly key: string
@@ -142,7 +142,7 @@ export const isCall = ({ path }: Operation): boolean => /\/(completions|embeddin
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A browser event for a site, or a call of a model, that nobody has is not worth most of the tries. */
+/** Whether a value is worth a try: an event of an unknown site, or a call of an unknown model, mostly is not. */
 export const worthTrying = ({ site }: Asker, value: unknown): unknown => {
   if (!isObject(value)) return value
   const { messages, model, s } = value

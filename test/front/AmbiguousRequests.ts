@@ -5,8 +5,8 @@
 export const sneaked = "GET /sneaked HTTP/1.1\r\nHost: x\r\n\r\n"
 
 /**
- * What RFC 9112 allows. "refuse": an error status or none, then the end of the connection; "answer": the request is
- * valid and is answered; "either": a recipient may do one or the other.
+ * The behaviour that RFC 9112 allows. "refuse": an error status or none, then the end of the connection; "answer": the
+ * request is valid and is answered; "either": a recipient may do one or the other.
  */
 export type Allowed = "refuse" | "answer" | "either"
 
@@ -17,7 +17,10 @@ export interface AmbiguousRequest {
   readonly allowed: Allowed
   /** `sneaked` is a request of its own by any reading: it may be answered where the connection goes on */
   readonly isPipelined?: boolean
-  /** uWebSockets.js does not show that the body is faulty: what it takes for the request may be answered, and no more */
+  /**
+   * uWebSockets.js does not show that the body is faulty: the part that it takes for the request may be answered, and
+   * no more
+   */
   readonly isUnseen?: boolean
   /** of a request with the body `abc` to that path; with all that comes behind it */
   readonly text: (path: string) => string

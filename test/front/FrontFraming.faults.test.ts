@@ -10,7 +10,7 @@ import { type AmbiguousRequest, ambiguousRequests, sneaked } from "./AmbiguousRe
 import { RawClient } from "./RawClient.ts"
 import { type Engine, engines, withFront } from "./TestFront.ts"
 
-/** How often the request was served that nobody has asked for. */
+/** The number of times that the smuggled request was served. */
 let sneakedCount = 0
 
 const app = Layer.mergeAll(
@@ -46,7 +46,7 @@ const paths = ["/hot", "/echo", "/nowhere"]
 const statusesOf = (text: string): ReadonlyArray<number> =>
   Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), (match) => Number(match[1]))
 
-/** In one packet, and in two: what lies in one buffer is read on before an answer is out. */
+/** In one packet, and in two: a second request in the same buffer is read before an answer is out. */
 const packetings = {
   "in one packet": (text: string) => [text],
   "in two packets": (text: string) =>

@@ -37,7 +37,7 @@ describe.each(engines)("hot sockets on %s", (engine) => {
       use(url, port)
     )
 
-  /** What is answered to a request that stays an HTTP request. */
+  /** The answer to a request that stays an HTTP request. */
   const answerTo = (request: string): Promise<string> =>
     served([echoing(), refusing, throwing], (_, port) =>
       exchange(port, request, (heard) => /\r\n\r\n(\{.*\})?$/.test(heard) && statusOf(heard) > 0)

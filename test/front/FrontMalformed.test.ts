@@ -20,7 +20,7 @@ const app = Layer.mergeAll(
   )
 )
 
-/** What is sent, and the status that each engine answers before it closes the connection. */
+/** The malformed requests, and the status that each engine answers before it closes the connection. */
 const refused = [
   ["no Host", "GET /text HTTP/1.1\r\n\r\n", 400, 400],
   [

@@ -47,7 +47,7 @@ describe.each(engines)("slow clients on %s", (engine) => {
       await client.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
       assert.isTrue(await isServed(port))
       await Effect.runPromise(Deferred.await(ended))
-      // What the kernel's two buffers take, not what an endless stream has to give.
+      // The capacity of the kernel's two buffers, not the length of an endless stream.
       assert.isBelow(produced, 32 * mib)
       client.destroy()
     })

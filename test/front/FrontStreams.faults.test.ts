@@ -8,7 +8,7 @@ const mib = 1024 * 1024
 const ask = "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
 const eventStream = [["Content-Type", "text/event-stream"]] as const
 
-/** What one client of the route under test asked for. */
+/** One client's request to the route under test. */
 interface Call {
   readonly reply: HotReply
   aborts: number
@@ -72,7 +72,7 @@ const until = async (condition: () => boolean): Promise<void> => {
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-/** Writes until nobody takes any more: what is then left waits for the client. How much was written in all. */
+/** Writes until the client takes no more: the rest then waits for it. Returns the number of bytes written. */
 const fill = async (stream: HotStream): Promise<number> => {
   let bytes = 0
   do {
@@ -221,7 +221,7 @@ describe.each(engines)("streamed answers on %s", (engine) => {
       let sent = await fill(stream)
       stream.onDrain(() => void drains++)
       assert.isAbove(stream.bufferedBytes, 0)
-      // What was written between the last two answers: the socket's buffer is not ours to count.
+      // The bytes written between the last two answers: the socket's buffer is not ours to count.
       assert.isBelow(stream.bufferedBytes, 256 * 1024)
       const before = stream.bufferedBytes
       const marked = Buffer.alloc(mib, 98)

@@ -8,7 +8,7 @@ export const deaf: HotSocketListener = {
   closed: () => undefined
 }
 
-/** A route at /echo that says every message back; what is given replaces its parts. */
+/** A route at /echo that returns every message; `parts` replaces its parts. */
 export const echoing = (parts: Partial<HotSocketRoute> = {}): HotSocketRoute => ({
   path: "/echo",
   headers: [],
@@ -23,7 +23,7 @@ export const echoing = (parts: Partial<HotSocketRoute> = {}): HotSocketRoute => 
   ...parts
 })
 
-/** A route whose sockets are for the test to use: each is given to `opened` with what it was told. */
+/** A socket of a route for the test to use, and its messages. */
 export interface Held {
   readonly socket: HotSocket
   readonly received: Array<string | Uint8Array>

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 
-/** A TCP connection that says exactly what it is told to, and keeps what it hears. */
+/** A TCP connection that sends the test's bytes exactly, and keeps everything it receives. */
 export class RawClient {
   readonly socket: Socket
   receivedBytes = 0

@@ -1,6 +1,6 @@
 import type { ServerProcess } from "./ServerProcess.ts"
 
-/** What asking takes of a server, whether it is a process of its own or serves inside the test's. */
+/** The parts of a server that a request needs, in a process of its own or inside the test's. */
 export type Reachable = Pick<ServerProcess, "url" | "adminKey">
 
 /** A server whose events a test reads where they are stored. */

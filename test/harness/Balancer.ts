@@ -8,8 +8,8 @@ import {
 import type { AddressInfo } from "node:net"
 
 /**
- * What README asks of a load balancer: servers in turn, and a request that one answers with 503, or not at all, goes on
- * to the next. The last one's answer is given, whichever it is.
+ * The load balancer that README asks for: servers in turn, and a request that one answers with 503, or not at all, goes
+ * on to the next. The last one's answer is given in any case.
  */
 export interface Balancer {
   readonly url: string

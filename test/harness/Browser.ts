@@ -15,7 +15,7 @@ export const chromiumPresent = requirement("chromium", () =>
   executablePath === undefined ? "no chromium on the PATH" : undefined
 )
 
-/** What a person's browser says: a headless one is taken for the bot that it is. */
+/** The User-Agent of a person's browser: a headless one counts as the bot that it is. */
 const userAgent =
   "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
 
@@ -45,8 +45,8 @@ export const sharedBrowser = (): Promise<Browser> => {
 }
 
 /**
- * A browser that shows a page and that nobody drives: Chromium prerenders nothing while it is driven. The page acts by
- * what is in it. Answers how to close it.
+ * A browser that shows a page without a driver: Chromium prerenders nothing while it is driven. The page acts by its
+ * own scripts. Answers how to close it.
  */
 export const openUndriven = async (url: string): Promise<() => Promise<void>> => {
   const profile = await mkdtemp(join(tmpdir(), "chromium-"))

@@ -17,7 +17,7 @@ export const eventually = <E, R>(
     }
   })
 
-/** The same for promises: asks until nothing is missing any more; what was missing last is the error's text. */
+/** The same for promises: asks until nothing is missing any more; the last missing thing is the error's text. */
 export const until = async (
   what: string,
   missing: () => Promise<string | undefined>,

@@ -13,8 +13,8 @@ export interface Answered {
 }
 
 /**
- * What becomes of a request: an answer, a redirection (302 unless another status is given), none for as long as the
- * client waits, a connection that is reset without one, or whatever a function does.
+ * The reaction to a request: an answer, a redirection (302 unless another status is given), none for as long as the
+ * client waits, a connection that is reset without one, or a function's own.
  */
 export type Reaction =
   | Answered
@@ -29,11 +29,13 @@ export interface Received {
   readonly path: string
   readonly headers: IncomingMessage["headers"]
   readonly body: Buffer
-  /** by the clock that nobody sets */
+  /** by the monotonic clock */
   readonly atMillis: number
 }
 
-/** A server on loopback that keeps what it is sent and reacts as it is told to; it can go away and come back on its port. */
+/**
+ * A server on loopback that keeps its requests and reacts as the test says; it can go away and come back on its port.
+ */
 export class HttpReceiver {
   /** how requests are answered for which no reaction was ordered */
   otherwise: Reaction
@@ -71,7 +73,7 @@ export class HttpReceiver {
   /** Listens, on the port that it had before. */
   async open(): Promise<void> {
     const server = createServer((request, response) => {
-      // Whatever breaks here is for the client a connection that breaks.
+      // Any failure here is a broken connection for the client.
       this.#take(request, response).catch(() => response.destroy())
     })
     server.on("connection", (socket) => {

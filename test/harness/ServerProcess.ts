@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { makePrivateDatabase } from "./PrivateDatabase.ts"
 
 /**
- * A real Signalbox process on a private data directory: what the integration tests start, ask, kill with -9 and
- * start again. The port stays the same over restarts, so a client can simply try again.
+ * A real Signalbox process on a private data directory, which integration tests start, ask, kill with -9 and start
+ * again. The port stays the same over restarts, so a client can simply try again.
  */
 export interface ServerProcess {
   readonly url: string
@@ -62,7 +62,7 @@ export const freePort = (): Promise<number> =>
     })
   })
 
-/** Runs a server that is expected not to start (it is told to stop after 30 s); answers how it ended and what it said. */
+/** Runs a server that is expected not to start (it is stopped after 30 s); answers its exit and its output. */
 export const runServer = (
   env: Readonly<Record<string, string>>
 ): Promise<{ readonly code: number | null; readonly output: string }> =>

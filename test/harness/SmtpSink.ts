@@ -13,7 +13,7 @@ export interface Mail {
 }
 
 /**
- * What becomes of a mail: refused at a step with a code (4xx asks for another try, 5xx does not), taken after a while,
+ * The fault of a mail: refused at a step with a code (4xx asks for another try, 5xx does not), taken after a while,
  * read and never answered, or cut off before the answer, so that its sender does not know whether it was taken.
  */
 export type MailFault =
@@ -53,7 +53,7 @@ export class SmtpSink {
 
   static async start({ account, maxBytes = 1024 * 1024 }: SmtpSinkOptions = {}): Promise<SmtpSink> {
     const ordered: Array<MailFault> = []
-    /** what was ordered for the mail that a session is sending, by the session's id */
+    /** the reaction ordered for the mail that a session is sending, by the session's id */
     const faults = new Map<string, MailFault | undefined>()
     const refusedAt = (step: "mail" | "rcpt" | "data", id: string): Error | undefined => {
       const fault = faults.get(id)

@@ -1,11 +1,11 @@
 import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 
-/** A wire to a real store that a test can cut and mend: what a network partition or a stopped store looks like. */
+/** A wire to a real store that a test can cut and mend: like a network partition or a stopped store. */
 export interface TcpProxy {
   readonly port: number
   /**
-   * `refuse`: connections are cut and new ones refused. `stall`: they stay open and nothing passes. `mute`: what is said
-   * to the store arrives, and what it answers does not, until the next `breakWire`
+   * `refuse`: connections are cut and new ones refused. `stall`: they stay open and nothing passes. `mute`: requests to
+   * the store arrive, and its answers do not, until the next `breakWire`
    */
   readonly breakWire: (way: "refuse" | "stall" | "mute") => void
   readonly mend: () => void

@@ -85,7 +85,7 @@ export class TestServer extends Context.Service<
 
 type OwnServices = Layer.Success<ReturnType<typeof TestServer.own>>
 
-/** What the shared server of this worker is known by: modules of tests are loaded again in every isolated file. */
+/** The global key of this worker's shared server: modules of tests are loaded again in every isolated file. */
 let shared: Promise<Context.Context<OwnServices>> | undefined
 
 const sharedContext = (): Promise<Context.Context<OwnServices>> => {
@@ -97,7 +97,7 @@ const sharedContext = (): Promise<Context.Context<OwnServices>> => {
 export const sharedServer = async (): Promise<typeof TestServer.Service> =>
   Context.get(await sharedContext(), TestServer)
 
-/** What a test may put between the server and the machine. */
+/** The parts that a test may put between the server and the machine. */
 export interface Outside {
   /** in place of all rooms; `ROOMS` has to name them too */
   readonly rooms?: ReadonlyArray<Room>
@@ -105,9 +105,9 @@ export interface Outside {
   readonly open?: OpenBlobFile
   /** the wire to Postgres: the URL that the server is to have, from the real one */
   readonly wire?: (databaseUrl: string) => Promise<string>
-  /** what lies in DATA_DIR already when the server starts */
+  /** the files in DATA_DIR when the server starts */
   readonly before?: Effect.Effect<void, never, AppConfig | Scope.Scope>
-  /** other files use the server too: nobody stops its clock */
+  /** other files use the server too: its clock must not be stopped */
   readonly isShared?: boolean
 }
 

@@ -13,8 +13,9 @@ import * as Stores from "#src/Stores.ts"
 import { atDatabase } from "./DatabaseUrl.ts"
 
 /**
- * Real stores for one test file, or for the server that the files of a worker share: a Postgres database, a ClickHouse database and a DATA_DIR that nobody else uses, on
- * the servers that globalSetup.ts started, with today's schema. All three are gone when the layer's scope closes.
+ * Real stores for one test file, or for the server that the files of a worker share: a Postgres database, a ClickHouse
+ * database and a DATA_DIR of its own, on the servers that globalSetup.ts started, with today's schema. All three are
+ * gone when the layer's scope closes.
  *
  *     layer(TestStores.layer)("accounts", (it) => { it.effect("…", () => …) })
  *

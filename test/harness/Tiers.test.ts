@@ -36,7 +36,7 @@ interface Import {
   readonly names: string
 }
 
-/** What a file imports of this project, but for types. */
+/** The imports of a file from this project, but for types. */
 const importsOf = (file: string): ReadonlyArray<Import> =>
   Array.from(
     readFileSync(join(root, file), "utf8").matchAll(
@@ -48,7 +48,7 @@ const importsOf = (file: string): ReadonlyArray<Import> =>
     })
   )
 
-/** How a file comes to what starts a process, by the files that import each other; undefined where it does not. */
+/** The chain of imports from a file to one that starts a process; undefined where there is none. */
 const wayToProcess = (file: string, seen = new Set<string>()): string | undefined => {
   seen.add(file)
   for (const { names, target } of importsOf(file)) {

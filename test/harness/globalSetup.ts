@@ -23,7 +23,7 @@ declare module "vitest" {
     /** the name of a migrated database to clone */
     templateDatabase: string
     clickhouseUrl: string
-    /** what the databases of this run are called by: what is left of them at its end is dropped */
+    /** the prefix of the names of this run's databases: the rest of them is dropped at its end */
     databasePrefix: string
     /** where files of this run are; removed at its end */
     runDirectory: string
@@ -41,7 +41,7 @@ const administer = (databaseUrl: string, statement: string) =>
 const connected = (url: string) =>
   Postgres.layer.pipe(Layer.provide(AppConfig.layerOf({ databaseUrl: Redacted.make(url) })))
 
-/** A shared server (TestServer.ts) lives as long as its worker, and nobody there drops its databases. */
+/** A shared server (TestServer.ts) lives as long as its worker, and never drops its databases. */
 const dropLeft = Effect.fnUntraced(function* (databaseUrl: string, clickhouseUrl: string, prefix: string) {
   const left = `starts_with(datname, '${prefix}')`
   for (const { name } of yield* administer(

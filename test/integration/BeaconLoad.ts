@@ -1,6 +1,6 @@
 import { Agent, request as httpRequest } from "node:http"
 
-/** What became of one beacon: the status answered, or undefined where the connection broke before an answer. */
+/** The outcome of one beacon: the status answered, or undefined where the connection broke before an answer. */
 export type Outcome = number | undefined
 
 /**
@@ -40,7 +40,7 @@ export const sendBeacon = (url: string, agent: Agent, event: object, address: st
     request.on("response", (response) => {
       response.resume()
       response.on("end", () => resolve(response.statusCode))
-      // The status line was read: the server had answered, whatever happened to the rest.
+      // The status line was read: the server had answered, even if the rest was lost.
       response.on("error", () => resolve(response.statusCode))
     })
     request.on("timeout", () => request.destroy())

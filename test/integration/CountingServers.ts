@@ -11,7 +11,7 @@ export interface CountingServers {
   readonly servers: readonly [ServerProcess, ServerProcess]
   readonly wires: readonly [TcpProxy, TcpProxy]
   readonly balancer: Balancer
-  /** asks whichever the balancer finds */
+  /** asks the server that the balancer picks */
   readonly both: { readonly url: string; readonly adminKey: () => string }
   readonly clickhouseUrl: string
   readonly close: () => Promise<void>

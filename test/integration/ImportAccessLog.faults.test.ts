@@ -30,7 +30,7 @@ const recentLog = async (): Promise<ReadonlyArray<string>> => {
   )
 }
 
-/** What the User-Agents of the fixture are, as a person reads them. Those of bots have none of these words. */
+/** The User-Agents of the fixture, as a person reads them. Those of bots have none of these words. */
 const agents: ReadonlyArray<readonly [RegExp, Partial<StoredEvent>]> = [
   [/Macintosh.*Firefox/, { browser: "Firefox", os: "macOS", device: "desktop" }],
   [/Windows.*Chrome/, { browser: "Chrome", os: "Windows", device: "desktop" }],

@@ -78,7 +78,7 @@ describe("an operator who has lost every key", () => {
     slow,
     async () => {
       const copy = `${server.dataDir}-copy`
-      // What changes meanwhile may be missing: as after a loss of power, PostgreSQL has it in its log.
+      // Files that change meanwhile may be missing: as after a loss of power, PostgreSQL has the changes in its log.
       spawnSync("cp", ["-a", server.dataDir, copy])
       assert.isTrue(existsSync(join(copy, "postgres/postmaster.pid")))
       try {

@@ -20,7 +20,7 @@ export interface KnownProxy {
   readonly start: (servers: readonly [string, string]) => Promise<Proxy>
 }
 
-/** Where README's examples say that the servers are. */
+/** The addresses of the servers in README's examples. */
 const written = ["10.0.0.5:8080", "10.0.0.6:8080"] as const
 
 /** The whole example in a language, under the heading about proxies, with the servers of a test. */

@@ -41,7 +41,7 @@ const startUpload = async (server: ServerProcess): Promise<{ readonly finish: ()
     })
     upload.on("error", reject)
   })
-  // Its failure belongs to whoever finishes it.
+  // Its failure belongs to the code that finishes it.
   status.catch(() => 0)
   await new Promise<void>((resolve) => upload.write(head + content.slice(0, 50_000), () => resolve()))
   return {
@@ -52,7 +52,7 @@ const startUpload = async (server: ServerProcess): Promise<{ readonly finish: ()
   }
 }
 
-/** What `/readyz` says on a connection that stays open: the listener closes soon after it has turned unready. */
+/** The answers of `/readyz` on a connection that stays open: the listener closes soon after it has turned unready. */
 const readinessOver = (server: ServerProcess, agent: Agent): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const request = get(`${server.url}/readyz`, { agent }, (response) => {

@@ -29,12 +29,12 @@ export const storedRows = async <Row>(
   }
 }
 
-/** What a test knows an engage ping by: engaged times must differ. */
+/** The name by which a test knows an engage ping: engaged times must differ. */
 export const pingName = (pv: string, engagedMillis: number): string => `ping ${pv} ${engagedMillis}`
 
 /**
- * How often each path of a site, and each ping by its name, is stored. `clickhouseUrl` is where the server's is not
- * embedded.
+ * The number of stored rows of each path of a site, and of each ping by its name. `clickhouseUrl` is the server's if it
+ * is not embedded.
  */
 export const storedPaths = async (
   server: Counting,
@@ -50,7 +50,7 @@ export const storedPaths = async (
   return new Map(rows.map(({ n, what }) => [what, Number(n)]))
 }
 
-/** How many page views and pings of a site are stored. */
+/** The number of stored page views and pings of a site. */
 export const storedKinds = async (
   server: Counting,
   site: TestSite

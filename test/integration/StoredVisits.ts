@@ -16,7 +16,9 @@ export interface VisitDifferences {
 
 export const noDifferences: VisitDifferences = { missing: [], surplus: [] }
 
-/** How the stored visits of a site differ from what its `events` stored events say, asked past all of the server's code. */
+/**
+ * The differences between a site's stored visits and its `events` stored events, read past all of the server's code.
+ */
 export const visitDifferences = async (
   server: ServerProcess,
   site: TestSite,
@@ -42,7 +44,7 @@ export const visitDifferences = async (
   return { missing, surplus, rows }
 }
 
-/** What `signalbox rebuild visits --check` exits with, and says. */
+/** The exit code and the output of `signalbox rebuild visits --check`. */
 export const checkVisits = (server: ServerProcess, site: TestSite) =>
   signalbox(["rebuild", "visits", "--check", "--site", site.id], {
     SIGNALBOX_URL: server.url,

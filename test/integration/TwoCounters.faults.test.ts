@@ -218,7 +218,7 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
       })
       const repeated = await collect(pair.both, site, "order 3")
       assert.deepInclude(repeated.body, { accepted: 0 }, "an id that the dead one took is known")
-      // What the dead one had acknowledged and not yet stored is in its log, and comes with it.
+      // The dead one's acknowledged and not yet stored events are in its log, and come with it.
       await at(holder).start()
       await load.stop()
       const outcomes = new Map([...load.outcomes, [bought, 202]])

@@ -4,19 +4,19 @@ import { addressOf, type Outcome, sendBeacon } from "./BeaconLoad.ts"
 import { pingName } from "./StoredEvents.ts"
 
 /**
- * What makes visits hard, against a server that dies at any instant: events of up to seven days ago, of visitors that
- * are known, and engage pings, also about page views that were sent before a kill, and from another address. One load
- * for all of a test's lives; paths and pings are kept with what was answered, as in `BeaconLoad`.
+ * Hard cases of visits, against a server that dies at any instant: events of up to seven days ago, of visitors that are
+ * known, and engage pings, also about page views that were sent before a kill, and from another address. One load for
+ * all of a test's lives; paths and pings are kept with their answers, as in `BeaconLoad`.
  */
 export class VisitLoad {
-  /** what each was answered: 202 must be stored exactly once, anything else at most once */
+  /** the status of each: 202 must be stored exactly once, anything else at most once */
   readonly outcomes = new Map<string, Outcome>()
   readonly #url: string
   readonly #site: TestSite
   readonly #random: () => number
   /** page views that pings are about, each with the address of its visitor */
   readonly #views: Array<{ readonly pv: string; readonly address: string }> = []
-  /** late events that nobody has answered: sent again with their ids until somebody does */
+  /** late events without an answer: sent again with their ids until they have one */
   #unanswered: Array<LateEvent> = []
   #sequence = 0
 
@@ -49,7 +49,7 @@ export class VisitLoad {
     }
   }
 
-  /** Sends again what nobody has answered: each is then stored, now or by the try before. */
+  /** Sends unanswered events again: each is then stored, now or by the try before. */
   async settle(): Promise<void> {
     while (this.#unanswered.length > 0) {
       const again = this.#unanswered.splice(0, 100)

@@ -1,6 +1,6 @@
 // Connections that never finish anything, from a process of their own: node hostileClients.mjs <port> <connections>.
-// Prints, a line each: "made <count>" once all are made, and "left <count>" every second from then on; who does not
-// read does not notice that it was dropped, and is not counted.
+// Prints, a line each: "made <count>" once all are made, and "left <count>" every second from then on; a client that
+// does not read does not notice that it was dropped, and is not counted.
 import { connect } from "node:net"
 
 const [port, wanted] = process.argv.slice(2).map(Number)
@@ -8,7 +8,7 @@ const [port, wanted] = process.argv.slice(2).map(Number)
 /** Made so many at a time, as the kernel's queue of new connections is short. */
 const atOnce = 200
 
-/** What each kind sends at once, and then again every second. */
+/** The bytes that each kind sends at once, and then again every second. */
 const silent = { first: "", rest: "" }
 const slowHeader = { first: "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ", rest: "a" }
 const slowBody = { first: "POST /api/event HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{", rest: " " }

@@ -8,7 +8,7 @@ export interface Caller {
   /** a completion with one user message, read to its end */
   readonly say: (model: string, text: string, more?: object, options?: ChatOptions) => Promise<ChatAnswer>
   readonly credits: () => Promise<Credits>
-  /** a collection of these models; what to pass as `model` */
+  /** a collection of these models; returns the name to pass as `model` */
   readonly collect: (models: ReadonlyArray<string>, autoRoute?: boolean) => Promise<string>
   /** another key of theirs */
   readonly makeKey: (fields: object) => Promise<string>

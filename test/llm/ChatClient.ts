@@ -54,7 +54,7 @@ export interface ChatAnswer {
   readonly headers: Headers
   /** as it came */
   readonly raw: string
-  /** what was said: the contents of all chunks, or of the message */
+  /** the text: the contents of all chunks, or of the message */
   readonly text: string
   readonly finishReason: string | undefined
   readonly usage: Usage | undefined

@@ -16,7 +16,7 @@ interface WireCall {
 
 export const user = (content: string): Message => ({ role: "user", content })
 
-/** What a stream of the scripted coding model said. */
+/** The text and calls in a stream of the scripted coding model. */
 export interface Spoken {
   readonly status: number
   readonly content: string
@@ -99,7 +99,7 @@ export const asMessage = ({ calls, content }: Spoken): Message => ({
 export const shown = ({ calls }: Spoken): ReadonlyArray<readonly [string, unknown]> =>
   calls.map(({ function: { arguments: text, name } }) => [name, JSON.parse(text)] as const)
 
-/** What a tool answers. */
+/** The answer of a tool. */
 export type Tool = (name: string, args: unknown) => string
 
 /** Asks until there is a message without calls; every call is answered. */

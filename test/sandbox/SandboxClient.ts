@@ -7,7 +7,7 @@ export interface Said {
   readonly text: string
 }
 
-/** What `GET /account` says of one model. */
+/** One model's entry in `GET /account`. */
 export interface Served {
   readonly model: string
   readonly requests: number
@@ -28,7 +28,7 @@ export interface SandboxClient {
   readonly post: (path: string, json: object, signal?: AbortSignal) => Promise<Response>
   /** a whole answer to a chat */
   readonly chat: (model: string, text: string, more?: object) => Promise<Said>
-  /** what it has served of a model; zeros where it was never asked */
+  /** its totals of a model; zeros if it was never asked */
   readonly served: (model: string) => Promise<Served>
   readonly close: () => Promise<void>
 }

@@ -25,7 +25,7 @@ const bodyOf = ({ content, role, tool_call_id: callId = "", tool_calls: calls = 
   }
 }
 
-/** A conversation as the server's agents write it down for whoever is to sum it up. */
+/** A conversation as the server's agents write it down for its summary. */
 export const writtenDown = (messages: ReadonlyArray<Message>): string => {
   const steps = messages.map((message, index): Step => ({
     index,

@@ -9,7 +9,7 @@ import { describeWith, requirement } from "#test/harness/Requirement.ts"
 
 const project = normalize(join(import.meta.dirname, "../.."))
 
-/** Says which process it is, and does what it is told to: waits, works, or both. */
+/** Prints its process id, and then waits, works, or both. */
 const fakeNpm = `
 const { appendFileSync, writeFileSync } = require("node:fs")
 appendFileSync("npm-calls", process.pid + " " + process.argv.slice(2).join(" ") + "\\n")

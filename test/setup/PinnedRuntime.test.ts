@@ -7,7 +7,7 @@ import { join, normalize } from "node:path"
 
 const project = normalize(join(import.meta.dirname, "../.."))
 
-/** An npm whose `pack` gives the archive that lies beside it, whatever is asked for. */
+/** An npm whose `pack` always gives the archive that lies beside it. */
 const fakeNpm = `
 const { copyFileSync } = require("node:fs")
 const { join } = require("node:path")

@@ -13,7 +13,7 @@ const limits = { mailboxCapacity: 4, maxResidentActors: 3, maxRestarts: 2 } as c
 const restartWindowMillis = 5_000
 const keys = ["a", "b", "c", "d", "e"]
 
-/** What really happened, kept outside of all actors: the store, every life and crash, and what should not have been. */
+/** The real course of events, kept outside of all actors: the store, every life and crash, and violations. */
 class Ledger {
   readonly handled = new Map<string, Array<string>>(keys.map((key) => [key, []]))
   readonly living = new Set<string>()
@@ -65,7 +65,7 @@ const supervise = (random: SeededRandom, ledger: Ledger) => {
           )
         )
         if (random.chance(0.1)) yield* self.fork(Effect.andThen(Effect.sleep(random.below(300)), crash(key)))
-        // What was handled before is in the store; a life sees it all or it was built too early.
+        // Earlier messages are in the store; a life sees them all or it was built too early.
         const state = { count: ledger.handled.get(key)?.length ?? 0 }
         const append = (message: string) =>
           Effect.gen(function* () {
@@ -109,7 +109,7 @@ const send = (
     }
   })
 
-/** Every message has one outcome, and what is said of it is what happened. */
+/** Checks that every message has one outcome, the true one. */
 const checkOutcomes = (exits: Exits, ledger: Ledger): void => {
   for (const [message, { exit, key }] of exits) {
     const times = (ledger.handled.get(key) ?? []).filter((handled) => handled === message).length
@@ -145,7 +145,7 @@ const simulate = (random: SeededRandom) =>
     let nowMillis = 0
     const scope = yield* Scope.make()
     const actors = yield* Scope.provide(supervise(random, ledger), scope)
-    // Detached, like the closing below: after a fault nobody moves the clock, and a child would be waited for.
+    // Detached, like the closing below: after a fault the clock stands still, and a child would be waited for.
     const senders = yield* Effect.forEach(
       Array.from({ length: 12 }, (_, index) => `s${index}`),
       (name) => Effect.forkDetach(send(name, random, actors, exits))

@@ -27,7 +27,7 @@ const get = (path: string, headers: Record<string, string> = {}): Promise<Respon
 const ajv = new Ajv2020({ strict: false, validateFormats: false })
 ajv.addSchema({ $id: "document", components: document.components })
 
-/** What a value has against its schema; "" where it has nothing. */
+/** The faults of a value against its schema; "" where it has none. */
 const faultsOf = (schema: Node, value: unknown): string => {
   const text = JSON.stringify(schema).replaceAll('"#/components', '"document#/components')
   const validate = ajv.compile(JSON.parse(text))

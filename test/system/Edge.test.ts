@@ -70,7 +70,7 @@ layer(TestServer.own({ limits, corsOrigins: new Set([origin]) }), {
       const port = Number(new URL(url).port)
       const marked = yield* Effect.promise(() => rawStatus(port, "/metrics#x"))
       assert.strictEqual(marked, 404)
-      // What an id is spelt with is the id's.
+      // An encoded id is the same id.
       const spelt = yield* ask("GET", "/api/v1/files/fil%5F1", { key: adminKey })
       assert.deepStrictEqual([spelt.status, spelt.json], [404, { error: "File not found" }])
     })

@@ -7,7 +7,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
-/** What a terminal or a viewer would take for more than text. */
+/** Characters that a terminal or a viewer would take for more than text. */
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 

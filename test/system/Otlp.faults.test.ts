@@ -102,7 +102,7 @@ layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })(
   }
 )
 
-// A database of its own: an administrator's key is told once.
+// A database of its own: an administrator's key is shown once.
 layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })("a collector of spans", (it) => {
   it.effect(
     "gets a trace of each request by its route, of each call with its tries, and of nothing else",
@@ -143,7 +143,7 @@ layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })("a coll
           tries.map((span) => [span.kind, span.traceId, attributeOf(span, "signalbox.outcome")]),
           [[3, traceId, "Answered"]]
         )
-        // The server asks its stores all the time: that is nobody's trace.
+        // The server asks its stores all the time: that belongs to no trace.
         const roots = spans.filter(({ parentSpanId }) => parentSpanId === undefined || parentSpanId === "")
         for (const { kind, name } of roots) assert.strictEqual(kind, 2, name)
       }).pipe(Effect.scoped)

@@ -27,7 +27,7 @@ const calls = [
 
 const eventOf = (path: string) => Uint8Array.from(encodeEvent(storedEvent({ path, hostname: "a.example" })))
 
-/** What no edge lets through any more, in the logs of a server that starts. */
+/** Records that no edge accepts any more, in the logs of a server that starts. */
 const planted = Effect.gen(function* () {
   const { dataDir } = yield* AppConfig
   const consumers = { calls: ["ledger", "clickhouse"], events: ["clickhouse", "ids"] }

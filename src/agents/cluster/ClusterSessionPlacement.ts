@@ -42,7 +42,7 @@ export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnu
 const lookMillis = 250
 /** an entity that was not asked for so long takes no memory */
 const entityIdleMillis = 60_000
-/** an unreachable home is told of at most this often */
+/** an unreachable home is logged at most this often */
 const awaySayMillis = 10_000
 
 const relayServer = (relays: RelayHome, server: SocketServer["Service"]) =>
@@ -82,7 +82,7 @@ const make = (member: ClusterMember) =>
     const entityServer = shardEntityOf(member, () => home).pipe(
       Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
     )
-    // Of its trouble effect/cluster warns once for each shard; that there is some it says as an error, and `/readyz` shows it.
+    // effect/cluster warns once for each shard in trouble; here it is logged once as an error, and `/readyz` shows it.
     const cluster = yield* Layer.buildWithScope(entityServer, runner).pipe(
       Effect.provideService(References.MinimumLogLevel, "Error")
     )

@@ -20,7 +20,7 @@ export class RemoteClient implements FrameSink {
   private readonly waitingBytes: number
   private readonly forget: () => void
 
-  /** @param waitingBytes what may wait for the other machine, for all of its clients */
+  /** @param waitingBytes the most that may wait for the other machine, for all of its clients */
   constructor(relay: number, outbox: SendQueue<ToClient>, waitingBytes: number, forget: () => void) {
     this.relay = relay
     this.outbox = outbox

@@ -26,7 +26,7 @@ export const refuse = (
   sink.close(closeCode, code)
 }
 
-/** Sends a client away that has done nothing wrong. */
+/** Closes the socket of a client that has done nothing wrong. */
 export const dismiss = (
   sink: FrameSink,
   reason: ServerBye["reason"],

@@ -39,7 +39,7 @@ export class Gateway extends Context.Service<Gateway, { readonly route: HotSocke
           fork(
             Effect.map(enter(request.header("authorization"), handshake), (key) => {
               if (key === undefined) return
-              // The goodbyes may have been said while it was looked up who this is.
+              // The server may have begun to drain while the key was looked up.
               if (isDraining) return refuse(handshake, restarting())
               handshake.accept((socket) => sockets.serve(key, socket))
             })

@@ -15,8 +15,8 @@ const named: ReadonlyArray<readonly [string, Schema.Constraint]> = [
 ]
 
 /**
- * Protocol 1 as one JSON Schema: every frame is a `ClientFrame` or a `ServerFrame`; `fs.read.params` and the like say
- * what `params` of a `tool.request` and `result` of a `tool.result` are. Source: JSON Schema 2020-12.
+ * Protocol 1 as one JSON Schema: every frame is a `ClientFrame` or a `ServerFrame`; `fs.read.params` and the like
+ * describe `params` of a `tool.request` and `result` of a `tool.result`. Source: JSON Schema 2020-12.
  */
 const protocolSchema = (): object => {
   const documents = named.map(([name, schema]) => [name, Schema.toJsonSchemaDocument(schema)] as const)

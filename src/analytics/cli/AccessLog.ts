@@ -62,7 +62,7 @@ const isAsset = (path: string): boolean =>
 
 const pathOf = (target: string): string => target.split(/[?#]/, 1)[0] ?? target
 
-/** Where a stylesheet or script asked, not a person. */
+/** Asked by a stylesheet or script, not a person. */
 const isAskedByAsset = (referrer: string): boolean =>
   URL.canParse(referrer) && /\.(css|js|mjs|swf)$/i.test(new URL(referrer).pathname)
 

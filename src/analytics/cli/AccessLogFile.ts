@@ -16,7 +16,7 @@ export class LogFileUnusable extends Schema.TaggedError<LogFileUnusable>()("LogF
   }
 }
 
-/** A log as it was when it was looked at first: what is written meanwhile is for the next time. */
+/** A log as of its first reading: lines written later are left for the next import. */
 export interface LogFile {
   readonly path: string
   readonly bytes: number
@@ -109,7 +109,7 @@ const candidatesOf = (
   return byLines
 }
 
-/** What is in a file, line by line, and which earlier import it begins with: the longest. */
+/** The lines of a file, and the earlier import that it begins with: the longest. */
 class Survey {
   readonly #candidates: ReadonlyMap<number, ReadonlyArray<Candidate>>
   readonly #digest = createHash("sha256")

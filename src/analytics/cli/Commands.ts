@@ -3,5 +3,5 @@ import { importCommand } from "./ImportCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
 import { sites } from "./SitesCommand.ts"
 
-/** What `signalbox` does for this room. */
+/** The room's commands of `signalbox`. */
 export const commands: ReadonlyArray<Command.Command.Any> = [sites, importCommand, rebuildCommand]

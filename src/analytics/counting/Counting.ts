@@ -55,7 +55,7 @@ export const leaseLayer = Layer.effectContext(
     const start = Effect.fnUntraced(function* (counter: Counter) {
       const settled = yield* Deferred.make<void>()
       yield* Effect.forkIn(keeper.run(counter, settled), scope)
-      // A store that hangs must not hold up the start: what it says is heard later.
+      // A store that hangs must not delay the start: its answer is handled later.
       yield* Effect.timeoutOption(Deferred.await(settled), startMillis)
     })
     return Context.make(CountingLease, state).pipe(Context.add(Keeping, { state, start }))
@@ -64,7 +64,7 @@ export const leaseLayer = Layer.effectContext(
 
 const startMillis = 2_000
 
-/** How long taking over waits for the realtime figures of the last half hour. */
+/** How long a takeover waits for the realtime figures of the last half hour. */
 const refillMillis = 2_000
 
 /** Above all that counts: the process may be the one that does, from now on. */
@@ -85,7 +85,7 @@ export const layer = Layer.effectDiscard(
       return batcher.behind + imports.behind + unwritten(log) + unwritten(importLog)
     }
 
-    // With stores of its own nobody else has counted before the start: what memory needs is read beside it, as it was.
+    // With its own store no other process has counted before the start: memory's state is read beside it, unchanged.
     let isUpToDate = config.databaseUrl === undefined
     const catchUp = Effect.gen(function* () {
       if (isUpToDate) return void (isUpToDate = false)

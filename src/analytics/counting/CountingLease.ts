@@ -10,7 +10,7 @@ export interface Held {
    * id is compared with those first
    */
   readonly uncheckedTo: number
-  /** other processes can have the same stores, and are told ids */
+  /** other processes can have the same stores, and get the ids */
   readonly isShared: boolean
 }
 
@@ -18,8 +18,8 @@ export interface Held {
 export type CountingState = "counting" | "standby" | "taking-over" | "unconfirmed"
 
 /**
- * Whether this process counts: takes events, writes visits and answers figures. Of all processes on one Postgres one does.
- * Without the layer that keeps the lease there is nobody to share with, and it always does.
+ * Whether this process counts: takes events, writes visits and answers figures. Of all processes on one Postgres one
+ * does. Without the layer that keeps the lease there is one process only, and it always does.
  */
 export interface CountingLeaseService {
   readonly state: () => CountingState
@@ -73,7 +73,7 @@ const elapsedSince = ({ monotonicMillis, wallMillis }: Instant): number =>
 /** Pause between two looks whether a lease that ran out is confirmed. */
 const lookMillis = 25
 
-/** What the keeper of the lease tells, and everybody else asks. Plain state, changed between two turns of the event loop. */
+/** The lease's state, written by its keeper and read by all others, between two turns of the event loop. */
 export class LeaseState implements CountingLeaseService {
   readonly #lastsMillis: number
   readonly #waiting = new Set<() => void>()
@@ -96,7 +96,7 @@ export class LeaseState implements CountingLeaseService {
     this.#confirmedAt = askedAt
   }
 
-  /** Nobody else can be counting, whatever the stores would say now. */
+  /** No other process can be counting, even if the stores now say otherwise. */
   isConfirmed(): boolean {
     return this.#confirmedAt !== undefined && elapsedSince(this.#confirmedAt) < this.#lastsMillis
   }
@@ -112,7 +112,7 @@ export class LeaseState implements CountingLeaseService {
     this.#wake()
   }
 
-  /** The process ends: what waits for the lease fails. */
+  /** The process ends: calls waiting for the lease fail. */
   close(): void {
     this.#isClosing = true
     this.#wake()

@@ -5,8 +5,8 @@ import type { Held } from "./CountingLease.ts"
 import { fenceOf } from "./Fence.ts"
 
 /**
- * What is known of visits, in one epoch of the lease: with the next one it is forgotten, because others may have written
- * them since, and what is written from then on is the next one's.
+ * The visits known in one epoch of the lease. The next epoch forgets them, because other processes may have written
+ * visits since; later writes belong to it.
  */
 export class EpochVisits {
   readonly #clickhouse: ClickHouseService

@@ -6,7 +6,7 @@ import { instant, type LeaseState } from "./CountingLease.ts"
 import { highestEpoch, killVisitInserts, raise, visitInserts } from "./Fence.ts"
 import type { CountingLeaseRow, Taken } from "./CountingLeaseRow.ts"
 
-/** What the keeper asks of the process that it keeps the lease for. */
+/** The process's counting, as the keeper of its lease sees it. */
 export interface Counter {
   readonly holder: string
   /** events in this process's log that the store does not have */
@@ -94,7 +94,7 @@ export class LeaseKeeper {
         state.confirm(askedAt)
         return taken
       }
-      // What this process once took is counted when it is its turn again.
+      // Events that this process accepted earlier are counted when it has the lease again.
       if (counter.behind() > 0) yield* this.#asked(row.want(counter.holder, 5 * limits.countingPollMillis))
       return undefined
     }).pipe(
@@ -216,8 +216,8 @@ export class LeaseKeeper {
   }
 
   /**
-   * Postgres is asked. While it is away, ClickHouse says whether a later epoch has begun: until one has, nobody else counts,
-   * and an outage of Postgres stops nothing.
+   * Postgres is asked. While it is away, ClickHouse says whether a later epoch has begun: until one has, no other
+   * process counts, and an outage of Postgres stops nothing.
    */
   #confirm(): Effect.Effect<Confirmation> {
     const epoch = this.#epoch ?? 0

@@ -47,7 +47,7 @@ interface DropCounted {
   readonly count: number
 }
 
-/** The lines of one part, as they are looked at: what goes to the log, and what becomes of the others. */
+/** The checked lines of one part: the records for the log, and the outcome of the others. */
 export class ImportLines {
   readonly accepted: Array<AcceptedLine> = []
   readonly #options: ImportLinesOptions

@@ -16,8 +16,8 @@ interface Reached {
 const step = { maxRecords: 10_000, maxBytes: 4 * 1024 * 1024 }
 
 /**
- * Which lines are in the log of imports though Postgres has not been told: it was away, or a crash came in between. The
- * log keeps them until it has been, so no line comes in twice, however late its import is tried again.
+ * The lines that are in the log of imports but not yet recorded in Postgres: it was away, or a crash came in between.
+ * The log keeps them until they are, so no line comes in twice, however late its import is tried again.
  */
 export class ImportProgress {
   readonly #log: DurableLog

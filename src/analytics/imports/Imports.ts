@@ -30,8 +30,8 @@ export type ImportProblem =
   | ServiceUnavailable
 
 /**
- * Past events of a site, part by part, through the steps of live ones and a log of their own. A part may be repeated: what
- * was taken is known by `imports.next`, and what a crash left in the log without telling it by that log.
+ * Past events of a site, part by part, through the steps of live ones and a log of their own. A part may be repeated:
+ * `imports.next` says how far it was taken, and the log which lines a crash left unrecorded.
  */
 export class Imports extends Context.Service<
   Imports,

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { addDrops, type DropRow } from "../ingest/DropCounts.ts"
 
-/** What a new import is said to begin with was never imported. */
+/** The import that a new one continues was never made. */
 export class ImportUnknown extends Schema.TaggedError<ImportUnknown>()("ImportUnknown", {
   name: Schema.String
 }) {}
@@ -24,7 +24,7 @@ export interface ImportState {
   readonly salt: string
 }
 
-/** What became of the lines of a part. */
+/** The outcome of the lines of a part. */
 export interface ImportedLines {
   readonly next: number
   readonly isLast: boolean
@@ -54,7 +54,7 @@ const saltBytes = 32
 /** Names of one site; and those that a growing file has had, of which the oldest are forgotten. */
 export const importLimits = { namesPerSite: 10_000, namesPerFile: 100 }
 
-/** `imports` in Postgres: how far each import has come, and what became of its lines. */
+/** `imports` in Postgres: the progress of each import, and the outcome of its lines. */
 export class ImportsRepository extends Context.Service<
   ImportsRepository,
   {

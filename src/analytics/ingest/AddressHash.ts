@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto"
 
 /**
- * Two times 32 bits that stand for a text in tables of this process: FNV-1a with two starts of its own, which nobody
- * outside knows, and the finish of MurmurHash3. A cryptographic hash would cost an event more than all else that looks
- * at its address. Answers from one object, good until the next call.
+ * Two times 32 bits that stand for a text in tables of this process: FNV-1a with two secret starts of its own, and the
+ * finish of MurmurHash3. A cryptographic hash would cost an event more than all else that looks at its address. Answers
+ * from one object, good until the next call.
  */
 export class AddressHash {
   low = 0

@@ -7,7 +7,7 @@ import { botCountedAs, nameToCount } from "#streams/analytics/Bots.ts"
 import { dayMillis, dayOf } from "#streams/analytics/EventTime.ts"
 import type { Drop } from "#streams/analytics/Drop.ts"
 
-/** How many events of a site were dropped on a UTC day for one reason, or because of one bot. */
+/** The number of events of a site that were dropped on a UTC day for one reason, or because of one bot. */
 export interface DropCount {
   readonly site: string
   /** `2026-11-21` */
@@ -27,7 +27,7 @@ export class DropCounts extends Context.Service<
   DropCounts,
   {
     readonly count: (site: string, drop: Drop, nowMillis: number) => void
-    /** what is in Postgres and what waits for it */
+    /** stored and pending counts */
     readonly ofSite: (site: string, sinceDay: string) => Effect.Effect<ReadonlyArray<DropCount>, SqlError>
   }
 >()("signalbox/analytics/DropCounts") {

@@ -11,14 +11,14 @@ export interface PendingId {
   whenSettled(settled: (isStored: boolean) => void): void
 }
 
-/** What `look` found: nothing, an event that is stored, or one that is on its way to the disk. */
+/** The result of `look`: a new event, a stored one, or one on its way to the disk. */
 export type IdSeen = "new" | "stored" | PendingId
 
 /**
- * Which events of a site came already, by the ids that their callers gave them. An id counts from the moment its event
- * goes to the log; if the log then fails it is forgotten again, so whoever repeats the event can.
+ * The ids that callers gave to the events of a site already received. An id counts from the moment its event goes to
+ * the log; if the log then fails it is forgotten again, so that the event can be repeated.
  *
- * On disk the index trails the log by `checkpointMillis`: what is missing after a crash is read from the log, which
+ * On disk the index trails the log by `checkpointMillis`: the missing part after a crash is read from the log, which
  * keeps what this consumer has not confirmed. Source: contract/analytics#collect.
  */
 export class EventIds extends Context.Service<
@@ -170,7 +170,7 @@ const replay = Effect.fnUntraced(function* (log: DurableLog, index: IdIndex, beg
   yield* consumer.commit(from)
 })
 
-/** What damaged files held is taken from the log, as far back as it goes; of what came before a repetition counts again. */
+/** Restores damaged files from the log, as far back as it goes; a repetition of older events counts again. */
 const putAgain = (log: DurableLog, index: IdIndex) =>
   Effect.suspend(() => {
     const damaged = index.takeDamaged()

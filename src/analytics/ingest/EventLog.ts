@@ -6,7 +6,7 @@ import type { LogOptions } from "#streams/kernel/DurableLog.ts"
 import { clickHouseConsumer } from "#src/infra/clickhouse/LostEngine.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 
-/** Who reads the log of events: the writer of ClickHouse, and the index of the callers' event ids. */
+/** The consumers of the log of events: the writer of ClickHouse, and the index of the callers' event ids. */
 export const eventLogConsumers = { clickHouse: clickHouseConsumer, ids: "ids" } as const
 
 /** The durable log of accepted events, one per process, under `DATA_DIR/analytics/log`. Records: EventRecord.ts. */

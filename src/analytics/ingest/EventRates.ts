@@ -5,7 +5,7 @@ import { addressBlock } from "#src/front/ClientAddress.ts"
 import { AddressHash } from "./AddressHash.ts"
 
 /**
- * How fast events may come: 3,000 a minute for one address and site, 300 for one of its visitors (whose User-Agent is
+ * The rate limits of events: 3,000 a minute for one address and site, 300 for one of its visitors (whose User-Agent is
  * the sender's to make up), 6,000 collected events a second for one site.
  */
 export class EventRates extends Context.Service<

@@ -9,7 +9,7 @@ export const hashOfId = (id: string): bigint => BigInt(`0x${hash("sha256", id, "
 
 /**
  * The ids of all sites under one directory, each site's in a directory of its own. Of the sites that were used last,
- * `openSitesMax` are kept open. What the disk refuses to take is kept in memory and tried again by `sync`.
+ * `openSitesMax` are kept open. Failed writes are kept in memory and retried by `sync`.
  */
 export class IdIndex {
   readonly #directory: string
@@ -32,7 +32,7 @@ export class IdIndex {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
   }
 
-  /** Files that were damaged and are gone, since the last time: what they held has to be put again. */
+  /** Damaged and removed files since the last call: their ids have to be put again. */
   takeDamaged(): ReadonlyArray<string> {
     return this.#damaged.splice(0)
   }
@@ -101,7 +101,7 @@ export class IdIndex {
   }
 }
 
-/** How long a repeated id is known. Source: contract/analytics#collect. */
+/** The lifetime of a known id. Source: contract/analytics#collect. */
 export const idMemoryMillis = dayMillis
 
 /** A table takes ids for so long at most: whole tables are forgotten, so this is how much too long one is kept. */
@@ -299,7 +299,7 @@ export class IdTable {
     this.#noteTime(millis)
   }
 
-  /** After it, what was put before survives a power cut. Off the main thread: a disk may take its time. */
+  /** After it, all ids put before survive a power cut. Off the main thread: a disk may take its time. */
   async sync(): Promise<void> {
     if (!this.#isDirty) return
     this.#isDirty = false

@@ -30,7 +30,7 @@ import { hashOfId } from "./IdIndex.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import * as Answer from "./IngestAnswer.ts"
 
-/** What the two endpoints share: where events come from, go to, and what is asked in between. */
+/** The shared parts of the two endpoints: the source of events, their destination, and the checks in between. */
 interface IngestParts {
   readonly sites: SiteDirectory["Service"]
   readonly log: EventLog["Service"]
@@ -63,7 +63,7 @@ export class Ingest extends Context.Service<
       authorization: string,
       answer: (answer: IngestAnswer) => void
     ) => void
-    /** whose site a `collect` is for, before its body is read; undefined: the secret is nobody's */
+    /** the owner of the site of a `collect`, before its body is read; undefined: the secret is unknown */
     readonly ownerOf: (authorization: string) => string | undefined
     /** why events are not taken here, before anything of them is read; undefined: they are */
     readonly refusal: () => IngestAnswer | undefined
@@ -181,7 +181,7 @@ const append = (
   if (typeof appended !== "number") answer(Answer.refused(appended))
 }
 
-/** A batch on its way: what became of each event, and what goes to the log. */
+/** A batch on its way: the outcome of each event, and the records for the log. */
 interface Batch {
   readonly site: SiteRow
   readonly nowMillis: number
@@ -240,7 +240,7 @@ class Collect {
     this.#append(batch, answer)
   }
 
-  /** Takes some events of the site's rate; false where they are too many, and the caller was told so. */
+  /** Takes some events of the site's rate; false where they are too many, and the answer says so. */
   #pay(site: SiteRow, events: number, nowMillis: number, answer: (answer: IngestAnswer) => void): boolean {
     if (events <= 0) return true
     const rate = this.#parts.rates.takeCollect(site.id, events)
@@ -251,7 +251,7 @@ class Collect {
     return false
   }
 
-  /** What becomes of one event if the log takes the batch. */
+  /** The outcome of one event if the log takes the batch. */
   #look(batch: Batch, input: unknown, index: number): CollectResult {
     const event = decodeCollectEvent(input)
     if (event instanceof FieldFault) return this.#refuse(batch, index, event)
@@ -327,7 +327,7 @@ class Collect {
   }
 }
 
-/** A longer body costs something to read whatever is in it, and is paid for before: an event for so many bytes. */
+/** A longer body is costly to read with any contents, and is charged before: an event for so many bytes. */
 const paidLaterBytes = 64 * 1024
 const eventBytes = 4 * 1024
 

@@ -51,7 +51,7 @@ export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({ ...to
 /** A disk that fails may be back in a moment: the log tries by itself. */
 const retryAfterFailureSeconds = 1
 
-/** What the log's refusal means to the sender: nothing of the request was stored. */
+/** The answer to a refusal by the log: nothing of the request was stored. */
 export const refused = (refusal: LogFull | LogUnavailable): IngestAnswer => {
   if (refusal._tag === "LogFull") {
     const { retryAfterSeconds } = refusal

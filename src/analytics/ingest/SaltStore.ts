@@ -7,11 +7,11 @@ export class SaltStoreUnavailable extends Schema.TaggedError<SaltStoreUnavailabl
   cause: Schema.Defect()
 }) {}
 
-/** Where the processes of a server agree on the salt of a day. */
+/** The store through which the processes of a server agree on the salt of a day. */
 export class SaltStore extends Context.Service<
   SaltStore,
   {
-    /** Offers a salt for a day and answers the one that holds: the first that anybody offered. */
+    /** Offers a salt for a day and answers the one that holds: the first offered. */
     readonly agree: (day: number, offered: Uint8Array) => Effect.Effect<Uint8Array, SaltStoreUnavailable>
     /** Deletes the salts of all days before this one. */
     readonly forgetBefore: (day: number) => Effect.Effect<void, SaltStoreUnavailable>
@@ -28,7 +28,7 @@ export class SaltStore extends Context.Service<
             const date = dateOf(day)
             yield* sql`INSERT INTO salts (day, salt) VALUES (${date}::date, ${offered}) ON CONFLICT (day) DO NOTHING`
             const [row] = yield* sql<{ salt: Uint8Array }>`SELECT salt FROM salts WHERE day = ${date}::date`
-            // Somebody whose clock is ahead of ours has deleted the day in between: ours is nobody else's.
+            // A process whose clock is ahead of ours has deleted the day in between: our salt is not shared.
             return row?.salt ?? offered
           }).pipe(unavailable),
         forgetBefore: (day) =>

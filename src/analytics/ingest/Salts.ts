@@ -8,10 +8,11 @@ import { SaltStore } from "./SaltStore.ts"
  * The salt of today's visitor identities. It lives in memory and in Postgres for its UTC day only; with it goes the one
  * way to tell that two identities are one person. Source: contract/analytics#visitors.
  *
- * - Tomorrow's salt is agreed on as soon as today's is, so midnight needs nobody.
- * - Without Postgres a day whose salt was not agreed on gets one of this process's own. Once an event was hashed with it
+ * - Tomorrow's salt is agreed on as soon as today's is, so midnight depends on no store.
+ * - Without Postgres a day whose salt was not agreed on gets this process's own. Once an event was hashed with it
  *   it stays for the day, also when Postgres is back and has another: an identity never changes under a visitor. (Every
- *   visitor's events go through one process, so that two salts of one day make no visitor two.) Only if Postgres is away
+ *   visitor's events go through one process, so two salts of one day make no visitor two.) Only if Postgres is
+ *   away
  *   for the whole of a day *and* the process restarts within the next are visitors of that day counted anew.
  * - The day never goes back: when the clock does, the later day's salt goes on.
  */
@@ -50,7 +51,7 @@ class SaltDays {
     return this.#current
   }
 
-  /** Which days Postgres has to be asked about, and with what to offer. */
+  /** The days to ask Postgres about, and the salts to offer. */
   wanted(millis: number): ReadonlyArray<DaySalt> {
     this.#advance(dayOf(millis))
     const wanted: Array<DaySalt> = []

@@ -7,7 +7,7 @@ import { isNoneMatch } from "#src/http/ByteRanges.ts"
 import { type EncodedBody, encodedBody, encodingFor } from "#src/http/ContentEncoding.ts"
 import { serverUrl, serverUrlFor } from "#src/ServerUrl.ts"
 
-/** What these routes add to the known paths of the API. */
+/** The paths that these routes add to those of the API. */
 export const paths = [
   ["GET", "/a.js"],
   ["GET", "/scripts/beacon.mjs"],
@@ -94,7 +94,7 @@ export const layer = Layer.unwrap(
       const usual = packed(clientFrom(source, own), served)
       return (request) => {
         const url = urlFor(request)
-        // Names that a proxy was asked for may be many: what is made for one is not packed, and not kept.
+        // A proxy's names may be many: a script made for one is neither compressed nor kept.
         return url === own ? usual(request) : answerOf(clientFrom(source, url), {}, served)(request)
       }
     }

@@ -35,7 +35,7 @@ export interface BreakdownAsked {
   readonly limit: number
 }
 
-/** What all kinds of breakdown are made from. */
+/** The common parts of all kinds of breakdown. */
 interface Parts {
   readonly span: Span
   readonly conditions: FilterConditions
@@ -59,7 +59,7 @@ export const breakdownStatement = ({ dimension, filters, limit, range, site }: B
   }
 }
 
-/** An hour at each end, in which rows may reach over the period's bounds, and what lies between. */
+/** An hour at each end, in which rows may reach over the period's bounds, and the span between. */
 const splitAtEnds = ({ from, to }: Span): { readonly inner: Span; readonly ends: ReadonlyArray<Span> } => {
   const last = Math.max(from, to - partSeconds)
   return {
@@ -89,7 +89,7 @@ const byPage = ({ conditions, holds, span }: Parts): string => {
       uniqExactStateIf(day, visitor, ${isCounted}) AS identities
     FROM visits FINAL ARRAY JOIN pages AS path, page_new AS mark${within === "" ? "" : ", page_s AS second"}
     WHERE ${where} ${holds} AND ${conditions.isPage("path")} ${within} GROUP BY path`
-  // What is dear is said once.
+  // An expensive expression is written once.
   const rows = conditions.isOfWholeVisits
     ? ofRows(beginWithin(reachInto(span)), within)
     : `${ofRows(beginWithin(inner), "")} UNION ALL ${ofRows(beginWithinAny(ends), within)}`
@@ -129,7 +129,7 @@ const wholeRow = [
 ]
 
 /**
- * Where a dimension's value is read: an attribute from every row; the first and last page from the row that is all of
+ * The source of a dimension's value: an attribute from every row; the first and last page from the row that is all of
  * its visit, else from all rows of the visit together.
  */
 const sourcesOf = (dimension: string, wide: string): ReadonlyArray<(where: string) => InRow> => {

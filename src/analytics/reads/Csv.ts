@@ -15,11 +15,11 @@ const cell = (value: unknown): string => {
 }
 
 /**
- * Where a spreadsheet would begin a formula: at the start, and behind what some take for the end of a cell, with blanks
- * and quotes between. In full width these characters count as much as in half (OWASP, CSV Injection).
+ * The places where a spreadsheet begins a formula: at the start, and behind characters that some read as a cell's end,
+ * with blanks and quotes between. In full width they count as much as in half (OWASP, CSV Injection).
  */
 const formula = /(^|\r\n|[;|\t\r\n])([ "\u00a0\u3000\ufeff]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/gu
 
-/** What visitors send must not become a formula in somebody's spreadsheet. */
+/** Visitors' text must not become a formula in a spreadsheet. */
 const harmless = (text: string): string =>
   (/^[\t\r]/.test(text) ? `'${text}` : text).replace(formula, "$1'$2")

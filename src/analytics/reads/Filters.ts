@@ -31,7 +31,7 @@ export const inapplicableFilter = (url: string): string | undefined => {
 /** The name of a property is the caller's and may be long. */
 const faultLengthMax = 300
 
-/** Which visits count; `page` also says which of their page views. Source: contract/analytics#filters. */
+/** The filters of visits; `page` also filters their page views. Source: contract/analytics#filters. */
 export type Filters = StatsFilters
 
 /** A piece of SQL and the values of its `{name:String}`. */
@@ -99,7 +99,7 @@ const storedForm: Readonly<Partial<Record<string, (filter: string) => string>>> 
   country: (code) => code.toUpperCase()
 }
 
-/** What the filters say in SQL. */
+/** The filters as SQL conditions. */
 export class FilterConditions {
   readonly parameters: Readonly<Record<string, string>>
   readonly #filters: Filters

@@ -43,7 +43,7 @@ const restore = Effect.fnUntraced(function* (ring: RealtimeRing, isWanted: () =>
   const startedMillis = yield* Clock.currentTimeMillis
   const end = log.nextOffset()
   const consumer = log.consumer(eventLogConsumers.clickHouse)
-  // What this run accepts is not read: it was `received` at or after the start, and is in the ring.
+  // Events accepted by this run are not read: they were `received` at or after the start, and are in the ring.
   while (consumer.committed() < end) yield* Effect.sleep(pollMillis)
   const rows = yield* clickhouse
     .query<Row>(

@@ -84,7 +84,7 @@ interface ExportRow {
   readonly props_values: ReadonlyArray<string>
 }
 
-/** Where a page ends, in the order of the table. */
+/** The end of a page, in the order of the table. */
 type Place = Pick<ExportRow, "day_number" | "identity" | "at_ms" | "log" | "place">
 
 /** Before everything: days are numbers from 0. */

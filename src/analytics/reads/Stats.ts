@@ -9,7 +9,7 @@ import { resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "../sites/SiteDirectory.ts"
 import { type StatsRow, statsStatement } from "./StatsStatement.ts"
 
-/** What was counted for a site. Readers see what was accepted before they asked. */
+/** The statistics of a site. Readers see all events accepted before they asked. */
 export class Stats extends Context.Service<
   Stats,
   {

@@ -45,14 +45,14 @@ const asked = <A>(read: Effect.Effect<A, BadRequest | SinkUnavailable | StoreErr
     return problem === undefined ? answered(read) : Effect.fail(BadRequest.of(problem))
   })
 
-/** How far back drops are shown. */
+/** The number of days for which drops are shown. */
 const dropDays = 30
 
 type Format = { readonly format?: "json" | "csv" }
 
 const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType: "text/csv; charset=utf-8" })
 
-/** The figures that owners and, of public sites, everybody may ask for; of the one process that counts. */
+/** The figures of owners' and public sites, from the one process that counts. */
 const makeFigures = Effect.gen(function* () {
   const { whileCounting } = yield* CountingLease
   const stats = yield* Stats

@@ -32,7 +32,7 @@ export interface StatsRow {
 
 /** The cells of a statement, in epoch seconds. */
 interface Cells {
-  /** where cells begin, and the end; what lies between the previous and the current period is a cell as well */
+  /** the bounds of the cells, and the end; the gap between the previous and the current period is a cell as well */
   readonly bounds: ReadonlyArray<number>
   readonly current: Span
   readonly previous: Span
@@ -86,7 +86,7 @@ export const statsStatement = (site: string, range: PeriodRange, filters: Filter
 /** All of the time that is asked about. */
 const wholeOf = ({ current, previous }: Cells): Span => ({ from: previous.from, to: current.to })
 
-/** Each kind of row is added up by itself: nothing is carried along that somebody has to tell apart. */
+/** Each kind of row is added up by itself: no mixed rows have to be told apart later. */
 const added = (cells: Cells): string => {
   const edges = edgesOf(cells)
   const near = `
@@ -140,7 +140,7 @@ const isFirstSeen = ({ current, previous }: Cells): string => {
 
 const isBounce = "pageviews = 1 AND events = 0 AND more = 0"
 
-/** Where cells and the hours before their bounds begin. */
+/** The marks at which cells and the hours before their bounds begin. */
 const marksOf = (cells: Cells, edges: ReadonlyArray<Span>): ReadonlyArray<number> =>
   [...new Set([0, ...cells.bounds, ...edges.map(({ from }) => from)])].sort((a, b) => a - b)
 

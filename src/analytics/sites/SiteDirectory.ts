@@ -62,7 +62,7 @@ export class SiteDirectory extends Context.Service<
   SiteDirectory,
   {
     readonly find: (id: string) => SiteRow | undefined
-    /** by the secret that a caller sent, whatever it sent */
+    /** by a caller's secret, in any form */
     readonly findBySecret: (secret: string) => SiteRow | undefined
     readonly all: () => IterableIterator<SiteRow>
     /** after an own write, with the row that it RETURNed: known here at once */

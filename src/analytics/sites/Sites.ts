@@ -11,8 +11,8 @@ import { parse } from "tldts"
 import { bareHostname } from "#streams/analytics/PageUrl.ts"
 
 /**
- * The domain of a site as it is stored: what a person pasted, without scheme, user, port, path and `www.`, in lower
- * case, international names as punycode. undefined where that leaves no host name. Source: contract/analytics#sites.
+ * The domain of a site as it is stored: the pasted text without scheme, user, port, path and `www.`, in lower case,
+ * international names as punycode. undefined where that leaves no host name. Source: contract/analytics#sites.
  */
 export const normaliseDomain = (text: string): string | undefined => {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`)
@@ -26,7 +26,7 @@ export const normaliseDomain = (text: string): string | undefined => {
   return (isIp === true || isName) && hostname.length <= 253 ? hostname : undefined
 }
 
-/** Not there, deleted, or somebody else's. */
+/** Absent, deleted, or another user's. */
 export class SiteNotFound extends Schema.TaggedError<SiteNotFound>()("SiteNotFound", { id: Schema.String }) {}
 
 /** A field that its schema lets pass and that names nothing: `domain` or `timezone`. */
@@ -43,7 +43,7 @@ export class TooManySites extends Schema.TaggedError<TooManySites>()("TooManySit
   limit: Schema.Int
 }) {}
 
-/** Sites of a user. What is changed here holds in this process at once, elsewhere within a second. */
+/** Sites of a user. Changes take effect in this process at once, elsewhere within a second. */
 export class Sites extends Context.Service<
   Sites,
   {

@@ -15,12 +15,12 @@ export interface NewSiteRow {
   readonly visitor_secret: Uint8Array
 }
 
-/** What may change of a row, by column. */
+/** The columns of a row that may change. */
 export type SiteRowChange = Partial<
   Pick<NewSiteRow, "name" | "domain" | "timezone" | "public" | "secret_prefix" | "secret_hash">
 >
 
-/** `sites` in Postgres. A site of somebody else is not found. */
+/** `sites` in Postgres. A site of another user is not found. */
 export class SitesRepository extends Context.Service<
   SitesRepository,
   {
@@ -43,7 +43,7 @@ export class SitesRepository extends Context.Service<
         insert: (row, limit) =>
           sql.withTransaction(
             Effect.gen(function* () {
-              // Another one that is made for the same user waits here, and counts this one.
+              // A concurrent creation for the same user waits here, and counts this one.
               yield* sql`SELECT id FROM users WHERE id = ${row.user_id} FOR NO KEY UPDATE`
               const [there] = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM sites
                 WHERE user_id = ${row.user_id} AND deleted_at IS NULL`

@@ -7,7 +7,7 @@ import { AppConfig } from "#src/Config.ts"
 import { SiteOffsets } from "./SiteOffsets.ts"
 
 export interface EventLaneOptions {
-  /** what its log lines begin with */
+  /** the beginning of its log lines */
   readonly name: string
   readonly log: DurableLog
   readonly consumer: LogConsumer

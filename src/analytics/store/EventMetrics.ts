@@ -19,7 +19,7 @@ const counter = (name: string, description: string, read: () => number): Sampled
   read
 })
 
-/** What `/metrics` says of the way of an event: the log, its drain into ClickHouse, the realtime ring. */
+/** The metrics of an event's path: the log, its drain into ClickHouse, the realtime ring. */
 export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const log = yield* EventLog

@@ -44,8 +44,8 @@ export interface EventSinkOptions {
 
 export interface EventSinkService extends Sink {
   /**
-   * For the batches of the log of imports (ImportRecord.ts). They are written in turns, between which live batches come:
-   * whoever waits longest is next.
+   * For the batches of the log of imports (ImportRecord.ts). They are written in turns, between which live batches
+   * come: the longest waiting is next.
    */
   readonly imports: Sink
   /**
@@ -139,7 +139,7 @@ export const make = Effect.fnUntraced(function* ({
   }
 })
 
-/** Where a turn is written to, and what is known of it. */
+/** The destination of a turn, and the known state of it. */
 interface Writing {
   readonly clickhouse: ClickHouseService
   readonly visits: EpochVisits
@@ -155,7 +155,7 @@ const writeTurn = Effect.fnUntraced(function* (
   const { clickhouse, held, lane, visits } = writing
   const tried = lane.tried.get(turn.token)
   const isRepeated = tried !== undefined
-  // Tried in another epoch: what it left is to be looked at, and is prepared anew.
+  // Tried in another epoch: its remains are checked, and it is prepared anew.
   const recovering = turn.recovering || (isRepeated && tried.epoch !== visits.epoch)
   const batch = yield* sharedIds(clickhouse, { ...turn, recovering }, held, lane.name)
   const prepared = isRepeated && !recovering ? tried.events : yield* prepare(writing, batch)
@@ -201,7 +201,7 @@ const presentOf = (clickhouse: ClickHouseService, { from, logId, records, to }: 
         )
   )
 
-/** Says whether the turn waits to be repeated. What was refused comes again in parts, or never. */
+/** Notes whether the turn waits to be repeated. A refused turn comes again in parts, or never. */
 const noting = <A>(write: Effect.Effect<A, StoreError>, note: (isWaiting: boolean) => void) => {
   const done = Effect.sync(() => note(false))
   return Effect.suspend(() => {

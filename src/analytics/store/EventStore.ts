@@ -70,7 +70,7 @@ interface EventRow {
 
 const order = "site, day, visitor, at_ms, log_id, seq"
 
-/** What comes after an event in the order of the table. The first part lets the index skip what comes before. */
+/** Selects the events after one in the order of the table. The first part lets the index skip those before it. */
 const behind = ({ day, site, ts, visitor }: OwnedVisitEvent, { log, seq }: EventRow): string => {
   const [ofSite, ofDay, atMillis] = [quote(site), `toDate(${day})`, ts - day * dayMillis]
   const ofVisitor = `visitor > ${visitor} OR visitor = ${visitor} AND at_ms >= ${atMillis}`

@@ -31,7 +31,7 @@ export class FirstEvents extends Context.Service<
         if (rows[0] !== undefined) directory.applyLocal(siteOfRow(rows[0]))
       })
 
-      // Behind the others: what one site meets must not keep them waiting.
+      // Behind the others: one site's trouble must not keep them waiting.
       const later = (site: string) =>
         Effect.andThen(Effect.sleep(retryMillis), () => Effect.sync(() => Queue.offerUnsafe(sites, site)))
 

@@ -16,8 +16,8 @@ interface PageView extends Owner {
 const idOf = (event: OwnedVisitEvent): string => `${event.site} ${event.pv}`
 
 /**
- * Whose page views the engage pings of strangers are about: those of the batch, and those of the store within the last
- * 24 hours. A ping keeps its own identity where that has such a page view, or nobody has, and then it counts nowhere.
+ * The owners of the page views that strangers' engage pings are about: of the batch, and of the store's last 24 hours.
+ * A ping keeps its own identity if that has such a page view, or if no visitor has, and then it counts nowhere.
  */
 export const pageViewOwners = Effect.fnUntraced(function* (
   clickhouse: ClickHouseService,

@@ -41,7 +41,7 @@ interface TriedTurn {
 /** The batch of a lane that is being written, for when it is repeated. */
 export class SinkLane {
   readonly name: Lane
-  /** the events of each turn that was tried: the same rows under the same token, whatever was learnt in between */
+  /** the events of each turn that was tried: the same rows under the same token, despite facts learnt in between */
   readonly tried = new Map<string, TriedTurn>()
   /** turns that are in the store, and in its visits */
   readonly done = new Set<string>()
@@ -55,7 +55,7 @@ export class SinkLane {
     this.#cut = cut
   }
 
-  /** What is known of a batch before is forgotten. */
+  /** State of the batch before is forgotten. */
   turnsOf(batch: SinkBatch): ReadonlyArray<SinkBatch> {
     if (this.#token !== batch.token) this.clear()
     this.#token = batch.token

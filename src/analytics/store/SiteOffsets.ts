@@ -13,8 +13,8 @@ export interface SiteOffsetsOptions {
 const step = { maxRecords: 5_000, maxBytes: 2 * 1024 * 1024 }
 
 /**
- * How far each site's records go in a log, as far as its consumer has not committed them. Found by looking through what
- * came since somebody asked last, so that ingest pays nothing for it and a restart finds what its predecessor left.
+ * The end of each site's records in a log, as far as its consumer has not committed them. Found by a scan of the
+ * records since the last query, so that ingest pays nothing for it and a restart finds what its predecessor left.
  */
 export class SiteOffsets {
   readonly #options: SiteOffsetsOptions

@@ -10,7 +10,7 @@ import { daysOf, endOfRange, type SiteDay } from "./RebuildRanges.ts"
 import { visitorRange } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
 
-/** Which visits: UTC days, in days since 1970-01-01, both included. */
+/** The days to rebuild: UTC days, in days since 1970-01-01, both included. */
 export interface RebuildRequest {
   readonly site: string
   readonly from: number

@@ -15,7 +15,7 @@ import {
 } from "./VisitStore.ts"
 import type { VisitWriter } from "./VisitWriter.ts"
 
-/** How the rows of `visits` compared with what the events say, before they were put right. */
+/** The differences between the rows of `visits` and the events, before the repair. */
 export interface Reconciled {
   readonly events: number
   /** visits that the events make; one of several rows counts once */
@@ -31,9 +31,9 @@ export interface Reconciled {
 export interface ReconcileOptions {
   readonly clickhouse: ClickHouseService
   readonly where: VisitorDays
-  /** what writes the differences; undefined: they are only counted */
+  /** the writer of the differences; undefined: they are only counted */
   readonly writer: VisitWriter | undefined
-  /** hears of every visitor-day: as it stands after its events, where it has any, and whether its rows were right */
+  /** called with every visitor-day: as it stands after its events, where it has any, and whether its rows were right */
   readonly onDay: (key: VisitorKey, day: VisitorDay | undefined, isRight: boolean) => void
 }
 
@@ -71,8 +71,7 @@ export const reconcile = Effect.fnUntraced(function* ({
   yield* eventsOf(clickhouse, where, (page) =>
     Effect.suspend(() => {
       for (const event of page) take(event)
-      // Of a day that goes over many pages each is written on its own, in a lot of its own: what comes later may
-      // change a row again.
+      // The parts of a day over many pages are written each in a lot of its own: a later event may change a row again.
       const isLong = open !== undefined && open.unwritten >= pageRows
       if (isLong) open?.writeTo(writer)
       return writer !== undefined && (isLong || writer.isFull) ? writer.flush : Effect.void
@@ -88,7 +87,7 @@ export const reconcile = Effect.fnUntraced(function* ({
   return found
 })
 
-/** The visitor-day whose events are coming, and what the store has of it. */
+/** The visitor-day being read, and its rows in the store. */
 class OpenDay {
   readonly key: VisitorKey
   readonly day = new VisitorDay()

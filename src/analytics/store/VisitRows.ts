@@ -9,7 +9,7 @@ export interface Span {
 
 export const daySeconds = 86_400
 
-/** What a period covers. Of one that goes on, the second of now counts: a reader sees what was accepted before it asked. */
+/** The span of a period. In a current one the second of now counts: a reader sees all events accepted before. */
 export const spanOf = ({ fromMillis, isOver, toMillis }: PeriodRange): Span => ({
   from: Math.floor(fromMillis / 1000),
   to: Math.floor(toMillis / 1000) + (isOver ? 0 : 1)
@@ -37,7 +37,7 @@ export const beginWithinAny = (spans: ReadonlyArray<Span>): string => {
   return `site = {site:String} AND (${conditions.join(" OR ")})`
 }
 
-/** What may reach into a span: a row is shorter than `partSeconds`. */
+/** The span of rows that may reach into a span: a row is shorter than `partSeconds`. */
 export const reachInto = ({ from, to }: Span): Span => ({ from: Math.max(0, from - partSeconds), to })
 
 /** The UTC days that a span touches: a visit is within one, and so are all of its rows. */

@@ -8,10 +8,10 @@ import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "./EventStore.ts"
 import type { VisitorDays } from "./VisitorDays.ts"
 
-/** Which row of a visitor-day. */
+/** The place of a row in its visitor-day. */
 export type VisitPlace = Pick<Visit, "start" | "part">
 
-/** What a stored row says in all of its columns but the version, as a digest: two are equal when the rows are. */
+/** The digest of all columns of a stored row but the version: equal for equal rows. */
 export interface StoredVisit extends VisitPlace {
   readonly digest: string
 }

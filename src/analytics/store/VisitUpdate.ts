@@ -27,7 +27,7 @@ const residentLimits: ResidentLimits = { bytesMax: 384 * 1024 * 1024, generation
 /** History is mostly in order: a day that an import has left does not come again. */
 const importedLimits: ResidentLimits = { bytesMax: 64 * 1024 * 1024, generationMillis: 10 * 60_000 }
 
-/** Where events come from. What one lane has in memory is not pushed out by the other's. */
+/** The source of events. Each has a cache of its own. */
 export type Lane = "live" | "imports"
 
 interface Touched {
@@ -108,9 +108,9 @@ export class VisitUpdate {
   }
 
   /**
-   * Writes the rows that the events change, once the events are in the store. What cannot be written is forgotten here
-   * too, and read from the store the next time. `isRepeated`: the store may know these events or later ones already, so
-   * that what was learnt of them says nothing.
+   * Writes the rows that the events change, once the events are in the store. A failed write is forgotten here too, and
+   * read from the store the next time. `isRepeated`: the store may know these events or later ones already, so that
+   * facts learnt of them say nothing.
    */
   apply(
     events: ReadonlyArray<OwnedVisitEvent>,
@@ -146,7 +146,7 @@ export class VisitUpdate {
     return this.#writer.check
   }
 
-  /** Some months after the other: what is read back and what is written has a partition for each. */
+  /** Some months after the other: rows read back and written have a partition for each. */
   #write(
     touched: ReadonlyArray<Touched>,
     {

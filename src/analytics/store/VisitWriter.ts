@@ -40,7 +40,7 @@ export class VisitWriter {
     return this.#rows.bytes().length >= lotBytes
   }
 
-  /** Begins a lot: to be called before rows are added. What a lot before left unwritten is dropped. */
+  /** Begins a lot: to be called before rows are added. Unwritten rows of the lot before are dropped. */
   readonly begin: Effect.Effect<void, StoreError> = Effect.gen({ self: this }, function* () {
     const before: bigint = this.#version ?? (yield* highestVersion(this.#clickhouse))
     const now = BigInt(yield* Clock.currentTimeMillis) * 1000n

@@ -5,7 +5,7 @@ import { codeOfClosed, exitCodes } from "./ExitCodes.ts"
 
 const unauthorized = 401
 
-/** What the client ends with for an error that ends it. */
+/** The exit code for an error that ends the client. */
 export const codeOfError = (error: unknown): number => {
   if (error instanceof ConnectionClosed) return codeOfClosed(error.reason)
   if (error instanceof RequestRefused && error.status === unauthorized) return exitCodes.keyRefused

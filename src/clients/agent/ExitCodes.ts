@@ -2,7 +2,7 @@ import type { PromptDone } from "#schemas/agents/ServerFrame.ts"
 import { exitCodes as common } from "../ExitCodes.ts"
 import type { ClosedReason } from "./connection/ClientEvents.ts"
 
-/** What the client ends with. Scripts rely on these: they do not change. */
+/** The exit codes of the client. Scripts rely on these: they do not change. */
 export const exitCodes = {
   completed: common.done,
   error: common.failed,

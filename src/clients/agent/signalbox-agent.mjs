@@ -18,7 +18,7 @@ if (isEnough) await import("./main.ts")
 else if (existsSync(packaged)) {
   const child = spawn(packaged, [join(here, "main.ts"), ...process.argv.slice(2)], { stdio: "inherit" })
   hideEnvironment()
-  // What is to end this process ends the child, and this process with it. A terminal's Ctrl-C reaches both by itself.
+  // A signal to this process ends the child, and this process with it. A terminal's Ctrl-C reaches both by itself.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {
       if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)

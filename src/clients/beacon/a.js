@@ -1,20 +1,20 @@
 /**
- * What a page loads to be counted: `<script defer data-site="st_…" src="{base_url}/a.js"></script>`. `data-api`
- * names another endpoint, such as a path of the site itself that its proxy passes on to `/api/event`.
+ * The script that a page loads to be counted: `<script defer data-site="st_…" src="{base_url}/a.js"></script>`.
+ * `data-api` names another endpoint, such as a path of the site itself that its proxy passes on to `/api/event`.
  *
- * It tells `POST /api/event` of page views, of custom events (`beacon("signup", { props: { plan: "pro" } })`) and of
- * how long each page was visible. It keeps nothing in the browser, waits for nothing and never throws into the page.
- * Calls made before it has loaded are counted too where the page has this stub:
+ * It sends `POST /api/event` page views, custom events (`beacon("signup", { props: { plan: "pro" } })`) and how long
+ * each page was visible. It keeps nothing in the browser, waits for nothing and never throws into the page. Calls made
+ * before it has loaded are counted too where the page has this stub:
  *
  *     <script>window.beacon=window.beacon||function(){(beacon.q=beacon.q||[]).push(arguments)}</script>
  *
- * This file is the source; `a.min.js` beside it is what is served: test/clients/PageScript.test.ts holds the two equal
- * and says how to write it anew. Syntax: ES2018 at most. Source: spec 2 A, Event input (browser).
+ * This file is the source; `a.min.js` beside it is served: test/clients/PageScript.test.ts holds the two equal and says
+ * how to write it anew. Syntax: ES2018 at most. Source: contract/analytics#browser-events.
  */
 
 // A second copy of the tag counts nothing: it may be in a template and in the page, or the page was put together anew.
 if (!(window.beacon && window.beacon.on)) {
-  /** The action, with whatever goes wrong in it kept from the page: frozen globals, a CSP, props that are no JSON. */
+  /** The action, with its errors kept from the page: frozen globals, a CSP, props that are no JSON. */
   const quietly = (action) => (first, second) => {
     try {
       return action(first, second)
@@ -31,7 +31,7 @@ if (!(window.beacon && window.beacon.on)) {
   )()
   const timeZone = quietly(() => Intl.DateTimeFormat().resolvedOptions().timeZone)()
 
-  /** Events from before the first page view: where nobody has seen the page, they do not count either. */
+  /** Events from before the first page view: if the page never becomes visible, they do not count either. */
   const early = (window.beacon && window.beacon.q) || []
   /** Random id of the page view that visible time is added to; none before the first. */
   let view
@@ -41,14 +41,14 @@ if (!(window.beacon && window.beacon.on)) {
   /** where the visitor came from: to this page, and once the path has changed, from the page before */
   let referrer = document.referrer
   let address
-  /** Since when visible time has not been sent, by the clock that nobody sets; 0 while the page is hidden. */
+  /** The start of visible time not yet sent, by the monotonic clock; 0 while the page is hidden. */
   let visibleSince = 0
 
   const sendBeacon = quietly((body) => navigator.sendBeacon(endpoint, body))
 
   /**
-   * Answers whether it went out. Text needs no preflight, the site's cookies are of no concern to the endpoint, and a
-   * refusal is nobody's business: sent again by another way, what did arrive would count twice.
+   * Answers whether it went out. Text needs no preflight, and the endpoint needs no cookies. A refusal is not sent
+   * again by another way: an event that did arrive would count twice.
    */
   const sendFetch = quietly((body) =>
     fetch(endpoint, { method: "POST", body, keepalive: true, credentials: "omit" }).catch(() => false)

@@ -8,13 +8,13 @@
  *     beacon.pageview(fromRequest(request))
  *     beacon.event("signup", { ...fromRequest(request), props: { plan: "pro" } })
  *
- *     await beacon.close() // before process.exit(), which waits for nobody
+ *     await beacon.close() // before process.exit(), which waits for nothing
  *
  * Recording takes no time and throws nothing. Events are sent half a second later, up to 100 at once, and sent again
  * until the server has them: every event has an id, so that it counts once however often it is sent, and the time at
- * which it was recorded. Of a server that stays away the queue keeps the latest 10,000 events; `dropped` counts what
- * was given up. A process that has nothing else left to do waits until they are out, for a server that stays away at
- * most 15 seconds.
+ * which it was recorded. Of a server that stays away the queue keeps the latest 10,000 events; `dropped` counts those
+ * given up. A process that has nothing else left to do waits until they are out, for a server that stays away at most
+ * 15 seconds.
  */
 import { randomUUID } from "node:crypto"
 import process from "node:process"
@@ -22,7 +22,7 @@ import process from "node:process"
 /** The server that this file came from. */
 const servedFrom = "http://127.0.0.1:8080"
 
-/** What one request may carry. */
+/** The most events of one request. */
 const batchMax = 100
 
 const attemptMillis = 10_000
@@ -31,7 +31,7 @@ const attemptMillis = 10_000
 const pauseMinMillis = 500
 const pauseMaxMillis = 30_000
 
-/** The server knows an id for 24 hours: whatever is sent again later than that could count twice. */
+/** The server knows an id for 24 hours: an event sent again later could count twice. */
 const giveUpMillis = 23 * 60 * 60 * 1000
 
 /**
@@ -58,7 +58,7 @@ export class BeaconError extends Error {
 }
 
 export class Beacon {
-  /** How many events were given up: the queue was full, or the server away for too long. */
+  /** The number of events given up: the queue was full, or the server away for too long. */
   dropped = 0
 
   #endpoint
@@ -68,9 +68,9 @@ export class Beacon {
   #queueMax
   #closeMillis
 
-  /** What is recorded and not yet on its way, the oldest first: `{ json, recordedMillis }`. */
+  /** Events recorded and not yet on their way, the oldest first: `{ json, recordedMillis }`. */
   #waiting = []
-  /** What is on its way, until the server has answered for it. */
+  /** Events on their way, until the server has answered. */
   #batch = []
   /** The promise of the delivery that is going on. */
   #delivery
@@ -114,7 +114,7 @@ export class Beacon {
 
   /** Sends what is recorded now. Resolves to whether nothing waits any more; never rejects. */
   async flush(withinMillis = this.#closeMillis) {
-    // A pause after failures is for the server's sake; somebody who waits may ask it once more.
+    // A pause after failures is for the server's sake; a caller that waits may ask it once more.
     this.#failures = 0
     this.#wake()
     let timer
@@ -137,7 +137,7 @@ export class Beacon {
     try {
       if (this.#isClosed) throw new Error("recorded after close()")
       const { id, timestamp, ...rest } = { ...event, name }
-      // As text: what the caller changes later is not what happened.
+      // As text: later changes by the caller must not change the event.
       const json = JSON.stringify({ ...rest, id: id ?? randomUUID(), timestamp: timestamp ?? Date.now() })
       this.#waiting.push({ json, recordedMillis: performance.now() })
       if (this.#waiting.length > this.#queueMax) this.#dropOldest()
@@ -148,7 +148,7 @@ export class Beacon {
     }
   }
 
-  /** Whoever listens hears of an outage once; the count tells the rest. */
+  /** An outage is reported once; the count tells the rest. */
   #dropOldest() {
     const oldest = this.#waiting.shift()
     this.dropped++
@@ -172,7 +172,7 @@ export class Beacon {
     this.#delivery = undefined
   }
 
-  /** Whatever the pause, it does not keep the process alive. */
+  /** A pause does not keep the process alive. */
   #pause(millis) {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, millis).unref()
@@ -260,7 +260,7 @@ export class Beacon {
     try {
       this.#onError?.(new BeaconError(message, events))
     } catch {
-      // Whoever is told of errors has one of their own, and there is nobody else to tell.
+      // The receiver of errors has failed itself, and there is no other.
     }
   }
 }
@@ -280,10 +280,10 @@ const parsed = (text) => {
 }
 
 /**
- * What a request tells of a visit: address and page, the visitor's IP address and browser. For requests of Node's http
- * and of what is built on it (Express, `request.raw` of Fastify, `ctx.req` of Koa). Behind a proxy the IP address is the
- * proxy's, unless the framework knows better (`trust proxy` of Express): pass your own then, as in
- * `{ ...fromRequest(request), ip }`.
+ * A request's facts about a visit: address and page, the visitor's IP address and browser. For requests of Node's http
+ * and of frameworks built on it (Express, `request.raw` of Fastify, `ctx.req` of Koa). Behind a proxy the IP address is
+ * the proxy's, unless the framework knows better (`trust proxy` of Express): pass your own then, as in `{
+ * ...fromRequest(request), ip }`.
  *
  * @param {import("node:http").IncomingMessage} request
  */

@@ -51,7 +51,7 @@ final class Beacon
     /** The server that this file came from. */
     private const SERVED_FROM = 'http://127.0.0.1:8080';
 
-    /** What one request may carry. */
+    /** The most events of one request. */
     private const BATCH_MAX = 100;
 
     private const ATTEMPT_SECONDS = 3.0;
@@ -60,10 +60,10 @@ final class Beacon
     private const PAUSE_MIN_SECONDS = 0.5;
     private const PAUSE_MAX_SECONDS = 30.0;
 
-    /** The server knows an id for 24 hours: whatever is sent again later than that could count twice. */
+    /** The server knows an id for 24 hours: an event sent again later could count twice. */
     private const GIVE_UP_SECONDS = 23 * 60 * 60;
 
-    /** How many events were given up: the queue was full, or the server away for too long. */
+    /** The number of events given up: the queue was full, or the server away for too long. */
     public int $dropped = 0;
 
     private string $endpoint;
@@ -97,7 +97,7 @@ final class Beacon
         $this->onError = $options['onError'] ?? null;
         $this->queueMax = (int) ($options['queueMax'] ?? 10000);
         $this->closeSeconds = (float) ($options['closeSeconds'] ?? 3.0);
-        // What is registered at the end runs after all else, which may still have something to say to the visitor.
+        // A function registered at the end runs after all others, which may still write to the visitor.
         register_shutdown_function(function (): void {
             register_shutdown_function(function (): void {
                 $this->finishRequest();
@@ -120,7 +120,7 @@ final class Beacon
     public function flush(?float $withinSeconds = null): bool
     {
         $deadline = self::now() + ($withinSeconds ?? $this->closeSeconds);
-        // A pause after failures is for the server's sake; somebody who waits may ask it once more.
+        // A pause after failures is for the server's sake; a caller that waits may ask it once more.
         $this->failures = 0;
         $this->pausedUntil = 0.0;
         while ($this->waiting !== []) {
@@ -150,7 +150,7 @@ final class Beacon
         $this->lose("not delivered in time ({$this->lastFailure})", $left);
     }
 
-    /** What this request tells of a visit. Behind a proxy the IP address is the proxy's: pass your own `ip` then. */
+    /** This request's facts about a visit. Behind a proxy the IP address is the proxy's: pass your own `ip` then. */
     public static function fromRequest(?array $server = null): array
     {
         $server = $server ?? $_SERVER;
@@ -177,7 +177,7 @@ final class Beacon
             if (isset($event['props'])) {
                 $event['props'] = (object) $event['props']; // an empty one too
             }
-            // As text: what the caller changes later is not what happened.
+            // As text: later changes by the caller must not change the event.
             $json = json_encode($event, JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES);
             $this->waiting[] = ['json' => $json, 'seconds' => self::now()];
             if (count($this->waiting) > $this->queueMax) {
@@ -191,7 +191,7 @@ final class Beacon
         }
     }
 
-    /** Whoever listens hears of an outage once; the count tells the rest. */
+    /** An outage is reported once; the count tells the rest. */
     private function dropOldest(): void
     {
         $oldest = array_shift($this->waiting);
@@ -202,7 +202,7 @@ final class Beacon
         $this->isFull = true;
     }
 
-    /** Sends the oldest events. What is to be sent again stays at the head, and the server is left alone for a pause. */
+    /** Sends the oldest events. Unsent ones stay at the head, and the server is left alone for a pause. */
     private function attempt(float $withinSeconds): void
     {
         $oldest = self::now() - self::GIVE_UP_SECONDS;
@@ -308,7 +308,7 @@ final class Beacon
                 ($this->onError)(new BeaconError($message, $events));
             }
         } catch (\Throwable $error) {
-            // Whoever is told of errors has one of their own, and there is nobody else to tell.
+            // The receiver of errors has failed itself, and there is no other.
         }
     }
 
@@ -329,7 +329,7 @@ final class Beacon
         }
     }
 
-    /** Seconds by the clock that nobody sets. */
+    /** Seconds by the monotonic clock. */
     private static function now(): float
     {
         return hrtime(true) / 1e9;

@@ -37,10 +37,10 @@ ATTEMPT_SECONDS = 10.0
 PAUSE_MIN_SECONDS = 0.5  # after the first failure; it doubles with every further one
 PAUSE_MAX_SECONDS = 30.0
 
-# The server knows an id for 24 hours: whatever is sent again later than that could count twice.
+# The server knows an id for 24 hours: an event sent again later could count twice.
 GIVE_UP_SECONDS = 23 * 60 * 60
 
-# An event as it is sent, and when it was recorded, by the clock that nobody sets.
+# An event as it is sent, and the time of its recording by the monotonic clock.
 _Recorded = collections.namedtuple("_Recorded", "json seconds")
 
 
@@ -123,7 +123,7 @@ class Beacon:
         return not self._waiting and not self._batch
 
     def _hurry(self):
-        # A pause after failures is for the server's sake; somebody who waits may ask it once more.
+        # A pause after failures is for the server's sake; a caller that waits may ask it once more.
         self._failures = 0
         self._hurried = True
         self._changed.notify_all()
@@ -136,9 +136,9 @@ class Beacon:
             event["name"] = name
             event.setdefault("id", str(uuid.uuid4()))
             event.setdefault("timestamp", int(time.time() * 1000))
-            # As text: what the caller changes later is not what happened. NaN is no JSON and would spoil the batch.
+            # As text: later changes by the caller must not change the event. NaN is no JSON and would spoil the batch.
             self._enqueue(_Recorded(json.dumps(event, allow_nan=False), time.monotonic()))
-        except Exception as error:  # whatever it is, it is not the host application's problem
+        except Exception as error:  # no error may reach the host application
             self._report(f"not recorded: {error}", [fields])
 
     def _enqueue(self, recorded):
@@ -150,7 +150,7 @@ class Beacon:
             if len(self._waiting) > self._queue_max:
                 oldest = self._waiting.popleft()
                 self.dropped += 1
-                # Whoever listens hears of an outage once; the count tells the rest.
+                # An outage is reported once; the count tells the rest.
                 lost = [] if self._full else [oldest]
                 self._full = True
             if self._thread is None or not self._thread.is_alive():
@@ -245,7 +245,7 @@ class Beacon:
         try:
             self._on_error(BeaconError(message, events))
         except Exception:
-            pass  # whoever is told of errors has one of their own, and there is nobody else to tell
+            pass  # the receiver of errors has failed itself, and there is no other
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -261,7 +261,7 @@ _beacons = weakref.WeakSet()
 
 
 def _after_fork():
-    # What waits is the parent's to send.
+    # Waiting events are the parent's to send.
     for beacon in list(_beacons):
         beacon._start_empty()
 

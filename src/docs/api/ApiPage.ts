@@ -7,7 +7,7 @@ import { examplePath, otherBodies, requestExamples, requiredQueries } from "./Re
 import { type Document, type Group, groupsOf, type Operation, type Parameter } from "./Operations.ts"
 import { sampleOf } from "./Samples.ts"
 
-/** What descriptions in the document are written with: paragraphs, indented code, and `code` among words. */
+/** The text of descriptions in the document: paragraphs, indented code, and `code` among words. */
 const prose = (text: string): Html =>
   html`${text
     .split(/\n{2,}/)
@@ -119,7 +119,7 @@ const bodyOf = ({ requestBody, summary = "" }: Operation, schemas: Definitions):
     ]
   })
 
-/** What comes back where all is well: an example, and every field behind it. */
+/** The successful answer: an example, and every field behind it. */
 const successOf = (operation: Operation, schemas: Definitions): ReadonlyArray<Html> => {
   const [status = "200", answer] =
     Object.entries(operation.responses).find(([code]) => code.startsWith("2")) ?? []

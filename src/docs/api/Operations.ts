@@ -1,7 +1,7 @@
 import { type HttpApi, OpenApi } from "effect/http-api"
 import type { Definitions, Node } from "#src/docs/page/FieldRows.ts"
 
-/** What of the published document is shown. Source: OpenAPI 3.1. */
+/** The shown parts of the published document. Source: OpenAPI 3.1. */
 export interface Parameter {
   readonly name: string
   readonly in: "path" | "query" | "header"

@@ -65,7 +65,7 @@ export const otherBodies: Readonly<Record<string, string>> = {
 
 const id = "2sJH7aQmXy4TzWcVbN8kLp"
 
-/** What stands in a path for its parameter, by the segment in front of it. */
+/** Example values of path parameters, by the segment in front of each. */
 const pathValues: Readonly<Record<string, string>> = {
   files: `fil_${id}`,
   users: `usr_${id}`,

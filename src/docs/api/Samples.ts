@@ -157,7 +157,7 @@ const numbers: Readonly<Record<string, number>> = {
 const numberOf = ({ maximum = Infinity, minimum = 0 }: Node, name: string): number =>
   Math.min(Math.max(numbers[name] ?? 12, minimum), maximum)
 
-/** What may be null, and as a rule is. */
+/** Fields that may be null, and as a rule are. */
 const usuallyNull = new Set(["canceled_at", "ended_at", "end_reason", "emailVerified", "continues", "next"])
 
 /** A value that the schema takes, as it may be in an answer; `name` is the field's. */
@@ -207,7 +207,7 @@ const objectOf = (node: Node, definitions: Definitions, name: string): object =>
   return { [keys[name] ?? "page"]: sampleOf(others, definitions, name) }
 }
 
-/** Which member stands for those of a record. */
+/** The example key in each record with free keys, by its field. */
 const keys: Readonly<Record<string, string>> = {
   components: "postgres",
   props: "plan",

@@ -11,7 +11,7 @@ export interface FieldRow {
   readonly description: string
 }
 
-/** What of a JSON Schema these rows are made from. Source: JSON Schema 2020-12. */
+/** The parts of a JSON Schema that these rows are made from. Source: JSON Schema 2020-12. */
 export interface Node {
   readonly $ref?: string
   readonly type?: string
@@ -93,7 +93,7 @@ const limitsOf = ({
   return parts.filter((part) => part !== "").join(", ")
 }
 
-/** Of what may be null, what it is otherwise. */
+/** The schema of a nullable value without its null. */
 const valueOf = (node: Node, definitions: Definitions): Node => {
   const [only, ...others] = (node.anyOf ?? []).filter(({ type }) => type !== "null")
   return only === undefined || others.length > 0 ? node : resolved(only, definitions)
@@ -124,7 +124,7 @@ const rowsWithin = (node: Node, definitions: Definitions, path: string): Readonl
 export const rowsOfNode = (node: Node, definitions: Definitions): ReadonlyArray<FieldRow> =>
   rowsWithin(resolved(node, definitions), definitions, "")
 
-/** The fields of a struct, nested ones behind their parents; and what is said of the whole. */
+/** The fields of a struct, nested ones behind their parents, and the description of the whole. */
 export const fieldRowsOf = (
   schema: Schema.Constraint
 ): { readonly description: string; readonly rows: ReadonlyArray<FieldRow> } => {

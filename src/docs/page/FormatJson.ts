@@ -1,6 +1,6 @@
 const width = 96
 
-/** JSON for people: what fits on a line stays on one. */
+/** JSON for people: a value that fits on a line stays on one. */
 export const formatJson = (value: unknown, indent = ""): string => {
   const flat = flatJson(value)
   if (flat.length + indent.length <= width || typeof value !== "object" || value === null) return flat

@@ -41,7 +41,7 @@ export const tableOfFields = (caption: string, rows: ReadonlyArray<FieldRow>): H
 export const example = (label: string, value: unknown): Html =>
   html`<pre tabindex="0" role="group" aria-label="${label}"><code>${formatJson(value)}</code></pre>`
 
-/** Words and what they mean. */
+/** Words and their meanings. */
 export const meaningTable = (
   title: string,
   words: Readonly<Record<string, string>>,

@@ -177,7 +177,7 @@ export class NodeFrontServer extends Server {
   }
 }
 
-/** What Node's parser lets pass of what `RequestHead` calls ambiguous. */
+/** The ambiguous requests (`RequestHead`) that Node's parser lets pass. */
 const isAmbiguous = ({ httpVersion, rawHeaders }: IncomingMessage): boolean => {
   let hosts = 0
   let codings = 0

@@ -11,7 +11,7 @@ import { statusLine } from "../StatusLine.ts"
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
-/** What hot routes on Node's server share. */
+/** The shared part of hot routes on Node's server. */
 export interface NodeHotContext extends HotContext {
   readonly limits: FrontLimits
   readonly clientAddress: ClientAddress
@@ -21,7 +21,7 @@ export interface NodeHotContext extends HotContext {
   readonly arriving: WeakMap<ServerResponse, () => void>
 }
 
-/** The path and what follows its `?`, of a request target in origin or absolute form. */
+/** The path and the query behind its `?`, of a request target in origin or absolute form. */
 export const splitTarget = (target: string): readonly [path: string, query: string] => {
   const origin = target.startsWith("/") ? target : target.replace(/^[a-z]+:\/\/[^/?]*/i, "")
   const mark = origin.indexOf("?")
@@ -171,7 +171,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
     } catch (defect) {
       this.context.report(defect)
       const { failed } = this.failures
-      // A stream that nobody will end.
+      // A stream that nothing will end.
       if (this.streamed?.pieces.isOver === false) this.response.destroy()
       else this.write(failed.status, [jsonType], failed.body, false)
     }
@@ -187,7 +187,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
     this.response.once("close", () => clearTimeout(timer))
   }
 
-  /** What was held of the body is no longer. */
+  /** Held bytes of the body are released. */
   private drop(): void {
     this.chunks = []
     this.owner?.shares.release(this.owner.name, this.takenBytes)

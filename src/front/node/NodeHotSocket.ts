@@ -68,7 +68,7 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
     response.shouldKeepAlive = false
     response.assignSocket(socket)
     response.once("finish", () => socket.destroySoon())
-    // Nobody else listens to this socket. Its client has nothing to say before the answer.
+    // The socket has no other listener. Its client has nothing to say before the answer.
     socket.on("error", this.drop)
     socket.on("end", this.drop)
     socket.on("data", this.drop)
@@ -101,7 +101,7 @@ export class NodeHandshake implements HotHandshake, OpenSocket {
     this.exchange.onAbort(listener)
   }
 
-  /** At the end of a drain there is nobody left to answer. */
+  /** At the end of a drain there is no client left to answer. */
   close(): void {
     this.drop()
   }

@@ -123,7 +123,7 @@ export const load = (
   options: { readonly maxHeaderBytes: number },
   pins: Readonly<Record<string, string>> = pinned
 ): Loaded => {
-  // Read once, by the addon's static initialiser: what is set later has no effect.
+  // Read once, by the addon's static initialiser: later changes have no effect.
   process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= String(options.maxHeaderBytes)
   const reasons: Array<string> = []
   for (const alias of aliases) {

@@ -16,10 +16,10 @@ import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
  */
 const pieceBytes = 32 * 1024
 
-/** How often a socket is tried that cannot say that it is writable, because it is paused for reading. */
+/** How often to retry a socket that cannot report that it is writable, because it is paused for reading. */
 const deafRetryMillis = 20
 
-/** How a connection goes on after an answer: "announce" tells the client to close it, "close" also does. */
+/** The fate of a connection after an answer: "announce" tells the client to close it, "close" also does. */
 type Ending = "keep" | "announce" | "close"
 
 /** One request and its answer on uWebSockets.js: the only code that touches the native response. */
@@ -61,7 +61,7 @@ export class Exchange implements Watched {
 
   /**
    * The address of the socket's other end. Asking costs a system call, as much as the rest of reading a small request,
-   * so it is asked when somebody wants to know: "" for who asks for the first time after the answer.
+   * so it is asked on first use: "" if that comes after the answer.
    */
   get peerAddress(): string {
     this.peer ??= this.isGone ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
@@ -239,8 +239,8 @@ export class Exchange implements Watched {
   }
 
   /**
-   * While the client still sends, the answer must not be over: what it sends next would switch the idle timer off. The
-   * last answer of a connection is over only when nothing behind its request can be served.
+   * While the client still sends, the answer must not be over: its next bytes would switch the idle timer off. The last
+   * answer of a connection is over only when nothing behind its request can be served.
    */
   private withoutLastByte(chunk: Uint8Array): Uint8Array {
     const isEnd =

@@ -8,7 +8,7 @@ export interface Watched {
   check(nowMillis: number): void
 }
 
-/** What all requests of one uWebSockets.js front share. */
+/** The shared state of all requests of one uWebSockets.js front. */
 export class FrontState {
   readonly limits: FrontLimits
   readonly clientAddress: ClientAddress | undefined

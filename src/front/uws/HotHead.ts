@@ -41,7 +41,7 @@ export class HotHead {
     return this
   }
 
-  /** By its length a name is told from most others without a comparison: this runs for every header of an event. */
+  /** The length tells a name from most others without a comparison: this runs for every header of an event. */
   private readonly visit = (name: string, value: string): void => {
     const { length } = name
     switch (length) {

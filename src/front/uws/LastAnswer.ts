@@ -14,7 +14,7 @@ import { statusLine } from "../StatusLine.ts"
  * over. And a socket that is paused reads nothing more: it is closed by its client, or by its timer after some 12 s.
  */
 
-/** What uWebSockets.js gathers in a cork before it writes. */
+/** The bytes that uWebSockets.js gathers in a cork before it writes. */
 const corkBytes = 16 * 1024
 
 /** A last answer longer than this is handed over in steps, as nothing may be left in the native buffer at its end. */

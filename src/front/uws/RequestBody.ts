@@ -8,7 +8,7 @@ import { UploadRate } from "./UploadRate.ts"
 /** Why a body could not be read. */
 export type BodyFailure = "TooLarge" | "Aborted"
 
-/** What came of throwing the rest of a body away: all of it came, it is too long to wait for, or it came too slowly. */
+/** The outcome of discarding the rest of a body: all of it came, it is too long to wait for, or it came too slowly. */
 export type Discarded = "Complete" | "TooLong" | "TooSlow"
 
 type Chunks = [Uint8Array, ...Array<Uint8Array>]
@@ -48,7 +48,7 @@ export class RequestBody {
   private isPauseDue = false
   /** once a body takes more than one chunk */
   private rate: UploadRate | undefined
-  /** the most that may be held; Infinity-like while somebody collects the whole body */
+  /** the most that may be held; Infinity-like while the whole body is collected */
   private highWaterBytes: number
   private wake: (() => void) | undefined
   private discarding: ((outcome: Discarded) => void) | undefined
@@ -203,7 +203,7 @@ export class RequestBody {
     this.response.pause()
     if (this.isPauseDue) return
     this.isPauseDue = true
-    // What is buffered is written once more when the native callback returns, and that may end the pause.
+    // Buffered bytes are written once more when the native callback returns, and that may end the pause.
     setImmediate(() => {
       this.isPauseDue = false
       this.pauseAgain()

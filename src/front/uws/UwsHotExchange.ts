@@ -196,7 +196,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.handle(body)
   }
 
-  /** What was held of the body is no longer. */
+  /** Held bytes of the body are released. */
   private drop(): void {
     this.held = []
     this.rate?.stop()
@@ -209,7 +209,7 @@ export class UwsHotExchange implements HotRequest, HotReply {
       this.route.handle(this, body, this)
     } catch (defect) {
       this.context.report(defect)
-      // A stream that nobody will end.
+      // A stream that nothing will end.
       if (this.streamed?.pieces.isOver === false) this.response.close()
       else this.fail(this.failures.failed, false)
     }

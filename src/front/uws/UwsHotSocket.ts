@@ -22,7 +22,7 @@ export const registerSockets = (
     const setup: UwsSocketSetup = { route, context, limits: state.limits, state }
     const wanted = wantedHeaders(route.headers)
     app.ws(route.path, {
-      // A message too long for the route is refused in words; what the addon finds too long it just drops.
+      // A message too long for the route gets a reason; one too long for the addon is just dropped.
       maxPayloadLength: 2 * route.maxFrameBytes,
       // No limit here, where messages would be left out: the front drops a socket that has too much waiting.
       maxBackpressure: 0,
@@ -115,7 +115,7 @@ class UwsHandshake implements HotHandshake {
   }
 }
 
-/** What a socket that is over still has to say, once its client has taken all that was sent before. */
+/** The close frames of an ended socket, sent once its client has taken everything before them. */
 interface CloseFrames {
   readonly code: number
   readonly reason: string

@@ -118,7 +118,7 @@ const fail = (exchange: Exchange, cause: Cause.Cause<never>): Effect.Effect<neve
     return Effect.andThen(exchange.answer(head, body), Effect.failCause(reported))
   })
 
-/** Files that were opened for a body that nobody reads are closed. */
+/** Closes files that were opened for an unread body. */
 const cancel = (response: Response.HttpServerResponse): Effect.Effect<void> => {
   const body = response.body._tag === "Raw" ? response.body.body : undefined
   return body instanceof Readable ? Effect.sync(() => void body.destroy()) : Effect.void

@@ -32,8 +32,8 @@ export const register = (
 }
 
 /**
- * What the catch-all does with a request to a hot path that no native handler took: HEAD, OPTIONS, another method, or
- * a variant of the path. False where the path has nothing to do with hot routes.
+ * The catch-all's answer to a request to a hot path that no native handler took: HEAD, OPTIONS, another method, or a
+ * variant of the path. False where the path has nothing to do with hot routes.
  */
 export const answerHotPath = (
   path: string,

@@ -16,7 +16,7 @@ import type { Exchange } from "./Exchange.ts"
 import type { BodyFailure } from "./RequestBody.ts"
 import type { Upgrade } from "./UwsSocket.ts"
 
-/** What is known of a request when it arrives; shared by the views that `modify` makes. */
+/** The facts of a request at its arrival; shared by the views that `modify` makes. */
 export interface Origin {
   readonly exchange: Exchange
   readonly method: string
@@ -26,7 +26,7 @@ export interface Origin {
   readonly clientAddress: ClientAddress | undefined
 }
 
-/** What `modify` may replace; absent where the request is as it came. */
+/** The parts that `modify` may replace; absent where the request is as it came. */
 interface View {
   readonly url: string
   readonly headers: Headers.Headers

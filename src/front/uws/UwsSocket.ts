@@ -27,7 +27,7 @@ const openError = (message: string): Socket.SocketError =>
     reason: new Socket.SocketOpenError({ kind: "Unknown", cause: new Error(message) })
   })
 
-/** What the handshake needs of the request, copied while it could be read. */
+/** The parts of the request that the handshake needs, copied while they could be read. */
 export interface Handshake {
   readonly key: string
   readonly protocol: string

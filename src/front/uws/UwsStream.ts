@@ -4,13 +4,13 @@ import { setTimerBack } from "./NativeTimer.ts"
 import { afterDispatch } from "./LastAnswer.ts"
 import { pieceBytes, type PieceSink, PieceStream } from "../PieceStream.ts"
 
-/** What uWebSockets.js gathers in a cork before it writes: a failed write may have left as much besides its own bytes. */
+/** The size of uWebSockets.js' cork buffer: a failed write may have left as much besides its own bytes. */
 const corkBytes = 16 * 1024
 
 /** How often the native timer of a stream that is not known to be behind is set back: it has 10 s, in steps of 4 s. */
 const quietCheckMillis = 4_000
 
-/** Where a streamed answer begins and where it ends. */
+/** The callbacks at a streamed answer's start and end. */
 export interface StreamEnds {
   readonly writeHead: () => void
   /** everything is with the native code, which must not be asked for anything more */
@@ -51,7 +51,7 @@ export class UwsStream implements PieceSink, Watched {
         writes()
       })
     }
-    // Not within the cork: whoever waits for this answer may close the server, and with it what is still corked.
+    // Not within the cork: the receiver of this answer may close the server, and with it the corked bytes.
     if (this.isComplete) this.ends.ended()
   }
 

@@ -9,7 +9,7 @@ export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLar
   maxBytes: Schema.Number
 }) {}
 
-/** No room on the disk (ENOSPC, EDQUOT); what had been written is removed. */
+/** No room on the disk (ENOSPC, EDQUOT); the partial file was removed. */
 export class DiskFull extends Schema.TaggedError<DiskFull>()("DiskFull", { cause: Schema.Defect() }) {}
 
 export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
@@ -46,14 +46,14 @@ export interface BlobOptions {
   readonly directory: string
 }
 
-/** What writing needs of a `FileHandle`. */
+/** The part of a `FileHandle` that writing needs. */
 export interface WritableFile {
   writeFile(chunk: Uint8Array): Promise<void>
   sync(): Promise<void>
   close(): Promise<void>
 }
 
-/** A temporary file that nobody has written to for this long belongs to an upload that died with its process. */
+/** A temporary file not written to for this long belongs to an upload that died with its process. */
 const staleMillis = 3_600_000
 
 export type OpenBlobFile = (path: string) => Promise<WritableFile>
@@ -61,7 +61,7 @@ export type OpenBlobFile = (path: string) => Promise<WritableFile>
 /** `wx`: a temporary name is never reused, so an existing file is a fault. */
 export const openNew: OpenBlobFile = (path) => fs.open(path, "wx", 0o600)
 
-/** How temporary files are opened: the file system's way, unless a test brings a disk with faults. */
+/** The opening of temporary files: the file system's, unless a test brings a disk with faults. */
 export const OpenFile = Context.Reference<OpenBlobFile>("signalbox/infra/blobs/OpenFile", {
   defaultValue: () => openNew
 })
@@ -78,7 +78,7 @@ const make = Effect.fnUntraced(function* ({ directory }: BlobOptions) {
     Effect.gen(function* () {
       const path = join(temporary, randomUUID())
       return yield* writeTemporary(open, path, source, maxBytes).pipe(
-        // Not to be given up half-way: a promise goes on, and would publish what nobody knows of.
+        // Uninterruptible: the promise would go on, and publish a file that nothing refers to.
         Effect.tap(Effect.uninterruptible(disk(() => publish(path, folderOf(id), pathOf(id))))),
         Effect.onError(() => Effect.promise(() => fs.rm(path, { force: true })))
       )

@@ -8,7 +8,7 @@ export interface ByteRange {
   readonly to: number
 }
 
-/** The bytes of a part of a file. It is opened when they are asked for, and closed with whoever asked. */
+/** The bytes of a part of a file. It is opened when they are read, and closed with their reader. */
 export const fileBytes = (path: string, { from, to }: ByteRange): Stream.Stream<Uint8Array> =>
   from >= to
     ? Stream.empty

@@ -97,7 +97,7 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
         values: Readable.from(body instanceof Uint8Array ? [body] : body, { objectMode: false }),
         clickhouse_settings: {
           max_execution_time: seconds(limits.clickhouseInsertMillis),
-          // How many partitions are too many is for those who insert to say: they cut what they write.
+          // The limit of partitions is left to the callers that insert: they cut their batches.
           max_partitions_per_insert_block: "0",
           ...(options.token === undefined ? {} : { insert_deduplication_token: options.token })
         },

@@ -34,8 +34,8 @@ export class ClickHouseClients {
   }
 
   /**
-   * Fails when ClickHouse no longer answers anything: behind a dead connection nobody waits for a whole query's time.
-   * Asked over connections of its own, as the client's may all be waiting.
+   * Fails when ClickHouse no longer answers anything: behind a dead connection no query waits for its whole time. Asked
+   * over connections of its own, as the client's may all be waiting.
    */
   private readonly silence: Effect.Effect<never, ClickHouseUnavailable> = Effect.suspend(() => {
     const millis = this.limits.clickhouseSilenceMillis

@@ -47,7 +47,7 @@ const makeDatabaseOf = ({
 /** A server that has not answered by then is away. */
 const connectMillis = 5_000
 
-/** Where ClickHouse is. The embedded one may move to another port when it is started again. */
+/** The address of ClickHouse. The embedded one may move to another port when it is started again. */
 export class ClickHouseEndpoint extends Context.Service<
   ClickHouseEndpoint,
   {
@@ -56,7 +56,7 @@ export class ClickHouseEndpoint extends Context.Service<
     readonly restarts: () => number
     /** of the embedded ClickHouse; undefined while it is down, and for a server */
     readonly pid: () => number | undefined
-    /** what was wrong with the embedded ClickHouse's directory at the start, and may be missing because of it */
+    /** the fault of the embedded ClickHouse's directory at the start, and the possible losses */
     readonly damage?: string | undefined
     /** makes the database of the endpoint where it is missing */
     readonly makeDatabase: Effect.Effect<void, ClickHouseUnavailable | ClickHouseFailed>

@@ -43,7 +43,7 @@ const passing = new Set([
   74, 75, 76, 159, 160, 164, 198, 202, 203, 209, 210, 236, 241, 242, 243, 252, 279, 394, 425, 999, 1001
 ])
 
-/** What an error of the client means. */
+/** The failure that an error of the client means. */
 export const failureOf = (error: unknown): ClickHouseUnavailable | ClickHouseFailed => {
   const problem = error instanceof Error ? error.message : String(error)
   const { code, name } = answerOf(error, problem)
@@ -53,7 +53,7 @@ export const failureOf = (error: unknown): ClickHouseUnavailable | ClickHouseFai
     : new ClickHouseFailed({ code, name, problem })
 }
 
-/** What ClickHouse said: by the client's error or, after the status line, in the answer's body. */
+/** The text of ClickHouse's answer: the client's error or, after the status line, the answer's body. */
 const answerOf = (
   error: unknown,
   problem: string

@@ -16,7 +16,7 @@ import { forgetLostEngine } from "./LostEngine.ts"
 /** User and database of the embedded ClickHouse. */
 const name = "signalbox"
 
-/** How many of the last lines of the child an error shows. */
+/** The number of the child's last lines that an error shows. */
 const shownLines = 20
 
 /** Threads of the child: four connections of the engine, and files. */
@@ -33,13 +33,13 @@ export interface Endpoint {
 export interface EmbeddedClickHouse {
   readonly current: () => Endpoint
   readonly restarts: () => number
-  /** what was wrong with its directory at the start, and may be missing because of it */
+  /** the fault of its directory at the start, and the possible losses */
   readonly damage: string | undefined
   /** undefined while it is down */
   readonly pid: () => number | undefined
 }
 
-/** What `DATA_DIR/clickhouse.json` (mode 0600) tells other processes of this machine. */
+/** The contents of `DATA_DIR/clickhouse.json` (mode 0600), for other processes of this machine. */
 const Published = Schema.Struct({
   url: Schema.String.check(
     Schema.makeFilter((text: string) => URL.canParse(text), { expected: "an address" })

@@ -6,7 +6,7 @@ import type { ClickHouseFailed, ClickHouseUnavailable } from "./ClickHouseFailed
 
 type StoreError = ClickHouseUnavailable | ClickHouseFailed
 
-/** How a batch of a log becomes rows of one table, whose columns `log_id` and `seq` say where each comes from. */
+/** The mapping of a log's batch to rows of one table, whose columns `log_id` and `seq` give the origin of each. */
 export interface OnceOptions<Present> {
   readonly batch: SinkBatch
   /** the same batch was tried before, by this process */
@@ -18,9 +18,9 @@ export interface OnceOptions<Present> {
 }
 
 /**
- * Inserts a batch's rows exactly once, and answers which were there before. A batch is repeated under its own token. After
- * a crash, or where a store that was killed may know the token of an attempt whose rows it lost, what is there is asked
- * for, and only what is missing inserted.
+ * Inserts a batch's rows exactly once, and answers which were there before. A batch is repeated under its own token.
+ * After a crash, or where a store that was killed may know the token of an attempt whose rows it lost, present rows are
+ * queried and only missing ones inserted.
  */
 export const insertOnce = Effect.fnUntraced(function* <Present>(
   clickhouse: ClickHouseService,
@@ -36,7 +36,7 @@ export const insertOnce = Effect.fnUntraced(function* <Present>(
   return found
 })
 
-/** How many inserts of this log's batches, of a process that is gone, ClickHouse still works on. */
+/** The number of inserts of this log's batches, of a process that is gone, that ClickHouse still works on. */
 const insertsUnderWay = (clickhouse: ClickHouseService, logId: bigint) =>
   clickhouse
     .query<{ readonly inserts: number }>(

@@ -5,7 +5,7 @@ import { join } from "node:path"
 /** By this name every log under `DATA_DIR/<room>/log` and `…/imports` knows the consumer that carries it into ClickHouse. */
 export const clickHouseConsumer = "clickhouse"
 
-/** Where the logs note how far ClickHouse has them. */
+/** The checkpoints of the logs' consumers of ClickHouse. */
 const checkpointsIn = (dataDirectory: string): ReadonlyArray<string> =>
   readdirSync(dataDirectory)
     .flatMap((room) => ["log", "imports"].map((log) => join(dataDirectory, room, log)))
@@ -13,9 +13,9 @@ const checkpointsIn = (dataDirectory: string): ReadonlyArray<string> =>
     .filter((file) => existsSync(file))
 
 /**
- * An engine that is gone though the logs say that it was filled: deleted, on a disk that is not mounted, or left out of a
- * copy. The logs forget how far it was, so that the new one gets what they still hold; what was removed from them is lost,
- * and that is said. Answers what is to be said of it, until the next start; undefined where nothing is missing.
+ * An engine that is gone though the logs say that it was filled: deleted, on a disk that is not mounted, or left out of
+ * a copy. The logs forget its progress, so that the new one gets all records they still hold; removed ones are lost,
+ * which is reported. Answers the report, until the next start; undefined where nothing is missing.
  */
 export const forgetLostEngine = (
   dataDirectory: string,

@@ -1,6 +1,6 @@
 import { hash, randomBytes, randomFillSync } from "node:crypto"
 
-/** How many leading characters of a key or secret are kept readable, so that its owner can tell keys apart. */
+/** Number of leading characters of a key or secret that stay readable, so that its owner can tell keys apart. */
 const secretPrefixLength = 12
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -66,7 +66,7 @@ export const newSecret = (prefix: string): string => {
   return prefix + text
 }
 
-/** What is stored of a secret. 238 random bits need no salt and no slow hash. */
+/** The stored form of a secret. 238 random bits need no salt and no slow hash. */
 export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer")
 
 /** The readable beginning by which an owner tells keys apart. */

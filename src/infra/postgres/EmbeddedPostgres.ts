@@ -34,7 +34,7 @@ export interface EmbeddedPostgres extends Supervised {
   readonly url: Redacted.Redacted
 }
 
-/** What `DATA_DIR/postgres.json` (mode 0600) tells other processes of this machine. */
+/** The contents of `DATA_DIR/postgres.json` (mode 0600), for other processes of this machine. */
 const Published = Schema.Struct({
   url: Schema.String.check(
     Schema.makeFilter((text: string) => URL.canParse(text), { expected: "an address" })
@@ -146,7 +146,7 @@ const makeCluster = Effect.fnUntraced(function* (
   const directory = join(dataDirectory, "postgres")
   yield* Effect.sync(() => {
     mkdirSync(dataDirectory, { recursive: true })
-    // A directory restored from a copy may belong to somebody else; PostgreSQL insists on owning its own.
+    // A directory restored from a copy may belong to another user; PostgreSQL insists on owning its own.
     const owner = statSync(directory, { throwIfNoEntry: false })?.uid
     if (owner !== undefined && account !== undefined && owner !== account.uid) {
       return `${directory} does not belong to the account ${account.name}: chown -R ${account.name} ${directory}`
@@ -204,6 +204,6 @@ export const start = Effect.fnUntraced(function* (
   )
 })
 
-/** What PostgreSQL says last where it may not listen on its port. */
+/** PostgreSQL's last message when it may not listen on its port. */
 const isPortRefused = (error: { readonly message: string }): boolean =>
   error.message.includes("could not create any TCP/IP sockets")

@@ -8,9 +8,9 @@ import type { Limits } from "#src/Limits.ts"
 
 /** A request that is to be carried out once, however often it is sent. */
 export interface OnceRequest {
-  /** whose keys these are, such as `call:<key id>`: the same key elsewhere is another one */
+  /** the owner of the keys, such as `call:<key id>`: the same key elsewhere is another one */
   readonly scope: string
-  /** who answers are counted for */
+  /** the user whose limit the answers count for */
   readonly userId: string
   /** the header `Idempotency-Key` */
   readonly key: string

@@ -20,7 +20,7 @@ export class SchemaIsNewer extends Schema.TaggedError<SchemaIsNewer>()("SchemaIs
   }
 }
 
-/** Any number that nobody else locks: "signalbx" in ASCII. */
+/** An arbitrary number for the lock of migrations: "signalbx" in ASCII. */
 const lockId = "8316854112690856568"
 
 /**

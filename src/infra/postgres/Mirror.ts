@@ -59,8 +59,8 @@ class Poller<Row extends MirrorRow, Index extends string> {
   /** undefined: nothing is known, read everything */
   private from: bigint | undefined
   /**
-   * Ids applied by this process since the last poll began. What it applied may be older than what a poll had read, and
-   * what a running poll has read may be older than what it applied: these rows are read again, whatever their age.
+   * Ids applied by this process since the last poll began. An applied row may be older than one that a poll had read,
+   * and one read by a running poll older than an applied one: these rows are read again, at any age.
    */
   private touched = new Set<string>()
 

@@ -1,4 +1,4 @@
-/** What a mirrored row has: an id, and whatever its indexes look at. */
+/** A mirrored row: an id, and the columns of its indexes. */
 export interface MirrorRow {
   readonly id: string
 }

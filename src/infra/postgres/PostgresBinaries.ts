@@ -36,7 +36,7 @@ const copyToReachablePlace = (native: string, version: string): string | undefin
     const place = join(parent, `signalbox-postgres-${version}`)
     try {
       if (existsSync(place)) {
-        // Only root can have put it there: anybody else's directory of that name is not trusted.
+        // Only root can have put it there: another user's directory of that name is not trusted.
         if (statSync(place).uid === 0 && isReachableByOthers(place)) return place
         continue
       }

@@ -13,7 +13,7 @@ interface Program {
   readonly args: ReadonlyArray<string>
 }
 
-/** How many of the last lines an error shows. */
+/** The number of last lines that an error shows. */
 const shownLines = 20
 
 /**
@@ -71,7 +71,7 @@ export const run = (
 
 /**
  * The shell waits for PostgreSQL and, beside that, for the end of its standard input: when this process dies in any
- * way, even by SIGKILL, the pipe closes and PostgreSQL is told to stop (SIGINT, its fast shutdown).
+ * way, even by SIGKILL, the pipe closes and PostgreSQL gets SIGINT, its fast shutdown.
  */
 const guard = `
 exec 3<&0
@@ -93,7 +93,7 @@ export const startServer = (
       ["-c", guard, join(program.native, "bin", "postgres"), "-D", dataArgument(program), ...program.args],
       { ...spawnOptions(program), env: environment, stdio: ["pipe", "ignore", "pipe"] }
     )
-    // The other end may be gone first when both die together; then there is nobody left to tell.
+    // The other end may be gone first when both die together; then there is nothing left to stop.
     child.stdin?.on("error", (error) => runFork(Effect.logDebug("PostgreSQL's guard is gone", error)))
     const exited = ended(child)
     const last: Array<string> = []

@@ -24,7 +24,7 @@ export interface Holder {
 
 const lockFile = (directory: string): string => join(directory, "postmaster.pid")
 
-/** What the system calls a process; undefined where it does not tell. */
+/** The system's name of a process; undefined if it is unknown. */
 const nameOf = (pid: number): string | undefined => readIfThere(`/proc/${pid}/comm`)?.trim()
 
 /** Processes of PostgreSQL on the directory, the postmaster among them: it and its children work in it. */

@@ -1,7 +1,7 @@
-/** What a program needs of its surroundings to be found and to run: no setting of the server, and none of its secrets. */
+/** The variables that a program needs to be found and to run: no setting of the server, and none of its secrets. */
 const passed = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"]
 
-/** The environment of a child process: what is listed above, and what it is given by name. */
+/** The environment of a child process: the variables above, and those given by name. */
 export const childEnvironment = (
   own: Readonly<Record<string, string>> = {}
 ): Readonly<Record<string, string>> => ({

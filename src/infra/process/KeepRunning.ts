@@ -9,7 +9,7 @@ export interface Running {
 }
 
 export interface KeepRunningOptions<E> {
-  /** what logs call it */
+  /** its name in logs */
   readonly name: string
   readonly start: Effect.Effect<Running, E>
   /** pause before the next start, doubled with every failure up to `maxMillis`, back to `minMillis` once it ran that long */
@@ -17,7 +17,7 @@ export interface KeepRunningOptions<E> {
   readonly maxMillis: number
 }
 
-/** How often the process has been started again. */
+/** The number of restarts of the process. */
 export interface Supervised {
   readonly restarts: () => number
   readonly isRunning: () => boolean

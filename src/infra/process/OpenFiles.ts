@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import type { Limits } from "#src/Limits.ts"
 
-/** How many files, sockets included, this process may have open; undefined where the system does not tell (not Linux). */
+/** The most files, sockets included, that this process may have open; undefined if unknown (not Linux). */
 export const openFilesMax = (): number | undefined => {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
@@ -12,7 +12,7 @@ export const openFilesMax = (): number | undefined => {
   }
 }
 
-/** The system lets this process have so few files open that nobody could connect. */
+/** The system lets this process have too few files open for any connection. */
 export class TooFewFiles extends Schema.TaggedError<TooFewFiles>()("TooFewFiles", {
   allowed: Schema.Int,
   needed: Schema.Int
@@ -30,8 +30,8 @@ export class TooFewFiles extends Schema.TaggedError<TooFewFiles>()("TooFewFiles"
 type FileLimits = Pick<Limits, "connections" | "connectionsMin" | "filesReserved">
 
 /**
- * How many connections there is room for, after what logs, stores and uploads need. Fewer than the limit is said, with the
- * numbers; fewer than are of any use is refused.
+ * The number of connections for which there is room, after the files of logs, stores and uploads. Fewer than the limit
+ * is logged, with the numbers; too few to be of use is refused.
  */
 export const connectionsFor = (
   { connections, connectionsMin, filesReserved }: FileLimits,

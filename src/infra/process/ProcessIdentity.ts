@@ -9,8 +9,8 @@ export interface ProcessIdentity {
 }
 
 /**
- * What /proc/PID/stat says of a process, from its third field (the state) on; [] where it has none. The second field is
- * the name in parentheses and may itself hold spaces: fields count from behind the last parenthesis.
+ * The fields of /proc/PID/stat from its third (the state) on; [] where it has none. The second field is the name in
+ * parentheses and may itself hold spaces: fields count from behind the last parenthesis.
  */
 const statOf = (pid: number): ReadonlyArray<string> => {
   const text = readIfThere(`/proc/${pid}/stat`)

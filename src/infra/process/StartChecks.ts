@@ -65,7 +65,7 @@ const written = (directory: string): string | undefined => {
   }
 }
 
-/** The embedded stores' files are made at the first start: a disk without room for them is told ahead. */
+/** The embedded stores' files are made at the first start: a disk without room for them is reported ahead. */
 const roomy = ({ databaseUrl, dataDir, limits }: Config): string | undefined => {
   if (databaseUrl !== undefined || existsSync(join(dataDir, "postgres/PG_VERSION"))) return undefined
   const { bavail, bsize } = statfsSync(dataDir)

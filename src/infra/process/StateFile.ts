@@ -8,7 +8,7 @@ export type StateFile<A> =
   | { readonly _tag: "Damaged"; readonly file: string }
   | { readonly _tag: "Found"; readonly state: A }
 
-/** Reads such a file; what else is wrong with it (its permissions, the disk) is thrown, with its name. */
+/** Reads such a file; other trouble with it (its permissions, the disk) is thrown, with its name. */
 export const readState = <A>(file: string, schema: Schema.ConstraintDecoder<A>): StateFile<A> => {
   const text = readIfThere(file)
   if (text === undefined) return { _tag: "Missing" }

@@ -34,7 +34,7 @@ const make = (options: RedisOptions): Effect.Effect<EffectRedis.Redis["Service"]
     return yield* EffectRedis.make({
       send: sendTo(client),
       connect: Effect.suspend(() => {
-        // A reserved connection does not come back by itself: what it was doing is gone.
+        // A reserved connection does not come back by itself: its work is gone.
         const reserved = client.duplicate({ retryStrategy: null })
         const close = Effect.sync(() => reserved.disconnect())
         reserved.on("error", (cause) => client.emit("error", cause))

@@ -7,9 +7,9 @@ export const formatOf = (format: LogFormat | "auto"): LogFormat =>
   format === "auto" ? (process.stdout.isTTY === true ? "text" : "json") : format
 
 /**
- * One JSON object per line on standard output, or for a person one line of words each: `time`, `level`, `message`, what the line was annotated with
- * (`requestId` above all), and `cause`. Texts of callers (paths, headers) are values in it and are escaped, so that
- * nobody can write a line of their own into the log.
+ * One JSON object per line on standard output, or for a person one line of words each: `time`, `level`, `message`, the
+ * line's annotations (`requestId` above all), and `cause`. Texts of callers (paths, headers) are values in it and are
+ * escaped, so that no caller can write a line of their own into the log.
  */
 export const layer = (
   minimum: LogLevel.LogLevel,
@@ -40,7 +40,7 @@ const oneLine = (text: string): string =>
   // oxlint-disable-next-line no-control-regex
   escaped(text.replace(/[\u0000-\u001f]/g, (c) => JSON.stringify(c).slice(1, -1)))
 
-/** A line as the log's own, for what is said whatever the least level is. */
+/** A line in the log's own form, for messages at any log level. */
 export const jsonLine = (message: string, more: Readonly<Record<string, string>> = {}): string =>
   escaped(JSON.stringify({ ...more, time: new Date().toISOString(), level: "info", message }))
 
@@ -71,7 +71,7 @@ const textOf = (value: unknown): string => {
   return jsonOf(value)
 }
 
-/** A log line must never be the thing that fails, whatever it was given (cycles, big integers). */
+/** A log line must never be the thing that fails, with any value (cycles, big integers). */
 const jsonOf = (value: unknown): string => {
   try {
     return JSON.stringify(value) ?? String(value)

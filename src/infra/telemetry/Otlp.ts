@@ -14,7 +14,7 @@ export const layer = (options: { readonly endpoint: string | undefined; readonly
           Otlp.layer({
             baseUrl: options.endpoint,
             resource: { serviceName: "signalbox", serviceVersion: options.version },
-            // The log on standard output stays, whatever the collector does.
+            // The log on standard output stays, with or without a collector.
             loggerMergeWithExisting: true
           })
         ),

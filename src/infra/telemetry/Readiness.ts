@@ -2,8 +2,8 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import { limits } from "#src/Limits.ts"
 
 /**
- * How one component is. `degraded`: it lacks something that `detail` names, and traffic is still served. `standby`: it is
- * well, and another process does its work.
+ * The state of one component. `degraded`: it lacks something that `detail` names, and traffic is still served.
+ * `standby`: it is well, and another process does its work.
  */
 export interface ComponentState {
   readonly status: "up" | "standby" | "degraded" | "down"
@@ -19,8 +19,8 @@ export interface ReadinessReport {
 }
 
 /**
- * What `/readyz` says. Each part of the server registers a check of its own; a part that is `down` makes the server
- * unready (503), so a part whose absence others survive (Postgres: keys are served from memory) reports `degraded`.
+ * The contents of `/readyz`. Each part of the server registers a check of its own; a part that is `down` makes the
+ * server unready (503), so a dispensable part (Postgres: keys are served from memory) reports `degraded`.
  */
 export class Readiness extends Context.Service<
   Readiness,

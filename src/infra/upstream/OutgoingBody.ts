@@ -14,7 +14,7 @@ export const isInPieces = (body: OutgoingBody): body is OutgoingPieces =>
 export const lengthOf = ({ pieces }: OutgoingPieces): number =>
   pieces.reduce((sum, piece) => sum + piece.length, 0)
 
-/** Bytes that the network is given at a time: what is beyond waits here, not in its buffers. */
+/** Bytes that the network is given at a time: the rest waits here, not in its buffers. */
 const sliceBytes = 256 * 1024
 
 /** The pieces in slices; the next is asked for when the one before has left. */

@@ -4,8 +4,8 @@ const secretBytesMin = 8
 const star = 0x2a
 
 /**
- * Blots the platform's key out of what an upstream says, byte for byte, however the bytes are cut into pieces: some echo
- * the request's headers in their errors. What may be the beginning of the key waits for what comes next.
+ * Blots the platform's key out of an upstream's answer, byte for byte, across any cut into pieces: some echo the
+ * request's headers in their errors. A possible beginning of the key waits for the next piece.
  */
 export class SecretFilter {
   readonly #secret: Buffer
@@ -17,7 +17,7 @@ export class SecretFilter {
     this.#secret = bytes.length < secretBytesMin ? Buffer.alloc(0) : bytes
   }
 
-  /** What of the pieces so far may go on; may be empty. Blots in the piece itself. */
+  /** The part of the pieces so far that may go on; may be empty. Blots in the piece itself. */
   push(piece: Buffer): Buffer {
     if (this.#secret.length === 0) return piece
     const bytes = this.#waiting.length === 0 ? piece : Buffer.concat([this.#waiting, piece])
@@ -30,14 +30,14 @@ export class SecretFilter {
     return bytes.subarray(0, end)
   }
 
-  /** What waited, at the end. */
+  /** The waiting rest, at the end. */
   rest(): Buffer {
     const rest = this.#waiting
     this.#waiting = Buffer.alloc(0)
     return rest
   }
 
-  /** How many of the last bytes are how the secret begins. */
+  /** The number of last bytes that are a beginning of the secret. */
   #begunAtEndOf(bytes: Buffer): number {
     const longest = Math.min(this.#secret.length - 1, bytes.length)
     for (let length = longest; length > 0; length--) {

@@ -183,7 +183,7 @@ class Call implements Dispatcher.DispatchHandler, UpstreamCall {
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#isOver) return
-    // A pool that is closed refuses at once, when nobody knows this call yet.
+    // A closed pool refuses at once, when this call has no receiver yet.
     if (!this.#isDispatched) return queueMicrotask(() => this.onResponseError(controller, error))
     this.#isOver = true
     this.#listener.failed(new UpstreamUnreachable({ problem: problemOf(error) }))

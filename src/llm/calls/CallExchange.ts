@@ -76,7 +76,7 @@ export class CallExchange {
   }
 
   fail(fault: Problem): void {
-    // A stream that nobody else ends: its client would wait for ever.
+    // A stream without another end: its client would wait for ever.
     if (this.stream?.isOpen === true) {
       return this.stream.end(`${errorChunk(this.streamHead, fault)}data: [DONE]\n\n`)
     }

@@ -22,7 +22,7 @@ export const invalidRequest = ({ code, param, problem }: RequestFault): Problem 
 export const refusedByModel = (message: string, code: string | null): Problem =>
   BadRequest.of(message, { code })
 
-/** The moderation of a model, or of the upstream before it, refused what was asked. */
+/** The moderation of a model, or of the upstream before it, refused the request. */
 export const refusedByModeration = (message: string, code: string | null): Problem =>
   Forbidden.of(message, { code })
 

@@ -52,7 +52,7 @@ export const reportCall = (
   )
 }
 
-/** A body that came to no call. */
+/** A body from which no call was made. */
 export const reportUnread = (requestId: string, { userId }: Principal, fault: Problem) =>
   Effect.logInfo("A call was refused").pipe(
     Effect.annotateLogs({
@@ -64,7 +64,7 @@ export const reportUnread = (requestId: string, { userId }: Principal, fault: Pr
     })
   )
 
-/** Not the message: a reader of JSON quotes what it could not read. */
+/** Not the message: a parser of JSON quotes the text that it could not read. */
 const unreadReason = ({ param, type }: Problem): string =>
   param === null ? type : `${type} at ${param.slice(0, nameLengthMax)}`
 

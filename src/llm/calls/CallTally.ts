@@ -52,7 +52,7 @@ export const routerBlock = (
   ...(isTruncated ? { truncated: "credits" } : {})
 })
 
-/** A usage, and why it is not the upstream's own word where it is not. */
+/** A usage, and the reason if it is not the upstream's own. */
 export interface Measured {
   readonly usage: UpstreamUsage
   readonly doubt: EstimateReason | undefined

@@ -58,7 +58,7 @@ export const resolve = (
 /** A model that has left the upstream's list seldom returns soon. */
 const unavailableRetrySeconds = 60
 
-/** The model asked for, then the caller's own fallbacks. What is not there is left out while something is. */
+/** The model asked for, then the caller's own fallbacks. Absent ones are left out while another is there. */
 const direct = (key: Principal, request: ChatRequest, catalogue: Models): Candidates | Problem => {
   const ids = [...new Set([request.model, ...request.models])]
   for (const [index, id] of ids.entries()) {
@@ -75,7 +75,7 @@ const direct = (key: Principal, request: ChatRequest, catalogue: Models): Candid
 /** By the upstream's list. If it does not say what a model takes, the model decides. */
 const isBlind = ({ isVision, takesAnything }: CatalogueModel): boolean => !isVision && takesAnything !== true
 
-/** As long as there has never been a list of models nobody knows that this one does not exist. */
+/** As long as there has never been a list of models, this one may exist. */
 export const unknownModel = (requested: string, catalogue: Pick<Models, "status">): Problem =>
   catalogue.status().fetchedAt === undefined
     ? CallFault.noAvailableModel("The list of models could not be fetched yet", noListRetrySeconds)

@@ -26,7 +26,7 @@ export class Client {
     return this.#isGone
   }
 
-  /** It went because this platform ended it, not of its own will: what it was told is the platform's loss. */
+  /** It went because this platform ended it, not of its own will: its answer so far is the platform's loss. */
   get isAbandoned(): boolean {
     return this.#isAbandoned
   }
@@ -58,14 +58,14 @@ export class Client {
   }
 }
 
-/** A streamed answer on its way to whoever asked. */
+/** A streamed answer on its way to the caller. */
 export interface AnswerStream {
-  /** Something was said: what goes wrong from here on is said in the stream. */
+  /** Content was sent: faults from here on are sent in the stream. */
   readonly isOpen: boolean
   /** One event, or several, of the event stream; false where the client does not keep up. */
   write(piece: string | Uint8Array): boolean
   end(piece: string): void
-  /** Nothing more comes: the client is gone, or gets another answer than a stream. */
+  /** Ends without further events: the client is gone, or gets another answer than a stream. */
   dispose(): void
 }
 

@@ -224,7 +224,7 @@ const answering = <E>(
     })
   )
 
-/** Formats that clients of this base address may try, and that it does not speak. Source: contract/llm#endpoints. */
+/** Formats that clients of this base address may try, and that it does not support. Source: contract/llm#endpoints. */
 const unsupportedPaths = ["/api/v1/responses", "/api/v1/messages"] as const
 
 const formatRefusal = (path: string) => {

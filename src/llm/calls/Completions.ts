@@ -142,7 +142,7 @@ const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collec
   streamed: request.stream
 })
 
-/** A stream's client is kept informed from the first stage on, and let go of whatever happens. */
+/** A stream's client gets signs of life from the first stage on, and is released with any outcome. */
 const answer = (parts: CallParts, call: Call): Effect.Effect<Problem | undefined> =>
   Effect.suspend(() => {
     const outlet = call.request.stream ? outletOf(call) : undefined
@@ -174,8 +174,8 @@ const stagesOf = Effect.fnUntraced(function* (parts: CallParts, call: Call, outl
 })
 
 /**
- * Asks the vision members, in order, what the images show. Answers the text that stands for them, which in the worst case
- * says why there is none; undefined when the client left. Source: contract/llm#vision.
+ * Asks the vision members, in order, to describe the images. Answers the text that stands for them, which in the worst
+ * case tells why there is none; undefined when the client left. Source: contract/llm#vision.
  */
 const describeImages = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { request, route, tally, candidates } = call

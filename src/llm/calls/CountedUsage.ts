@@ -19,7 +19,7 @@ const countedPrompt = (
   return text === undefined ? Effect.succeed(estimateTokens(textLength)) : counter.count(text)
 }
 
-/** The output as text; `factor`: how many times as much as is in the text. */
+/** The output as text; `factor`: the whole output as a multiple of the text. */
 export interface Output {
   readonly text: string
   readonly factor: number

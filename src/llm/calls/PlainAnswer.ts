@@ -112,13 +112,13 @@ export interface PlainAsk {
   readonly body: OutgoingBody
   readonly client: Client
   readonly limits: Limits
-  /** what is wrong with an answer that is JSON; undefined for a good one */
+  /** the fault of an answer that is JSON; undefined for a good one */
   readonly problemOf: (json: JsonRecord) => string | undefined
 }
 
 /**
- * One try of one model for an answer in one piece. When its client goes away it is waited for a little longer, because
- * the answer says what it has cost; then the call to the upstream ends.
+ * One try of one model for an answer in one piece. After its client has left it is waited for a little longer, because
+ * the answer has its cost; then the call to the upstream ends.
  */
 export const plainAttempt = (ask: PlainAsk): Effect.Effect<PlainOutcome> =>
   Effect.callback((resume) => {
@@ -181,7 +181,7 @@ class PlainAttempt implements UpstreamListener {
     this.#fail("The connection to the model broke", this.#status === 200)
   }
 
-  /** Lets go of everything without an outcome. */
+  /** Releases everything without an outcome. */
   dispose(): void {
     clearTimeout(this.#deadline)
     this.#stopListening()
@@ -239,7 +239,7 @@ interface Came extends Pick<PlainAsk, "problemOf"> {
 
 const outcomeOf = ({ problemOf, retryAfter, status, text, worked }: Came): PlainOutcome => {
   const json = parseRecord(text)
-  // Errors may tell what they have cost, too.
+  // Errors may have a cost, too.
   const spent: Spent = { ...nothingSpent, usage: json?.["usage"] }
   if (status !== 200) return { _tag: "Failed", failure: failureOf(status, text, retryAfter), spent }
   if (json === undefined) {

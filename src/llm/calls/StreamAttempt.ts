@@ -343,13 +343,13 @@ class StreamAttempt implements UpstreamListener {
   }
 }
 
-/** Bytes of an answer that are not shown as they come: an error, one in one piece, or the beginning of an event stream. */
+/** Bytes of an answer that are not shown as they come: an error, a whole answer, or the beginning of a stream. */
 class BufferedAnswer {
   readonly #pieces: Array<Buffer> = []
   #bytes = 0
   #form: "unknown" | "events" | "whole" = "unknown"
 
-  /** false: that are more than so many */
+  /** false: they are more than so many */
   add(bytes: Buffer, bytesMax: number): boolean {
     this.#bytes += bytes.length
     if (this.#bytes > bytesMax) return false
@@ -368,14 +368,14 @@ class BufferedAnswer {
   /** A JSON object begins with a brace, which no line of an event stream does. */
   form(): "unknown" | "events" | "whole" {
     if (this.#form !== "unknown") return this.#form
-    // The first bytes tell that are more than blanks and a byte order mark.
+    // The first bytes that are more than blanks and a byte order mark decide.
     const text = this.text()
     if (!/^[\s\uFEFF]*$/.test(text)) this.#form = /^[\s\uFEFF]*\{/.test(text) ? "whole" : "events"
     return this.#form
   }
 }
 
-/** How long a model may have been thinking without anything to be seen of it. */
+/** The time that a model may have been thinking without visible output. */
 class UnseenTime {
   readonly #askedAt = Date.now()
   /** epoch milliseconds of the first content; 0: none yet */

@@ -135,7 +135,7 @@ class Offers {
   }
 }
 
-/** A list that is older than it should be is said and nothing more: its models are still asked and charged by it. */
+/** A list that is too old is reported and nothing more: its models are still used, at its prices. */
 const listState = ({ fetchedAt, models, problem }: CatalogueStatus): ComponentState => {
   const served = fetchedAt === undefined ? "no models" : `${models} models of ${fetchedAt.toISOString()}`
   return problem === undefined

@@ -192,10 +192,10 @@ const tools = (value: unknown): RequestFault | undefined => {
 /** Results of a search that one fee covers. Source: OpenRouter, Web Search: $4 a thousand results, five unless asked otherwise. */
 const resultsPerFee = 10
 
-/** One extra may not ask for more than so many fees: the hold of a call stays a number. */
+/** One extra may not ask for more fees than these: the hold of a call stays finite. */
 const feesMax = 1_000
 
-/** Fields by which an extra says how much of it is wanted. */
+/** Fields of an extra that hold the wanted amount. */
 const amounts = ["max_results", "max_uses", "max_total_results", "n"]
 
 /**

@@ -27,7 +27,7 @@ export const affiliates: SourceList = {
   Affilinet: "affili.net"
 }
 
-/** Networks whose visitors somebody paid for. */
+/** Networks of paid visitors. */
 export const advertising: SourceList = {
   "Google Ads":
     "doubleclick.net googleadservices.com googlesyndication.com adservice.google.* syndicatedsearch.goog adwords googleads " +

@@ -2,7 +2,7 @@ import type { SourceList } from "./SourceList.ts"
 
 /** Well-known places of other kinds: to refer is all that they do, and they are only called by their names. */
 export const references: SourceList = {
-  // Where code is kept, tried and packed.
+  // Services that host, run and package code.
   GitHub: "github.com githubusercontent.com android-app://com.github.android gh",
   GitLab: "gitlab.com",
   Bitbucket: "bitbucket.org",
@@ -54,7 +54,7 @@ export const references: SourceList = {
   Cursor: "cursor.com",
   Windsurf: "windsurf.com codeium.com",
 
-  // Where people work together.
+  // Tools for collaboration.
   Notion: "notion.so notion.com",
   Linear: "linear.app",
   Jira: "atlassian.net jira.com",

@@ -2,7 +2,7 @@ import type { SourceList } from "./SourceList.ts"
 
 /** Search engines, and portals that people mostly search with. */
 export const search: SourceList = {
-  // Engines with an index of their own, and large ones on somebody else's.
+  // Engines with an index of their own, and large ones on another's.
   Google:
     "google.* google.cat googleweblight.com webcache.googleusercontent.com ampproject.org " +
     "android-app://com.google.android.googlequicksearchbox android-app://com.google.android.apps.searchlite",

@@ -128,7 +128,7 @@ export const social: SourceList = {
   MyAnimeList: "myanimelist.net",
   Wattpad: "wattpad.com",
 
-  // What people link to themselves with, and plan their posts in.
+  // Link pages, and planners of posts.
   Linktree: "linktr.ee linktree.com",
   Beacons: "beacons.ai",
   "Bio Link": "bio.link",

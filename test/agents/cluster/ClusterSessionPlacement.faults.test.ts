@@ -151,7 +151,7 @@ describe("two machines that share agent sessions", () => {
   })
 })
 
-/** Which of two told its gateway that the session is gone. */
+/** The one of two that told its gateway that the session is gone. */
 const holderOf = async (sessionId: string, one: Machine, other: Machine): Promise<Machine> => {
   const has = (machine: Machine) => machine.left.some((isGone) => isGone(sessionId))
   await holds("its home of before was left", () => has(one) || has(other))

@@ -20,7 +20,7 @@ const limits = {
   clusterFindMillis: 1_500
 }
 
-/** What a scripted session was told, and where its frames go. */
+/** A scripted session's input, and the destination of its frames. */
 export interface ServedClient {
   readonly key: Principal
   readonly sink: FrameSink
@@ -118,7 +118,7 @@ export const startMachine = async (databaseUrl: string, secret = clusterSecret):
 export const holds = (what: string, condition: () => boolean): Promise<void> =>
   until(what, async () => (condition() ? undefined : "not yet"))
 
-/** The socket of a client, as slow as it is told to be. */
+/** The socket of a client, at a speed set by the test. */
 export class ClientSocket implements FrameSink {
   readonly frames: Array<string> = []
   bufferedBytes = 0

@@ -10,12 +10,12 @@ import { AgentDownloads } from "#src/agents/AgentDownloads.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { AppConfig } from "#src/Config.ts"
 
-/** A build as the manifest has it, and what is really in its file. */
+/** A build as the manifest has it, and its file's real contents. */
 export interface Build {
   readonly arch: string
   readonly filename: string
   readonly content: Buffer
-  /** what the manifest says, where that is not the truth */
+  /** the manifest's value, if it differs from the true one */
   readonly sha256?: string
   readonly sizeBytes?: number
 }

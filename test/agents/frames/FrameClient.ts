@@ -45,7 +45,7 @@ export class FrameClient {
   }
 
   /**
-   * What the server answers until it is known to have read everything sent so far: to a result of no call, which comes
+   * The server's answers until it is known to have read everything sent so far: to a result of no call, which comes
    * last, or by closing the socket.
    */
   async answers(send: (socket: FrameSocket) => void): Promise<ReadonlyArray<Heard>> {
@@ -67,7 +67,7 @@ export class FrameClient {
   }
 }
 
-/** What holds of everything that the server says: its schema, a bound, and numbers that rise. */
+/** Checks the invariants of all server frames: their schema, a bound, and numbers that rise. */
 export const assertSound = ({ heard, longest }: FrameSocket): void => {
   assert.isAtMost(longest, agentLimits.frameBytes, "a frame of the server is longer than a frame may be")
   let last = 0

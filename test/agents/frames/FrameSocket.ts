@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { handshake } from "#test/front/SocketClient.ts"
 
-/** What a server frame is before anybody has looked at its fields. */
+/** A server frame with unread fields. */
 export type Heard = Readonly<Record<string, unknown>>
 
 const opcodes = { text: 1, binary: 2, close: 8 } as const
@@ -19,7 +19,7 @@ const framed = (opcode: number, payload: Uint8Array): Buffer => {
   return Buffer.concat([head, payload])
 }
 
-/** An agent's socket that says what it is told to, be it sense or not, and keeps what it hears. */
+/** An agent's socket that sends any text, valid or not, and keeps everything it receives. */
 export class FrameSocket {
   /** the server's frames, decoded, in order */
   readonly heard: Array<Heard> = []

@@ -25,14 +25,14 @@ beforeAll(async () => {
 const lastError = (heard: ReadonlyArray<Heard>): Heard | undefined =>
   heard.findLast(({ type }) => type === "error")
 
-/** What the contract wants of a frame that has this kind. */
+/** Checks the answers against the contract's for a frame of this kind. */
 const assertAnswered = (shot: Shot, answers: ReadonlyArray<Heard>, code: number | undefined): void => {
   const error = lastError(answers)
   switch (shot.kind) {
     case "huge":
       return assert.strictEqual(code, closeCodes.tooBig)
     case "hopeless":
-      // What is no UTF-8 is the engine's to refuse (RFC 6455 8.1).
+      // Invalid UTF-8 is the engine's to refuse (RFC 6455 8.1).
       if (shot.text instanceof Uint8Array && !shot.isBinary) return assert.include([1007, 1006], code)
       assert.strictEqual(code, closeCodes.protocol)
       return void assert.deepInclude(error, { code: "bad_frame", fatal: true })

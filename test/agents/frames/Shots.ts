@@ -4,7 +4,7 @@ import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { ClientFrame } from "#schemas/agents/ClientFrame.ts"
 import { type Definitions, valuesOf } from "#test/contract/Generated.ts"
 
-/** One thing that a client sends, and what may come of it. */
+/** A client's message, and its permitted effects. */
 export interface Shot {
   readonly text: string | Uint8Array
   readonly isBinary: boolean
@@ -86,7 +86,7 @@ const isTooLong = ({ data, text, type }: Fields): string | undefined => {
   return type === "tool.stream" && isAbove(data, streamChunkBytes) ? "data" : undefined
 }
 
-/** What a frame is by the schema and the limits of the contract, whoever wrote it. */
+/** A frame's verdict by the schema and the limits of the contract. */
 const judged = (text: string, field: string): Shot => {
   const shot = { text, isBinary: false, field }
   if (Buffer.byteLength(text) > agentLimits.frameBytes) return { ...shot, kind: "huge" }
@@ -129,7 +129,7 @@ const noTypes = [
   "x".repeat(9_000)
 ]
 
-/** What the server itself says, or nobody. */
+/** A frame of a kind that only the server sends, or of none. */
 const unknown: fc.Arbitrary<Shot> = fc
   .tuple(goodFrames, fc.constantFrom(...noTypes))
   .map(([frame, type]) => judged(written({ ...frame, type }), "type"))

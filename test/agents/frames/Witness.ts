@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import type { FrameClient } from "./FrameClient.ts"
 
-/** A plan, worked on by a client that behaves: what is said of it has to be right whatever others do. */
+/** Works on a plan as a correct client: its result has to be right beside any others. */
 export const workOnce = async ({ socket }: FrameClient, id: string, calls: number): Promise<void> => {
   const from = socket.heard.length
   const steps = Array.from({ length: calls }, (_, index) => `read ${id}-${index}`)

@@ -16,8 +16,8 @@ interface Outcome {
 }
 
 /**
- * A client as the contract wants it, on a machine that stays up: it comes back to its session on whichever server it is
- * told, and answers a call that it knows from what it did, never by doing it again.
+ * A client as the contract wants it, on a machine that stays up: it comes back to its session on the server it is sent
+ * to, and answers a known call from its record, never by doing it again.
  */
 export class MovingClient {
   readonly frames: Array<Frame> = []

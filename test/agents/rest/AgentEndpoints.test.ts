@@ -45,7 +45,7 @@ const subscribe = async ({ server }: Stage, userId: string, plan: object): Promi
   textAt(await ask(server, "POST", "/api/v1/subscriptions", { json }), "id")
 }
 
-/** Whose sessions are made: a caller, and the id of their key. */
+/** The owner of the sessions: a caller, and the id of their key. */
 const someone = async (stage: Stage, usd = 0) => {
   const caller = await stage.caller(usd)
   const { body } = await ask(stage.server, "GET", "/api/v1/keys", { key: caller.key })

@@ -3,11 +3,11 @@ import { until } from "#test/harness/Eventually.ts"
 
 export type Frame = Readonly<Record<string, unknown>>
 
-/** A client of the gateway that says what it is told to, and keeps what it hears. */
+/** A client of the gateway that sends the test's frames, and keeps everything it receives. */
 export class AgentSocket {
   readonly heard: Array<Frame> = []
   closedWith: number | undefined
-  /** what was wrong with the connection */
+  /** the fault of the connection */
   problem = ""
   readonly #socket: WebSocket
 

@@ -1,7 +1,7 @@
 import { until } from "#test/harness/Eventually.ts"
 import { AgentSocket, type Frame } from "#test/agents/rest/AgentSocket.ts"
 
-/** What a client does with a call: its outcome, or nothing. */
+/** A client's reaction to a call: its outcome, or nothing. */
 export type Doing = (request: Frame) => object | undefined
 
 const results: Readonly<Record<string, object>> = {
@@ -16,7 +16,7 @@ const results: Readonly<Record<string, object>> = {
 
 export const succeeds: Doing = ({ method }) => ({ ok: true, result: results[String(method)] })
 
-/** A client of a session that carries out nothing and answers calls as it is told. */
+/** A client of a session that carries out nothing and gives the test's answers to calls. */
 export class AgentClient {
   readonly #socket: AgentSocket
   #worked = 0

@@ -39,7 +39,7 @@ it("A socket that is silent is closed when it counts as dead, whenever it is ask
   for (const end of closed.values()) assert.deepStrictEqual(end, [agentLimits.deadMillis, closeCodes.idle])
 })
 
-/** How many frames of a length a client can send, within a second or one a second, until it is refused. */
+/** The number of frames of a length that a client can send, within a second or one a second, until it is refused. */
 const takenOf = (length: number, isSpread: boolean): number => {
   let second = 0
   let isRefused = false

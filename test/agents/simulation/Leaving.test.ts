@@ -143,7 +143,7 @@ it.live(
       session.begin(prompt)
       await one.hears("tool.request")
       session.detach(one.client)
-      // Its last call is answered, nobody is attached: it waits for a client before it asks the model again.
+      // Its last call is answered, and no client attached: it waits for one before it asks the model again.
       const callId = String(one.of("tool.request")[0]?.["callId"])
       const result = { content: "a", totalLines: 1, truncated: false }
       session.calls.result({ type: "tool.result", callId, ok: true, result, durationMs: 1 })

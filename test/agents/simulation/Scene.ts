@@ -6,7 +6,7 @@ import { type Effects, Machine, SimulatedClient, type Stage } from "./SimulatedC
 import { SimulatedServer } from "./SimulatedServer.ts"
 import { SimulatedDatabase } from "./SimulatedStore.ts"
 
-/** What goes wrong in a scene. Numbers count from 1. */
+/** The faults of a scene. Numbers count from 1. */
 export interface Faults {
   /** the connection is cut before these frames, counted both ways */
   readonly cuts?: ReadonlyArray<number>
@@ -20,7 +20,7 @@ export interface Faults {
   }>
 }
 
-/** How far a scene went, so that faults can be put everywhere. */
+/** The length of a scene, so that faults can be put everywhere. */
 export interface Extent {
   readonly frames: number
   readonly writes: number
@@ -145,7 +145,7 @@ const judgeResults = (
   }
 }
 
-/** What steps told of reached every client once that was there to its end, whatever it was told of besides. */
+/** Checks that every step reached a client that was there to its end. */
 const judgeClient = (client: SimulatedClient, steps: ReadonlyArray<Step>): void => {
   assert.deepStrictEqual(client.faults, [])
   if (!client.isDone) return

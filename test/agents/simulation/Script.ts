@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { ModelAnswer, ModelAsk } from "#actors/agents/ModelCalls.ts"
 import type { ContentPart } from "#schemas/agents/ServerFrame.ts"
 
-/** One answer of the scripted model: what it says, and what it calls. */
+/** One answer of the scripted model: its text, and its calls. */
 export interface Turn {
   readonly words: ReadonlyArray<string>
   readonly calls: ReadonlyArray<{ readonly tool: string; readonly args: Readonly<Record<string, unknown>> }>
@@ -25,7 +25,7 @@ export const script: ReadonlyArray<Turn> = [
 
 const tick = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
-/** Where the conversation stands is read from it, so that a call made again answers the same. */
+/** The answer is derived from the conversation, so that a repeated call gets the same. */
 export const answerOf = (turns: ReadonlyArray<Turn>, ask: ModelAsk): Effect.Effect<ModelAnswer> =>
   Effect.gen(function* () {
     const turn = turns[ask.messages.filter(({ role }) => role === "assistant").length]

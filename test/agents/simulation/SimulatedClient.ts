@@ -2,11 +2,11 @@ import type { ServerFrame, ToolRequest } from "#schemas/agents/ServerFrame.ts"
 import type { HotSocketListener } from "#src/front/HotSocket.ts"
 import type { SimulatedServer } from "./SimulatedServer.ts"
 
-/** What happens to a call on the client's machine, in order. A client may die between any two. */
+/** The stages of a call on the client's machine, in order. A client may die between any two. */
 export const stages = ["asked", "noted", "done", "finished", "sent"] as const
 export type Stage = (typeof stages)[number]
 
-/** What survives the death of a client: its journal, and what its commands did. */
+/** The things that survive a client's death: its journal, and its commands' effects. */
 export class Machine {
   readonly journalId: string
   /** calls that were begun, with their outcome once they have one */
@@ -16,7 +16,7 @@ export class Machine {
   }
 }
 
-/** What commands and edits did to the world: how often each was carried out. */
+/** The effects of commands and edits: how often each was carried out. */
 export type Effects = Map<string, number>
 
 export interface ClientHooks {

@@ -97,12 +97,12 @@ export class SimulatedServer {
     return this.#isDead ? undefined : this.#serve?.(sink)
   }
 
-  /** As kill -9: nothing more reaches anybody. */
+  /** As kill -9: nothing more is sent. */
   kill(): void {
     this.#isDead = true
   }
 
-  /** What a killed process would not have kept either. */
+  /** Drops all that a killed process loses. */
   dispose(): Promise<void> {
     this.#isDead = true
     return this.#runtime.dispose()

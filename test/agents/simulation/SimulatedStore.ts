@@ -10,7 +10,7 @@ interface StoredSession {
   steps: ReadonlyArray<Step>
 }
 
-/** What the database has, over the lives of servers. */
+/** The database, over the lives of servers. */
 export class SimulatedDatabase {
   readonly sessions = new Map<string, StoredSession>()
   /** writes so far, of all servers */

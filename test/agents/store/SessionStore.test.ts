@@ -10,7 +10,7 @@ import { newSession, processLayer, promptBody, rowOf, setRow, someone, stepOf } 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 const days = 24 * 3_600_000
 
-/** What another process does in the meantime. */
+/** The actions of another process in the meantime. */
 const elsewhere = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(effect, Layer.fresh(processLayer))
 
@@ -334,7 +334,7 @@ layer(processLayer.pipe(Layer.provideMerge(TestStores.layer)), live)("the store 
           })
         })
       )
-      // Whoever writes next comes behind it.
+      // The next write comes behind it.
       yield* write({ sessionId: other.facts.id, epoch: 1, state: other.state, steps: [] })
       assert.lengthOf(yield* sql`SELECT 1 FROM agent_steps WHERE session_id = ${facts.id}`, 1)
       assert.strictEqual((yield* rowOf(facts.id))?.owner, (yield* AgentOwners).owner)

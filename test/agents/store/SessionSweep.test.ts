@@ -78,7 +78,7 @@ layer(withSweep.pipe(Layer.provideMerge(TestStores.layer)), live)("sessions of a
       const ids = [running[0]?.facts.id ?? "", running[2]?.facts.id ?? ""]
       assert.sameMembers([...(yield* abandoned)], ids)
       assert.deepStrictEqual(yield* alive([...owners, owner]), new Set(["own_quiet", owner]))
-      // Whoever takes one over owns it.
+      // A take-over transfers ownership.
       yield* Effect.flatMap(StepStore, ({ claim }) => claim(ids[0] ?? ""))
       assert.sameMembers([...(yield* abandoned)], ids.slice(1))
     })

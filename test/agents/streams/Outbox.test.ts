@@ -3,7 +3,7 @@ import { Outbox, type OutboxLimits } from "#streams/agents/Outbox.ts"
 
 const limits: OutboxLimits = { ringBytes: 10_000, coalesceBytes: 1_000, slowBytes: 5_000 }
 
-/** A client that takes as much as it is told to. */
+/** A client that takes a set number of frames. */
 class Client {
   readonly frames: Array<Readonly<Record<string, unknown>>> = []
   bufferedBytes = 0

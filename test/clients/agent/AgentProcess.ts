@@ -17,7 +17,7 @@ export interface AgentProcess {
   readonly ended: Promise<AgentResult>
 }
 
-/** Where a client of a test works, and where it keeps what it keeps. */
+/** The directories of a test's client: its workspace and its state. */
 export interface Home {
   readonly workspace: string
   readonly configDir: string

@@ -16,7 +16,7 @@ interface Numbered extends Fields {
   readonly seq: number
 }
 
-/** Where the connection breaks: at the frame of this number, counted over the whole session from 1, once. */
+/** The cut of a connection: at the frame of this number, counted over the whole session from 1, once. */
 export type Cut =
   /** sent, and nothing after it */
   | { readonly at: "after_sending"; readonly frame: number }
@@ -27,7 +27,7 @@ export type Cut =
   /** a frame of the client was worked off, and its answer got lost */
   | { readonly at: "after_receiving"; readonly frame: number }
 
-/** What happens to a prompt: written down as the loop of a server would do it. */
+/** The course of a prompt, written down as the loop of a server would do it. */
 export type Script = (session: ScriptedSession, prompt: { id: string; text: string }) => Promise<void>
 
 export interface Refusal {

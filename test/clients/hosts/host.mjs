@@ -1,4 +1,4 @@
-// An application of Node that has the client in it and does what it is told, a line of JSON a time (see ClientHost.ts).
+// An application of Node with the client in it, controlled by a line of JSON a time (see ClientHost.ts).
 import { createServer } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"

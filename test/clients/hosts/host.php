@@ -1,7 +1,7 @@
 <?php
 
-// An application of PHP that has the client in it and does what it is told, a line of JSON a time (see ClientHost.ts).
-// Under PHP's own web server it is a page that counts its visitors.
+// An application of PHP with the client in it, controlled by a line of JSON a time (see ClientHost.ts). Under PHP's own
+// web server it is a page that counts its visitors.
 
 declare(strict_types=1);
 

@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 
-/** What a test does to its ClickHouse. */
+/** The test's control of its ClickHouse. */
 export interface Outage {
   /** inserts and queries fail */
   isAway: boolean

@@ -9,7 +9,7 @@ import { limits } from "#src/Limits.ts"
 
 const secrets = ["UPSTREAM_API_KEY", "CLUSTER_SECRET", "AWS_SECRET_ACCESS_KEY", "NODE_OPTIONS"]
 
-/** What a child may know, by name. */
+/** The variables that a child may see. */
 const allowed = new Set(
   [
     "PATH HOME TMPDIR LANG TZ LC_ALL LD_LIBRARY_PATH UV_THREADPOOL_SIZE",

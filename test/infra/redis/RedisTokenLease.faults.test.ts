@@ -15,7 +15,7 @@ import { redisServer, startRedis } from "#test/harness/RedisServer.ts"
 
 const quiet = Effect.provideService(References.MinimumLogLevel, "None")
 
-/** What one process has: a connection, a name as a holder of leases, and buckets, all of its own. */
+/** The parts of one process: a connection, a name as a holder of leases, and buckets, all of its own. */
 const processOn = (url: Redacted.Redacted) =>
   Layer.build(
     RateBuckets.layerShared({ probeMillis: 10 }).pipe(

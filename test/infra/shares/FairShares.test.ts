@@ -32,7 +32,7 @@ describe("shares of what is bounded for all", () => {
     assert.isFalse(shares.take("one", 50))
     shares.release("one", 30)
     assert.deepStrictEqual([shares.owners, shares.total], [0, 0])
-    // What was never taken cannot make room.
+    // Bytes that were never taken cannot make room.
     shares.release("one", 1_000)
     assert.strictEqual(shares.total, 0)
   })

@@ -62,7 +62,7 @@ const supervise = (options: ActorOptions = {}) =>
     return { counters, store, lives, gate, disk }
   }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
 
-/** A failed assertion must not leave the supervisor waiting for a gate or a clock that nobody moves. */
+/** A failed assertion must not leave the supervisor waiting for a gate or a clock that will not move. */
 const makeCounters = (options?: ActorOptions) =>
   Effect.tap(supervise(options), ({ disk, gate }) =>
     Effect.addFinalizer(() =>

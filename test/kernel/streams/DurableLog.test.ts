@@ -395,7 +395,7 @@ describe("a consumer", () => {
           yield* Fiber.join(twenty)
           yield* Fiber.join(three)
           assert.deepStrictEqual([...woken].sort(), ["bytes", "one", "three"])
-          // What is there already counts.
+          // Records already there count.
           yield* consumer.awaitMore({ from: 0, records: 100, bytes: 20 })
           yield* consumer.awaitMore({ from: 1, records: 2, bytes: Infinity })
         })

@@ -40,7 +40,7 @@ const startAppending = (
       const ended = once(child, "exit").then(() => {
         throw new Error("the appending process ended by itself")
       })
-      // Ends with the kill, when nobody listens any more.
+      // Ends with the kill, when there is no listener any more.
       ended.catch(() => waiting?.())
       const until = async (count: number): Promise<void> => {
         while (acknowledged.length < count) {

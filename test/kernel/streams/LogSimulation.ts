@@ -9,7 +9,7 @@ import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
 import { SimulatedDisk, noFaults, type Faults } from "./SimulatedDisk.ts"
 import { isPoison, SinkModel } from "./SinkModel.ts"
 
-/** What clients have been told, against what the log and the sink hold. */
+/** The clients' acknowledgements, against the contents of the log and the sink. */
 class Model {
   /** offset -> record: acknowledged, or found after a restart, and never to change again */
   readonly kept = new Map<number, string>()
@@ -21,7 +21,7 @@ class Model {
   readonly refused = new Set<string>()
   /** not in the log when a process opened it, or refused before another was acknowledged: never to be seen again */
   readonly gone = new Set<string>()
-  /** what must never happen, in words: an acknowledgement that throws would take the log's side down with it */
+  /** violations of the log's promises, in words: an acknowledgement that throws would take the log's side down with it */
   readonly violations: Array<string> = []
   acknowledged = 0
   failed = 0
@@ -84,7 +84,7 @@ const append = (
     records.length === 1
       ? log.append(bytesOf(records[0] ?? ""), done)
       : log.appendAll(records.map(bytesOf), done)
-  // Nobody outside has heard of what was handed over in the instant of the crash.
+  // No client has heard of records handed over in the instant of the crash.
   if (typeof first === "number" && !isOver()) for (const record of records) model.handed.add(record)
 }
 
@@ -186,7 +186,7 @@ const drive = Effect.fnUntraced(function* (
     for (let i = 0; i < burst; i++) append(log, model, random, isOver)
     const turns = random.below(12)
     for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
-    // A crashed process does nothing more, and nobody waits for it.
+    // A crashed process does nothing more, and no result is awaited.
     if (isOver()) return yield* Effect.never
     if (random.chance(0.5)) yield* TestClock.adjust(random.below(60))
   }
@@ -311,7 +311,7 @@ const simulate =
       totals.rows += sink.rows.size
     }).pipe(
       Random.withSeed(seed),
-      // A clock of its own: what crashed processes left asleep must not go on in the next seed.
+      // A clock of its own: sleepers of crashed processes must not go on in the next seed.
       Effect.provide(TestClock.layer())
     )
 

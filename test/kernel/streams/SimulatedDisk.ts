@@ -7,7 +7,7 @@ type Change =
   | { readonly kind: "write"; readonly position: number; readonly bytes: Uint8Array }
   | { readonly kind: "truncate"; readonly length: number }
 
-/** A file as the process sees it, as a power cut would leave it, and what lies between the two. */
+/** A file as the process sees it, as a power cut would leave it, and the writes between the two. */
 interface Inode {
   live: Uint8Array
   durable: Uint8Array
@@ -79,14 +79,14 @@ export class SimulatedDisk {
     this.onCrash = onCrash
   }
 
-  /** What `kill -9` leaves: everything written so far, synced or not. */
+  /** Acts as `kill -9`: everything written so far stays, synced or not. */
   restartProcess(): void {
     this.generation++
     this.crashIn = Infinity
     this.isLocked = false
   }
 
-  /** What a power cut leaves: what was synced, and any part of the rest, torn anywhere. */
+  /** Acts as a power cut: synced bytes stay, and any part of the rest, torn anywhere. */
   restartMachine(): void {
     this.restartProcess()
     for (const change of this.nameChanges)
@@ -96,7 +96,7 @@ export class SimulatedDisk {
     for (const inode of new Set(this.names.values())) this.cutPower(inode)
   }
 
-  /** A file that somebody deletes or damages while nothing runs. */
+  /** Deletes or damages a file while no process runs. */
   damage(path: string): void {
     const inode = this.names.get(path)
     if (inode === undefined) return
@@ -165,7 +165,7 @@ export class SimulatedDisk {
     })
   }
 
-  /** What befalls an operation: nothing (it is then to be done), an error, or that the process is gone. */
+  /** The fate of an operation: nothing (it is then to be done), an error, or that the process is gone. */
   private meet(
     generation: number,
     name: string,
@@ -219,7 +219,7 @@ export class SimulatedDisk {
         const code = this.meet(generation, "write", errors, all, () =>
           write(bytes, position, this.random.below(bytes.length + 1))
         )
-        // A process that is gone learns nothing: whatever is answered, nobody hears it.
+        // A process that is gone learns nothing: no answer reaches it.
         if (code === "CRASHED") return bytes.length
         if (code === undefined) return all()
         return new FileFailed({ operation: "write", path, code, cause: new Error(code) })

@@ -8,15 +8,15 @@ const isRefused = (text: string): boolean => text.includes("!")
 const isThrown = (text: string): boolean => text.includes("?")
 
 /**
- * A sink on another machine that behaves like ClickHouse: a repeated token is dropped silently, whatever rows come
- * with it, and tokens outlive the writer's crashes. It fails before or after it has applied a batch, or in between.
+ * A sink on another machine that behaves like ClickHouse: a repeated token is dropped silently, with any rows, and
+ * tokens outlive the writer's crashes. It fails before or after it has applied a batch, or in between.
  */
 export class SinkModel {
   faultChance = 0
   /** some writes take up to so long */
   maxMillis = 0
   readonly rows = new Map<number, string>()
-  /** what must never happen, in words */
+  /** violations of the sink's promises, in words */
   readonly violations: Array<string> = []
   writes = 0
   private readonly random: SeededRandom
@@ -29,7 +29,7 @@ export class SinkModel {
     this.random = random
   }
 
-  /** The sink as one process reaches it: what a crashed one had under way is over, as a sink must see to. */
+  /** The sink as one process reaches it: a crashed one's operations are over, as a sink must see to. */
   connect(): Sink {
     this.failed = undefined
     const writer = ++this.writer

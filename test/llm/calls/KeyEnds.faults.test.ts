@@ -19,14 +19,14 @@ const saysAndHangs: Script = () => [
   { silence: true }
 ]
 
-/** What ends a key, or the user whom it belongs to. */
+/** The ways to end a key, or the user to whom it belongs. */
 const ends: Readonly<Record<string, (stage: Stage, userId: string, keyId: string) => Promise<unknown>>> = {
   revoked: ({ server }, _, keyId) => ask(server, "DELETE", `/api/v1/keys/${keyId}`),
   expired: async () => undefined,
   "of a deleted user": ({ server }, userId) => ask(server, "DELETE", `/api/v1/admin/users/${userId}`)
 }
 
-/** A call under way whose key then ends: what it was answered, and how many milliseconds after the end. */
+/** A call under way whose key then ends: its answer, and how many milliseconds after the end. */
 const endAmid = async (
   stage: Stage,
   name: string,

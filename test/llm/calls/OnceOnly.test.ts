@@ -6,7 +6,7 @@ import { CallExchange } from "#src/llm/calls/CallExchange.ts"
 import { internalError } from "#src/llm/calls/CallFault.ts"
 import { onceOnly } from "#src/llm/calls/OnceOnly.ts"
 
-/** A request with an Idempotency-Key, and what its client is sent. */
+/** A request with an Idempotency-Key, and the answer to its client. */
 const exchanged = () => {
   const sent: Array<{ readonly status: number; readonly body: string }> = []
   const reply: HotReply = {
@@ -20,7 +20,7 @@ const exchanged = () => {
   return { exchange: new CallExchange(request, Buffer.from("{}"), reply), sent }
 }
 
-/** Nothing is known of any call; what is kept and released is written down. */
+/** No call is known; kept and released answers are recorded. */
 const noAnswers = () => {
   const kept: Array<KeptAnswer> = []
   let released = 0

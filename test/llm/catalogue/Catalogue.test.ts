@@ -24,7 +24,7 @@ const catalogueOf = (server: ListServer, isSandbox = false) => {
           Layer.provideMerge(MarkupDirectory.layer),
           Layer.provide(Upstream.layer),
           Layer.provide(address),
-          // What it logs is held by the mirror's own test.
+          // Its log is tested by the mirror's own test.
           Layer.provide(Logger.layer([])),
           Layer.fresh
         ),

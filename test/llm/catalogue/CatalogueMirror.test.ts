@@ -17,7 +17,7 @@ const options: CatalogueMirror.CatalogueMirrorOptions = {
 
 /** An upstream, a store of copies and a log that the test holds in its hands. */
 class Outside {
-  /** what the upstream answers; undefined: nothing, ever */
+  /** the upstream's answer; undefined: none, ever */
   answer: Effect.Effect<string, CatalogueUnavailable> = Effect.never
   fetches = 0
   copy: CatalogueCopy | undefined

@@ -5,7 +5,7 @@ import type { Reaction } from "#test/harness/HttpReceiver.ts"
 import { ListServer, sends } from "./ListServer.ts"
 import { trappedList } from "./UpstreamModels.ts"
 
-/** The upstream of the server under test: what it lists is the test's to say. */
+/** The upstream of the server under test: the test sets its list. */
 export class TestUpstream extends Context.Service<TestUpstream, ListServer>()("signalbox/test/TestUpstream") {
   static readonly layer = (answering: Reaction) =>
     Layer.effect(

@@ -24,7 +24,7 @@ const clientOf = (apiKey: string, options: object = {}): OpenAI =>
 const hello = [{ role: "user", content: "Hello there" }] as const
 const echoed = `You said: "Hello there". This is sandbox/echo, a program that stands in for a language model.`
 
-/** What the client throws; fails where it throws nothing. */
+/** The error that the client throws; fails where it throws nothing. */
 const thrownBy = (run: () => PromiseLike<unknown>): Promise<unknown> =>
   Promise.resolve(run()).then(
     (value) => assert.fail(`it answered ${JSON.stringify(value)}`),

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 const streaming = { stream: true, stream_options: { include_usage: true } }
 
-/** What many clients do: read the first choice of every frame, and trust that it is there. */
+/** The habit of many clients: to read the first choice of every frame, and trust that it is there. */
 const naivelyRead = (frames: ReadonlyArray<Frame>): string =>
   frames.map((frame) => frame.choices[0]!.delta.content ?? "").join("")
 
@@ -47,7 +47,7 @@ describe("a client that reads choices[0].delta of every frame", () => {
   it("never sees what the upstream charges", async () => {
     for (const more of [streaming, {}]) {
       const { frames, raw, router } = await running.caller.say("sandbox/echo", "Hello there", more)
-      // What the platform charges is in the summary, and nowhere else.
+      // The platform's charge is in the summary, and nowhere else.
       const own = `"cost":${router?.charged_usd}`
       assert.notMatch(frames.length === 0 ? raw : raw.replace(own, ""), /"cost"|is_byok/)
     }

@@ -9,7 +9,7 @@ import { type SandboxServer, startSandboxServer } from "./SandboxServer.ts"
 
 const run = promisify(execFile)
 
-/** Where the README says that the server is. */
+/** The server's address in the README. */
 const address = "http://127.0.0.1:8080"
 
 /** The first example in a language, under the heading about calling models. */

@@ -65,7 +65,7 @@ export const startRecordedServer = async (): Promise<RecordedServer> => {
   }
 }
 
-/** What a client makes of a stream; undefined where it does not tell its users. */
+/** A stream as a client reads it; undefined for parts it does not show its users. */
 export interface Heard {
   readonly id?: string | null | undefined
   readonly text: string
@@ -76,14 +76,14 @@ export interface Heard {
   readonly cost?: number | null | undefined
   /** calls of tools, with their arguments read */
   readonly calls?: ReadonlyArray<{ readonly name: string; readonly args: unknown }>
-  /** what it threw, or handed out as an error; "" for none */
+  /** the error that it threw or handed out; "" for none */
   readonly error?: string
 }
 
 /** One client, reading the streams of `recorded`. Prompts are one message, with a tool `weather` of one text, `city`. */
 export interface StreamReader {
   readonly name: string
-  /** what it tells its users besides the text */
+  /** its output besides the text */
   readonly tells: ReadonlyArray<"id" | "usage" | "cost">
   readonly read: (model: string) => Promise<Heard>
 }

@@ -9,7 +9,7 @@ export interface SandboxServer {
   readonly server: Reachable
   readonly sandbox: SandboxClient
   readonly caller: Caller
-  /** what clients are given as their base URL */
+  /** the clients' base URL */
   readonly baseURL: string
 }
 

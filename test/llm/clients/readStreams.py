@@ -108,7 +108,7 @@ def main(client, base_url, key, *models):
         heard = {"text": "", "calls": []}
         try:
             READERS[client](base_url, key, model, heard)
-        except Exception as error:  # whatever its users would see
+        except Exception as error:  # the error that its users would see
             heard["error"] = f"{type(error).__name__}: {error}"
         heard["calls"] = called(heard["calls"]) if "error" not in heard else []
         told.append(heard)

@@ -71,7 +71,9 @@ const request = (model: string, fields: Partial<ChatRequest> = {}): ChatRequest 
   ...fields
 })
 
-/** Who is asked, stage by stage: `vision,vision > primary,primary`; or the status, code and parameter of a refusal. */
+/**
+ * The models asked, stage by stage: `vision,vision > primary,primary`; or the status, code and parameter of a refusal.
+ */
 const asked = (model: string, fields: Partial<ChatRequest> = {}, key = account): string => {
   const target = resolve(key, request(model, fields), catalogue, collections)
   if ("status" in target) return `${target.status} ${target.code} ${target.param}`
@@ -127,7 +129,7 @@ describe("who answers a request", () => {
     const images = { imageCount: 1 }
     assert.strictEqual(asked("collection/mixed", images), "vision/one,vision/tools > text/one,text/two")
     assert.strictEqual(asked("collection/manual", images), "vision/one > text/two")
-    // Who describes need not call tools; who answers has to.
+    // A describing model need not call tools; an answering one has to.
     const withTools = { imageCount: 1, hasTools: true }
     assert.strictEqual(asked("collection/mixed", withTools), "vision/one,vision/tools > text/one")
   })

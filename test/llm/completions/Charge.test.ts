@@ -60,7 +60,7 @@ const usages: fc.Arbitrary<UpstreamUsage> = fc
 const markups = fc.record({ units: fc.bigInt({ min: 1_000n, max: 9_999n }), scale: fc.constant(3) })
 
 const decimal = (units: bigint, scale: number): Decimal => ({ units, scale })
-/** What its caller is charged for a call without anything beside tokens. */
+/** The caller's charge for a call without anything beside tokens. */
 const chargeOf = (model: CatalogueModel, used: UpstreamUsage, images: number): bigint =>
   costOfCall(model, used, images, terms).charge
 const terms = { fees: decimal(0n, 0), ceiling: decimal(10n, 0) }
@@ -178,7 +178,7 @@ describe("what a call holds", () => {
   it("is the most that so many tokens and images cost, whatever of them is cached or thought", () => {
     fc.assert(
       fc.property(prices, usages, fc.nat(5), (random, used, images) => {
-        // What is read from a cache costs no more than what is not.
+        // Tokens read from a cache cost no more than others.
         const list = { ...random, cacheRead: random.prompt }
         const model = catalogueModel({ prices: list })
         const { completionTokens, promptTokens } = used

@@ -19,7 +19,7 @@ const paramOf = (body: unknown): string | undefined => {
   return request instanceof RequestFault ? request.param : undefined
 }
 
-/** Of each field what is just good, and what just is not. */
+/** The values of each field on both sides of its limit. */
 const edges: ReadonlyArray<
   readonly [field: string, good: ReadonlyArray<unknown>, bad: ReadonlyArray<unknown>]
 > = [
@@ -47,7 +47,7 @@ const edges: ReadonlyArray<
   ["tools", [null, [], [tool], [{ type: "web_search" }], many(1_000, tool)], ["f", {}, many(1_001, tool)]]
 ]
 
-/** Messages, and what is blamed in them. */
+/** Messages, and the fields blamed in them. */
 const spoiledMessages: ReadonlyArray<readonly [message: unknown, param: string]> = [
   ["hello", ""],
   [null, ""],

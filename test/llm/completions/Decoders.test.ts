@@ -10,7 +10,7 @@ import { readEmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { type Definitions, type JsonSchema, spoiled, valuesOf } from "#test/contract/Generated.ts"
 
-/** What the published schema says of an input, and what the hot route makes of it. */
+/** The published schema's verdict on an input, and the hot route's. */
 const verdicts = (schema: Schema.Codec<unknown, unknown>, read: (json: unknown) => object) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (input: unknown) => {
@@ -171,7 +171,7 @@ describe("the published schemas of completions and embeddings", () => {
         (input) => {
           const { isPublished, isServed, told } = chat(input)
           if (isServed) accepted++
-          // What the route refuses, the document refuses, but for bytes of images.
+          // The document refuses every input that the route refuses, but for bytes of images.
           if (!hasImageData(input)) assert.strictEqual(isPublished, isServed, told)
           else if (isServed) assert.isTrue(isPublished, told)
         }

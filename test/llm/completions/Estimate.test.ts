@@ -43,7 +43,7 @@ const target = (
 const hold = (fields: object, models: Candidates = target([priced(1n, 1_000n)])) =>
   holdOf(read(fields), models, limits)
 
-/** Six bytes, what is around one message, and around every conversation. */
+/** Six bytes, the overhead of one message, and that of every conversation. */
 const prompt = 6 + 16 + 128
 
 describe("what a call asks to be held", () => {

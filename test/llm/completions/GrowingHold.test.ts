@@ -3,7 +3,7 @@ import type { Admission } from "#src/llm/ledger/Admission.ts"
 import { GrowingHold } from "#src/llm/calls/Settling.ts"
 import { nothingDrawn } from "#streams/llm/CallRecord.ts"
 
-/** A hold of 100 tokens that can be made to cover so many at most; what was asked of it, in order. */
+/** A hold of 100 tokens that can be made to cover so many at most; the amounts requested, in order. */
 const admissionOf = (most: number) => {
   const asked: Array<number> = []
   const admission: Admission = {

@@ -51,7 +51,7 @@ const draws = ({ server }: Stage, { key }: Caller, drawn: number): Promise<void>
     return all.length === 3 && all.every((tokens) => tokens === drawn) ? undefined : `${all} of ${drawn}`
   })
 
-/** Speaks slowly for as long as anybody listens, a token an event. */
+/** Streams slowly until the client leaves, a token an event. */
 const endless: Script = function* () {
   yield { send: streamHead }
   for (let index = 0; index < 10_000; index++) {

@@ -9,11 +9,11 @@ import type { AskedOf, Script, ScriptedUpstream } from "../upstream/ScriptedUpst
 
 type Scripted = typeof ScriptedServer.Service
 
-/** What a test of completions does with a running server and the upstream behind it. */
+/** A test's operations on a running server of completions and the upstream behind it. */
 export interface Stage extends Scripted {
-  /** what models say from now on, by their id */
+  /** the models' answers from now on, by their id */
   readonly play: (scripts: Readonly<Record<string, Script>>) => void
-  /** what the upstream was asked from here on */
+  /** the upstream's requests from here on */
   readonly listen: () => () => ReadonlyArray<AskedOf>
 }
 

@@ -19,7 +19,7 @@ const good = answersWith("hello", { usage: tokens(10, 5) })
 const ids = (asked: ReadonlyArray<AskedOf>): ReadonlyArray<string> => asked.map(({ model }) => model)
 const both = [{ max_tokens: 50 }, { max_tokens: 50, stream: true }]
 
-/** What clients are told about coming back. */
+/** The headers that tell clients when to come back. */
 const retry = ({ headers }: ChatAnswer): ReadonlyArray<string | null> => [
   headers.get("retry-after"),
   headers.get("x-should-retry")
@@ -164,7 +164,7 @@ layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, tim
         const asked = listen()
         for (let index = 0; index < 4; index++) await asker.say(collection, "hi", both[index % 2])
         assert.deepStrictEqual(ids(asked()), [one, two, three, one, three, one, three, three])
-        // It is a matter of each collection; who asks for the model itself gets it.
+        // Each collection has its own; a caller that asks for the model itself gets it.
         assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
         const other = await asker.collect([one, three])
         assert.deepInclude((await asker.say(other, "hi")).router, { attempts: 2 })

@@ -2,7 +2,7 @@ import type { Usage } from "../ChatClient.ts"
 import { done, event, finishes, says, streamOf, tells } from "../upstream/Recordings.ts"
 import { answer, type AskedOf, type Script, type Step } from "../upstream/ScriptedUpstream.ts"
 
-/** What models say, in both ways of asking. */
+/** The models' answers, in both ways of asking. */
 
 export const isStreamed = ({ body }: AskedOf): boolean => /"stream"\s*:\s*true/.test(body)
 
@@ -17,7 +17,7 @@ export const priceOf = (prompt: number, completion: number): bigint =>
   BigInt(prompt) * 1_020_000n + BigInt(completion) * 2_040_000n
 
 export interface Said {
-  /** of the usage that is told; undefined: none is told */
+  /** of the reported usage; undefined: none is reported */
   readonly usage?: object | undefined
   readonly finish?: string
 }
@@ -35,7 +35,7 @@ export const streamEvents = (text: string, { finish = "stop", usage }: Said): Re
   done
 ]
 
-/** Answers well, in whatever way it is asked. */
+/** Answers well, in either form. */
 export const answersWith =
   (text: string, said: Said): Script =>
   (asked) =>

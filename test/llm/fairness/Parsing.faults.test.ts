@@ -56,7 +56,7 @@ layer(serve, { excludeTestServices: true, timeout: 120_000 })("bodies that are d
       })
       assert.deepStrictEqual(statuses, [400, 400, 200, 200, 200, 400])
       assert.isBelow(millis, bearableMillis)
-      // What is sent on is all that came.
+      // The forwarded body is the whole request.
       const metadata = JSON.parse(asked()[1]?.body ?? "{}").metadata
       assert.deepStrictEqual(metadata, JSON.parse(`{${members(99_000)}}`))
     })

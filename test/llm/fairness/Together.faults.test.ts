@@ -19,13 +19,13 @@ const serve = ScriptedServer.layer(
   { limits: { upstreamConnections: 100, callBodiesBytes: 16 * mib } }
 )
 
-/** All that somebody does until it is over, again and again. */
+/** A caller's requests, repeated until it is over. */
 type Attack = (isOver: () => boolean, leaving: AbortSignal) => Promise<unknown>
 
 const many = (count: number, one: () => Promise<unknown>): Promise<unknown> =>
   Promise.allSettled(Array.from({ length: count }, one))
 
-/** Whatever comes of it: the attacker does not care, and comes again. */
+/** Any answer: the attacker ignores it, and comes again. */
 const repeated =
   (count: number, one: (leaving: AbortSignal) => Promise<unknown>): Attack =>
   (isOver, leaving) =>

@@ -23,7 +23,7 @@ const wholePrice = 12_586_800n
 
 const isStreamed = ({ body }: AskedOf): boolean => body.includes(`"stream":true`)
 
-/** What to cut and where, the request says: parameters that the server does not know are passed through. */
+/** The request says which cut to make: parameters that the server does not know are passed through. */
 const cut = (asked: AskedOf): ReadonlyArray<Step> => {
   const at = Number(/"cut_at":(\d+)/.exec(asked.body)?.[1])
   const other = otherRecordings[/"recording":"([^"]+)"/.exec(asked.body)?.[1] ?? ""]
@@ -42,7 +42,7 @@ const eventEnds = recordedEvents.map((event) => {
 })
 const [, , , , finishEnd = 0, usageEnd = 0] = eventEnds
 
-/** What was said in the first bytes of the stream. */
+/** The text in the first bytes of the stream. */
 const saidIn = (bytes: number): string =>
   recordedPieces.filter((_, index) => (eventEnds[index + 1] ?? Infinity) <= bytes).join("")
 
@@ -133,7 +133,7 @@ layer(ScriptedServer.layer([modelEntry(cutModel), modelEntry(good)]), {
           else if (at < finishEnd) assertBrokenOff(answer, at)
           else if (at >= usageEnd) assertWhole(answer, at)
           else {
-            // All was said and nobody knows how many tokens it took: it is free with an error, or counted without.
+            // All text was sent and its token count is unknown: it is free with an error, or counted without.
             const isFree = chargedOf(answer) === 0n
             assert.deepStrictEqual([answer.text, isFree], [recordedText, answer.error !== undefined])
           }

@@ -76,7 +76,7 @@ const waitMillis = 2_500
 /** Faults that are tried at once. */
 const parallel = 12
 
-/** What a fault led to, asked of its model alone and of a collection in which another model stands behind it. */
+/** The result of a fault, asked of its model alone and of a collection in which another model stands behind it. */
 interface Tried {
   readonly plain: ChatAnswer
   readonly streamed: ChatAnswer

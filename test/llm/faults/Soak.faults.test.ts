@@ -19,7 +19,7 @@ import { modelEntry, ScriptedServer, waitsOf } from "../upstream/ScriptedServer.
 const seconds = Number(process.env["SOAK_SECONDS"] ?? 4)
 const seed = Number(process.env["SOAK_SEED"] ?? Date.now() % 2_147_483_647)
 
-/** the soak, and what comes before and after it */
+/** the soak, and the time before and after it */
 const soakMillis = (seconds + 120) * 1_000
 
 const parallel = 16

@@ -13,7 +13,7 @@ import { answer, startScriptedUpstream } from "../upstream/ScriptedUpstream.ts"
 
 const good = "good/model"
 
-/** An upstream that is said to speak TLS, and answers everything with words of another protocol. */
+/** An upstream with an https address that answers everything in another protocol. */
 const noTls = Layer.unwrap(
   Effect.map(
     Effect.acquireRelease(
@@ -57,7 +57,7 @@ layer(noTls, { excludeTestServices: true, timeout: 60_000 })("an upstream whose 
 layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true, timeout: 60_000 })(
   "a rate limit of the upstream",
   (it) => {
-    /** How often the openai client asks, by its own rules. */
+    /** The number of the openai client's tries, by its own rules. */
     const triesWith = (retryAfter: string) =>
       Effect.gen(function* () {
         const { caller, server, upstream } = yield* ScriptedServer

@@ -22,7 +22,7 @@ const models = [
   modelEntry(gratis, { pricing: { prompt: "0", completion: "0" } })
 ]
 
-/** What a call is answered with, and billed for. */
+/** The answer of a call, and its bill. */
 interface Billed {
   readonly prompt: number
   readonly output: number
@@ -74,7 +74,7 @@ interface Attack {
   readonly balance: number
   /** USD that the platform lost on it once */
   readonly was: number
-  /** what the upstream bills comes with its usage, and has to be found in the ledger to the last digit */
+  /** the upstream bills with its usage, and the ledger has the same bill to the last digit */
   readonly isTold: boolean
   readonly run: (stage: Stage, attacker: Caller, account: UpstreamAccount) => Promise<void>
 }

@@ -11,7 +11,7 @@ import {
 } from "../upstream/ScriptedUpstream.ts"
 import { dearCost, dearPrices } from "./UpstreamAccount.ts"
 
-/** One call of the generator: how it is asked, what the upstream does, and what the ledger has to have of it. */
+/** One call of the generator: its request, the upstream's answer, and the expected ledger entry. */
 export interface HostileCall {
   readonly model: string
   readonly stream: boolean
@@ -21,13 +21,16 @@ export interface HostileCall {
   readonly leavesAfter: number | undefined
   readonly steps: ReadonlyArray<Step>
   readonly expected: Expected
-  /** pico-USD of its usage, where that can be true: what is booked without an estimate, if anything arrived */
+  /** pico-USD of its usage, where that is plausible: booked without an estimate, if anything arrived */
   readonly told: bigint | undefined
   /** for the message of a failure */
   readonly what: string
 }
 
-/** Pico-USD that were told and can be true; "estimate": a listed one; "refused": nothing; "either": what was sent is open to both. */
+/**
+ * Plausible pico-USD of the upstream's report; "estimate": a listed one; "refused": nothing; "either": the answer is
+ * open to both.
+ */
 export type Expected = bigint | "estimate" | "refused" | "either"
 
 const listed = { pricing: dearPrices }
@@ -77,7 +80,7 @@ const words = [
 const textOf = (dice: Dice, most: number): ReadonlyArray<string> =>
   Array.from({ length: dice.below(most) }, () => `${dice.pick(words)} `)
 
-/** What no count of tokens can be, and what it can be but is not. */
+/** Values that no count of tokens can have, and possible ones that are wrong. */
 const counts: ReadonlyArray<unknown> = [
   -1,
   1.5,
@@ -191,7 +194,7 @@ const finishes: ReadonlyArray<unknown> = [
   undefined
 ]
 
-/** What ends an answer in whatever reading of the contract. */
+/** A finish reason that ends an answer in any reading of the contract. */
 const isSound = (finish: unknown): boolean =>
   typeof finish === "string" && !["error", "", "null"].includes(finish)
 
@@ -270,7 +273,7 @@ const plainOf = (dice: Dice, said: ReadonlyArray<string>, told: Told): Made => {
   if (form === 0) {
     const status = dice.pick([400, 401, 402, 404, 429, 500, 502, 503])
     const fault = JSON.stringify({ error: { code: status, message: "No" }, usage: told.usage })
-    // What it says that it takes for a refusal counts; where it says nothing that can be true, nothing does.
+    // A plausible charge for a refusal counts; without one, nothing does.
     const expected =
       typeof told.expected === "bigint" ? told.expected : told.expected === "estimate" ? "either" : "either"
     return { steps: [{ send: answer(status, fault) }], expected, what: `status ${status}` }

@@ -21,7 +21,7 @@ const serve = ScriptedServer.layer([
   modelEntry(paid, { architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] } })
 ])
 
-/** What a caller may be told; anything else is a fault of the server. */
+/** The statuses that a caller may get; anything else is a fault of the server. */
 const expected = new Set([200, 400, 402, 403, 404, 413])
 
 const send = async (
@@ -63,13 +63,13 @@ const sendAll = async (stage: Stage, callers: ReadonlyArray<Caller>): Promise<Ma
 
 const said = { usage: tokens(10, 5) }
 
-/** What is asked of a model is JSON whatever came in, and says once whether it wants a stream. */
+/** The request to a model is JSON for any input, and says once whether it wants a stream. */
 const answering = (asked: AskedOf): Iterable<Step> => {
   const { stream } = JSON.parse(asked.body) as { readonly stream?: unknown }
   return stream === true ? [{ send: streamOf(streamEvents("Hello", said)) }] : plainSteps("Hello", said)
 }
 
-/** What the other user reads, every endpoint of it. */
+/** The reads of the other user, every endpoint of it. */
 const readable = [
   "/credits",
   "/usage",

@@ -10,7 +10,7 @@ import { type Caller, makeCaller } from "../Caller.ts"
 import { modelEntry } from "../upstream/ScriptedServer.ts"
 import { type ScriptedUpstream, startScriptedUpstream } from "../upstream/ScriptedUpstream.ts"
 
-/** What the ledger has of one call. Amounts are pico-USD. */
+/** The ledger's entry for one call. Amounts are pico-USD. */
 export interface Booked {
   readonly charge: bigint
   readonly loss: bigint
@@ -30,7 +30,7 @@ export interface HostileServer {
   readonly booked: () => Promise<ReadonlyMap<string, Booked>>
   /** waits until no call is under way any more */
   readonly rest: () => Promise<void>
-  /** the other user is served, in every room that answers to models, and what they are told is current */
+  /** the other user is served, in every room that answers to models, with current answers */
   readonly assertOtherIsServed: () => Promise<void>
   /** `ledger verify` holds */
   readonly assertLedgerHolds: () => Promise<void>

@@ -102,7 +102,7 @@ describe("upstreams that lie", () => {
       const asked = new Set(upstream.asked.filter(({ model }) => model !== honestModel).map(numberIn))
       const faults = Array.from(asked).flatMap((number) => {
         const call = hostileCall(seed, number)
-        // Where its client leaves, it is chance what arrives before.
+        // If its client leaves, it is chance which part arrives before.
         const judged = call.leavesAfter === undefined ? call : { ...call, expected: "either" as const }
         const fault = faultOf(judged, booked.get(nameOf(number)))
         return fault === undefined ? [] : [`${nameOf(number)}: ${fault}`]

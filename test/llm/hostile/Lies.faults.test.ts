@@ -22,7 +22,7 @@ const models = [
 const both = [{ stream: false }, { stream: true }]
 const text = "Grüße, 世界! It is counted here."
 
-/** Says a word an event until it is stopped, whatever it was allowed. */
+/** Sends a word an event until it is stopped, beyond any limit. */
 const goesOn = function* (): Iterable<Step> {
   yield { send: streamHead }
   for (let at = 0; at < 2_400; at++) {

@@ -1,7 +1,7 @@
 import { picoOfNumber } from "#schemas/llm/Money.ts"
 import type { AskedOf } from "../upstream/ScriptedUpstream.ts"
 
-/** What an upstream bills the platform, kept by the upstream itself: the other side of every comparison. */
+/** The upstream's bill to the platform, kept by the upstream itself: the other side of every comparison. */
 export class UpstreamAccount {
   /** pico-USD */
   billed = 0n

@@ -4,7 +4,7 @@ import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { startProxy } from "#test/harness/TcpProxy.ts"
 import { type Side, sideIn, temporaryDirectory } from "./Sides.ts"
 
-/** A ledger that can lose its memory: what its log and Postgres have stays, what it held and leased is left behind. */
+/** A ledger that can lose its memory: its log and Postgres stay, its holds and leases are left behind. */
 export interface CrashableSide {
   readonly side: () => Side
   /** Ends it without a word to Postgres, and begins anew on the same log. */

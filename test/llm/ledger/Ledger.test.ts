@@ -49,7 +49,7 @@ const areWaiting = (calls: number) =>
     )
   )
 
-/** What a row has settled, and that nothing of it is held any more once leases are idle. */
+/** The settled amount of a row, and that nothing of it is held any more once leases are idle. */
 const settledOf = (limit: string) => Effect.map(limitOf(limit), (row) => row?.settled ?? "0")
 
 layer(stores, live)("credits", (it) => {

@@ -115,7 +115,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const people = yield* Effect.forEach(Array.from({ length: 20 }), () => someone(0.1))
-      // The wire breaks while grants are on it: some of them are carried out, and nobody hears of it.
+      // The wire breaks while grants are on it: some of them are carried out, without an answer.
       yield* Effect.all(
         [
           Effect.forEach(

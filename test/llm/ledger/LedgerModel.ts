@@ -1,6 +1,6 @@
 /**
- * The ledger as one would keep it on paper: one user, every hold known, nothing leased to anybody. What is held counts as
- * taken. Amounts are pico-USD, or tokens of an allowance.
+ * The ledger as one would keep it on paper: one user, every hold known, no leases. Held amounts count as taken. Amounts
+ * are pico-USD, or tokens of an allowance.
  */
 export interface PaperHold {
   readonly limits: ReadonlyArray<string>
@@ -23,7 +23,7 @@ export class LedgerModel {
     return this.settled.get(limit) ?? 0n
   }
 
-  /** What calls that begin now may hold of all these limits; undefined: without end. */
+  /** The amount that calls that begin now may hold of all these limits; undefined: without end. */
   available(limits: ReadonlyArray<string>, isWithHolds = true): bigint | undefined {
     let least: bigint | undefined
     for (const limit of limits) {

@@ -11,8 +11,8 @@ import { SeededRandom } from "#test/simulation/Seed.ts"
 import { askOf, ledgerLayer, recordOf, refresh } from "./LedgerProbe.ts"
 
 /**
- * A process with a ledger of its own: says "ready", makes calls when it is told to, and writes the id and the charge of
- * each call to its standard output once it is in the log of calls. Says "done" and how many were refused at the end.
+ * A process with a ledger of its own: says "ready", makes calls on command, and writes the id and the charge of each
+ * call to its standard output once it is in the log of calls. Says "done" and how many were refused at the end.
  */
 export interface LedgerProcessOptions {
   readonly databaseUrl: string
@@ -45,7 +45,7 @@ const program = Effect.gen(function* () {
   const makeCall = Effect.gen(function* () {
     const admission = ledger.admitNow(ask) ?? (yield* ledger.admit(ask))
     yield* Effect.sleep(random.below(options.lastsMillis))
-    // What is killed before here was never charged.
+    // A call killed before this point was never charged.
     const tokens = 1 + random.below(admission.outputTokens)
     const used = options.calls === 0 ? tokens : admission.outputTokens
     const settlement = admission.settle({ cost: ask.costOf(used), tokens: used })

@@ -6,9 +6,9 @@ import type { LedgerProcessOptions } from "./LedgerProcess.ts"
 
 const program = join(import.meta.dirname, "LedgerProcess.ts")
 
-/** A process with a ledger of its own, that calls when it is told to. */
+/** A process with a ledger of its own, that calls on command. */
 export interface LedgerProcess {
-  /** pico-USD by the id of the call: what was settled so far */
+  /** pico-USD by the id of the call: settled so far */
   readonly charges: ReadonlyMap<string, bigint>
   readonly refused: () => number
   readonly ready: Promise<void>

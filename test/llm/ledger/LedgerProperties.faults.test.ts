@@ -16,7 +16,7 @@ const perToken = 1_000n
 const promptTokens = 10
 const windows = ["day", "hour", "week"] as const
 
-/** A call under way: what the ledger gave it, and what it holds on paper. */
+/** A call under way: its grant by the ledger, and its hold on paper. */
 interface Call {
   readonly admission: Admission
   readonly ask: AdmissionAsk
@@ -136,7 +136,7 @@ class Simulation {
     const covered = this.affordable(ask, allowances, true)
     const paid = this.affordable(ask, money, false)
     const isQuiet = !this.model.hasHolds([...allowances, ...money])
-    // What is drawn and not booked yet looks like a hold to the other side.
+    // An amount drawn and not booked yet looks like a hold to the other side.
     if (isQuiet) yield* Effect.forEach(this.sides, (each) => each.side().ledger.flush)
     const { ledger } = by.side()
     const now = ledger.admitNow(ask)
@@ -165,7 +165,7 @@ class Simulation {
     return isCovered ? BigInt(promptTokens + tokens) : perToken * BigInt(tokens)
   }
 
-  /** Of a call that began in this hour: what it holds in another one is not told apart on paper. */
+  /** Of a call that began in this hour: its hold in another one is not told apart on paper. */
   private readonly extend = Effect.gen({ self: this }, function* () {
     const call = this.pick(this.calls)
     const { admission, paper } = call

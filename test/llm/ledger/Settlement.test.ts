@@ -31,7 +31,7 @@ const isVerified = Effect.gen(function* () {
 
 const credits = (user: string) => limitOf(`credits:${user}`)
 
-/** Nobody has heard of `owner` for so long that `other` gives up its leases, as soon as nothing holds its row. */
+/** `owner` has been silent for so long that `other` gives up its leases, as soon as nothing holds its row. */
 const sweptBy = Effect.fnUntraced(function* (other: Side, owner: string) {
   const sql = yield* SqlClient
   yield* sql`UPDATE owners SET heartbeat = clock_timestamp() - interval '16 minutes' WHERE id = ${owner}`
@@ -102,7 +102,7 @@ layer(stores, live)("the settlement of the log of calls", (it) => {
       const settlement = (yield* before.ledger.admit(ask)).settle({ cost: dollars(0.07), tokens: 70 })
       yield* before.ledger.admit(ask)
       yield* Scope.close(scope, Exit.void)
-      // What a crash leaves: a record that nobody has settled, and leases that nobody has given back.
+      // The remains of a crash: an unsettled record, and leases not given back.
       yield* Effect.scoped(
         Effect.flatMap(
           DurableLog.open({ directory: `${dataDir}/llm/log`, consumers: ["ledger", "clickhouse"] }),

@@ -21,7 +21,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("a ledger that sta
       const key = yield* makeKey(user)
       yield* topUp(user, dollars(1))
       const dataDir = yield* temporaryDirectory
-      // What a crash leaves: a call that nobody has booked.
+      // The remains of a crash: an unbooked call.
       const scope = yield* Scope.make()
       const log = yield* DurableLog.open({
         directory: `${dataDir}/llm/log`,

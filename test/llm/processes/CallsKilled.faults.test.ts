@@ -28,7 +28,7 @@ describe("kill -9 amid calls", () => {
   })
   afterAll(() => routers?.close())
 
-  /** Calls, plain and streamed, until told to stop; what every whole answer said that it was charged, by its id. */
+  /** Calls, plain and streamed, until stopped; the charge in every whole answer, by its id. */
   const startCalls = (charged: Map<string, bigint>) => {
     const stopping = new AbortController()
     const loop = async (): Promise<void> => {
@@ -39,7 +39,7 @@ describe("kill -9 amid calls", () => {
           if (answer.status === 200 && answer.isDone && answer.router !== undefined)
             charged.set(id, picoOfNumber(answer.router.charged_usd) ?? 0n)
         } catch (error) {
-          // The server was killed: whatever this call was told is not a whole answer.
+          // The server was killed: this call's answer is not whole.
           if (stopping.signal.aborted) return
           if (!(error instanceof Error)) throw error
           await sleep(5)

@@ -5,7 +5,7 @@ import { ask } from "#test/harness/ApiClient.ts"
 import { type SandboxClient, startSandbox } from "#test/sandbox/SandboxClient.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
-/** What the ledger's check answers; amounts are pico-USD as decimal text. */
+/** The answer of the ledger's check; amounts are pico-USD as decimal text. */
 export interface Verdict {
   readonly toppedUp: string
   readonly charged: string
@@ -18,7 +18,7 @@ export interface Verdict {
 export interface RouterProcesses {
   readonly servers: ReadonlyArray<ServerProcess>
   readonly sandbox: SandboxClient
-  /** what was charged for each call, in pico-USD, by its id */
+  /** the charge for each call, in pico-USD, by its id */
   readonly charges: () => Promise<ReadonlyMap<string, bigint>>
   /** tokens drawn from a user's allowance in each window of that name, the oldest first */
   readonly allowanceUsed: (userId: string, window: string) => Promise<ReadonlyArray<number>>

@@ -47,7 +47,7 @@ describe("two server processes on one Postgres", () => {
     return outcomes
   }
 
-  /** What one call costs, in USD. */
+  /** The cost of one call, in USD. */
   const costOfOne = async (caller: Caller): Promise<number> => {
     const { router } = await chat(admin, caller.key, body)
     assert.isDefined(router)
@@ -162,7 +162,7 @@ describe("two server processes on one Postgres", () => {
     `make twice ${calls} calls around the instant at which an allowance's window resets: each of both windows holds`,
     { timeout: 120_000 },
     async () => {
-      // What is left at the end is less than a call holds, in each process: five times what it uses.
+      // The rest at the end is less than a call's hold, in each process: five times its use.
       const allowed = (await tokensOfOne()) * ((calls * 3) / 4)
       const caller = await subscriber("hour", allowed)
       const resetsIn = 2_500

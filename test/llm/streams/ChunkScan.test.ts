@@ -39,7 +39,7 @@ const telling = new Set(["usage", "error", "finish_reason"])
 
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, cost: 0.0001 }
 
-/** What a model may say to mislead a reader of bytes. */
+/** Texts of a model that could mislead a reader of bytes. */
 const said = fc.oneof(
   fc.constantFrom(
     `"usage":{"cost":1}`,

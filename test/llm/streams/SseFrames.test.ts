@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { dataOf, eventNameOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import { recordedEvents } from "../upstream/Recordings.ts"
 
-/** The frames of a stream that comes in these pieces, and what is left over. */
+/** The frames of a stream that comes in these pieces, and the rest. */
 const framesOf = (pieces: ReadonlyArray<Buffer>, maxBytes = 1_000_000) => {
   const frames: Array<string> = []
   const sse = new SseFrames(maxBytes, (frame) => void frames.push(frame.toString("latin1")))
@@ -18,7 +18,7 @@ const naive = (bytes: Buffer): { readonly frames: ReadonlyArray<string>; readonl
   return { frames, rest: text.slice(frames.join("").length) }
 }
 
-/** What an event source hears of it: the data of the events that are complete. Source: HTML standard, 9.2.6. */
+/** The data of the complete events, as an event source reads them. Source: HTML standard, 9.2.6. */
 const standardData = (text: string): ReadonlyArray<string> => {
   const lines = text
     .replace(/^\uFEFF/, "")
@@ -85,7 +85,7 @@ describe("the events of a stream", () => {
         const heard = frames
           .map((frame) => dataOf(Buffer.from(frame, "latin1")))
           .filter((data) => data !== undefined)
-        // What a CR at the very end leaves open is known when the connection ends.
+        // The meaning of a CR at the very end is known when the connection ends.
         const expected = standardData(text)
         assert.deepStrictEqual(heard, expected.slice(0, heard.length))
         assert.isAtMost(expected.length - heard.length, text.endsWith("\r") ? 1 : 0)

@@ -14,7 +14,7 @@ import {
 import { answer, type AskedOf, chunk, openEndedHead, type Step, streamHead } from "./ScriptedUpstream.ts"
 
 /**
- * Everything that an upstream can do wrong, each as a script, with what the client has to see and what the call may cost.
+ * Every fault of an upstream, each as a script, with the client's expected view and the allowed cost of the call.
  * Source: contract/llm#trying-the-next-model, contract/llm#streams, contract/llm#charging.
  */
 export interface Fault {
@@ -29,7 +29,7 @@ export interface Play {
   readonly sees: Seen
 }
 
-/** What the caller of a single model gets. */
+/** The answer of a single model to its caller. */
 export type Seen =
   /** an error with a status, before anything else; another model can still be tried. Costs nothing */
   | { readonly fails: number; readonly code: string | null; readonly retryAfter?: number }
@@ -363,7 +363,7 @@ const usages: ReadonlyArray<Fault> = [
 
 export const faults: ReadonlyArray<Fault> = [...statuses, ...connections, ...bodies, ...streams, ...usages]
 
-/** What the fault does when it is asked. */
+/** The fault's course when it is asked. */
 export const playOf =
   (fault: Fault) =>
   ({ body }: AskedOf): ReadonlyArray<Step> => {

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs"
 
-/** What this process has open, for finding what was left behind. */
+/** The open handles of this process, for finding leaks. */
 export interface OpenThings {
   readonly sockets: number
   readonly timers: number

@@ -38,7 +38,7 @@ export const tells = (usage: object = recordedUsage): string => event({ choices:
 
 export const done = "data: [DONE]\n\n"
 
-/** What a whole recorded stream says, one piece an event. */
+/** The text of a whole recorded stream, one piece an event. */
 export const recordedPieces = ["Grüße,", " 世界", " 👋!"]
 
 export const recordedEvents: ReadonlyArray<string> = [

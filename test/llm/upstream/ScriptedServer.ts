@@ -39,7 +39,7 @@ export class ScriptedServer extends Context.Service<
     readonly server: Reachable
     readonly upstream: ScriptedUpstream
     readonly caller: (usd: number) => Promise<Caller>
-    /** waits until nothing is held or leased for these users any more, and what they spent together is settled */
+    /** waits until nothing is held or leased for these users any more, and their joint spending is settled */
     readonly settled: (callers: ReadonlyArray<Caller>, spentPico: bigint) => Promise<void>
   }
 >()("signalbox/test/ScriptedServer") {

@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { once } from "node:events"
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** What the upstream does with its end of a connection, one step after the other. */
+/** The upstream's actions at its end of a connection, one step after the other. */
 export type Step =
   | { readonly send: string | Uint8Array }
   | { readonly pauseMillis: number }
@@ -10,7 +10,7 @@ export type Step =
   | { readonly silence: true }
   | { readonly end: "close" | "reset" }
 
-/** What was asked of it, and how the asker behaved. */
+/** A request to it, and the asker's behaviour. */
 export interface AskedOf {
   /** `POST /api/v1/chat/completions HTTP/1.1` */
   readonly requestLine: string
@@ -35,7 +35,7 @@ export interface ScriptedUpstream {
   /** the API's root */
   readonly url: string
   readonly port: number
-  /** what a request for this model gets from now on */
+  /** the script for requests of this model from now on */
   readonly script: (model: string, script: Script) => void
   /** every request for completions or embeddings so far, oldest first */
   readonly asked: ReadonlyArray<AskedOf>
@@ -51,9 +51,9 @@ export interface ScriptedUpstream {
 }
 
 export interface ScriptedOptions {
-  /** what `GET /models` answers */
+  /** the answer of `GET /models` */
   readonly models: ReadonlyArray<object>
-  /** every connection is answered with these bytes, whatever is said on it: no HTTP, no TLS */
+  /** every connection is answered with these bytes, for any request: no HTTP, no TLS */
   readonly garbage?: string
 }
 
@@ -76,7 +76,7 @@ class Connection {
       this.rest = this.rest.length === 0 ? bytes : Buffer.concat([this.rest, bytes])
       this.next()
     })
-    // A client that resets its connection is one that has gone, which the script is told.
+    // A client that resets its connection has gone, which the script learns.
     socket.on("error", () => socket.destroy())
   }
 

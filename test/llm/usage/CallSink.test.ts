@@ -6,7 +6,7 @@ import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts
 import { TestStores } from "#test/harness/TestStores.ts"
 import { callBatch, callRecord, charged } from "./Calls.ts"
 
-/** How often each call is in the store; anything but once is a loss or a double. */
+/** The number of rows of each call in the store; anything but once is a loss or a double. */
 const storedIds = Effect.gen(function* () {
   const clickhouse = yield* ClickHouse
   const rows = yield* clickhouse.query<{ id: string }>("SELECT id FROM calls ORDER BY seq")

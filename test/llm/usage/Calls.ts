@@ -32,7 +32,7 @@ export const callRecord = (fields: Partial<CallRecord> = {}): CallRecord => {
   }
 }
 
-/** What is charged to the credits. */
+/** A charge to the credits. */
 export const charged = (pico: bigint): CallRecord["settlement"] => ({
   ...nothingDrawn,
   charge: String(pico)

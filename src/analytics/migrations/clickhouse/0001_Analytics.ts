@@ -10,7 +10,7 @@ const eventCodecs: Readonly<Record<string, string>> = {
   path: "ZSTD(3)"
 }
 
-/** What every statistic adds up is cut to its bits and read at four times the speed of ZSTD, at the same size. */
+/** Columns that statistics add up are cut to their bits and read at four times the speed of ZSTD, at the same size. */
 const counted = "T64, LZ4"
 
 const visitCodecs: Readonly<Record<string, string>> = {
@@ -39,8 +39,8 @@ const definitions = (columns: ReadonlyArray<EventColumn>, codecs: Readonly<Recor
     .join(",\n  ")
 
 /**
- * By site, day and visitor: a visitor-day lies together, for whoever folds it. An insert is synced before it is
- * acknowledged, and a repeated one with the same token is dropped: the log lets go of its records on this table's word.
+ * By site, day and visitor: a visitor-day lies together, for the fold. An insert is synced before it is acknowledged,
+ * and a repeated one with the same token is dropped: the log deletes its records on this table's acknowledgement.
  */
 const events = `
 CREATE TABLE IF NOT EXISTS events (
@@ -60,8 +60,8 @@ SETTINGS
   non_replicated_deduplication_window = 1000`
 
 /**
- * By time: a period is one range of rows, and what came today overlaps nothing older, so that its replaced rows are
- * cheap to tell however many parts it lies in.
+ * By time: a period is one range of rows, and today's rows overlap nothing older, so that replaced ones are cheap to
+ * tell in any number of parts.
  */
 const visits = `
 CREATE TABLE IF NOT EXISTS visits (

@@ -7,7 +7,7 @@ ENGINE = MergeTree
 ORDER BY epoch
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1`
 
-/** Hashes of the ids that events came with, for the process that counts next: as long as a repeated id is told. */
+/** Hashes of the callers' event ids, for the process that counts next: kept as long as a repeated id is detected. */
 const ids = `
 CREATE TABLE IF NOT EXISTS event_ids (
   \`site\` LowCardinality(String) CODEC(ZSTD(1)),

@@ -1,6 +1,6 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
-/** How far each import of a site has come, and the salt of its identities while it is under way. */
+/** The progress of each import of a site, and the salt of its identities while it is under way. */
 export const imports: PostgresMigration = {
   id: 3,
   name: "imports",

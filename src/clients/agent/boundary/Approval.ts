@@ -37,7 +37,7 @@ export type ApprovalKind = keyof typeof kinds
 export const kindsOfNeed: Readonly<Record<ApprovalKind, KindOfNeed>> = kinds
 export const approvalKinds = Object.keys(kinds) as ReadonlyArray<string> as ReadonlyArray<ApprovalKind>
 
-/** A rule that could be given instead of a yes to this one call, and what it would cover. */
+/** A rule to give instead of a yes to this one call, and its coverage. */
 export interface RuleOffer {
   /** short: `npm test *`, `src/generated/` */
   readonly name: string
@@ -53,7 +53,7 @@ export interface ApprovalAsk {
   readonly title: string
   /** exactly what would run or be changed, as it is: print it with `printable` */
   readonly detail: string
-  /** what `session` and `always` would cover, and no more */
+  /** the coverage of `session` and `always`, and no more */
   readonly scope: string
   /** absent: none fits */
   readonly rules?: ReadonlyArray<RuleOffer>

@@ -48,7 +48,7 @@ export interface Contents {
   readonly granted: ReadonlyArray<Granted>
   /** entries of another version: they count for nothing, and stay in the file */
   readonly strange: ReadonlyArray<unknown>
-  /** why nothing in the file counts, and what to do; absent: all is well */
+  /** why nothing in the file counts, and the remedy; absent: all is well */
   readonly problem?: string
 }
 
@@ -70,7 +70,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** What a key of the first form was given for. */
+/** The coverage of a key of the first form. */
 const coversOf = (key: string): { readonly kinds: ReadonlyArray<string>; readonly covers: string } => {
   const value = parsed(key)
   const [first, second] = Array.isArray(value) ? (value as ReadonlyArray<unknown>) : []
@@ -150,8 +150,8 @@ const write = (directory: string, { granted, strange }: Contents): void => {
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Reads the file, lets `change` say what is to be in it, and writes that, with every other client of this user kept out:
- * what one revokes no other writes back. Throws where the file is damaged, locked for 2 s, or cannot be written.
+ * Reads the file, applies `change` and writes the result, with every other client of this user locked out, so that none
+ * writes back a revoked rule. Throws where the file is damaged, locked for 2 s, or cannot be written.
  */
 export const changeApprovals = (
   directory: string,

@@ -15,12 +15,12 @@ export const approvalLimits = {
   examples: 3
 } as const
 
-/** What is asked, and the key under which an answer for longer than once is kept. */
+/** A question to the user, and the key of an answer that is kept for longer than once. */
 export interface Question {
   readonly ask: ApprovalAsk
   /** two questions with one key are the same question; its words are `ask.scope` */
   readonly key: string
-  /** what a rule could be made of; absent: no rule covers it */
+  /** the subject of a possible rule; absent: no rule covers it */
   readonly subject?: Subject
 }
 
@@ -31,9 +31,9 @@ export interface Permission extends Omit<Granted, "key" | "rule"> {
 
 export interface Permitted {
   readonly permissions: ReadonlyArray<Permission>
-  /** what in the file does not count, and why */
+  /** why a part of the file, or all of it, does not count */
   readonly problem?: string
-  /** nothing in it does */
+  /** all of it does not */
   readonly isDamaged: boolean
 }
 
@@ -54,7 +54,7 @@ const permissionOf = ({ key: _key, rule, ...rest }: Granted, kept: Kept): Permis
 const subjectText = ({ ask, subject }: Question): string =>
   subject === undefined ? ask.detail : subject.type === "command" ? subject.command : subject.path
 
-/** What is kept in the configuration, of all workspaces or one. */
+/** The permissions kept in the configuration, of all workspaces or one. */
 export const keptPermissions = (configDir: string, root?: string): Permitted => {
   const { granted, problem, strange } = readApprovals(configDir)
   const own = granted.filter(({ workspace }) => root === undefined || workspace === root)
@@ -78,7 +78,7 @@ export const revokeKept = (configDir: string, which: (granted: Granted) => boole
   return count
 }
 
-/** What belongs to one session of the server. */
+/** The grants of one session of the server. */
 class SessionGrants {
   granted: ReadonlyArray<Granted> = []
   seen: ReadonlyArray<Question> = []
@@ -90,8 +90,8 @@ class SessionGrants {
 }
 
 /**
- * What the user allowed in one workspace: for the server's session in memory, for always in the client's configuration,
- * which is read anew at each question: what another process revokes is asked for at once.
+ * The user's permissions in one workspace: for the server's session in memory, for always in the client's
+ * configuration, which is read anew at each question, so that a revocation by another process counts at once.
  */
 export class Approvals {
   readonly #directory: string
@@ -104,12 +104,12 @@ export class Approvals {
     this.#root = root
   }
 
-  /** Who is told where something could not be kept. */
+  /** Sets the receiver of failures to store a permission. */
   tellProblems(told: (problem: string) => void): void {
     this.#told = told
   }
 
-  /** Calls come from this session of the server from now on: what was allowed for another is over. */
+  /** Calls come from this session of the server from now on: permissions of another one end. */
   enter(session: string): void {
     if (this.#session.id !== session) this.#session = new SessionGrants(session)
   }
@@ -130,7 +130,7 @@ export class Approvals {
       ...(unkept !== undefined && { unkept })
     })
     session.seen = [...session.seen, question].slice(-approvalLimits.seen)
-    // Over while the user thought: what is said now is for this call at most, and its session is gone.
+    // Ended while the user decided: the answer is for this call at most, and its session is gone.
     if (approval === "no" || approval === "once") return approval === "once"
     const rule = typeof approval === "object" ? rules[approval.rule] : undefined
     if (typeof approval === "object" && rule === undefined) return false

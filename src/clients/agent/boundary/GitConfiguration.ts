@@ -91,7 +91,7 @@ const namedIn = (
   )
 }
 
-/** Looks at the configurations with plain reads; what they include further is not followed. */
+/** Reads the configurations as plain files; included ones are not followed. */
 export const configuredIn = (root: string, { main, nested }: GitLayout): Configured => {
   const sealed: Array<string> = []
   const named: Array<string> = []

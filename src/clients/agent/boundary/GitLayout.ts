@@ -28,7 +28,7 @@ export interface GitLayout {
   readonly odd: ReadonlyArray<string>
 }
 
-/** How far repositories below the root are looked for. */
+/** How many directories below the root are searched for repositories. */
 const nestedDirectories = 3_000
 const nestedDepth = 6
 const nestedRepositories = 256
@@ -54,8 +54,8 @@ const pointsBack = (gitDir: string, entry: string): boolean => {
 }
 
 /**
- * What a `.git` file leads to. Everything it says is checked: its repository is mounted for commands, and a file that
- * someone put there must not have any other directory mounted. Source: gitrepository-layout(5), git-worktree(1).
+ * The target of a `.git` file. All of it is checked: its repository is mounted for commands, and a planted file must
+ * not have another directory mounted. Source: gitrepository-layout(5), git-worktree(1).
  */
 const linked = (entry: string): Repository | undefined => {
   const target = /^gitdir:\s*(.+)$/.exec(firstLine(entry))?.[1]
@@ -108,7 +108,7 @@ const addEntry = (root: string, directory: string, found: Below): void => {
   else if (look !== "none") found.nested.push(look.repository)
 }
 
-/** Breadth first, so that those near the root are found whatever lies below. */
+/** Breadth first, so that those near the root are found first. */
 const nestedBelow = (root: string): Below => {
   const found: Below = { nested: [], bare: [], odd: [] }
   let level = [root]

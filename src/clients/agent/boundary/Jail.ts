@@ -3,7 +3,7 @@ import type { Parts } from "./WorkspacePath.ts"
 
 /**
  * A directory of the workspace that is held open. On Linux every operation under `at` happens in this very directory,
- * whatever is renamed or linked meanwhile.
+ * despite renames and links meanwhile.
  */
 export interface HeldDirectory {
   /** where it is, free of links */
@@ -21,7 +21,7 @@ export interface HeldDirectory {
   close(): void
 }
 
-/** How a workspace's directories are opened on this system. */
+/** The opening of a workspace's directories on this system. */
 export interface Jail {
   /** absolute, free of links */
   readonly root: string

@@ -44,8 +44,9 @@ const partsBelow = (root: string, path: string): ReadonlyArray<string> =>
     .map(folded)
 
 /**
- * Opens a workspace, or rejects with why it cannot be one. `closed`: directories of the client itself; `sealed`: what in
- * the workspace only the user changes; `named`: what is asked for, beside the list of what runs by itself. No file of the workspace makes more allowed than is without it.
+ * Opens a workspace, or rejects with the reason. `closed`: directories of the client itself; `sealed`: paths that only
+ * the user changes; `named`: paths that need a question, beside the listed self-running files. No file of the workspace
+ * widens the permissions.
  */
 export const openWorkspace = (
   path: string,

@@ -3,13 +3,13 @@ import { denied } from "../tools/ToolFailure.ts"
 import type { HeldDirectory } from "./Jail.ts"
 import { shown, type Parts } from "./WorkspacePath.ts"
 
-/** What in a workspace the tools leave alone. Parts are folded; what they name need not exist. */
+/** The paths of a workspace that the tools leave alone. Parts are folded; the paths need not exist. */
 export interface Protection {
   /** directories of the client itself: neither read nor written */
   readonly closed: ReadonlyArray<Parts>
-  /** what git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
+  /** paths that git or another program runs by itself, such as the directory of `core.hooksPath`: read only */
   readonly sealed: ReadonlyArray<Parts>
-  /** what a repository's configuration has git run or read, such as the script of a filter: asked for */
+  /** files that a repository's configuration has git run or read, such as the script of a filter: asked for */
   readonly named: ReadonlyArray<Parts>
 }
 
@@ -57,7 +57,7 @@ export const requireOpen = (protection: Protection, parts: Parts): void => {
     throw denied(`${shown(parts)} belongs to the agent client; tools neither read nor change it`)
 }
 
-/** Before anything is made or changed at a path, or below it: what its names alone say. */
+/** Throws if a path, or one below it, must not be made or changed, by its names alone. */
 export const requireUnsealed = (protection: Protection, parts: Parts): void => {
   requireOpen(protection, parts)
   if (parts.some(isGitName))

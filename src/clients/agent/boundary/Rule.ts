@@ -4,7 +4,7 @@ import { approvalKinds, kindsOfNeed, type ApprovalKind } from "./Approval.ts"
 
 const Kinds = Schema.Array(Schema.String)
 
-/** What is allowed beyond one exact call. `kinds`: it grants these needs, and no others. */
+/** A permission beyond one exact call. `kinds`: it grants these needs, and no others. */
 export const Rule = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("command"),
@@ -21,7 +21,7 @@ export const Rule = Schema.Union([
 ])
 export type Rule = typeof Rule.Type
 
-/** What a question is about, as far as rules can be made of it. */
+/** The subject of a question, as far as rules can be made of it. */
 export type Subject =
   | { readonly type: "command"; readonly command: string }
   /** the file's path relative to the workspace */
@@ -120,7 +120,7 @@ const grantedBy = ({ kinds }: Rule): string => {
   return known.map((kind) => kindsOfNeed[kind].says).join("; ")
 }
 
-/** What a rule covers, for who is to confirm it. */
+/** The coverage of a rule, for its confirmation by the user. */
 export const ruleCovers = (rule: Rule, root: string): string =>
   rule.type === "command"
     ? `“${rule.words.join(" ")}” with any words behind it, as a command of its own, in ${root}, ${grantedBy(rule)}`

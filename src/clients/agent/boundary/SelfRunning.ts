@@ -92,7 +92,7 @@ export const linkEnd = (path: string): string | undefined => {
   }
 }
 
-/** Where those of a workspace's root lead that are links: the file tools get there by other paths too. */
+/** The targets of a workspace's linked self-running files: the file tools reach them by other paths too. */
 export const linkedSelfRunning = (root: string): ReadonlyArray<string> => {
   const links = readdirSync(root, { withFileTypes: true })
     .filter((entry) => entry.isSymbolicLink())

@@ -5,7 +5,7 @@ import { systemCode } from "../tools/ToolFailure.ts"
 import { isGitName, isShapedAsRepository } from "./ProtectedPaths.ts"
 import { selfRunningNames } from "./SelfRunning.ts"
 
-/** How much of a workspace is looked at. */
+/** The bounds of a survey of a workspace. */
 export interface SurveyBounds {
   readonly directories: number
   readonly names: number
@@ -29,11 +29,11 @@ export interface SelfRunningEntry {
 export interface Surveyed {
   /** `.git` entries; of directories that are repositories themselves their HEAD, and `commondir` where there is one */
   readonly git: ReadonlySet<string>
-  /** what the list of self-running files has */
+  /** the paths of the list of self-running files */
   readonly selfRunning: ReadonlyMap<string, SelfRunningEntry>
   /** directories that this user may not read */
   readonly closed: ReadonlySet<string>
-  /** false: a bound was reached, and what lies deeper is not known */
+  /** false: a bound was reached, and deeper directories are unknown */
   readonly isComplete: boolean
 }
 
@@ -119,7 +119,7 @@ const statOf = (path: string): Stats | "none" | "unknown" => {
 const isSame = (known: Known, { ctimeMs, dev, ino }: Stats): boolean =>
   known.ctimeMs === ctimeMs && known.ino === ino && known.dev === dev
 
-/** All that was found so far, and what is still to be looked at. */
+/** The findings so far, and the directories still to be searched. */
 class Look {
   readonly queue: Array<string>
   readonly seen: Array<Known> = []

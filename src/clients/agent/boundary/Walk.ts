@@ -16,7 +16,7 @@ import { partsOfLink, shown, type Parts } from "./WorkspacePath.ts"
 /** As many links as Linux follows for one path (path_resolution(7)). */
 export const maxLinks = 40
 
-/** A jail, and what in it the tools leave alone. */
+/** A jail, and its paths that the tools leave alone. */
 export interface Workspace {
   readonly jail: Jail
   readonly protection: Protection
@@ -25,13 +25,13 @@ export interface Workspace {
 /** `change` and `write` refuse protected names; `write` also makes the directories on the way that are missing. */
 export type Purpose = "read" | "change" | "write"
 
-/** A name in a directory that is held; whoever got it closes the directory. `name` is not a link when it was found. */
+/** A name in an open directory, which its receiver closes. `name` was not a link when it was found. */
 export interface Place {
   readonly directory: HeldDirectory
   readonly name: string
 }
 
-/** What a link says; undefined of anything that is not one. */
+/** The target of a link; undefined of anything that is not one. */
 export const linkTarget = (directory: HeldDirectory, name: string): string | undefined => {
   try {
     return readlinkSync(directory.at(name))
@@ -88,7 +88,7 @@ const walkOnce = (
 export const locate = (workspace: Workspace, parts: Parts, purpose: Purpose): Place => {
   let wanted = parts
   for (let links = 0; links <= maxLinks; links++) {
-    // What the names alone forbid is refused before any directory is made.
+    // Paths forbidden by their names alone are refused before any directory is made.
     if (purpose === "read") requireOpen(workspace.protection, wanted)
     else requireUnsealed(workspace.protection, wanted)
     const found = walkOnce(workspace, wanted, purpose)
@@ -98,7 +98,7 @@ export const locate = (workspace: Workspace, parts: Parts, purpose: Purpose): Pl
   throw new ToolFailure("not_found", `${shown(parts)} is a link to itself`)
 }
 
-/** The directory that `parts` names; whoever got it closes it. */
+/** The directory that `parts` names; its receiver closes it. */
 export const openDirectory = (workspace: Workspace, parts: Parts): HeldDirectory => {
   const { directory, name } = locate(workspace, parts, "read")
   if (name === ".") return directory
@@ -125,11 +125,11 @@ export const requireRegular = (stats: Stats, parts: Parts): void => {
   throw new ToolFailure("invalid_params", `${shown(parts)} is ${kindOf(stats)}, not a file`)
 }
 
-/** What a name is, without following it; undefined when there is nothing. */
+/** The status of a name, without following it; undefined when there is nothing. */
 export const statOf = ({ directory, name }: Place): Stats | undefined =>
   lstatSync(directory.at(name), { throwIfNoEntry: false })
 
-/** Opens a regular file, never through a link, and looks at what was really opened. Whoever got it closes it. */
+/** Opens a regular file, never through a link, and checks the opened file. Its receiver closes it. */
 export const openFile = ({ directory, name }: Place): { readonly fd: number; readonly stats: Stats } => {
   const parts = [...directory.parts, name]
   // Opening a device can do things, so it is looked at first; a pipe put there after that look must not block.

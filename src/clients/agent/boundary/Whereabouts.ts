@@ -40,8 +40,8 @@ const step = (
 }
 
 /**
- * Where a path leads, without changing or opening anything there: `..`, links and hard links make many paths of one file.
- * Undefined where it leads nowhere in the workspace; every call for such a path is refused.
+ * The target of a path, without changing or opening anything there: `..`, links and hard links make many paths of one
+ * file. Undefined for a path that leads nowhere in the workspace; every call for such a path is refused.
  */
 export const whereabouts = (workspace: Workspace, path: string): Whereabouts | undefined => {
   let parts: Parts = []

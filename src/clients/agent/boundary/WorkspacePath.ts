@@ -42,7 +42,7 @@ export const partsOf = (root: string, path: string): Parts => {
   return parts
 }
 
-/** Where a link that lies in `directory` (itself free of links) leads; it has to stay in the workspace. */
+/** The target of a link that lies in `directory` (itself free of links); it has to stay in the workspace. */
 export const partsOfLink = (root: string, directory: Parts, name: string, target: string): Parts => {
   const parts = isAbsolute(target) ? below(root, target) : normalized([...directory, ...target.split("/")])
   if (parts === undefined || target.includes("\0")) {
@@ -52,5 +52,5 @@ export const partsOfLink = (root: string, directory: Parts, name: string, target
   return parts
 }
 
-/** How a path is named to the model. */
+/** A path as the model sees it. */
 export const shown = (parts: Parts): string => (parts.length === 0 ? "." : join(...parts))

@@ -15,7 +15,7 @@ import { url, workspace } from "./Flags.ts"
 interface Finding {
   readonly mark: "ok" | "--" | "!!"
   readonly text: string
-  /** what the program ends with for it */
+  /** the exit code for it */
   readonly code?: number
 }
 

@@ -9,7 +9,7 @@ import { JournalDirectory } from "../journal/JournalDirectory.ts"
 import { imageReader, type ImageReader } from "../prompt/ReadImage.ts"
 import { ToolRunner } from "../tools/ToolRunner.ts"
 
-/** What all modes work with. */
+/** The parts that all modes work with. */
 export interface Workplace {
   readonly server: ServerAddress
   readonly workspace: { readonly root: string; readonly name: string }

@@ -16,7 +16,7 @@ import { openWorkplace, type Workplace } from "./OpenWorkplace.ts"
 
 const { version } = packageJson
 
-/** Nobody can be asked: what the user did not allow beforehand is refused. */
+/** Without a user to ask, a need not allowed beforehand is refused. */
 const allowing =
   (allowed: AgentFlags["allow"]): Approve =>
   ({ kinds }) =>
@@ -64,7 +64,7 @@ const stopOnSignals = (): AbortSignal => {
   process.on("SIGINT", take(exitCodes.interrupted))
   process.on("SIGTERM", take(exitCodes.terminated))
   process.on("SIGHUP", take(exitCodes.terminated))
-  // Whoever read the output has enough of it.
+  // The reader of the output has closed it.
   process.stdout.on("error", () => stop.abort(exitCodes.error))
   return stop.signal
 }
@@ -90,7 +90,7 @@ const print = async (flags: AgentFlags, typed: string, piped: string): Promise<n
   const client = makeClient(flags, workplace, false)
   const reporter = reporterOf(flags, workplace)
   const prompt = async (): Promise<{ text: string; images: ReadonlyArray<string> }> => {
-    // Only what the user typed names files: piped text is anybody's.
+    // Only typed text names files: piped text may come from anywhere.
     const attached = await attachFiles(typed, {
       runner: workplace.runner,
       readImage: workplace.readImage,
@@ -144,7 +144,7 @@ export const runAgent = async (flags: AgentFlags): Promise<number> => {
   const typed = Option.getOrUndefined(flags.print)
   const piped = await readPiped()
   if (typed !== undefined || piped !== "") return print(flags, typed ?? "", piped)
-  // Loaded only where there is somebody to look at it: that is half of what the program loads.
+  // Loaded only for a terminal: it is half of the program.
   const { noTerminal, runTerminal } = await import("../terminal/RunTerminal.ts")
   const streams = { input: process.stdin.isTTY, output: process.stdout.isTTY }
   const problem = noTerminal(process.env, streams)

@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { Schema } from "effect"
 import { ConfigurationProblem } from "./UsageProblem.ts"
 
-/** What `signalbox-agent login` writes, and what a user may add. */
+/** The file that `signalbox-agent login` writes, and a user may extend. */
 export const AgentConfig = Schema.Struct({
   url: Schema.String,
   key: Schema.String,
@@ -58,7 +58,7 @@ export const readConfig = (directory: string): AgentConfig | undefined => {
   }
 }
 
-/** Puts the file in place whole, readable by nobody else from its first byte on. */
+/** Puts the file in place whole, readable by its owner alone from its first byte on. */
 export const writeConfig = (directory: string, config: AgentConfig): void => {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const draft = `${configFile(directory)}.${process.pid}`

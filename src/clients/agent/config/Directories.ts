@@ -7,10 +7,10 @@ type Environment = Readonly<Record<string, string | undefined>>
 const base = (value: string | undefined, fallback: string): string =>
   join(value !== undefined && isAbsolute(value) ? value : join(homedir(), fallback), "signalbox-agent")
 
-/** Where the server's address, the key and lasting approvals are. */
+/** The directory of the server's address, the key and lasting approvals. */
 export const configDirectory = (environment: Environment): string =>
   base(environment.XDG_CONFIG_HOME, ".config")
 
-/** Where the journals and the history of prompts are. */
+/** The directory of the journals and the history of prompts. */
 export const stateDirectory = (environment: Environment): string =>
   base(environment.XDG_STATE_HOME, ".local/state")

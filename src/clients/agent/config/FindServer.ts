@@ -21,8 +21,8 @@ export const isExposed = (url: string): boolean => {
 }
 
 /**
- * Which server, and with which key: `--url` before SIGNALBOX_URL before the file, SIGNALBOX_KEY before the file. The
- * file's key is only ever sent to the file's server. Throws `ConfigurationProblem`.
+ * The server and its key: `--url` before SIGNALBOX_URL before the file, SIGNALBOX_KEY before the file. The file's key
+ * is only ever sent to the file's server. Throws `ConfigurationProblem`.
  */
 export const findServer = (
   given: { readonly url?: string },

@@ -3,5 +3,5 @@ export class UsageProblem extends Error {
   override readonly name = "UsageProblem"
 }
 
-/** What was configured cannot work, or is missing. */
+/** A configuration that is missing or cannot work. */
 export class ConfigurationProblem extends UsageProblem {}

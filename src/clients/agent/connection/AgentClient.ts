@@ -16,9 +16,9 @@ export interface AgentClientOptions extends SessionOptions {
   readonly workspace: Hello["workspace"]
   /** the session to go on with; absent: a new one */
   readonly resume?: string
-  /** whether a resumed session is told from its beginning, for somebody who is to see it */
+  /** whether a resumed session is replayed from its beginning, for display */
   readonly withHistory: boolean
-  /** what each session may cost at most */
+  /** the highest cost of each session */
   readonly budgetUsd?: number
   readonly runner: SessionRunner
   readonly journals: JournalDirectory
@@ -30,10 +30,10 @@ export interface AgentClientOptions extends SessionOptions {
 }
 
 const sessionsShown = 100
-/** Of what was asked for, and not of this client: what it had before is still to be had. */
+/** Refusals of the request, not of this client: its earlier session stays available. */
 const refusals: ReadonlySet<ClosedReason> = new Set(["refused", "no_credits", "no_gateway", "ended"])
 
-/** The agent client without its looks: one session at a time, whatever happens to the connection. */
+/** The agent client without its display: one session at a time, across reconnects. */
 export class AgentClient implements Client {
   private readonly options: AgentClientOptions
   private readonly listeners = new Set<ClientListener>()
@@ -144,7 +144,7 @@ export class AgentClient implements Client {
     })
   }
 
-  /** Where it fails that is no end of the client: it goes on with the session that it had. */
+  /** A failure is no end of the client: it goes on with the session that it had. */
   private async trying(wishes: SessionOptions, attempt: () => Promise<Ready>): Promise<Ready> {
     const before = this.ready?.sessionId
     this.isTrying = before !== undefined
@@ -216,7 +216,7 @@ export class AgentClient implements Client {
 
 const newId = (): string => `p_${randomUUID()}`
 
-/** What a frame holds beside its text. */
+/** The size of a frame beside its text. */
 const frameRestBytes = 4_096
 
 const fitting = (text: string): string => {

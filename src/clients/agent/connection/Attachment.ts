@@ -14,7 +14,7 @@ import { rootOf, type ServerAddress } from "./ServerRest.ts"
 import { ToolCalls } from "./ToolCalls.ts"
 import { Unacknowledged, type Sayable } from "./Unacknowledged.ts"
 
-/** How long calls that were told to stop are waited for. */
+/** How long to wait for calls that were told to stop. */
 const stopMillis = 5_000
 
 export interface AttachmentParts {
@@ -35,7 +35,7 @@ export type SessionRunner = Pick<ToolRunner, "runInTurn"> & {
   readonly approvals?: Pick<ToolRunner["approvals"], "enter">
 }
 
-/** What may change between one hello and the next. */
+/** The options that may change between one hello and the next. */
 export interface SessionOptions {
   readonly model?: string
   readonly thinkingLevel?: ThinkingLevel
@@ -106,7 +106,7 @@ export class Attachment {
     this.link = this.makeLink()
     const before = this.waiting
     this.waiting = Promise.withResolvers()
-    // Who still waits for the first hello is served by this one.
+    // Callers that still wait for the first hello are served by this one.
     this.waiting.promise.then(before.resolve, before.reject)
     return this.open()
   }
@@ -207,7 +207,7 @@ export class Attachment {
       if (read.seq <= this.lastSeq) return
       this.lastSeq = read.seq
     }
-    // How the prompt ended cannot be guessed; of one that ended before it does not matter.
+    // The outcome of the prompt cannot be guessed; of an earlier one it does not matter.
     const isEnd = read.kind === "strange" && read.type === "prompt.done"
     if (isEnd && (read.seq ?? 0) > (this.lastReady?.seq ?? 0))
       return this.close("not_understood", misunderstood(read))

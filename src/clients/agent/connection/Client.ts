@@ -5,8 +5,8 @@ import type { ClientListener } from "./ClientEvents.ts"
 import type { AgentSession } from "./ServerRest.ts"
 
 /**
- * Asks the user. Several calls may ask at once; whoever asks a person asks one after the other. When the signal is
- * aborted the call is gone, and the answer counts no longer.
+ * Asks the user. Several calls may ask at once; the implementation asks a person one after the other. When the signal
+ * is aborted the call is gone, and the answer counts no longer.
  */
 export type Approve = (ask: ApprovalAsk, signal: AbortSignal) => Promise<Approval>
 
@@ -16,9 +16,9 @@ export interface Client {
     /** Gives back how to stop listening. */
     readonly subscribe: (listener: ClientListener) => () => void
   }
-  /** Who answers from here on when a call needs the user's yes. */
+  /** Sets the function that answers from here on when a call needs the user's yes. */
   answerApprovals(approve: Approve): void
-  /** What the server said last when the session was attached; undefined before the first time. */
+  /** The server's last `ready`; undefined before the first. */
   readonly ready: Ready | undefined
   /** The prompt that is being worked on. */
   readonly activePrompt: string | undefined
@@ -30,7 +30,7 @@ export interface Client {
    */
   prompt(text: string, images?: ReadonlyArray<string>): string
   steer(text: string, mode: NonNullable<Steer["mode"]>): string
-  /** Ends whichever prompt runs, and its calls on this machine. */
+  /** Ends the running prompt, and its calls on this machine. */
   abort(options?: { readonly clearQueue?: boolean }): void
   /** Is answered as a prompt of this id is. */
   compact(instructions?: string): string

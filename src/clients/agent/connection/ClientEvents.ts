@@ -1,7 +1,7 @@
 import type { Ready, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import type { ToolError, ToolMethod } from "#schemas/agents/ToolCall.ts"
 
-/** What a client tells those who watch it. */
+/** The events that a client sends to its observers. */
 
 /**
  * Why a connection ended for good. `key_refused`, `unreachable` and `no_gateway` can only be a start's. `not_understood`:

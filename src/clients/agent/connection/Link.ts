@@ -10,12 +10,12 @@ import { verdictOf, type SocketEnd } from "./Verdict.ts"
 
 const firstMillis = 250
 const capMillis = 10_000
-/** What a server asks for is obeyed up to this. */
+/** The longest pause accepted from a server. */
 const askedMillisMax = 3_600_000
 
 /**
- * How long to wait before attempt `failures` + 1: anything up to twice as long as the time before, so that clients which
- * lost one server do not come back in step (full jitter), and never less than the server asked for.
+ * The pause before attempt `failures` + 1: random, up to twice as long as the one before, so that clients which lost
+ * one server do not come back in step (full jitter), and never less than the server asked for.
  */
 export const backoffMillis = (failures: number, askedMillis: number, random: () => number): number => {
   const ceiling = Math.min(capMillis, firstMillis * 2 ** Math.min(failures, 16))
@@ -24,10 +24,10 @@ export const backoffMillis = (failures: number, askedMillis: number, random: () 
 
 /** A connection that held so long begins its waits anew. */
 const steadyMillis = 5_000
-/** How long a hello waits for its answer; twice as long at each further attempt: a server under load is no strange one. */
+/** How long a hello waits for its answer; twice as long at each further attempt: a slow server may be under load. */
 const helloMillis = 5_000
 const helloMillisMax = 40_000
-/** How long a goodbye may take. */
+/** The longest duration of a goodbye. */
 const farewellMillis = 2_000
 
 export interface Patience {
@@ -101,7 +101,7 @@ export class Link {
     return !this.isAttached || this.socket?.isCongested === true
   }
 
-  /** Leaves without a word: the session stays resumable at once. Nothing is told any more. */
+  /** Closes without a goodbye: the session stays resumable at once. No further events follow. */
   drop(): void {
     this.isClosed = true
     this.isAttached = false

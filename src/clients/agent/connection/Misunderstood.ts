@@ -2,7 +2,7 @@ import packageJson from "../../../../package.json" with { type: "json" }
 import { printable } from "../boundary/Printable.ts"
 import type { Read } from "./ReadFrame.ts"
 
-/** So many kinds of strange frames are told of in one session; a server that sends more has said enough. */
+/** The number of kinds of strange frames that are reported in one session; more add nothing. */
 const toldMax = 8
 /** Without these a client cannot say how the session stands. */
 const needed: ReadonlySet<string> = new Set(["ready", "error"])
@@ -18,7 +18,7 @@ const versionText = `Client and server may differ in version (this client: ${pac
 /** Whether nothing can go on without this frame. */
 export const isNeeded = (read: Read): boolean => read.kind === "strange" && needed.has(read.type)
 
-/** What the user is told about a frame that is not understood. */
+/** The message to the user about a frame that is not understood. */
 export const misunderstood = (read: Read): string =>
   `${versionText}: the server sent what is not understood, ${frameText(read)}`
 
@@ -26,7 +26,7 @@ export const misunderstood = (read: Read): string =>
 export class StrangeFrames {
   readonly #told = new Set<string>()
 
-  /** undefined: it was told of before. */
+  /** undefined: it was reported before. */
   notice(read: Read): string | undefined {
     const name = read.kind === "strange" ? read.type : read.kind
     if (this.#told.has(name) || this.#told.size >= toldMax) return undefined

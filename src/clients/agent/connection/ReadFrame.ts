@@ -33,9 +33,9 @@ export type Read =
 export interface Strange {
   readonly kind: "strange"
   readonly seq: number | undefined
-  /** its type, and the kind of an event; "" where it has none. Of anybody: print it safely */
+  /** its type, and the kind of an event; "" where it has none. Untrusted: print it safely */
   readonly type: string
-  /** what is missing or wrong in it; "" where nothing of this type is known */
+  /** the missing or wrong part of it; "" for an unknown type */
   readonly why: string
 }
 

@@ -19,7 +19,7 @@ export const AgentSession = Schema.Struct({
 })
 export type AgentSession = typeof AgentSession.Type
 
-/** Of `GET /agent`: what the client needs. */
+/** The fields of `GET /agent` that the client needs. */
 export const GatewayInfo = Schema.Struct({
   protocol: Schema.Int,
   default_model: Schema.NullOr(Schema.String),
@@ -61,11 +61,11 @@ export const wordsOf = (body: string): string | undefined => {
   return typeof error === "string" ? error : error.message
 }
 
-/** What lies at the bottom of an error: `fetch failed` alone helps nobody. */
+/** The root cause of an error: `fetch failed` alone explains nothing. */
 export const rootOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (error.cause !== undefined) return rootOf(error.cause)
-  // An AggregateError (a name with several addresses) has a code and no message.
+  // An AggregateError (a name with several addresses) has a code but no message.
   return error.message === "" && "code" in error ? String(error.code) : error.message
 }
 

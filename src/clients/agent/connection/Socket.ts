@@ -43,7 +43,7 @@ export class Socket {
     })
     this.socket.on("open", () => this.listener.opened())
     this.socket.on("message", (data, isBinary) => {
-      // No frame is binary: it is told of like text that is none.
+      // No frame is binary: one is reported like invalid text.
       if (!this.hasEnded && Buffer.isBuffer(data)) this.listener.text(isBinary ? "" : data.toString())
     })
     this.socket.on("unexpected-response", (_request, response) => this.refused(response))
@@ -67,7 +67,7 @@ export class Socket {
     this.socket.close(1000)
   }
 
-  /** Ends at once, without a word to anybody. */
+  /** Ends at once, without a close frame. */
   drop(): void {
     this.hasEnded = true
     this.socket.terminate()

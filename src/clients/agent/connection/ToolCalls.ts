@@ -48,8 +48,8 @@ const mayRepeat = ({ method, replay }: ToolRequest): boolean =>
   replay === "safe" && tools.some((tool) => tool.method === method && tool.replay === "safe")
 
 /**
- * The calls that the server asks this machine for. Each is made once: what runs goes on, what finished is told again, and
- * what began in an earlier process and may not be repeated is answered with `interrupted`.
+ * The calls that the server requests of this machine. Each is made once: a running one goes on, a finished one is
+ * reported again, and one begun in an earlier process that may not be repeated is answered with `interrupted`.
  */
 export class ToolCalls {
   private readonly journal: SessionJournal
@@ -88,7 +88,7 @@ export class ToolCalls {
     }
   }
 
-  /** What the server says about calls; `closed` outcomes are let go. */
+  /** Follows the server's frames about calls; `closed` outcomes are dropped. */
   observe(frame: ServerFrame): void {
     if (frame.type === "tool.cancel") this.running.get(frame.callId)?.stop.abort()
     else if (frame.type === "event" && frame.kind === "tool_end") this.close(frame.callId, frame.seq)
@@ -104,7 +104,7 @@ export class ToolCalls {
     await Promise.all(this.ended)
   }
 
-  /** What an earlier process knew, or cannot know. */
+  /** The outcome known from an earlier process, or that it cannot be known. */
   private known(request: ToolRequest): StoredOutcome | undefined {
     const call = this.journal.call(request.callId)
     if (call?.state === "finished") return call.outcome
@@ -186,12 +186,12 @@ export class ToolCalls {
       await this.journal.started(ask.callId, promptId)
       return approval
     } catch {
-      // Without a line in the journal the call could be made twice. The next one is told why.
+      // Without a line in the journal the call could be made twice. The next one gets the reason.
       return "no"
     }
   }
 
-  /** Nobody is waited for once the call is cancelled. */
+  /** The answer of the user, not awaited once the call is cancelled. */
   private asked(ask: ApprovalAsk, signal: AbortSignal): Promise<Approval> {
     const given = this.parts.approve(ask, signal)
     const cancelled = new Promise<"no">((resolve) => {
@@ -213,7 +213,7 @@ export class ToolCalls {
     try {
       await this.journal.finished(callId, outcome)
     } catch {
-      // The journal says so itself from now on, and no further call begins. This one was made: the server is told.
+      // The journal reports the failure from now on, and no further call begins. This one was made: it is answered.
     }
   }
 

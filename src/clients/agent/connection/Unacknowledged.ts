@@ -3,7 +3,7 @@ import type { Ready, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 
 export type Sayable = Prompt | Steer | Compact
 
-/** Whether a frame shows that the server has, or has refused, what was sent with this id. */
+/** Whether a frame shows that the server has, or has refused, the message with this id. */
 const acknowledges = (frame: ServerFrame, id: string): boolean => {
   if (frame.type === "prompt.done") return frame.id === id
   if (frame.type === "error") return frame.id === id
@@ -13,7 +13,7 @@ const acknowledges = (frame: ServerFrame, id: string): boolean => {
   return frame.promptId === id
 }
 
-/** What the user said and the server is not known to have: sent again, with the same ids, after each reconnect. */
+/** The user's messages that the server has not acknowledged: sent again, with the same ids, after each reconnect. */
 export class Unacknowledged {
   private sayables: ReadonlyArray<Sayable> = []
 

@@ -6,7 +6,7 @@ import {
 } from "#schemas/agents/ServerFrame.ts"
 import type { ClosedReason } from "./ClientEvents.ts"
 
-/** How an attempt or a connection ended. */
+/** The end of an attempt or a connection. */
 export type SocketEnd =
   /** an answer of HTTP instead of the upgrade */
   | {
@@ -20,7 +20,7 @@ export type SocketEnd =
   | {
       readonly kind: "closed"
       readonly code: number
-      /** what the server said before */
+      /** the server's last words before it */
       readonly bye?: ServerBye
       readonly error?: ErrorFrame
     }

@@ -11,7 +11,7 @@ import { hasSocketFilter, openSocketFilter } from "./SocketFilter.ts"
 
 const run = promisify(execFile)
 
-/** A bubblewrap that works here, and what it is started with before anything is mounted. */
+/** A bubblewrap that works here, and its arguments before any mount. */
 export interface Bubblewrap {
   readonly program: string
   readonly isolation: ReadonlyArray<string>
@@ -41,7 +41,7 @@ const noNested = [...isolation, "--disable-userns"]
 /** Directories with what is none of a command's business, sockets of the system's services among it; empty ones instead. */
 const emptied = ["/tmp", "/var/tmp", "/run", "/var/run", "/home", "/root", "/mnt", "/media"]
 const emptiedBytes = 1024 * 1024 * 1024
-/** Files that root may read although nobody should. */
+/** Files that root may read although commands should not. */
 const masked = ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"]
 const maskedDirectories = ["/etc/ssl/private", "/etc/sudoers.d"]
 
@@ -111,7 +111,7 @@ export interface SandboxOptions {
   readonly network: boolean
   /** outputs of earlier commands, which may be read */
   readonly outputs: string
-  /** what commands find as .gitconfig in their home directory */
+  /** the .gitconfig in the home directory of commands */
   readonly gitIdentity: string
 }
 

@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises"
 import { homedir } from "node:os"
 import { promisify } from "node:util"
 
-/** What commands see of the client's environment. Everything else, keys and tokens of all names, is left out. */
+/** The client's variables that commands see. All others, keys and tokens of all names, are left out. */
 const passed = new Set(
   [
     "PATH LANG LANGUAGE TZ USER LOGNAME",
@@ -18,7 +18,7 @@ const proxies = /^(https?|all|no)_proxy$/i
 
 type Environment = Readonly<Record<string, string>>
 
-/** Settings of git that hold for every git below, whatever a repository's configuration says (git-config(1)). */
+/** Settings of git that hold for every git below, above any repository's configuration (git-config(1)). */
 const gitSettings: ReadonlyArray<readonly [string, string]> = [
   ["core.hooksPath", "/dev/null"],
   ["core.fsmonitor", "false"],
@@ -46,7 +46,7 @@ const gitEnvironment = (): Environment => {
 const searchPath = (path: string | undefined): ReadonlyArray<string> =>
   (path ?? "").split(delimiter).filter((directory) => isAbsolute(directory))
 
-/** The environment of a command. A proxy is told only with the network, and only where it needs no password. */
+/** The environment of a command. It names a proxy only with the network, and only one that needs no password. */
 export const commandEnvironment = (
   own: NodeJS.ProcessEnv,
   { home, network }: { readonly home: string; readonly network: boolean }
@@ -94,8 +94,8 @@ const ownIdentity = async (git: string): Promise<ReadonlyArray<string>> => {
 }
 
 /**
- * Writes the configuration of git that commands find in their home directory: who commits, and nothing else of the user's
- * own, which may hold passwords and programs to run.
+ * Writes the configuration of git that commands find in their home directory: the committer's name, and nothing else of
+ * the user's own, which may hold passwords and programs to run.
  */
 export const writeGitIdentity = async (path: string, root: string): Promise<void> => {
   const git = findProgram("git", root)

@@ -7,9 +7,9 @@ import { words } from "./ProgramArguments.ts"
 import { runsOf } from "./Wrappers.ts"
 
 /**
- * What a command's text says it needs, by the programs that it names in the place of a program and by their arguments. It
- * is a courtesy: the user is asked in time. What the command really can do is up to the sandbox, which gives it only what
- * was allowed. So what is not understood is run with nothing, and what it lacked is told (`missedNeeds`).
+ * The needs of a command according to its text, by the programs that it names in the place of a program and by their
+ * arguments. This lets the user be asked in time; the sandbox decides what a command can do, and gives it only what was
+ * allowed. A text that is not understood is run with nothing, and its failures are reported (`missedNeeds`).
  */
 export interface CommandNeeds {
   readonly kinds: ReadonlyArray<ApprovalKind>

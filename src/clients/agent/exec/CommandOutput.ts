@@ -24,8 +24,8 @@ export const tailOf = (text: string): string => {
 }
 
 /**
- * What a command prints, stdout and stderr in the order they came. Characters that are cut between two pieces are put
- * together. The end is kept in memory; where there is more, the whole goes to a file.
+ * The output of a command, stdout and stderr in the order they came. Characters that are cut between two pieces are put
+ * together. The end is kept in memory; a longer output goes to a file as a whole.
  */
 export class CommandOutput {
   readonly #directory: string
@@ -46,7 +46,7 @@ export class CommandOutput {
     this.#add(stream, this.#decoders[stream].write(data))
   }
 
-  /** What is still held back of cut characters; then the end of the text, and where the whole is if that is not all. */
+  /** Flushes cut characters; then the end of the text, and the file of the whole if that is not all. */
   end(): { readonly output: string; readonly truncated: boolean; readonly fullOutputPath?: string } {
     this.#add("stdout", this.#decoders.stdout.end())
     this.#add("stderr", this.#decoders.stderr.end())

@@ -42,7 +42,7 @@ interface CommandRequest {
   readonly remark: string
 }
 
-/** What the user is asked about a command; everything that would run is in `detail`, word for word. */
+/** The question to the user about a command; everything that would run is in `detail`, word for word. */
 const questionOf = (request: CommandRequest): Question => {
   const { callId, command, root, kinds, needs, writes, remark } = request
   const isPlainCommit = needs.isPlainCommit && kinds.length === 1 && kinds[0] === "commit"
@@ -64,7 +64,7 @@ const questionOf = (request: CommandRequest): Question => {
   }
 }
 
-/** What commands of one workspace are run with. */
+/** The settings of the commands of one workspace. */
 export interface CommandSettings {
   readonly jail: Jail
   readonly survey: Survey
@@ -74,7 +74,7 @@ export interface CommandSettings {
   readonly hidden: ReadonlyArray<string>
   /** whole outputs go here */
   readonly outputs: string
-  /** what commands find as .gitconfig in their home directory */
+  /** the .gitconfig in the home directory of commands */
   readonly gitIdentity: string
   readonly sandbox: Bubblewrap | { readonly reason: string }
   readonly network: "ask" | "off"
@@ -107,7 +107,7 @@ const writtenOutside = (root: string, { main }: GitLayout): ReadonlyArray<string
 const remarkOf = ({ sandbox }: CommandSettings, { plan, surroundings }: Decided): string =>
   "reason" in sandbox ? `No sandbox: ${sandbox.reason}.` : unheld(plan, surroundings)
 
-/** What a client without the network gives to no command: a service behind a Unix socket may have it. */
+/** The needs that a client without the network never grants: a service behind a Unix socket may have it. */
 const switchedOff: Readonly<Partial<Record<ApprovalKind, string>>> = {
   network: "The network is",
   sockets: "Unix sockets, with the network, are"
@@ -118,7 +118,7 @@ const shell = (): string => (existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh")
 const shellArguments = (command: string): ReadonlyArray<string> =>
   shell() === "/bin/bash" ? ["--noprofile", "--norc", "-c", command] : ["-c", command]
 
-/** Where nothing else holds a command, at least no program of it can raise rights (prctl(2), PR_SET_NO_NEW_PRIVS). */
+/** Without a sandbox, at least no program of the command can raise rights (prctl(2), PR_SET_NO_NEW_PRIVS). */
 const withoutSandbox = (root: string, command: string): Pick<Program, "file" | "args"> => {
   const setpriv = process.platform === "linux" ? findProgram("setpriv", root) : undefined
   const run = [shell(), ...shellArguments(command)]
@@ -146,8 +146,8 @@ const programOf = (settings: CommandSettings, decided: Decided, home: string): P
 export class CommandRunner {
   readonly #settings: CommandSettings
   /**
-   * Looked for only while no command runs, and kept while any does: what is in it every command finds mounted, so none can
-   * put a link in its place before it is mounted for the next. What a running one makes is not in it.
+   * Surveyed only while no command runs, and kept while any does: every command finds its paths mounted, so that none
+   * can put a link in their place before the next mount. Files made by a running command are not in it.
    */
   #surroundings: Promise<Surroundings> | undefined
   #active = 0
@@ -208,7 +208,7 @@ export class CommandRunner {
     return !("reason" in this.#settings.sandbox)
   }
 
-  /** Asks what has to be asked; what comes back was allowed. */
+  /** Asks for the needs that require it; returns the allowed ones. */
   async #decide(command: string, { callId }: ToolCall, { approve }: ToolHooks): Promise<Decided> {
     const { root, network, approvals, sandbox } = this.#settings
     const { needsOf } = await (loadNeeds ??= import("./CommandNeeds.ts"))

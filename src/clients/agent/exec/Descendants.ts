@@ -5,10 +5,10 @@ import { setTimeout as delay } from "node:timers/promises"
 import { systemCode } from "../tools/ToolFailure.ts"
 
 /**
- * What a command without a sandbox starts in a session of its own (setsid, a daemon) leaves its process group, so it is
- * found by two marks: a control group of the call, where this user may make one (cgroups(7), version 2), and a variable in
- * the environment, which is inherited (proc(5), /proc/PID/environ). A program that sheds both is not found; nothing that a
- * user may do is held without a sandbox.
+ * The processes that a command without a sandbox starts in a session of their own (setsid, a daemon) leave its process
+ * group, so they are found by two marks: a control group of the call, where this user may make one (cgroups(7), version
+ * 2), and a variable in the environment, which is inherited (proc(5), /proc/PID/environ). A program that sheds both is
+ * not found; without a sandbox it may do all that the user may.
  */
 export interface Descendants {
   /** the command, started in the control group */
@@ -108,7 +108,7 @@ const makeGroup = (id: string): string | undefined => {
   }
 }
 
-/** Where a group cannot be entered, the command starts all the same: the variable is left. */
+/** A command starts even if its group cannot be entered: the variable is left. */
 const entering = '{ echo 0 > "$1"; } 2>/dev/null; shift; exec "$@"'
 
 const endAll = async (mark: string, group: string | undefined): Promise<void> => {

@@ -22,7 +22,7 @@ const isRemote = (place: string): boolean =>
 /** An address that only the shell knows may be anywhere. */
 const isLocalClone = (place: string): boolean => place !== "" && !isRemote(place) && !place.startsWith("$")
 const isPath = (place: string): boolean => /^(\.|\/|~|file:)/.test(place)
-/** Where a branch that begins at it follows it, which is written to the configuration. */
+/** Whether a branch that begins at it tracks it, which is written to the configuration. */
 const isTracked = (start: string | undefined): boolean => /^(origin|upstream)\//.test(start ?? "")
 
 const configValued = words("-f --file --blob --type --default --comment --value --url")
@@ -146,7 +146,7 @@ export const gitRuns = (
   return name === "rebase" && (at >= 0 || joined !== undefined) ? { text: joined ?? after[at + 1] ?? "" } : {}
 }
 
-/** What `git REST` needs. A command that is not known, an alias perhaps, is run with nothing. */
+/** The needs of `git REST`. An unknown command, an alias perhaps, is run with nothing. */
 export const gitKinds = (rest: ReadonlyArray<string>): Kinds => {
   const [name = "", ...after] = argumentsOf(rest, ownValued, true).operands
   if (name === "config") return config(after)

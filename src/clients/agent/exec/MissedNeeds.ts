@@ -3,7 +3,7 @@ import type { GitAccess } from "./MountPlan.ts"
 /** A command can ask for what its text does not show: `SIGNALBOX_ASK=network,commit make release`. */
 export const askVariable = "SIGNALBOX_ASK"
 
-/** What a command was given. */
+/** The permissions of a command. */
 export interface Given {
   readonly network: boolean
   readonly sockets: boolean
@@ -15,7 +15,7 @@ const withoutNetwork = new RegExp(
   [
     // Node, Bun, Deno
     "ENOTFOUND|EAI_AGAIN|ENETUNREACH|ConnectionRefused|FailedToOpenSocket",
-    // the C library, and what prints its words: curl, wget, git, ssh, apt, Python, Ruby, PHP
+    // the C library, and the programs that print its messages: curl, wget, git, ssh, apt, Python, Ruby, PHP
     "name resolution|name or service not known|temporary failure resolving|getaddrinfo|network is unreachable",
     "(could not|couldn't|cannot|unable to) resolve|resolve host|no route to host|bad address",
     // curl, Rust, Java, Go
@@ -71,11 +71,11 @@ const lines = (command: string, output: string, given: Given): ReadonlyArray<str
   ]
 }
 
-/** Where the exit code is that of a part, or of a git that goes on without its configuration, the end of the output tells. */
+/** The end of the output decides if the exit code is a part's, or of a git that went on without its configuration. */
 const hidesFailure = /[|;\n]|\bgit\b/
 const tellingLines = 20
 
-/** What is looked through for what was missing; undefined where nothing failed, as far as can be told. */
+/** The output to search for missing permissions; undefined if nothing failed, as far as can be known. */
 export const failureIn = (command: string, output: string, exitCode: number | null): string | undefined => {
   if (exitCode !== 0) return output
   const end = output.trimEnd().split("\n").slice(-tellingLines).join("\n")
@@ -83,8 +83,8 @@ export const failureIn = (command: string, output: string, exitCode: number | nu
 }
 
 /**
- * What a command that failed ran into and the user could allow: words behind its output that tell the model how to ask.
- * "" for none.
+ * The missing permissions that made a command fail and the user could grant: words behind its output that tell the
+ * model how to ask. "" for none.
  */
 export const missedNeeds = (command: string, output: string, given: Given): string =>
   lines(command, output, given)

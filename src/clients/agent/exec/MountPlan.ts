@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import type { GitLayout, Repository } from "../boundary/GitLayout.ts"
 import { isWithin } from "../boundary/OpenWorkspace.ts"
 
-/** How much of the repositories a command may change. */
+/** The part of the repositories that a command may change. */
 export type GitAccess = "look" | "commit" | "all"
 
 /**
@@ -16,7 +16,7 @@ export type MountKind = "pin" | "write" | "read" | "hide"
 export interface Mount {
   readonly path: string
   readonly kind: MountKind
-  /** what is made there when nothing is, as something has to be there for a mount */
+  /** the kind of path made there if it is missing, as a mount needs one */
   readonly missing: "directory" | "file"
 }
 
@@ -25,11 +25,11 @@ export interface MountPlan {
   readonly mounts: ReadonlyArray<Mount>
   /** paths that cannot be held: a link is on the way, which a command could exchange */
   readonly loose: ReadonlyArray<string>
-  /** of what is read only, what runs by itself */
+  /** the self-running files among the read-only paths */
   readonly selfRunning: ReadonlyArray<string>
 }
 
-/** What of a repository runs by itself, or says what does. Source: gitrepository-layout(5), git-config(1). */
+/** The self-running paths of a repository, and their configuration. Source: gitrepository-layout(5), git-config(1). */
 const dangerous = (directory: string): ReadonlyArray<Mount> => [
   { path: join(directory, "hooks"), kind: "read", missing: "directory" },
   { path: join(directory, "config"), kind: "read", missing: "file" },
@@ -76,7 +76,7 @@ export interface Protected {
   readonly layout: GitLayout
   /** read only, existing or not: directories of hooks */
   readonly sealed: ReadonlyArray<string>
-  /** read only: what runs by itself, and what repositories' configurations name; none where the user allowed it */
+  /** read only: self-running files, and paths named by repositories' configurations; none where the user allowed it */
   readonly selfRunning: ReadonlyArray<string>
   /** not there for commands at all: the client's own directories within the workspace */
   readonly closed: ReadonlyArray<string>
@@ -86,8 +86,8 @@ export interface Protected {
 const maxSelfRunning = 200
 
 /**
- * Where the root has no repository, an empty directory is in the place of each name that could make one of it: a shell's
- * prompt looks there at every line. git takes no directory for a HEAD.
+ * Without a repository at the root, an empty directory stands in the place of each name that could make one of it: a
+ * shell's prompt looks there at every line. git takes no directory for a HEAD.
  */
 const noneAt = (root: string): ReadonlyArray<Mount> => [
   { path: join(root, ".git"), kind: "read", missing: "directory" },
@@ -118,7 +118,7 @@ const wanted = (
   ]
 }
 
-/** What is mounted over a workspace that is itself writable. */
+/** The mounts over a workspace that is itself writable. */
 export const mountPlan = (what: Protected, access: GitAccess): MountPlan => {
   const { root, layout } = what
   const loose = new Set(access === "all" ? [] : layout.odd)

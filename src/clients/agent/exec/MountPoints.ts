@@ -3,7 +3,7 @@ import { dirname } from "node:path"
 import { systemCode } from "../tools/ToolFailure.ts"
 import type { Mount } from "./MountPlan.ts"
 
-/** What was made for a mount, innermost last. */
+/** The path made for a mount, innermost last. */
 type Made = { readonly path: string; readonly kind: Mount["missing"] }
 
 const make = (path: string, kind: Mount["missing"]): ReadonlyArray<Made> => {

@@ -22,7 +22,7 @@ const nodeValued = "--prefix -C --dir --cwd -F --filter --registry --loglevel"
 const npmNetwork =
   "audit outdated view info show search publish unpublish login logout whoami ping access owner adduser dist-tag deprecate profile token team org"
 
-/** Sources: each manager's reference. What reads only what is there, and what runs scripts of the project, needs nothing. */
+/** Sources: each manager's reference. Commands that only read files, or run the project's scripts, need nothing. */
 const managers: Readonly<Record<string, Manager>> = {
   npm: {
     installs: words(
@@ -202,7 +202,7 @@ const special: Readonly<Record<string, (told: Arguments, rest: ReadonlyArray<str
       operands[0] === "install" && options.includes("--list") ? none : undefined
   }
 
-/** What `PROGRAM REST` of a package manager needs; undefined of any other program. */
+/** The needs of `PROGRAM REST` of a package manager; undefined of any other program. */
 export const packageKinds = (program: string, given: ReadonlyArray<string>): Kinds | undefined => {
   const name = Object.hasOwn(sameAs, program) ? (sameAs[program] ?? program) : program
   const known = Object.hasOwn(managers, name) ? managers[name] : undefined
@@ -217,7 +217,7 @@ export const packageKinds = (program: string, given: ReadonlyArray<string>): Kin
   const within =
     known.within !== undefined && Object.hasOwn(known.within, first) ? known.within[first] : undefined
   const names = known.installs ?? words("")
-  // uvx, cpanm and a build fetch whatever they are given; yarn and bundle alone install.
+  // uvx, cpanm and a build fetch their arguments; yarn and bundle alone install.
   const isAlways = names.size === 1 && names.has("")
   const isInstall =
     isAlways ||

@@ -3,7 +3,7 @@ export const words = (text: string): ReadonlySet<string> => new Set(text.split("
 
 /** The arguments of a program, told apart. */
 export interface Arguments {
-  /** what is neither an option nor an option's value */
+  /** the words that are neither options nor values of options */
   readonly operands: ReadonlyArray<string>
   readonly options: ReadonlyArray<string>
 }

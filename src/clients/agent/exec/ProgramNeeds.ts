@@ -7,9 +7,9 @@ type Kinds = ReadonlyArray<ApprovalKind>
 const none: Kinds = []
 const network: Kinds = ["network"]
 
-/** What is around a command. */
+/** The surroundings of a command. */
 export interface Surroundings {
-  /** something runs beside it: what it reaches on this machine may be in the same sandbox */
+  /** a job runs beside it: a local service it reaches may be in the same sandbox */
   readonly hasJobs: boolean
 }
 
@@ -17,7 +17,7 @@ export interface Surroundings {
 const clients = words(
   "curl wget http https xh aria2c ssh sftp telnet ftp ping ping6 traceroute mtr dig nslookup host whois nmap lynx w3m psql pg_dump pg_restore pg_isready createdb dropdb mysql mysqldump mariadb redis-cli mongosh mongo clickhouse-client nc ncat netcat socat ssh-keyscan ssh-copy-id ansible ansible-playbook hub vercel netlify fly flyctl heroku firebase doctl eksctl yt-dlp lftp"
 )
-/** Clients of a service with commands that ask nobody. */
+/** Clients of a service with commands that need no network. */
 const offline: Readonly<Record<string, ReadonlySet<string>>> = {
   gh: words("help version config alias completion"),
   glab: words("help version config alias completion"),
@@ -128,7 +128,7 @@ const isBuildFetch = /^(dependency:|deploy$|release:|versions:|publish|wrapper$|
 const ghKinds = (rest: ReadonlyArray<string>): Kinds =>
   /^pr checkout$/.test(rest.slice(0, 2).join(" ")) ? ["network", "commit"] : network
 
-/** What a program needs by itself; what it runs in turn is looked at on its own. */
+/** The needs of a program itself; programs it runs in turn are judged on their own. */
 export const programKinds = (program: string, rest: ReadonlyArray<string>, around: Surroundings): Kinds => {
   if (program === "git") return gitKinds(rest)
   if (clients.has(program)) return clientKinds(program, rest, around)

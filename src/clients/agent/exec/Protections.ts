@@ -4,19 +4,19 @@ import { isEnvironmentHidden } from "../hideEnvironment.mjs"
 import { findBubblewrap, versionOf } from "./Bubblewrap.ts"
 import { findProgram } from "./CommandEnvironment.ts"
 
-/** What protects this machine, for `signalbox-agent doctor`. */
+/** The protections of this machine, for `signalbox-agent doctor`. */
 export interface Protections {
   /** such as "linux x64" */
   readonly platform: string
   readonly sandbox:
     | { readonly usable: true; readonly program: string; readonly version: string }
     | { readonly usable: false; readonly reason: string }
-  /** one line each: what, and by what */
+  /** one line each: the protected thing, and its protection */
   readonly protected: ReadonlyArray<string>
   readonly notProtected: ReadonlyArray<string>
-  /** what runs by itself, and is asked for before it is written: a line for each program, with its documentation */
+  /** the self-running files, asked for before they are written: a line for each program, with its documentation */
   readonly askedFor: ReadonlyArray<string>
-  /** what the user can do about it */
+  /** the remedies for the user */
   readonly advice: ReadonlyArray<string>
 }
 

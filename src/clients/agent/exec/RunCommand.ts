@@ -6,7 +6,7 @@ import { openSocketFilter, type SocketFilterOptions } from "./SocketFilter.ts"
 
 /** From SIGTERM to SIGKILL. */
 const graceMillis = 2_000
-/** What is still in the pipes of a command that ended is waited for so long: a process it left may hold them open. */
+/** How long to wait for the rest in the pipes of a command that ended: a process it left may hold them open. */
 const drainMillis = 200
 
 export interface Program {
@@ -66,8 +66,8 @@ const isInherited = (fd: number): boolean => {
 }
 
 /**
- * Files that whoever started the client left open, a directory outside of the workspace perhaps: a command would inherit
- * them, sandbox or not. Node closes all that it opened itself, so none is added later.
+ * Files that the client inherited open, a directory outside of the workspace perhaps: a command would inherit them,
+ * sandbox or not. Node closes all that it opened itself, so none is added later.
  */
 let inherited: ReadonlyArray<number> | undefined
 const findInherited = (): ReadonlyArray<number> =>
@@ -123,8 +123,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs a program in a process group of its own, with nothing to read, until it exits, takes too long or is cancelled. What
- * it started and left behind is ended with it: by bubblewrap's process namespace, else as far as it is found.
+ * Runs a program in a process group of its own, without input, until it exits, takes too long or is cancelled. Its
+ * leftover processes are ended with it: by bubblewrap's process namespace, else as far as they are found.
  */
 export const runCommand = async (program: Program, options: RunOptions): Promise<Ended> => {
   if (program.reportsStatus) return runUntilItEnds(program, options)

@@ -13,7 +13,7 @@ export interface ShellCommand {
   readonly input: string | undefined
 }
 
-/** How a command's text reads. It decides only what is asked: what a command can do is up to the sandbox. */
+/** The reading of a command's text. It decides only the questions to the user; the sandbox sets the limits. */
 export interface ShellReading {
   readonly commands: ReadonlyArray<ShellCommand>
   /** only words, `&&` and `;`: no redirection, pipe, substitution, variable, assignment, job or error */
@@ -25,7 +25,7 @@ export interface ShellReading {
 /** These run a text that they are given. */
 export const shells: ReadonlySet<string> = new Set("sh bash dash zsh ksh ash mksh fish eval".split(" "))
 
-/** Substitutions within each other, and all parts of the tree: what lies deeper is not looked at. */
+/** Substitutions within each other, and all parts of the tree: deeper ones are not read. */
 const maxSubstitutions = 32
 const maxDepth = 1_000
 

@@ -187,7 +187,7 @@ export const hasSocketFilter = socketFilter(process.arch, { sockets: false }) !=
 
 /**
  * The program in a file that is open at its start, for the caller to close. bubblewrap reads it to its end, and the
- * place in an open file is shared with whatever it is handed to, so each command gets it opened anew.
+ * place in an open file is shared with every process it is handed to, so each command gets it opened anew.
  */
 export const openSocketFilter = ({ sockets }: SocketFilterOptions): number => {
   const fd = kept.get(sockets) ?? nameless(programFor(sockets))

@@ -19,9 +19,9 @@ interface Planted {
 export interface SweepAllowed {
   readonly repository: boolean
   readonly selfRunning: boolean
-  /** the user allowed it all that they can do themselves: it is told, and left */
+  /** the user allowed it all their own rights: it is reported, and left running */
   readonly unsandboxed: boolean
-  /** what was last changed before, in milliseconds since 1970, and yet is new, is the user's */
+  /** milliseconds since 1970: a new file that was changed before this is the user's */
   readonly since: number
 }
 

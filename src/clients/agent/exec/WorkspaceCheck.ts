@@ -120,7 +120,7 @@ export class WorkspaceCheck {
   readonly #jail: Jail
   readonly #survey: Survey
   readonly #isLocal: boolean
-  /** what the last command left, and when it was looked at */
+  /** the last command's remains, and the time of the look */
   #left: { readonly surveyed: Surveyed; readonly at: number } | undefined
 
   constructor(jail: Jail, survey: Survey) {
@@ -164,7 +164,7 @@ export class WorkspaceCheck {
       unsandboxed: !isHeld,
       since: beginning.since
     })
-    // Where the root is no repository a command's mounts have changed it.
+    // Without a repository at the root a command's mounts have changed it.
     const { root } = this.#jail
     const isTimed = this.#isLocal && layout.main?.entry === join(root, ".git")
     this.#left = told.length === 0 && isTimed ? { surveyed: after, at: performance.now() } : undefined

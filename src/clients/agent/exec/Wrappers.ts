@@ -2,7 +2,7 @@ import { gitRuns } from "./GitNeeds.ts"
 import { shells } from "./ShellCommands.ts"
 import { argumentsOf, words } from "./ProgramArguments.ts"
 
-/** What a command runs in turn: commands by their words, and texts that a shell reads. */
+/** The programs a command runs in turn: commands by their words, and texts that a shell reads. */
 export interface Runs {
   readonly commands?: ReadonlyArray<ReadonlyArray<string>>
   readonly texts?: ReadonlyArray<string>

@@ -8,8 +8,8 @@ interface Waiting {
 }
 
 /**
- * Appends lines in order. What is appended while a write is under way goes out with the next one, and one fdatasync
- * serves all of it. After a failure nothing more is written: a line behind a torn one could not be told from damage.
+ * Appends lines in order. Lines appended during a write go out with the next one, and one fdatasync serves all of it.
+ * After a failure nothing more is written: a line behind a torn one could not be told from damage.
  */
 export class AppendFile {
   private readonly path: string
@@ -31,7 +31,7 @@ export class AppendFile {
     })
   }
 
-  /** Whatever is appended from here on fails. */
+  /** Every later append fails. */
   async close(): Promise<void> {
     await this.writing
     this.broken ??= new Error("The journal is closed")

@@ -74,7 +74,7 @@ export class JournalDirectory {
     return readdirSync(this.sessionsPath).filter((name) => sessionIdPattern.test(name))
   }
 
-  /** What a server names is a part of a path here. */
+  /** The server's session id is a part of a path here. */
   private pathOf(sessionId: string): string {
     if (!sessionIdPattern.test(sessionId)) throw new RangeError(`${sessionId} is not the id of a session`)
     return join(this.sessionsPath, sessionId)
@@ -90,7 +90,7 @@ export class JournalDirectory {
   }
 }
 
-/** The journal's id: made by whoever comes first, and the same for all who come at the same time. */
+/** The journal's id: made by the first process, and the same for all that start at the same time. */
 const identify = (path: string): string => {
   const file = join(path, "journal.json")
   if (!existsSync(file)) {

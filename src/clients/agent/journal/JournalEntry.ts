@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib"
 import { Schema } from "effect"
 import { ToolError } from "#schemas/agents/ToolCall.ts"
 
-/** What the server is answered about a call, but for its id. */
+/** The answer to the server about a call, but for its id. */
 export const StoredOutcome = Schema.Struct({
   ok: Schema.Boolean,
   result: Schema.optionalKey(Schema.Unknown),
@@ -56,7 +56,7 @@ export interface JournalText {
 
 export const readJournalText = (text: string): JournalText => {
   const lines = text.split("\n")
-  // What follows the last line feed: nothing, where the last line was written whole.
+  // The text behind the last line feed: empty if the last line was written whole.
   const rest = lines.pop() ?? ""
   const read = lines.map(entryOf)
   const lastGood = read.findLastIndex((entry) => entry !== undefined)

@@ -34,7 +34,7 @@ const readIfThere = (path: string): string => {
 }
 
 /**
- * What this machine did of one session's calls, in a file that survives the client. A call is noted as started before
+ * This machine's record of one session's calls, in a file that survives the client. A call is noted as started before
  * it begins and as finished when its outcome is known; the outcome is kept until the server has it. A call is forgotten
  * only together with the knowledge that the frames about it were seen. Only `never` calls are in it.
  */
@@ -157,7 +157,7 @@ export class SessionJournal {
     }
   }
 
-  /** What was closed by a frame up to `seq` is not asked for again: the server is told that it was seen. */
+  /** Calls closed by a frame up to `seq` are not asked for again: the server knows that it was seen. */
   private forget(seq: number): void {
     this.seenSeq = Math.max(this.seenSeq, seq)
     for (const [callId, call] of this.calls) {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Schema } from "effect"
 
 /**
- * Who has a session on this machine. The holder is named by the file `lock.<n>` of the highest `n`, made by linking,
+ * The holder of a session on this machine. It is named by the file `lock.<n>` of the highest `n`, made by linking,
  * which fails where it exists. The highest file is never removed, only emptied, or outlived by its process; so two that
  * take over from the same dead holder try for the same name.
  */
@@ -94,7 +94,7 @@ export const lockSession = (directory: string): LockAnswer => {
     if (!tryFor(directory, mine)) continue
     const generations = generationsIn(directory)
     const file = join(directory, `lock.${mine}`)
-    // A name that was free because its holder is long gone: whoever took over since has a higher one.
+    // The name was free because its holder is long gone: a later holder has a higher one.
     if (generations[0] !== mine) {
       rmSync(file, { force: true })
       continue

@@ -15,7 +15,7 @@ export interface SessionLine {
 export class JsonReporter implements Reporter {
   private readonly write: Write
   private readonly session: SessionLine
-  /** what happens before the session is known */
+  /** the events before the session is known */
   private early: Array<ClientEvent> | undefined = []
 
   constructor(write: Write, session: SessionLine) {

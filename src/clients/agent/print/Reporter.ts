@@ -1,7 +1,7 @@
 import type { ClientEvent } from "../connection/ClientEvents.ts"
 import type { Ready } from "#schemas/agents/ServerFrame.ts"
 
-/** How a mode without a terminal shows what happens. */
+/** The display of a mode without a terminal. */
 export interface Reporter {
   /** The session is attached for the first time. */
   started(ready: Ready): void

@@ -17,9 +17,7 @@ const quietMillis = 1_000
 export interface PrintOptions {
   readonly client: Client
   readonly reporter: Reporter
-  /**
-   * What to ask, made when the session is there: files may have to be uploaded. Undefined: wait for what already runs.
-   */
+  /** The prompt, made when the session is there: files may have to be uploaded. Undefined: wait for the running one. */
   readonly prompt:
     | (() => Promise<{ readonly text: string; readonly images: ReadonlyArray<string> }>)
     | undefined
@@ -34,7 +32,7 @@ interface Watch {
   readonly unsubscribe: () => void
 }
 
-/** Keeps how prompts ended: one can end before somebody asks. */
+/** Keeps the outcomes of prompts: one can end before it is awaited. */
 const watch = ({ client, reporter }: PrintOptions): Watch => {
   const codes = new Map<string, number>()
   const waiting = new Set<() => void>()
@@ -102,7 +100,7 @@ const work = async ({ client, prompt, reporter }: PrintOptions, watched: Watch):
   try {
     ready = await client.start()
   } catch (error) {
-    // The reporter has heard of it as an event.
+    // The reporter has it as an event.
     if (!(error instanceof ConnectionClosed)) throw error
     return codeOfClosed(error.reason)
   }
@@ -124,7 +122,7 @@ const silentMillis = 2_000
 /** Whether there is something to read; a terminal and a device such as /dev/null are left alone. */
 const hasInput = async (): Promise<boolean> => {
   const stats = fstatSync(0)
-  // What a shell pipes in is waited for as long as it takes.
+  // Input piped in by a shell is awaited without a time limit.
   if (stats.isFIFO() || stats.isFile()) return true
   if (!stats.isSocket()) return false
   const isThere = once(process.stdin, "readable").then(() => true)

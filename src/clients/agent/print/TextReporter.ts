@@ -18,7 +18,7 @@ const oneLine = (text: string): string => {
   return line.length > lineCharacters ? `${line.slice(0, lineCharacters)}…` : line
 }
 
-/** What a call is about, in a few words. */
+/** The subject of a call, in a few words. */
 const subjectOf = (params: unknown): string => {
   if (typeof params !== "object" || params === null) return ""
   const { command, path, pattern } = params as Readonly<Record<string, unknown>>
@@ -27,7 +27,7 @@ const subjectOf = (params: unknown): string => {
 
 const secondsOf = (millis: number): string => `${(millis / 1_000).toFixed(1)} s`
 
-/** The last answer to one output, what happens meanwhile to the other. */
+/** Writes the last answer to one output, and progress to the other. */
 export class TextReporter implements Reporter {
   private readonly outputs: TextOutputs
   private answer = ""

@@ -31,7 +31,7 @@ export interface Attached {
   /** the prompt as it was typed, with the files' text behind it */
   readonly text: string
   readonly images: ReadonlyArray<string>
-  /** what was meant and could not be read */
+  /** the mentioned files that could not be read */
   readonly problems: ReadonlyArray<string>
 }
 

@@ -40,7 +40,7 @@ export interface AgentTerminalOptions {
   readonly suspend: () => void
 }
 
-/** Brings together the client, what is known of the session, the screen and the keys. */
+/** Joins the client, the session's state, the screen and the keys. */
 export class AgentTerminal {
   readonly screen: Screen
   readonly #options: AgentTerminalOptions
@@ -91,7 +91,7 @@ export class AgentTerminal {
     this.screen.stop()
   }
 
-  /** `mode`: what it is where the agent works already. */
+  /** `mode`: the kind of message for an agent already at work. */
   submit(text: string, mode: "steer" | "follow_up"): void {
     if (text.trim() === "") return
     this.#options.history.add(text)
@@ -126,7 +126,7 @@ export class AgentTerminal {
   }
 
   #ask(text: string, mode: "steer" | "follow_up"): void {
-    // Files are read and pictures sent up first; whoever names none is not kept waiting for a moment.
+    // Files are read and pictures uploaded first; a text without a file mention goes out at once.
     if (!text.includes("@")) return this.#send({ text, images: [], problems: [] }, text, mode)
     this.#options
       .attach(text)
@@ -149,7 +149,7 @@ export class AgentTerminal {
     }
   }
 
-  /** What could not be sent is better shortened than lost. */
+  /** A message that could not be sent goes back into the editor, shortened at worst. */
   #unsent(text: string, error: unknown): void {
     this.screen.editor.setText(text)
     this.#failed(error)
@@ -216,7 +216,7 @@ export class AgentTerminal {
     this.submit(text, "follow_up")
   }
 
-  /** What waited is not lost: it comes back to where it was typed. */
+  /** Waiting messages are not lost: they go back into the editor. */
   #abort(): void {
     if (this.#state.active === undefined) return
     const { editor } = this.screen

@@ -5,7 +5,7 @@ export interface Choice {
   /** the letter that answers, or that chooses what is then confirmed; several rules share theirs */
   readonly letter: "y" | "s" | "r" | "a" | "n"
   readonly words: string
-  /** what it would cover, for before it is confirmed */
+  /** its coverage, shown before it is confirmed */
   readonly covers: string
   readonly approval: Approval
   /** lasts longer than once: no single key gives it */
@@ -19,7 +19,7 @@ const lasts: Readonly<Record<Kept, string>> = {
 
 const oneLine = (text: string): string => text.replaceAll("\n", " ⏎ ")
 
-/** What can be answered. Where nothing can be kept, nothing is offered for longer than the session. */
+/** The possible answers. If none can be stored, the longest one offered is for the session. */
 export const choicesOf = ({ rules = [], scope, unkept }: ApprovalAsk): ReadonlyArray<Choice> => {
   const kept: ReadonlyArray<Kept> = unkept === undefined ? ["session", "always"] : ["session"]
   const ofRules = rules.flatMap(({ covers, examples, name }, rule) => {

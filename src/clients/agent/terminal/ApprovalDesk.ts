@@ -10,7 +10,7 @@ export class ApprovalDesk {
   readonly #changed: (callId: string, waits: boolean) => void
   #waiting: ReadonlyArray<Waiting> = []
 
-  /** `changed` is told whenever a call begins or ends to wait. */
+  /** `changed` is called whenever a call begins or ends to wait. */
   constructor(changed: (callId: string, waits: boolean) => void) {
     this.#changed = changed
   }
@@ -45,7 +45,7 @@ export class ApprovalDesk {
     if (first?.ask === ask) this.#settle(first, approval)
   }
 
-  /** Nobody will answer any more. */
+  /** No answer will come any more. */
   close(): void {
     for (const waiting of this.#waiting) this.#settle(waiting, "no")
   }

@@ -32,14 +32,14 @@ export interface ApprovalDialogOptions {
   readonly now: () => number
   /** Runs something so many milliseconds later; gives how to call it off. */
   readonly later: (millis: number, run: () => void) => () => void
-  /** what is in the editor */
+  /** the editor's text */
   readonly text: () => string
   /** keys that were meant for the editor */
   readonly typed: (data: string) => void
   readonly answer: (approval: Approval) => void
 }
 
-/** What is around the lines of what would run. */
+/** The frame around the lines of the command. */
 interface Frame {
   readonly above: ReadonlyArray<string>
   readonly below: ReadonlyArray<string>
@@ -79,7 +79,7 @@ export class ApprovalDialog implements Component {
     this.#drawn = undefined
   }
 
-  /** Nobody will answer any more. */
+  /** No answer will come any more. */
   close(): void {
     this.#callOff()
   }
@@ -94,7 +94,7 @@ export class ApprovalDialog implements Component {
 
   #take([state, effect]: Step): void {
     const { answer, later, typed } = this.#options
-    // What is chosen has to be drawn behind this key, even where it was before.
+    // The chosen answer has to be drawn after this key, even if it was drawn before.
     if (state.chosen !== this.#state.chosen) this.#shown = undefined
     this.#state = state
     if (effect.type === "answer") return answer(effect.choice.approval)
@@ -139,7 +139,7 @@ export class ApprovalDialog implements Component {
     const available = isRoomy ? rows - 4 : rows
     const frame = this.#frame(width, isRoomy)
     const room = available - frame.above.length - frame.below.length
-    // What is confirmed was read before; until then a line or two are no way to read it.
+    // A confirmed command was read before; until then a line or two are too few to read it.
     const needed = Math.min(this.#state.chosen === undefined ? detailRows : 1, this.#lines.length)
     const isFloor = width >= smallestWindow.columns && rows >= smallestWindow.rows
     this.#isLarge = isFloor && room - (this.#lines.length > room ? 1 : 0) >= needed
@@ -150,12 +150,12 @@ export class ApprovalDialog implements Component {
     const isLong = this.#lines.length > room
     const hadSeenAll = this.#hasSeenAll
     const details = this.#details(isLong ? room - 1 : room)
-    // What is around them says so at once.
+    // The lines around them show that at once.
     if (this.#hasSeenAll !== hadSeenAll) return this.render(width)
     return [...frame.above, ...details, ...(isLong ? [this.#position(width)] : []), ...frame.below]
   }
 
-  /** In another size everything is looked at anew, and what was about to be answered is not. */
+  /** A resize resets the reading, and drops an answer that was about to be given. */
   #resized(columns: number, rows: number): void {
     const before = this.#drawn
     if (before?.columns === columns && before.rows === rows) return
@@ -224,7 +224,7 @@ export class ApprovalDialog implements Component {
     return this.#options.theme.dim(fitted(`  lines ${this.#top + 1} to ${bottom} of ${all}${hint}`, width))
   }
 
-  /** What the chosen answer would cover, or how one is chosen. */
+  /** The coverage of the chosen answer, or how to choose one. */
   #covers(width: number, isRoomy: boolean): ReadonlyArray<string> {
     const { theme } = this.#options
     const choice = this.#state.chosen === undefined ? undefined : this.#choices[this.#state.chosen]

@@ -11,11 +11,11 @@ export const approvalPauses = {
   word: 1_000,
   /** keys that follow one another so closely come from a paste */
   burst: 60,
-  /** what lasts longer than once is confirmed no sooner after it was drawn, and after the key before */
+  /** the least time from drawing, and from the key before, to the confirmation of an answer for longer than once */
   confirm: 300
 } as const
 
-/** How far the question is answered. Times are those of the clock that `View.now` reads. */
+/** The progress of the answer. Times are those of the clock that `View.now` reads. */
 export interface Answering {
   /** the place of the choice that Enter would confirm */
   readonly chosen: number | undefined
@@ -30,7 +30,7 @@ export interface Answering {
   readonly keyAt: number
 }
 
-/** What the user had before their eyes when the key came. */
+/** The screen as the user saw it when the key came. */
 export interface View {
   readonly now: number
   readonly choices: ReadonlyArray<Choice>
@@ -102,7 +102,7 @@ const confirmed = (state: Answering, data: string, view: View): Step => {
   return [{ ...state, letter: undefined, isEntered: true, keyAt: view.now }, nothing]
 }
 
-/** Where one key leads. Keys that were meant for the editor go there, and none of them answers. */
+/** The effect of one key. Keys that were meant for the editor go there, and none of them answers. */
 export const press = (state: Answering, data: string, view: View): Step => {
   const { choices, hasText, isDrawn, now } = view
   const no = choices.findIndex(({ approval }) => approval === "no")
@@ -124,7 +124,7 @@ export const press = (state: Answering, data: string, view: View): Step => {
   return [{ ...state, chosen, letter: data, isEntered: false, keyAt: now }, nothing]
 }
 
-/** How long to wait for a key that may follow; undefined: nothing is about to be answered. */
+/** How long to wait for a key that may follow; undefined: no answer is about to be given. */
 export const settlesAfter = ({ isEntered, letter }: Answering): number | undefined =>
   isEntered ? approvalPauses.burst : letter === undefined ? undefined : approvalPauses.settle
 

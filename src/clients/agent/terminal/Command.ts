@@ -1,6 +1,6 @@
 import { thinkingLevels, type ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
 
-/** What can be typed instead of a prompt. */
+/** The commands of the prompt line. */
 export const commands = [
   { name: "model", argument: "[id]", says: "choose the model, or name it" },
   { name: "thinking", argument: "[level]", says: "how much the model thinks" },

@@ -25,7 +25,7 @@ const commandItems = commands.map(({ argument, name, says }): AutocompleteItem =
   description: says
 }))
 
-/** What the editor offers while somebody types: commands behind `/`, files behind `@`. */
+/** The completions of the editor: commands behind `/`, files behind `@`. */
 export class Completion implements AutocompleteProvider {
   readonly triggerCharacters = ["@"]
   readonly #sources: CompletionSources
@@ -103,6 +103,6 @@ const matching = (values: ReadonlyArray<string>, typed: string): ReadonlyArray<A
     .slice(0, suggestionLimit)
     .map((value) => ({ value, label: safeLine(value) }))
 
-/** Nothing is offered to somebody who has typed it all: Enter is to send it. */
+/** A complete word gets no suggestion: Enter is to send it. */
 const found = (prefix: string, items: ReadonlyArray<AutocompleteItem>): AutocompleteSuggestions | null =>
   items.length === 0 || items.some(({ value }) => value === prefix) ? null : { prefix, items: [...items] }

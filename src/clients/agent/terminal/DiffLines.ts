@@ -36,8 +36,8 @@ const replaced = (oldText: string, newText: string): ReadonlyArray<string> => {
 }
 
 /**
- * What a call changes or changed, as lines of a unified diff: the tool's own where it ran here, else as far as its
- * arguments tell.
+ * The changes of a call, as lines of a unified diff: the tool's own for a call made here, else derived from its
+ * arguments.
  */
 export const diffOf = (item: ToolItem): ReadonlyArray<string> => {
   const own = textOf(item.result, "diff")

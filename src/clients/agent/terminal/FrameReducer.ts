@@ -6,7 +6,7 @@ import type { MessagePart, TerminalState } from "./TerminalState.ts"
 type EventFrame = Extract<ServerFrame, { type: "event" }>
 type EventFrameOf<K extends EventFrame["kind"]> = Extract<EventFrame, { kind: K }>
 
-/** What a frame changes. Frames and kinds that are not known change nothing. */
+/** The state after a frame. Unknown frames and kinds change nothing. */
 export const reduceFrame = (state: TerminalState, frame: ServerFrame, now: number): TerminalState => {
   switch (frame.type) {
     case "event":
@@ -14,7 +14,7 @@ export const reduceFrame = (state: TerminalState, frame: ServerFrame, now: numbe
     case "prompt.done":
       return reduceDone(state, frame, now)
     case "error": {
-      // What is refused is not worked on.
+      // A refused prompt is not worked on.
       const refused = frame.id !== undefined && frame.id === state.active?.id
       return notice(refused ? { ...state, active: undefined } : state, "error", frame.message)
     }
@@ -172,7 +172,7 @@ const reduceDone = (state: TerminalState, done: PromptDone, now: number): Termin
   return done.turns === 0 ? over : notice(over, "info", summaryOf(done, since, now))
 }
 
-/** Of a prompt that ran before this program looked, nobody knows how long it took. */
+/** The duration of a prompt that began before this program is unknown. */
 const summaryOf = (done: PromptDone, since: number | undefined, now: number): string =>
   [
     ...(since === undefined || now - since < 1_000 ? ["Done"] : [`Done in ${seconds(now - since)}`]),

@@ -23,7 +23,7 @@ const replace = (state: TerminalState, index: number, item: Item): TerminalState
   items: state.items.with(index, item)
 })
 
-/** What was asked, once for each id. */
+/** Adds a prompt, once for each id. */
 export const asked = (state: TerminalState, id: string, text: string): TerminalState =>
   indexOf(state, "prompt", id) >= 0
     ? state
@@ -42,7 +42,7 @@ export const bounded = (text: string): string =>
     ? text
     : `${text.slice(0, terminalLimits.textCharacters)}\n… (longer than what is shown here)`
 
-/** A message that nobody will finish: the model was asked again, or the prompt is over. */
+/** Marks messages that will not be finished: the model was asked again, or the prompt is over. */
 export const leaveOpenMessages = (state: TerminalState): TerminalState =>
   state.items.some((item) => item.kind === "message" && item.progress === "open")
     ? {

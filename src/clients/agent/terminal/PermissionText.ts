@@ -2,7 +2,7 @@ import type { Approvals } from "../boundary/Approvals.ts"
 import { permissionLines } from "../boundary/PermissionLines.ts"
 import { safeText } from "./SafeText.ts"
 
-/** What was allowed in this session and workspace; what is taken back is asked for again at once. */
+/** The permissions of this session and workspace; a revoked one is asked for again at once. */
 export type Permissions = Pick<Approvals, "list" | "revoke" | "tellProblems">
 
 const usage =

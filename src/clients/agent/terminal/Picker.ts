@@ -2,7 +2,7 @@ import { type Component, fuzzyFilter, matchesKey, type SelectItem, SelectList } 
 import { fitted } from "./Lines.ts"
 import type { Theme } from "./Theme.ts"
 
-/** What is chosen from: its texts are safe to print. */
+/** A choice: its texts are safe to print. */
 export type Choice = SelectItem
 
 export interface PickerOptions {
@@ -14,7 +14,7 @@ export interface PickerOptions {
   readonly done: (value: string | undefined) => void
 }
 
-/** A list to choose from; what is typed narrows it. */
+/** A list to choose from, narrowed by typing. */
 export class Picker implements Component {
   readonly #options: PickerOptions
   #query = ""

@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync, appendFi
 import { dirname } from "node:path"
 import { systemCode } from "../tools/ToolFailure.ts"
 
-/** How much of what was typed is kept. */
+/** The limits of the stored history. */
 export const historyLimits = { entries: 100, entryCharacters: 16_384, fileEntries: 400 } as const
 
-/** What was asked, over the runs of this program: a file that only its owner reads, one JSON text a line. */
+/** The history of prompts, over the runs of this program: a file that only its owner reads, one JSON text a line. */
 export class PromptHistory {
   readonly #file: string
   #lines = 0
@@ -32,7 +32,7 @@ export class PromptHistory {
   #read(): ReadonlyArray<string> {
     try {
       const text = readFileSync(this.#file, "utf8")
-      // Also where somebody else made it, or a copy changed it.
+      // Also if another program made it, or a copy changed it.
       chmodSync(this.#file, 0o600)
       return text.split("\n")
     } catch (error) {

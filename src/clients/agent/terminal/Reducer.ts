@@ -6,14 +6,14 @@ import { safeOutput, safeValue } from "./SafeText.ts"
 import type { NoticeItem, Queued, TerminalState, ToolItem } from "./TerminalState.ts"
 import { emptyState } from "./TerminalState.ts"
 
-/** What changes what the terminal shows: the client's events, and what is done at the keyboard. */
+/** The inputs that change the terminal's state: the client's events, and the user's actions. */
 export type TerminalInput =
   | ClientEvent
   | { readonly type: "asked"; readonly id: string; readonly text: string }
   /** something else than a prompt is worked on, and answered like one */
   | { readonly type: "working"; readonly id: string }
   | ({ readonly type: "queued" } & Queued)
-  /** what waited was taken back */
+  /** the waiting messages were taken back */
   | { readonly type: "unqueued" }
   /** a call waits for the user's word, or has it */
   | { readonly type: "approval"; readonly callId: string; readonly waits: boolean }
@@ -120,7 +120,7 @@ const reduceTool = (state: TerminalState, tool: ToolState, now: number): Termina
           args: tool.params,
           progress: item.progress === "asking" ? "asking" : "running",
           since: now,
-          // What came of an earlier attempt is made again.
+          // Output of an earlier attempt is made again.
           output: "",
           local: true
         }

@@ -17,11 +17,11 @@ export interface TerminalOptions {
   /** where earlier prompts are kept; its directory is made */
   readonly historyFile: string
   readonly permissions: Permissions
-  /** what the key may run */
+  /** the models that the key may use */
   readonly models: () => Promise<ReadonlyArray<AgentModel>>
   /** paths relative to the workspace's root */
   readonly files: () => Promise<ReadonlyArray<string>>
-  /** what a prompt names with `@` */
+  /** reads the files that a prompt names with `@` */
   readonly attach: (text: string) => Promise<Attached>
   /** asked at once */
   readonly prompt?: string
@@ -114,7 +114,7 @@ const suspend = ({ screen }: AgentTerminal): void => {
   process.kill(process.pid, "SIGTSTP")
 }
 
-/** Whatever happens, the terminal is given back as it was. */
+/** Restores the terminal at any exit. */
 const guard = ({ screen }: AgentTerminal, leave: (code: number) => void): (() => void) => {
   const crashed = (error: unknown): void => {
     screen.restore()

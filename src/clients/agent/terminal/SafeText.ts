@@ -1,14 +1,14 @@
 import { printable } from "../boundary/Printable.ts"
 
 /**
- * Text of others (server, model, tools, file names) as a terminal may have it. No control character is left, so no escape
- * sequence is; what would reorder or hide text is shown as what it is: `\u{202e}`.
+ * Text of others (server, model, tools, file names) as a terminal may have it. No control character is left, so no
+ * escape sequence is; characters that reorder or hide text are shown by their code: `\u{202e}`.
  */
 
 /** Letters of Hangul and jamo that look like nothing. */
 const blanks = /[\u115f\u1160\u3164\uffa0]/g
 
-/** Join what belongs together in emoji and in several scripts; harmless where nobody has to trust the text. */
+/** Joiners, which emoji and several scripts need; harmless in texts that need no trust. */
 const joiners = /([\u200c\u200d])/
 
 /**
@@ -17,7 +17,7 @@ const joiners = /([\u200c\u200d])/
  */
 const pictureJoiner = /(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu
 
-/** For what somebody decides on: nothing is invisible in it, joiners neither. */
+/** For texts that a decision depends on: no character is invisible, joiners included. */
 export const strictText = (text: string): string =>
   printable(text.toWellFormed()).replace(blanks, (blank) => `\\u{${blank.charCodeAt(0).toString(16)}}`)
 
@@ -36,7 +36,7 @@ export const safeLine = (text: string): string => safeText(text).replaceAll("\n"
 // oxlint-disable-next-line no-control-regex
 const controlSequence = /\u001b\[[0-?]*[ -/]*[@-~]/g
 
-/** Output of a command: without its colours, and what it wrote over itself (progress) on lines of its own. */
+/** Output of a command: without its colours, and with overwritten text (progress) on lines of its own. */
 export const safeOutput = (text: string): string =>
   safeText(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").replace(controlSequence, ""))
 

@@ -20,7 +20,7 @@ export interface ScreenOptions {
 }
 
 /**
- * The conversation, and below it what takes the keys: the editor, or whatever asks something instead. It is drawn into
+ * The conversation, and below it the part that takes the keys: the editor, or a question in its place. It is drawn into
  * the terminal's main screen, so the terminal's own memory, search and copying work on it.
  */
 export class Screen {
@@ -38,7 +38,7 @@ export class Screen {
     this.#options = options
     // Links are shown with their target, pictures not at all: nothing that a model writes becomes a sequence.
     setCapabilities({ images: null, trueColor: false, hyperlinks: false })
-    // Where the library gives up it writes down what was on the screen: not where everybody can read it.
+    // On a failure the library writes the screen's contents to a file: not where others can read it.
     this.#tui = new TuiMainScreen(options.terminal, false, options.logDirectory)
     this.editor = new Editor(this.#tui, options.theme.editor)
     this.#tui.addChild(this.#part((width) => [options.theme.dim(fitted(options.heading, width))]))
@@ -56,7 +56,7 @@ export class Screen {
     this.resume()
   }
 
-  /** Something asks in place of the editor, until `close`. What is in the editor stays. */
+  /** Shows a component in place of the editor, until `close`. The editor keeps its text. */
   ask(component: Component): void {
     this.#asking = component
     this.#tui.setFocus(component)

@@ -134,7 +134,7 @@ const listSessions = (sessions: ReadonlyArray<AgentSession>, now: number): strin
         )
         .join("\n")
 
-/** What `/session` says. */
+/** The text of `/session`. */
 const describeSession = (state: TerminalState): string => {
   const { contextTokens, session, totalTokens } = state
   if (session === undefined) return "There is no session: the server has not answered."

@@ -11,7 +11,7 @@ export const spent = (state: TerminalState): number =>
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** What goes on, above the editor: how long the work takes, and what waits behind it. */
+/** The activity above the editor: how long the work takes, and the messages that wait behind it. */
 export const drawActivity = (
   state: TerminalState,
   theme: Theme,

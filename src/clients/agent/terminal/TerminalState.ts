@@ -2,7 +2,7 @@ import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
 import type { ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
 import type { ClosedReason } from "../connection/ClientEvents.ts"
 
-/** What the terminal shows, as data. Every text in it is safe to print. */
+/** The terminal's contents, as data. Every text in it is safe to print. */
 export interface TerminalState {
   /** in the order in which they are shown */
   readonly items: ReadonlyArray<Item>
@@ -51,7 +51,7 @@ export interface PromptItem {
   readonly kind: "prompt"
   readonly id: string
   readonly text: string
-  /** whose text was sent with it */
+  /** files whose text was sent with it */
   readonly files: ReadonlyArray<string>
 }
 
@@ -65,7 +65,7 @@ export interface MessageItem {
   readonly kind: "message"
   readonly id: string
   readonly parts: ReadonlyArray<MessagePart>
-  /** `left`: it never came to its end, and what follows takes its place */
+  /** `left`: it was never finished, and the following item takes its place */
   readonly progress: "open" | "done" | "left"
 }
 
@@ -83,7 +83,7 @@ export interface ToolItem {
   readonly error: string
   /** the end of what it printed */
   readonly output: string
-  /** the output comes from this machine: what the server sends back of it is known already */
+  /** the output comes from this machine: the server's copy of it adds nothing */
   readonly local: boolean
   /** by method, where this machine ran it */
   readonly result: unknown

@@ -2,7 +2,7 @@ import type { EditorTheme, MarkdownTheme, SelectListTheme } from "@earendil-work
 
 export type Style = (text: string) => string
 
-/** How things look. Only the sixteen colours that every terminal maps to its user's taste are used. */
+/** The styles of the terminal. Only the sixteen colours that every terminal maps to its user's taste are used. */
 export interface Theme {
   readonly bold: Style
   readonly dim: Style
@@ -16,7 +16,7 @@ export interface Theme {
   readonly select: SelectListTheme
 }
 
-/** SGR of ECMA-48 8.3.117: what switches one aspect on and off again, leaving the others alone. */
+/** SGR of ECMA-48 8.3.117: the codes that switch one aspect on and off again, leaving the others alone. */
 const style =
   (on: number, off: number): Style =>
   (text) =>

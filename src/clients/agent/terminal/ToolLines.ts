@@ -16,7 +16,7 @@ const word = (fields: Fields, name: string): string => {
   return typeof value === "string" || typeof value === "number" ? safeLine(String(value)).trim() : ""
 }
 
-/** What a call is about, from its arguments, whatever the model put there. */
+/** The subject of a call, from its arguments, which may be anything. */
 export const subjectOf = ({ args, tool }: ToolItem): string => {
   const fields = fieldsOf(args)
   const path = word(fields, "path")
@@ -42,7 +42,7 @@ const size = (fields: Fields, name: string, one: string, many: string): Readonly
   return typeof count === "number" ? [`${count} ${count === 1 ? one : many}`] : []
 }
 
-/** What came of a call, in a few words. */
+/** The outcome of a call, in a few words. */
 const outcomeOf = (item: ToolItem): ReadonlyArray<string> => {
   const result = fieldsOf(item.result)
   switch (item.tool) {
@@ -123,7 +123,7 @@ const drawOutput = (item: ToolItem, theme: Theme, width: number, whole: boolean)
   ]
 }
 
-/** What a tool gave the model, as far as this machine knows it. */
+/** A tool's output to the model, as far as this machine knows it. */
 const textOf = (item: ToolItem): string => {
   const { content, entries, matches, output } = fieldsOf(item.result)
   const text = output ?? content ?? matches ?? entries
@@ -139,7 +139,7 @@ export interface ToolDrawing {
   readonly tail: boolean
 }
 
-/** A tool call as it is drawn. Nothing in it changes with time alone: what has scrolled away can not be drawn again. */
+/** A tool call as it is drawn. Nothing in it changes with time alone: lines scrolled away cannot be drawn again. */
 export const drawTool = (
   item: ToolItem,
   { tail, theme, whole, width }: ToolDrawing

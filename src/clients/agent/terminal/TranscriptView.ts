@@ -11,7 +11,7 @@ interface Drawn {
 }
 
 /**
- * The conversation. What is above the visible part can not be drawn again without clearing the terminal's memory, so an
+ * The conversation. Lines above the visible part cannot be drawn again without clearing the terminal's memory, so an
  * item changes only when something happens to it, never because time passes.
  */
 export class TranscriptView implements Component {

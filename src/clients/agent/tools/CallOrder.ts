@@ -3,7 +3,7 @@ import { folded, signsOfRepository } from "../boundary/ProtectedPaths.ts"
 import type { ToolCall } from "./ToolCall.ts"
 import { ToolFailure } from "./ToolFailure.ts"
 
-/** What a call does to files, where that can be known before it is made. */
+/** The effect of a call on files, where it can be known before the call. */
 type Reach = "reads" | "changes" | "searches" | "anything" | "nothing"
 
 const reachOf: Readonly<Record<ToolCall["method"], Reach>> = {
@@ -28,7 +28,7 @@ interface Claim {
 
 interface Entry {
   readonly call: ToolCall
-  /** of a call that runs: what it was about when it began */
+  /** of a running call: its claim when it began */
   claim: Claim | undefined
   readonly begin: () => void
 }
@@ -77,10 +77,10 @@ const touch = (one: Claim, other: Claim): boolean => {
 }
 
 /**
- * The order of calls that come together. Calls about one file, however its path is written, are made in the order in which
- * they came, and so are reads and searches with what changes below them. A command may do anything: it waits for all
- * before it, and all behind it wait. Other calls are made at once. A model that is told how a call ended can rely on what
- * it says, whatever else was in its message.
+ * The order of calls that come together. Calls about one file, however its path is written, are made in the order in
+ * which they came, and so are reads and searches with changes below them. A command may do anything: it waits for all
+ * before it, and all behind it wait. Other calls are made at once. A model that is told how a call ended can rely on
+ * it, beside any other calls of its message.
  */
 export class CallOrder {
   readonly #where: (path: string) => Whereabouts | undefined
@@ -123,7 +123,7 @@ export class CallOrder {
         entry.begin()
       }
       before.push(claim)
-      // Where the paths of later calls lead is known when it is over.
+      // The targets of later calls' paths are known when it is over.
       if (claim.reach === "anything") return
     }
   }

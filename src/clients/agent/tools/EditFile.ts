@@ -128,7 +128,7 @@ export const editFile = async (
   }
 }
 
-/** Up to here the engine's own search takes steps in proportion to the text, whatever is searched for. */
+/** Up to here the engine's own search takes steps in proportion to the text, for any pattern. */
 const shortPattern = 200
 
 /** For each start of the pattern, how long an earlier start of it ends there. */

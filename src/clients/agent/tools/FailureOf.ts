@@ -1,7 +1,7 @@
 import { systemCode, ToolFailure } from "./ToolFailure.ts"
 import type { ToolErrorCode } from "#schemas/agents/ToolCall.ts"
 
-/** What errors of the operating system mean for a tool. Others are `exec_failed`. */
+/** The meanings of the operating system's errors for a tool. Others are `exec_failed`. */
 const meanings: Readonly<Record<string, readonly [ToolErrorCode, string]>> = {
   ENOENT: ["not_found", "does not exist"],
   ENOTDIR: ["not_found", "is not a directory, or one of its directories is not"],
@@ -16,7 +16,7 @@ const meanings: Readonly<Record<string, readonly [ToolErrorCode, string]>> = {
   EMFILE: ["exec_failed", "could not be opened: too many files are open"]
 }
 
-/** Every error as what the model is told. Messages of the system are not passed on: they name paths of this process. */
+/** Every error as the model sees it. Messages of the system are not passed on: they name paths of this process. */
 export const failureOf = (error: unknown, path: string): ToolFailure => {
   if (error instanceof ToolFailure) return error
   const code = systemCode(error)

@@ -13,7 +13,7 @@ interface Rules {
   readonly rules: Ignore
 }
 
-/** What .gitignore files leave out, outermost first. Source: gitignore(5). */
+/** The rules of .gitignore files, outermost first. Source: gitignore(5). */
 export type IgnoreRules = ReadonlyArray<Rules>
 
 const textOf = (directory: HeldDirectory, name: string): string | undefined => {

@@ -8,7 +8,7 @@ import { ToolFailure } from "./ToolFailure.ts"
 /** Files above this are for commands such as sed and tail. */
 const maxFileBytes = 32 * 1024 * 1024
 
-/** The bytes of a file that is open, whatever its size was when it was looked at. */
+/** The bytes of an open file, even if its size has changed. */
 const readAll = (fd: number, tooLarge: ToolFailure, maxBytes: number): Buffer => {
   const pieces: Array<Buffer> = []
   let total = 0
@@ -40,7 +40,7 @@ export const readText = (place: Place, maxBytes = maxFileBytes): string => {
   }
 }
 
-/** Where each line starts; a line end at the very end starts none. */
+/** The start of each line; a line end at the very end starts none. */
 const lineStarts = (text: string): ReadonlyArray<number> => {
   const starts = text === "" ? [] : [0]
   for (let at = text.indexOf("\n"); at >= 0 && at + 1 < text.length; at = text.indexOf("\n", at + 1))

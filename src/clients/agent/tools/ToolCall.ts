@@ -1,7 +1,7 @@
 import type { ToolErrorCode, ToolMethod } from "#schemas/agents/ToolCall.ts"
 import type { Approval, ApprovalAsk } from "../boundary/Approval.ts"
 
-/** What a server asks of this machine. Nothing in it is trusted. */
+/** A call as the server requests it. Nothing in it is trusted. */
 export interface ToolCall {
   readonly callId: string
   readonly method: ToolMethod
@@ -23,7 +23,7 @@ export interface ToolHooks {
   readonly signal: AbortSignal
   /** output of a command as it comes, whole characters, each piece once and in order */
   readonly onOutput: (stream: "stdout" | "stderr", data: string) => void
-  /** asks the user; nothing has been done yet. Where nobody can be asked it answers "no". */
+  /** asks the user, before anything is done. Without a user to ask it answers "no". */
   readonly approve: (ask: ApprovalAsk) => Promise<Approval>
 }
 

@@ -10,7 +10,7 @@ export class ToolFailure extends Error {
   }
 }
 
-/** Refused by this machine's rules, whatever the user would say. */
+/** Refused by this machine's rules, which the user's yes does not change. */
 export const denied = (message: string): ToolFailure => new ToolFailure("denied", message)
 
 /** The code of an error of the operating system, such as "ENOENT"; "" of any other. */

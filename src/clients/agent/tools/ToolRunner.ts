@@ -44,7 +44,7 @@ export interface ToolRunnerOptions {
   readonly stateDir: string
   /** `auto`: commands run in the system's sandbox where there is one; `off`: every command asks */
   readonly sandbox: "auto" | "off"
-  /** `off`: commands never get the network, and nobody is asked */
+  /** `off`: commands never get the network, and no question is asked */
   readonly network: "ask" | "off"
   /** how much of the workspace is looked at before and after a command */
   readonly bounds?: SurveyBounds
@@ -76,7 +76,7 @@ const removeOld = async (directory: string): Promise<void> => {
   }
 }
 
-/** Where a workspace's outputs are kept: its own directory, as another server may be asked about another workspace. */
+/** The directory of a workspace's outputs: its own, as another server may be asked about another workspace. */
 const outputsOf = async (stateDir: string, root: string): Promise<string> => {
   const name = createHash("sha256").update(root).digest("hex").slice(0, 32)
   const directory = join(realPath(stateDir), "outputs", name)
@@ -87,7 +87,7 @@ const outputsOf = async (stateDir: string, root: string): Promise<string> => {
 
 const cancelled = (): ToolFailure => new ToolFailure("cancelled", "The call was cancelled")
 
-/** Nobody has to answer a question whose call is gone, and an answer that comes later counts for nothing. */
+/** A question ends with its call, and a later answer counts for nothing. */
 const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Promise<Approval> => {
   if (signal.aborted) throw cancelled()
   const { promise: gone, reject } = Promise.withResolvers<never>()
@@ -102,7 +102,7 @@ const approvalOf = async (ask: ApprovalAsk, { signal, approve }: ToolHooks): Pro
 
 /** Runs what the server asks for, within this machine's rules. Nothing that a call says changes those. */
 export class ToolRunner {
-  /** what the user allowed, to be listed and revoked */
+  /** the user's permissions, to be listed and revoked */
   readonly approvals: Approvals
   readonly #workspace: Workspace
   readonly #outputs: Workspace
@@ -161,7 +161,7 @@ export class ToolRunner {
     return new ToolRunner(workspace, openWorkspace(outputs, { closed: [] }), approvals, commands)
   }
 
-  /** Makes a call at once, beside all others. Never rejects: whatever happens is an outcome. */
+  /** Makes a call at once, beside all others. Never rejects: every failure is an outcome. */
   async run(call: ToolCall, hooks: ToolHooks): Promise<ToolOutcome> {
     try {
       if (hooks.signal.aborted) throw cancelled()

@@ -19,7 +19,7 @@ export interface Visited {
   readonly isDirectory: boolean
 }
 
-/** What a search counts, and whether it left something out because there was too much. */
+/** The counts of a search, and whether it left something out because there was too much. */
 export interface Tally {
   visited: number
   isCut: boolean
@@ -51,7 +51,7 @@ function* below(
   if (!isWhole || depth >= maxDepth) tally.isCut = true
   for (const entry of entries) {
     const isDirectory = entry.isDirectory()
-    // Links are never followed: what they lead to is found where it is, or is not of this workspace.
+    // Links are never followed: their targets are found in place, or lie outside this workspace.
     if ((!isDirectory && !entry.isFile()) || isGitName(entry.name)) continue
     const parts = [...directory.parts, entry.name]
     if (isIgnored(rules, parts, isDirectory)) continue

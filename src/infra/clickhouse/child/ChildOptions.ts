@@ -1,10 +1,10 @@
-/** What the parent hands to the child that runs the engine, as JSON in `optionsVariable`. */
+/** The options that the parent hands to the child that runs the engine, as JSON in `optionsVariable`. */
 export interface ChildOptions {
   /** where the engine keeps its tables */
   readonly engineDirectory: string
   /** where the data of inserts lies while it is read; emptied at every start */
   readonly incomingDirectory: string
-  /** 0, or one taken by somebody else: a free one is picked and reported */
+  /** 0, or one already taken: a free one is picked and reported */
   readonly port: number
   readonly username: string
   readonly password: string

@@ -20,7 +20,7 @@ export interface Statement {
   readonly settings: ReadonlyMap<string, string>
   /** values of `{name:Type}` in the statement, in the text form of ClickHouse's HTTP interface */
   readonly parameters: ReadonlyMap<string, string>
-  /** asked when the statement's turn comes: false when nobody waits for it any more */
+  /** called when the statement's turn comes: false if no caller waits for it any more */
   readonly isWanted: () => boolean
 }
 

@@ -4,7 +4,7 @@ import { HttpInterface } from "./HttpInterface.ts"
 
 /**
  * The process of the embedded ClickHouse: the engine behind a loopback HTTP port. It lives as long as its parent: when
- * the channel between them closes, in whatever way the parent ended, it stops.
+ * the channel between them closes, after any end of the parent, it stops.
  */
 const options: ChildOptions = JSON.parse(process.env[optionsVariable] ?? "{}")
 delete process.env[optionsVariable]
@@ -16,7 +16,7 @@ let isStopping = false
 const stop = (): void => {
   if (isStopping) return
   isStopping = true
-  // The engine cannot interrupt a statement. What it has acknowledged is on disk, so an end by force loses nothing.
+  // The engine cannot interrupt a statement. Acknowledged rows are on disk, so an end by force loses nothing.
   setTimeout(() => process.kill(process.pid, "SIGKILL"), options.stopMillis).unref()
   server.close(() => {
     void engine.close().finally(() => process.exit(0))

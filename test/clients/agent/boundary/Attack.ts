@@ -22,7 +22,7 @@ export interface Attack {
   readonly before?: string
   readonly calls: ReadonlyArray<AttackCall>
   readonly then: string
-  /** what the user answers to all that is asked; else "no" */
+  /** the user's answer to all questions; else "no" */
   readonly answer?: Approval
   /** seconds until a command is ended */
   readonly timeout?: number
@@ -31,7 +31,7 @@ export interface Attack {
 }
 
 const scripts: Readonly<Record<string, string>> = {
-  /** what a user has in their home directory */
+  /** the files of a user's home directory */
   ".gitconfig": "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 }
 

@@ -124,7 +124,7 @@ describeWith(bubblewrap, "what a command of git needs", () => {
 
 const nothing: Given = { network: false, sockets: false, access: "look" }
 
-/** What programs print that found no network or no socket, word for word. */
+/** Messages of programs without a network or a socket, word for word. */
 const printed: Readonly<Record<string, ReadonlyArray<string>>> = {
   network: [
     "curl: (6) Could not resolve host: example.org",
@@ -155,7 +155,7 @@ const printed: Readonly<Record<string, ReadonlyArray<string>>> = {
   ]
 }
 
-/** What is told of a program that printed this. */
+/** The report on a program that printed this. */
 const lacked = (text: string, given: Given = nothing): string => missedNeeds("make", text, given)
 
 describe("what a command lacked", () => {

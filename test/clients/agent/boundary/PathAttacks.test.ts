@@ -32,7 +32,7 @@ interface Place {
   readonly root: string
   readonly outside: string
   readonly workspace: Workspace
-  /** what each tool says to a path: "ok" or its code */
+  /** each tool's result for a path: "ok" or its code */
   readonly read: (path: string) => Promise<string>
   readonly write: (path: string) => Promise<string>
   readonly edit: (path: string) => Promise<string>

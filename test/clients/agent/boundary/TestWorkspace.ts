@@ -18,7 +18,7 @@ export interface TestWorkspace {
   /** all that the user was asked */
   readonly asked: Array<ApprovalAsk>
   readonly streamed: Array<string>
-  /** what the user answers from now on */
+  /** the user's answer from now on */
   answer: Approval
   run(method: ToolMethod, params: unknown, signal?: AbortSignal): Promise<ToolOutcome>
   exec(

@@ -13,7 +13,7 @@ const oldNode =
     'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "18.20.0" } })'
   )
 
-/** What the client finds of the key in the process that started it; nothing where there is no /proc. */
+/** The key as the client finds it in the process that started it; empty where there is no /proc. */
 const client = `
   import { existsSync, readFileSync } from "node:fs"
   const path = "/proc/" + process.ppid + "/environ"

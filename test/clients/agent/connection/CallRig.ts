@@ -17,7 +17,7 @@ export interface MadeCall {
 /** The client's side of a session over a real workspace and a real journal, without a socket. */
 export interface CallRig {
   readonly workspace: TestWorkspace
-  /** Asks for a call; what was asked for before it came before it. */
+  /** Asks for a call; earlier requests come before it. */
   ask(call: MadeCall): { readonly callId: string; readonly answer: Promise<ToolResult> }
   /** Asks for all calls of a message at once; the answers in source order. */
   message(calls: ReadonlyArray<MadeCall>): Promise<ReadonlyArray<ToolResult>>

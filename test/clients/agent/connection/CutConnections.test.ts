@@ -107,7 +107,7 @@ describe("a connection that is cut", () => {
       await test.until(() =>
         test.frames.some((frame) => frame.type === "event" && frame.kind === "queue_update")
       )
-      // What the server has shown that it has is not sent over the next connection.
+      // Acknowledged messages are not sent over the next connection.
       for (const socket of server.connections) socket.terminate()
       const attached = () => test.events.filter((_) => _.type === "link" && _.state === "connected").length
       await test.until(() => attached() === 3)

@@ -106,7 +106,7 @@ const madeOf = (random: SeededRandom, root: string, call: FileCall, answer: Made
 
 const inDirectory = new Set(["deep"])
 
-/** What the contract says of an answer: messages are for people. */
+/** The contract's part of an answer: messages are for people. */
 const told = ({ error, result }: ToolResult): Answer =>
   error === undefined ? { result: within(result) } : { code: error.code }
 

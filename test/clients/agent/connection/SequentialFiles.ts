@@ -1,7 +1,7 @@
 import { unifiedDiff } from "#src/clients/agent/tools/UnifiedDiff.ts"
 import type { Approval } from "#src/clients/agent/boundary/Approval.ts"
 
-/** What a call answers, as far as the model says it. */
+/** The answer of a call, as far as the model defines it. */
 export type Answer = { readonly result: unknown } | { readonly code: string }
 
 export type FileCall =

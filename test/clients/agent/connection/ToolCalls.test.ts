@@ -41,7 +41,7 @@ const askAgain = (method: "proc.exec" | "fs.read", attempt: number) => ({
   attempt
 })
 
-/** What a client answers that resumes with this journal and is asked for the call again. */
+/** The answer of a client that resumes with this journal and gets the call again. */
 const answerWith = async (
   entries: ReadonlyArray<JournalEntry>,
   ask = askAgain("proc.exec", 2),

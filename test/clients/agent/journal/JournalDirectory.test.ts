@@ -85,7 +85,7 @@ describe("the directory of the journals", () => {
         "calls.log"
       )
       utimesSync(file, 1_000, 1_000)
-      // What is older than any session that could be resumed goes when the next client starts.
+      // Journals older than any resumable session are removed when the next client starts.
       assert.deepStrictEqual(
         journals.known(session).map(({ id }) => id),
         [sessionId, otherSessionId]

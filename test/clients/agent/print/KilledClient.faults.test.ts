@@ -69,7 +69,7 @@ describe("a client that is killed", () => {
       const whenPrompted = new Promise<void>((resolve) => {
         const take = server.session.take.bind(server.session)
         server.session.take = (frame) => {
-          // The prompt has arrived; its call finds nobody.
+          // The prompt has arrived; its call finds no client.
           if (frame.type === "prompt") server.session.deliver = undefined
           take(frame)
           if (frame.type === "prompt") resolve()

@@ -5,12 +5,12 @@ import { makeTheme } from "#src/clients/agent/terminal/Theme.ts"
 import { keys } from "./TerminalRig.ts"
 import { VirtualClock } from "./VirtualClock.ts"
 
-/** What happens at the keyboard and to the window, each so many milliseconds after the one before. */
+/** An action at the keyboard or of the window, each so many milliseconds after the one before. */
 export type Action = { readonly after: number } & (
   | { readonly type: "keys"; readonly keys: ReadonlyArray<string>; readonly isPaste: boolean }
   | { readonly type: "resize"; readonly columns: number; readonly rows: number }
   | { readonly type: "ask"; readonly lines: number }
-  /** the machine is busy: what is to be drawn is drawn so many milliseconds late from here on */
+  /** the machine is busy: drawing is so many milliseconds late from here on */
   | { readonly type: "busy"; readonly millis: number }
 )
 
@@ -82,7 +82,7 @@ const typedWord: fc.Arbitrary<ReadonlyArray<Action>> = fc
     letters.map((key, at) => ({ type: "keys", after: gaps[at] ?? 100, keys: [key], isPaste: false }))
   )
 
-/** A choice that is read, and then confirmed: or whatever the pauses make of it. */
+/** A choice that is read, and then confirmed: or as the pauses change it. */
 const choice: fc.Arbitrary<ReadonlyArray<Action>> = fc
   .tuple(
     fc.constantFrom(["s"], ["a"], ["r"], ["r", right], [right], [right, right], [left], [tab, tab], ["y"]),
@@ -117,7 +117,7 @@ export interface Pressed {
   readonly at: number
   readonly key: string
   readonly isPaste: boolean
-  /** what the editor held before */
+  /** the editor's text before */
   readonly text: string
 }
 
@@ -228,7 +228,7 @@ export class Keyboard {
 const pasteStart = "\u001b[200~"
 const pasteEnd = "\u001b[201~"
 
-/** What a key writes into an editor. */
+/** The text that a key writes into an editor. */
 const printed = (key: string): string => {
   if (key.startsWith(pasteStart))
     return key.slice(pasteStart.length, -pasteEnd.length).replaceAll(/[^ -~]/g, "")

@@ -199,7 +199,7 @@ describe("the screen", () => {
 })
 
 describe("text of others", () => {
-  /** What the drawing library writes: styles, cursor movements, clearing, synchronized output, the end of a link. */
+  /** The output of the drawing library: styles, cursor movements, clearing, synchronized output, the end of a link. */
   const known =
     // oxlint-disable-next-line no-control-regex
     /\u001b\[(?:\d+(?:;\d+)*)?m|\u001b\[\d+[ABG]|\u001b\[[23]?[JKH]|\u001b\[\?(?:25|2026)[hl]|\u001b\]8;;(?:\u0007|\u001b\\)|\r\n|\r/g

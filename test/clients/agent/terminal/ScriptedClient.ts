@@ -68,7 +68,7 @@ export class ScriptedClient implements Client {
     this.emit({ type: "link", state: "connected", ready: this.ready })
     return this.ready
   }
-  /** What a call that needs the user's yes gets. */
+  /** The answer to a call that needs the user's yes. */
   approval(ask: Partial<ApprovalAsk>, signal = new AbortController().signal): Promise<Approval> {
     const whole = {
       callId: "call_1",

@@ -79,7 +79,7 @@ export class TerminalRig {
     return this.terminal.text()
   }
 
-  /** A line, and Enter; what the editor offers meanwhile has come and gone. */
+  /** A line, and Enter; the editor's suggestions have come and gone. */
   async enter(line: string): Promise<void> {
     this.terminal.type(...line)
     await this.text()
@@ -87,7 +87,7 @@ export class TerminalRig {
     await this.text()
   }
 
-  /** Leaves, where nobody has yet, and gives the exit code. */
+  /** Leaves, unless it has left already, and gives the exit code. */
   async close(): Promise<number> {
     this.terminal.type(keys.ctrlC, keys.ctrlC)
     const code = await this.code

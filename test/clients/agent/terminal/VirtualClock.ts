@@ -3,7 +3,7 @@ interface Timer {
   readonly run: () => void
 }
 
-/** Time that passes when a test says so, and what waits for it. */
+/** A clock that the test moves, and the timers that wait for it. */
 export class VirtualClock {
   now: number
   #timers: ReadonlyArray<Timer> = []
@@ -20,7 +20,7 @@ export class VirtualClock {
     }
   }
 
-  /** Lets time pass up to an instant; what waits for one before it runs at its own. */
+  /** Lets time pass up to an instant; earlier timers run at their own. */
   goTo(millis: number): void {
     for (;;) {
       const due = this.#timers.filter(({ at }) => at <= millis).sort((a, b) => a.at - b.at)[0]

@@ -1,7 +1,7 @@
 import type { Terminal } from "@earendil-works/pi-tui"
 import xterm from "@xterm/headless"
 
-/** A terminal that exists only in memory: what was written to it, and what a person would see. */
+/** A terminal that exists only in memory: its output, and its visible screen. */
 export class VirtualTerminal implements Terminal {
   readonly kittyProtocolActive = false
   written = ""
@@ -77,7 +77,7 @@ export class VirtualTerminal implements Terminal {
     return lines.join("\n").trimEnd()
   }
 
-  /** What is on the screen without scrolling. */
+  /** The part of the screen that is visible without scrolling. */
   async visible(): Promise<ReadonlyArray<string>> {
     const lines = await this.#settled()
     return lines.slice(-this.rows)
