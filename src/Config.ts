@@ -185,8 +185,7 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
 }
 
 /**
- * Decodes an environment, relative paths against `directory`, for a server that has the rooms of these `names`. A variable
- * that is empty counts as unset.
+ * Decodes an environment, relative paths against `directory`, for a server that has the rooms of these `names`. A variable that is empty counts as unset.
  * Fails with every fault at once.
  */
 export const decode = (

@@ -4,7 +4,7 @@ import type { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import type { HttpApi } from "effect/http-api"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Authorization, OpenAiAuthorization } from "#schemas/core/Authorization.ts"
-import type { Faults, OpenAiFaults } from "#schemas/core/Faults.ts"
+import type { ErrorBoundary, OpenAiErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import type { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
 import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
 import type * as Accounts from "./accounts/Offers.ts"
@@ -59,10 +59,10 @@ export type Serving =
   | FileSystem.FileSystem
   | Path.Path
   | Authorization
-  | Faults
+  | ErrorBoundary
   | JsonBody
   | OpenAiAuthorization
-  | OpenAiFaults
+  | OpenAiErrorBoundary
   | OpenAiJsonBody
   | PagesForAdmins
 

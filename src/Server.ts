@@ -6,7 +6,7 @@ import type { FirstBoot } from "./accounts/FirstBoot.ts"
 import { AppConfig, type Config, networksOf } from "./Config.ts"
 import * as ConsoleRoutes from "./console/ConsoleRoutes.ts"
 import * as Edge from "./http/Edge.ts"
-import * as Faults from "./http/Faults.ts"
+import * as ErrorBoundary from "./http/ErrorBoundary.ts"
 import * as JsonBody from "./http/JsonBody.ts"
 import * as KnownPaths from "./http/KnownPaths.ts"
 import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
@@ -37,7 +37,7 @@ const besidesOf = (list: ReadonlyArray<Room>) =>
   Layer.merge(DocsRoutes.layerOf(publish(list)), ConsoleRoutes.layer)
 const besidesPaths = [...DocsRoutes.paths, ...ConsoleRoutes.paths]
 
-const middleware = Layer.mergeAll(accountsMiddleware, Faults.layer, JsonBody.layer)
+const middleware = Layer.mergeAll(accountsMiddleware, ErrorBoundary.layer, JsonBody.layer)
 
 const merged = <E, R>(layers: ReadonlyArray<Layer.Layer<never, E, R>>): Layer.Layer<never, E, R> =>
   layers.reduce<Layer.Layer<never, E, R>>((all, layer) => Layer.merge(all, layer), Layer.empty)

@@ -9,7 +9,7 @@ import type { Conversation } from "#streams/agents/Conversation.ts"
 import { contextTokens, cutOf, shortened, textBefore, tokensOfText } from "#streams/agents/ChatContext.ts"
 import { summaryPrompt, summaryRequest } from "#streams/agents/Prompts.ts"
 import type { AgentSession } from "./AgentSession.ts"
-import type { ModelAnswer, Said } from "./ModelCalls.ts"
+import type { ModelAnswer, ModelMessage } from "./ModelCalls.ts"
 
 /** Source: contract/agents#compaction. Windows that are not much larger give a quarter. */
 const reserveTokens = 16_384
@@ -77,7 +77,7 @@ export const compact = Effect.fnUntraced(function* (
   )
 })
 
-const textOf = ({ content }: Said): string =>
+const textOf = ({ content }: ModelMessage): string =>
   content
     .filter((part) => part.type === "text")
     .map((part) => part.text)
@@ -85,7 +85,7 @@ const textOf = ({ content }: Said): string =>
     .trim()
 
 /** The session's spending with one more call. */
-export const spent = ({ state }: AgentSession, { cost, usage }: Said) => ({
+export const spent = ({ state }: AgentSession, { cost, usage }: ModelMessage) => ({
   cost: String(BigInt(state.cost) + cost),
   promptTokens: state.promptTokens + usage.promptTokens,
   completionTokens: state.completionTokens + usage.completionTokens

@@ -28,7 +28,7 @@ export interface ModelAsk {
 }
 
 /** A model's output and its cost. */
-export interface Said {
+export interface ModelMessage {
   /** the model that answered */
   readonly model: string
   readonly content: ReadonlyArray<ContentPart>
@@ -41,8 +41,8 @@ export interface Said {
 }
 
 export type ModelAnswer =
-  | { readonly _tag: "Answered"; readonly said: Said; readonly isCutByCredits: boolean }
-  | { readonly _tag: "Aborted"; readonly said: Said }
+  | { readonly _tag: "Answered"; readonly said: ModelMessage; readonly isCutByCredits: boolean }
+  | { readonly _tag: "Aborted"; readonly said: ModelMessage }
   | { readonly _tag: "OverBudget" }
   | {
       readonly _tag: "Failed"

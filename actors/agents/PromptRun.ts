@@ -18,7 +18,7 @@ import type { MessageStep, StepBody } from "#streams/agents/Step.ts"
 import type { AgentSession } from "./AgentSession.ts"
 import * as Compaction from "./Compaction.ts"
 import { askModel, type Asked, type AttemptLimits, type AttemptParts } from "./ModelAttempts.ts"
-import type { Said } from "./ModelCalls.ts"
+import type { ModelMessage } from "./ModelCalls.ts"
 import { type CallOutcome, failed } from "./OpenCalls.ts"
 import type { StepStore } from "./StepStore.ts"
 import type { Entry } from "./StoredSession.ts"
@@ -191,7 +191,7 @@ class PromptRun {
   }
 
   /** Stores the model's message, and with it the client that gets its calls, if one is attached. */
-  #keep(conversation: Conversation, messageId: string, said: Said): Effect.Effect<boolean> {
+  #keep(conversation: Conversation, messageId: string, said: ModelMessage): Effect.Effect<boolean> {
     const session = this.#session
     this.#tellFallback(conversation, said.model)
     const { content, covered, model, stopReason, usage } = said

@@ -4,9 +4,9 @@
  * those that are wanted; of calls in line and their wait, see `LeaseOptions`.
  * Restart policy and crash: a call whose actor crashes or ends while it is in line is refused as busy.
  */
-import type * as Effect from "effect/Effect"
 import type { Choice, Hold } from "./Hold.ts"
 import type { LimitsAway } from "./LimitGrants.ts"
+import type * as Effect from "effect/Effect"
 
 export interface LeaseAsk {
   /** in the order of preference */

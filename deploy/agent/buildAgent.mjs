@@ -1,7 +1,7 @@
 // Builds `signalbox-agent` for people who have no clone: node buildAgent.mjs [platforms, such as linux-x64]. Without
 // names, for every platform, which fetches about 50 MB for each from the npm registry, once.
 import { createHash, randomBytes } from "node:crypto"
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync, mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import process from "node:process"

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization, CurrentKey, OpenToRouterKeys } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { FileId, PathId, UserId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
@@ -130,7 +130,7 @@ export class AccountApi extends HttpApiGroup.make("account")
     }).annotate(OpenApi.Summary, "Delete a file of one's own")
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

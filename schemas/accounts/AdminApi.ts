@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { Deleted } from "./AccountApi.ts"
@@ -40,7 +40,7 @@ export class AdminApi extends HttpApiGroup.make("admin")
   )
   .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({ title: "Administration", description: "For account keys of administrators." })
   )

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { KeyId, PathId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
@@ -66,6 +66,6 @@ export class KeysApi extends HttpApiGroup.make("keys")
       .annotate(OpenApi.Description, lastKeyStays)
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Keys", description: "API keys and their restrictions." }))
   .prefix("/api/v1") {}

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Authorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { integer } from "../core/Text.ts"
 import { AgentInfo } from "./AgentInfo.ts"
@@ -58,7 +58,7 @@ export class AgentApi extends HttpApiGroup.make("agents")
       )
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(OpenApi.annotations({ title: "Agents", description: "The coding agent's sessions." }))
   .prefix("/api/v1") {}

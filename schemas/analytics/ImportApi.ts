@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { integer, line } from "../core/Text.ts"
@@ -109,6 +109,6 @@ export class ImportApi extends HttpApiGroup.make("import")
       )
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Import", description: "Past events of a site." }))
   .prefix("/api/v1") {}

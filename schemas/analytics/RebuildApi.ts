@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { Day } from "../core/Timestamp.ts"
@@ -50,6 +50,6 @@ export class RebuildApi extends HttpApiGroup.make("rebuild")
       )
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Rebuild", description: "What was counted, counted again." }))
   .prefix("/api/v1") {}

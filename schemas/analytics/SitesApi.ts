@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { CreatedSite, NewSite, RotatedSecret, Site, SiteChange, SiteList } from "./Site.ts"
@@ -47,6 +47,6 @@ export class SitesApi extends HttpApiGroup.make("sites")
     }).annotate(OpenApi.Summary, "Replace a site's secret")
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Sites", description: "Sites whose visits are counted." }))
   .prefix("/api/v1") {}

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { Breakdown, breakdownQuery } from "./Breakdown.ts"
 import { Drops } from "./Drops.ts"
@@ -75,7 +75,7 @@ export class StatsApi extends HttpApiGroup.make("stats")
       )
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Statistics", description: "What was counted." }))
   .prefix("/api/v1") {}
 
@@ -97,7 +97,7 @@ export class PublicStatsApi extends HttpApiGroup.make("publicStats")
       error: publicErrors
     }).annotate(OpenApi.Summary, `${figures.realtime.summary} of a public site`)
   )
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({ title: "Public statistics", description: "Of public sites, without a key." })
   )

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { CollectionId, PathId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { Collection, CollectionChange, CollectionList, NewCollection } from "./Collection.ts"
@@ -56,7 +56,7 @@ export class CollectionsApi extends HttpApiGroup.make("collections")
     }).annotate(OpenApi.Summary, "Delete a collection")
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({
       title: "Collections",

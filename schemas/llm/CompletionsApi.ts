@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { ChatCompletion } from "./ChatCompletion.ts"
 import { ChatRequest } from "./ChatRequest.ts"
 import { IdempotencyKey } from "./Credits.ts"
@@ -58,7 +58,7 @@ export class CompletionsApi extends HttpApiGroup.make("completions")
     }).annotate(OpenApi.Summary, "Embed texts")
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

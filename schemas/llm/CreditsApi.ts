@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
 import {
@@ -42,6 +42,6 @@ export class CreditsApi extends HttpApiGroup.make("credits")
       .annotate(OpenApi.Description, "For administrators.")
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Credits", description: "Prepaid credits and top-ups." }))
   .prefix("/api/v1") {}

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
 const pico = Schema.String.annotate({ description: "10^-12 USD, a whole number as text" })
@@ -56,6 +56,6 @@ export class LedgerApi extends HttpApiGroup.make("ledger")
   )
   .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Ledger", description: "For account keys of administrators." }))
   .prefix("/api/v1/admin") {}

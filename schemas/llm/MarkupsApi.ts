@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { Markup, MarkupChange, MarkupList, Provider } from "./Markup.ts"
 
@@ -26,7 +26,7 @@ export class MarkupsApi extends HttpApiGroup.make("markups")
   )
   .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({
       title: "Markups",

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { line } from "../core/Text.ts"
 import { ModelList, modelQuery, ModelOrCollection } from "./Model.ts"
 import { Forbidden, NotFound } from "../core/Problem.ts"
@@ -34,7 +34,7 @@ export class ModelsApi extends HttpApiGroup.make("models")
     }).annotate(OpenApi.Summary, "Read a model by its id as it is written")
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

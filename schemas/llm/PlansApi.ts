@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, OpenAiAuthorization } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
 import { NewPlan, Plan, PlanList } from "./Plan.ts"
@@ -25,7 +25,7 @@ export class PlansApi extends HttpApiGroup.make("plans")
       .annotate(OpenApi.Description, "For administrators.")
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({
       title: "Plans",

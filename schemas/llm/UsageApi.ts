@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { OpenAiAuthorization, OpenToRouterKeys } from "../core/Authorization.ts"
-import { OpenAiFaults } from "../core/Faults.ts"
+import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { UsageOfWindow, UsageOverview, usageQuery } from "./Usage.ts"
 
 /** Usage of the key's owner, over all keys. Source: contract/llm#usage. */
@@ -19,7 +19,7 @@ export class UsageApi extends HttpApiGroup.make("usage")
       )
   )
   .middleware(OpenAiAuthorization)
-  .middleware(OpenAiFaults)
+  .middleware(OpenAiErrorBoundary)
   .annotate(OpenToRouterKeys, true)
   .annotateMerge(
     OpenApi.annotations({

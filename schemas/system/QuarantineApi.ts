@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
-import { Faults } from "../core/Faults.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
 
@@ -62,7 +62,7 @@ export class QuarantineApi extends HttpApiGroup.make("quarantine")
   )
   .annotate(AdministratorsOnly, true)
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .annotateMerge(
     OpenApi.annotations({
       title: "Quarantine",

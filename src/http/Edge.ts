@@ -9,7 +9,7 @@ import {
   ServerError
 } from "#schemas/core/Problem.ts"
 import * as Cors from "./Cors.ts"
-import { faultText, logFault } from "./Faults.ts"
+import { faultText, logFault } from "./ErrorBoundary.ts"
 import type { KnownPaths } from "./KnownPaths.ts"
 import { RequestId, requestIdOf } from "./RequestId.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"

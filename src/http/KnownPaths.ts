@@ -1,5 +1,5 @@
 import { HttpApi } from "effect/http-api"
-import { OpenAiFaults } from "#schemas/core/Faults.ts"
+import { OpenAiErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import type { ErrorFormat } from "#schemas/core/Problem.ts"
 
 /** The methods of each path, so that a wrong one is answered 405 with `Allow` and not 404. */
@@ -36,7 +36,7 @@ export const endpointsOf = (api: HttpApi.Constraint): ReadonlyArray<KnownEndpoin
 
 /** Endpoints whose errors have the OpenAI form pass its middleware for faults. */
 const isOpenAi = (middleware: ReadonlySet<{ readonly key: string }>): boolean =>
-  [...middleware].some(({ key }) => key === OpenAiFaults.key)
+  [...middleware].some(({ key }) => key === OpenAiErrorBoundary.key)
 
 export const make = (endpoints: ReadonlyArray<KnownEndpoint>): KnownPaths => {
   const methods = new Map<string, Set<string>>()

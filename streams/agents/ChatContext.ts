@@ -1,5 +1,5 @@
 import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { callsOf, isTurning, type Said } from "./Conversation.ts"
+import { callsOf, isTurning, type UserStep } from "./Conversation.ts"
 import type { CompactionStep, MessageStep, ResultStep, Step } from "./Step.ts"
 import { toolText } from "./ToolText.ts"
 
@@ -59,7 +59,7 @@ export const messagesOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ChatMessag
 const summaryText = (summary: string): string =>
   `The conversation so far was too long to keep. This is its summary; go on from it.\n\n${summary}`
 
-const said = (body: Said): ChatMessage => {
+const said = (body: UserStep): ChatMessage => {
   const images = body.kind === "prompt" ? body.images : []
   if (images.length === 0) return { role: "user", content: body.text }
   return {

@@ -131,4 +131,4 @@ export const isTurning = ({ body }: Step): boolean =>
   body.kind === "prompt" || body.kind === "applied" || body.kind === "message"
 
 /** A step with the person's words. */
-export type Said = PromptStep | AppliedStep
+export type UserStep = PromptStep | AppliedStep

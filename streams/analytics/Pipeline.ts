@@ -37,11 +37,11 @@ interface Passing {
 }
 
 /** undefined: the event goes on; a drop: it ends and is counted; a fault: its sender gets an error. */
-export type Verdict = Drop | FieldFault | undefined
+export type StepResult = Drop | FieldFault | undefined
 
 export interface Step {
   readonly name: string
-  readonly run: (draft: Draft, sent: Sent, passing: Passing, lookups: Lookups) => Verdict
+  readonly run: (draft: Draft, sent: Sent, passing: Passing, lookups: Lookups) => StepResult
 }
 
 /** When it happened, and the UTC day of its visitor's identity. */
@@ -176,8 +176,8 @@ export const process = (sent: Sent, lookups: Lookups): StoredEvent | Drop | Fiel
   const draft = draftOf(sent)
   const passing: Passing = { address: "", hostname: "", campaign: undefined }
   for (const step of steps) {
-    const verdict = step.run(draft, sent, passing, lookups)
-    if (verdict !== undefined) return verdict
+    const result = step.run(draft, sent, passing, lookups)
+    if (result !== undefined) return result
   }
   return draft
 }

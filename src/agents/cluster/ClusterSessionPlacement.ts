@@ -17,9 +17,9 @@ import { SessionId } from "#schemas/core/Ids.ts"
 import * as ClusterRunner from "./ClusterRunner.ts"
 
 /**
- * Other machines reach the sessions of one shard through this entity: the process that holds the shard's lock answers. One for each
- * shard and not for each session, whose 15 KB would be four times what an idle session takes. Messages are volatile: what
- * has to last is in the steps of sessions.
+ * The address of one shard's sessions for other machines: the holder of the shard's lock answers. One for each shard
+ * and not for each session, whose 15 KB would be four times the size of an idle session. Messages are volatile:
+ * everything that has to last is in the steps of sessions.
  */
 const ShardEntity = Entity.make("AgentHome", [
   /** The address at which the shard's home takes clients of other machines. */
@@ -40,7 +40,7 @@ export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnu
 
 /** The interval between checks of the shards held. */
 const lookMillis = 250
-/** an entity that was not asked for so long takes no memory */
+/** a shard's entity is unloaded after so long without a message */
 const entityIdleMillis = 60_000
 /** an unreachable home is logged at most this often */
 const awaySayMillis = 10_000

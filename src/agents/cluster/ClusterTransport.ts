@@ -64,7 +64,7 @@ export class ClusterTransport {
     return NodeSocket.fromDuplex(open, { openTimeout: connectMillis })
   }
 
-  /** Listens at this process's own address until the scope closes; gives what serves each protocol. */
+  /** Listens at this process's own address until the scope closes; answers a socket server for each protocol. */
   listen({
     host,
     port

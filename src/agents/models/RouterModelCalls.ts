@@ -1,5 +1,5 @@
 import { Effect, Layer, Schema } from "effect"
-import { type ModelAnswer, type ModelAsk, ModelCalls, type Said } from "#actors/agents/ModelCalls.ts"
+import { type ModelAnswer, type ModelAsk, ModelCalls, type ModelMessage } from "#actors/agents/ModelCalls.ts"
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { Keys } from "#src/accounts/Keys.ts"
@@ -96,7 +96,7 @@ const answerOf = (
 ): ModelAnswer => {
   const { charge, completionTokens, covered, fault, isCutByCredits, isGone, problem, promptTokens } = outcome
   if (fault !== undefined && !isGone) return faultAnswer(fault)
-  const said: Said = {
+  const said: ModelMessage = {
     model: outcome.resolved === "" ? model : outcome.resolved,
     content: answer.content(callId, !isGone && problem === undefined),
     stopReason: isGone ? "aborted" : stopReasonOf(answer),
@@ -110,7 +110,7 @@ const answerOf = (
 }
 
 /** Some models send `stop` and call tools all the same. */
-const stopReasonOf = ({ finishReason, hasCalls }: SpokenAnswer): Said["stopReason"] => {
+const stopReasonOf = ({ finishReason, hasCalls }: SpokenAnswer): ModelMessage["stopReason"] => {
   if (finishReason === "length") return "length"
   return hasCalls ? "tool_calls" : "stop"
 }

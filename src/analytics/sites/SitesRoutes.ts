@@ -22,7 +22,7 @@ const siteResource = (row: SiteRow, firstEventAt: Date | null): Site => ({
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
 
-/** The errors of these routes; the remaining ones are the stores', and `Faults` answers them. */
+/** The errors of these routes; the remaining ones are the stores', and `ErrorBoundary` answers them. */
 export const siteProblems = {
   SiteNotFound: () => Effect.fail(NotFound.of("Site not found")),
   SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(BadRequest.of(invalid.message))

@@ -8,11 +8,11 @@ import {
   nothingDrawn,
   type Settlement
 } from "#streams/llm/CallRecord.ts"
-import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { costOfCall, type Terms } from "./Charge.ts"
+import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { Candidates } from "./Candidates.ts"
 
 /** The additive block of an answer. Source: contract/llm#router-block. */

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "#schemas/core/Authorization.ts"
-import { Faults } from "#schemas/core/Faults.ts"
+import { ErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import { JsonBody } from "#schemas/core/JsonBody.ts"
 
 const Note = Schema.Struct({ id: Schema.String, text: Schema.String })
@@ -19,7 +19,7 @@ class Notes extends HttpApiGroup.make("notes")
       .annotate(OpenApi.Summary, "Make a note")
   )
   .middleware(Authorization)
-  .middleware(Faults)
+  .middleware(ErrorBoundary)
   .prefix("/api/v1") {}
 
 export class NotesRoomApi extends HttpApi.make("signalbox").add(Notes) {}

@@ -12,7 +12,7 @@ import { misunderstood, StrangeFrames } from "./Misunderstood.ts"
 import type { Read } from "./ReadFrame.ts"
 import { rootOf, type ServerAddress } from "./ServerRest.ts"
 import { ToolCalls } from "./ToolCalls.ts"
-import { Unacknowledged, type Sayable } from "./Unacknowledged.ts"
+import { Unacknowledged, type PromptFrame } from "./Unacknowledged.ts"
 
 /** How long to wait for calls that were told to stop. */
 const stopMillis = 5_000
@@ -111,10 +111,10 @@ export class Attachment {
     return this.open()
   }
 
-  say(sayable: Sayable): void {
-    this.unacknowledged.add(sayable)
-    if (sayable.type !== "steer") this.active ??= sayable.id
-    this.link.send(sayable)
+  say(promptFrame: PromptFrame): void {
+    this.unacknowledged.add(promptFrame)
+    if (promptFrame.type !== "steer") this.active ??= promptFrame.id
+    this.link.send(promptFrame)
   }
 
   abort(frame: ClientFrame): void {
@@ -174,7 +174,7 @@ export class Attachment {
     this.active = ready.activePrompt ?? unsaid?.id
     this.parts.tell({ type: "link", state: "connected", ready })
     this.waiting.resolve(ready)
-    for (const sayable of this.unacknowledged.all()) this.link.send(sayable)
+    for (const promptFrame of this.unacknowledged.all()) this.link.send(promptFrame)
     if (this.pendingAbort !== undefined) this.link.send(this.pendingAbort)
     this.pendingAbort = undefined
   }

@@ -6,7 +6,7 @@ import { isNeeded, misunderstood } from "./Misunderstood.ts"
 import { readFrame, type Read } from "./ReadFrame.ts"
 import type { ServerAddress } from "./ServerRest.ts"
 import { Socket } from "./Socket.ts"
-import { verdictOf, type SocketEnd } from "./Verdict.ts"
+import { decideRetry, type SocketEnd } from "./RetryDecision.ts"
 
 const firstMillis = 250
 const capMillis = 10_000
@@ -188,19 +188,19 @@ export class Link {
     if (wasSteady) this.failures = 0
     this.isAttached = false
     const said = { ...(this.bye && { bye: this.bye }), ...(this.error && { error: this.error }) }
-    const verdict = verdictOf(end.kind === "closed" ? { ...end, ...said } : end, this.wasAttached)
-    if (!verdict.retry) return this.close(verdict.reason, verdict.problem)
-    const isAtOnce = verdict.atOnce && this.failures === 0
+    const decision = decideRetry(end.kind === "closed" ? { ...end, ...said } : end, this.wasAttached)
+    if (!decision.retry) return this.close(decision.reason, decision.problem)
+    const isAtOnce = decision.atOnce && this.failures === 0
     const waitMillis = isAtOnce
-      ? verdict.askedMillis
-      : backoffMillis(this.failures, verdict.askedMillis, this.parts.random)
+      ? decision.askedMillis
+      : backoffMillis(this.failures, decision.askedMillis, this.parts.random)
     this.failures += 1
     const { patience } = this.parts
     const limit = this.wasAttached ? patience?.lostMillis : patience?.firstMillis
     if (limit !== undefined && now + waitMillis - this.lostAtMillis > limit) {
-      return this.close("unreachable", verdict.problem)
+      return this.close("unreachable", decision.problem)
     }
-    this.parts.tell({ state: "waiting", retryInMillis: waitMillis, problem: verdict.problem })
+    this.parts.tell({ state: "waiting", retryInMillis: waitMillis, problem: decision.problem })
     this.retry = setTimeout(() => this.open(), waitMillis)
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { WebSocket } from "ws"
 import { rootOf, wordsOf, type ServerAddress } from "./ServerRest.ts"
-import type { SocketEnd } from "./Verdict.ts"
+import type { SocketEnd } from "./RetryDecision.ts"
 
 const handshakeMillis = 15_000
 /** far more than a server sends in one frame */

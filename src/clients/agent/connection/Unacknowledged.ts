@@ -1,7 +1,7 @@
 import type { Compact, Prompt, Steer } from "#schemas/agents/ClientFrame.ts"
 import type { Ready, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 
-export type Sayable = Prompt | Steer | Compact
+export type PromptFrame = Prompt | Steer | Compact
 
 /** Whether a frame shows that the server has, or has refused, the message with this id. */
 const acknowledges = (frame: ServerFrame, id: string): boolean => {
@@ -15,30 +15,30 @@ const acknowledges = (frame: ServerFrame, id: string): boolean => {
 
 /** The user's messages that the server has not acknowledged: sent again, with the same ids, after each reconnect. */
 export class Unacknowledged {
-  private sayables: ReadonlyArray<Sayable> = []
+  private promptFrames: ReadonlyArray<PromptFrame> = []
 
-  add(sayable: Sayable): void {
-    this.sayables = [...this.sayables, sayable]
+  add(promptFrame: PromptFrame): void {
+    this.promptFrames = [...this.promptFrames, promptFrame]
   }
 
   has(id: string): boolean {
-    return this.sayables.some((sayable) => sayable.id === id)
+    return this.promptFrames.some((promptFrame) => promptFrame.id === id)
   }
 
   /** In the order in which it was said. */
-  all(): ReadonlyArray<Sayable> {
-    return this.sayables
+  all(): ReadonlyArray<PromptFrame> {
+    return this.promptFrames
   }
 
   take(frame: ServerFrame): void {
-    this.sayables = this.sayables.filter(({ id }) => !acknowledges(frame, id))
+    this.promptFrames = this.promptFrames.filter(({ id }) => !acknowledges(frame, id))
   }
 
   takeReady({ activePrompt }: Ready): void {
-    this.sayables = this.sayables.filter(({ id }) => id !== activePrompt)
+    this.promptFrames = this.promptFrames.filter(({ id }) => id !== activePrompt)
   }
 
   clear(): void {
-    this.sayables = []
+    this.promptFrames = []
   }
 }

@@ -6,7 +6,7 @@ import { ConnectionClosed, PromptTooLong } from "#src/clients/agent/connection/C
 import { readFrame } from "#src/clients/agent/connection/ReadFrame.ts"
 import { retryAfterMillis } from "#src/clients/agent/connection/Socket.ts"
 import { streamPieces } from "#src/clients/agent/connection/ToolCalls.ts"
-import { verdictOf } from "#src/clients/agent/connection/Verdict.ts"
+import { decideRetry } from "#src/clients/agent/connection/RetryDecision.ts"
 import { ScriptedServer, sessionId } from "../ScriptedServer.ts"
 import { inDirectory, TestClient } from "../TestClient.ts"
 
@@ -63,26 +63,26 @@ describe("the end of a connection", () => {
       [closeCodes.superseded, "superseded"],
       [closeCodes.revoked, "revoked"]
     ] as const) {
-      const verdict = verdictOf({ kind: "closed", code }, true)
-      assert.strictEqual(verdict.retry ? "" : verdict.reason, reason)
+      const decision = decideRetry({ kind: "closed", code }, true)
+      assert.strictEqual(decision.retry ? "" : decision.reason, reason)
     }
     const bye = { type: "bye", reason: "ended", resumable: false } as const
-    assert.isFalse(verdictOf({ kind: "closed", code: 1000, bye }, true).retry)
+    assert.isFalse(decideRetry({ kind: "closed", code: 1000, bye }, true).retry)
   })
 
   it("is followed at once by the next one where the server restarts, moves the session or drops a slow reader", () => {
     for (const code of [closeCodes.restart, closeCodes.slow]) {
-      const verdict = verdictOf({ kind: "closed", code }, true)
-      assert.isTrue(verdict.retry && verdict.atOnce)
+      const decision = decideRetry({ kind: "closed", code }, true)
+      assert.isTrue(decision.retry && decision.atOnce)
     }
     const bye = { type: "bye", reason: "restart", resumable: true, retryAfterMs: 700 } as const
-    const verdict = verdictOf({ kind: "closed", code: closeCodes.restart, bye }, true)
-    assert.strictEqual(verdict.retry ? verdict.askedMillis : 0, 700)
+    const decision = decideRetry({ kind: "closed", code: closeCodes.restart, bye }, true)
+    assert.strictEqual(decision.retry ? decision.askedMillis : 0, 700)
   })
 
   it("after a fatal error is final unless the error passes by itself", () => {
     const passing = agentErrorCodes.filter(
-      (code) => verdictOf({ kind: "closed", code: 1000, error: error(code) }, false).retry
+      (code) => decideRetry({ kind: "closed", code: 1000, error: error(code) }, false).retry
     )
     assert.deepStrictEqual(passing, ["busy", "rate_limited", "overloaded", "upstream_error", "internal"])
   })

@@ -2,7 +2,7 @@ import { Cause, Effect, Layer } from "effect"
 import type { Types } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { Faults, OpenAiFaults } from "#schemas/core/Faults.ts"
+import { ErrorBoundary, OpenAiErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import { type BadRequest, headersOf, invalidField, Problem, ServerError } from "#schemas/core/Problem.ts"
 import { fieldFault } from "./FieldFault.ts"
 import { RequestId } from "./RequestId.ts"
@@ -45,5 +45,8 @@ const setHeaders = (headers: Record<string, string>) =>
     Effect.succeed(HttpServerResponse.setHeaders(response, headers))
   )
 
-/** `Faults` in both forms. */
-export const layer = Layer.merge(Layer.succeed(Faults, boundary), Layer.succeed(OpenAiFaults, boundary))
+/** `ErrorBoundary` in both forms. */
+export const layer = Layer.merge(
+  Layer.succeed(ErrorBoundary, boundary),
+  Layer.succeed(OpenAiErrorBoundary, boundary)
+)

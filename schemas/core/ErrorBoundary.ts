@@ -6,11 +6,17 @@ import { BadRequest, ServerError, ServiceUnavailable } from "./Problem.ts"
  * and named, a store that is away 503, an unhandled fault 500 with the cause only in the log. Handlers may fail with
  * these errors themselves.
  */
-export class Faults extends HttpApiMiddleware.Service<Faults>()("signalbox/core/Faults", {
-  error: [BadRequest.plain, ServerError.plain, ServiceUnavailable.plain]
-}) {}
+export class ErrorBoundary extends HttpApiMiddleware.Service<ErrorBoundary>()(
+  "signalbox/core/ErrorBoundary",
+  {
+    error: [BadRequest.plain, ServerError.plain, ServiceUnavailable.plain]
+  }
+) {}
 
 /** The same in the OpenAI form. */
-export class OpenAiFaults extends HttpApiMiddleware.Service<OpenAiFaults>()("signalbox/core/OpenAiFaults", {
-  error: [BadRequest.openai, ServerError.openai, ServiceUnavailable.openai]
-}) {}
+export class OpenAiErrorBoundary extends HttpApiMiddleware.Service<OpenAiErrorBoundary>()(
+  "signalbox/core/OpenAiErrorBoundary",
+  {
+    error: [BadRequest.openai, ServerError.openai, ServiceUnavailable.openai]
+  }
+) {}

@@ -25,7 +25,7 @@ export type SocketEnd =
       readonly error?: ErrorFrame
     }
 
-export type Verdict =
+export type RetryDecision =
   | {
       readonly retry: true
       /** the server asks to come back: it restarts, moves the session, or had to drop a slow reader */
@@ -35,8 +35,8 @@ export type Verdict =
     }
   | { readonly retry: false; readonly reason: ClosedReason; readonly problem: string }
 
-const final = (reason: ClosedReason, problem: string): Verdict => ({ retry: false, reason, problem })
-const again = (problem: string, askedMillis = 0, atOnce = false): Verdict => ({
+const final = (reason: ClosedReason, problem: string): RetryDecision => ({ retry: false, reason, problem })
+const again = (problem: string, askedMillis = 0, atOnce = false): RetryDecision => ({
   retry: true,
   atOnce,
   askedMillis,
@@ -54,7 +54,7 @@ const passing: ReadonlySet<AgentErrorCode> = new Set([
   "internal"
 ])
 
-const ofRefusal = (end: SocketEnd & { readonly kind: "refused" }, wasAttached: boolean): Verdict => {
+const ofRefusal = (end: SocketEnd & { readonly kind: "refused" }, wasAttached: boolean): RetryDecision => {
   const words = end.words ?? `The server answered ${end.status}`
   if (end.status === 401) return final("key_refused", `The server does not take this key: ${words}`)
   if (end.status === 403) return final("key_refused", `This key may not open agent sessions: ${words}`)
@@ -65,7 +65,7 @@ const ofRefusal = (end: SocketEnd & { readonly kind: "refused" }, wasAttached: b
   return final("no_gateway", `There is no agent gateway at this address: ${words}`)
 }
 
-const ofBye = (bye: ServerBye): Verdict => {
+const ofBye = (bye: ServerBye): RetryDecision => {
   if (bye.reason === "superseded") return final("superseded", supersededText)
   if (bye.reason === "revoked") return final("revoked", revokedText)
   if (bye.reason === "client_bye") return final("bye", "The session was left")
@@ -73,7 +73,7 @@ const ofBye = (bye: ServerBye): Verdict => {
   return final("ended", `The server ended the session: ${bye.reason}`)
 }
 
-const ofClose = (end: SocketEnd & { readonly kind: "closed" }): Verdict => {
+const ofClose = (end: SocketEnd & { readonly kind: "closed" }): RetryDecision => {
   const { bye, code, error } = end
   if (code === closeCodes.superseded) return final("superseded", supersededText)
   if (code === closeCodes.revoked) return final("revoked", revokedText)
@@ -93,7 +93,7 @@ const ofClose = (end: SocketEnd & { readonly kind: "closed" }): Verdict => {
 }
 
 /** Whether to connect again. Source: contract/agents#close-codes, contract/agents#transport. */
-export const verdictOf = (end: SocketEnd, wasAttached: boolean): Verdict => {
+export const decideRetry = (end: SocketEnd, wasAttached: boolean): RetryDecision => {
   if (end.kind === "refused") return ofRefusal(end, wasAttached)
   if (end.kind === "failed") return again(end.problem)
   return ofClose(end)
