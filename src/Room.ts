@@ -14,7 +14,7 @@ import type { KnownEndpoint } from "./http/KnownPaths.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { RawRoutes } from "./front/RawRoutes.ts"
-import type { Quarantines } from "./system/Quarantines.ts"
+import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
 
 /**
  * A room is a part of the server that `ROOMS` can name. Its record is data, light to import: the command line, the

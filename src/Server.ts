@@ -23,7 +23,7 @@ import { middleware as accountsMiddleware } from "./accounts/Server.ts"
 import { offers as accountsOffers } from "./accounts/Offers.ts"
 import { sayStoresReady } from "./Start.ts"
 import * as DocsRoutes from "./docs/DocsRoutes.ts"
-import { Quarantines } from "./system/Quarantines.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 
 /** Puts the rooms of `ROOMS` over the stores and behind the front. */
 

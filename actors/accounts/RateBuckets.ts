@@ -197,34 +197,17 @@ const superviseLeases = (
 const noStats = { buckets: 0, refused: 0, forgotten: 0, leaseFailures: 0 }
 
 const samples = (stats: () => RateStats): ReadonlyArray<SampledMetrics.Sample> => [
-  {
-    name: "signalbox_rate_buckets",
-    kind: "gauge",
-    description: "Keys with a rate bucket in memory",
-    read: () => stats().buckets
-  },
-  {
-    name: "signalbox_rate_away",
-    kind: "gauge",
-    description: "1 while rate limits hold per machine because Redis is away",
-    read: () => (stats().sharing === "away" ? 1 : 0)
-  },
-  {
-    name: "signalbox_rate_refused_total",
-    kind: "counter",
-    description: "Requests over their key's rate",
-    read: () => stats().refused
-  },
-  {
-    name: "signalbox_rate_forgotten_total",
-    kind: "counter",
-    description: "Rate buckets dropped for want of room",
-    read: () => stats().forgotten
-  },
-  {
-    name: "signalbox_rate_lease_failures_total",
-    kind: "counter",
-    description: "Leases that Redis did not give in time",
-    read: () => stats().leaseFailures
-  }
+  ["signalbox_rate_buckets", "Keys with a rate bucket in memory", () => stats().buckets],
+  [
+    "signalbox_rate_away",
+    "1 while rate limits hold per machine because Redis is away",
+    () => (stats().sharing === "away" ? 1 : 0)
+  ],
+  ["signalbox_rate_refused_total", "Requests over their key's rate", () => stats().refused],
+  ["signalbox_rate_forgotten_total", "Rate buckets dropped for want of room", () => stats().forgotten],
+  [
+    "signalbox_rate_lease_failures_total",
+    "Leases that Redis did not give in time",
+    () => stats().leaseFailures
+  ]
 ]

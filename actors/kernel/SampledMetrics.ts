@@ -3,14 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 
-/** A number for `/metrics` that lives in some state anyway: read when metrics are asked for, free otherwise. */
-export interface Sample {
-  readonly name: string
-  /** a counter only rises; a gauge does as it likes */
-  readonly kind: "counter" | "gauge"
-  readonly description: string
-  readonly read: () => number
-}
+/**
+ * A number for `/metrics` that lives in some state anyway: read when metrics are asked for, free otherwise. One whose name
+ * ends in `_total` is a counter, which only rises; the others are gauges.
+ */
+export type Sample = readonly [name: string, description: string, read: () => number]
 
 const nothing = (): void => undefined
 
@@ -21,15 +18,15 @@ export const register = (
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const context = Context.add(yield* Effect.context<never>(), Metric.CurrentMetricAttributes, labels)
-    const registrations = samples.map(({ description, kind, name, read }) =>
-      kind === "gauge"
-        ? Metric.registerUnsafe(Metric.gauge(name, { description }), context, {
-            get: () => ({ value: read() }),
+    const registrations = samples.map(([name, description, read]) =>
+      name.endsWith("_total")
+        ? Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), context, {
+            get: () => ({ count: read(), incremental: true }),
             update: nothing,
             modify: nothing
           })
-        : Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), context, {
-            get: () => ({ count: read(), incremental: true }),
+        : Metric.registerUnsafe(Metric.gauge(name, { description }), context, {
+            get: () => ({ value: read() }),
             update: nothing,
             modify: nothing
           })

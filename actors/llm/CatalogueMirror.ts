@@ -213,43 +213,29 @@ const samples = (
   status: () => CatalogueStatus,
   clock: Clock.Clock
 ): ReadonlyArray<SampledMetrics.Sample> => [
-  {
-    name: "signalbox_catalogue_models",
-    kind: "gauge",
-    description: "Models of the upstream that are served",
-    read: () => status().models
-  },
-  {
-    name: "signalbox_catalogue_left_out",
-    kind: "gauge",
-    description: "Models of the upstream's list that make no sense",
-    read: () => status().leftOut
-  },
-  {
-    name: "signalbox_catalogue_age_seconds",
-    kind: "gauge",
-    description: "Age of the list that is served; 0 where there is none",
-    read: () => {
+  ["signalbox_catalogue_models", "Models of the upstream that are served", () => status().models],
+  [
+    "signalbox_catalogue_left_out",
+    "Models of the upstream's list that make no sense",
+    () => status().leftOut
+  ],
+  [
+    "signalbox_catalogue_age_seconds",
+    "Age of the list that is served; 0 where there is none",
+    () => {
       const { fetchedAt } = status()
       return fetchedAt === undefined ? 0 : (clock.currentTimeMillisUnsafe() - fetchedAt.getTime()) / 1000
     }
-  },
-  {
-    name: "signalbox_catalogue_stale",
-    kind: "gauge",
-    description: "1 while the upstream's list is not to be had and an older one is served",
-    read: () => (status().isStale ? 1 : 0)
-  },
-  {
-    name: "signalbox_catalogue_fetches_total",
-    kind: "counter",
-    description: "Tries to fetch the upstream's list",
-    read: () => known.fetches
-  },
-  {
-    name: "signalbox_catalogue_failures_total",
-    kind: "counter",
-    description: "Tries that failed, or brought a list of no use",
-    read: () => known.failures
-  }
+  ],
+  [
+    "signalbox_catalogue_stale",
+    "1 while the upstream's list is not to be had and an older one is served",
+    () => (status().isStale ? 1 : 0)
+  ],
+  ["signalbox_catalogue_fetches_total", "Tries to fetch the upstream's list", () => known.fetches],
+  [
+    "signalbox_catalogue_failures_total",
+    "Tries that failed, or brought a list of no use",
+    () => known.failures
+  ]
 ]

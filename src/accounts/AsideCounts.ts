@@ -3,10 +3,19 @@ import { type LogQuarantine, NotSetAside } from "#streams/kernel/LogQuarantine.t
 import type { SetAside } from "#streams/kernel/Quarantine.ts"
 import type { SinkRefused, SinkUnavailable } from "#streams/kernel/Sink.ts"
 
+/** Requests of a user's keys on a day. */
+export interface Count {
+  readonly userId: string
+  /** days since 1970-01-01 */
+  readonly day: number
+  requests: number
+  errors: number
+}
+
 /** A count of a user and day is some hundred bytes. */
 const asideMax = 1_000
 
-interface Aside<Count> {
+interface Aside {
   readonly about: SetAside
   readonly count: Count
 }
@@ -15,9 +24,9 @@ interface Aside<Count> {
  * Request counts that Postgres refuses, in memory as all counts are before they are written: a restart loses them. The
  * place of one is its number since the start. The oldest go where there are too many.
  */
-export class AsideCounts<Count> {
+export class AsideCounts {
   readonly #write: (count: Count) => Effect.Effect<unknown, SinkUnavailable | SinkRefused>
-  readonly #found = new Map<number, Aside<Count>>()
+  readonly #found = new Map<number, Aside>()
   #next = 0
   #dropped = 0
 

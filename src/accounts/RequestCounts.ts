@@ -1,11 +1,11 @@
-import { Clock, Context, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
 import { AppConfig } from "#src/Config.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
-import { AsideCounts } from "./AsideCounts.ts"
-import { type Count, isoDay, writeCounts, writeTakenCounts } from "./CountWrites.ts"
+import * as WaitingCounts from "#src/infra/postgres/WaitingCounts.ts"
+import { AsideCounts, type Count } from "./AsideCounts.ts"
 
 /** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
 export interface RequestFigures {
@@ -26,8 +26,6 @@ export class RequestCounts extends Context.Service<
   {
     readonly record: (userId: string, isError: boolean, nowMillis: number) => void
     readonly ofUser: (userId: string) => Effect.Effect<RequestFigures, SqlError>
-    /** counts that Postgres refuses even alone */
-    readonly quarantine: LogQuarantine
   }
 >()("signalbox/accounts/RequestCounts") {
   static readonly layer = Layer.effect(
@@ -36,64 +34,34 @@ export class RequestCounts extends Context.Service<
   )
 }
 
-const dayMillis = 86_400_000
-
-type Counts = Map<string, Count>
-
-const add = (counts: Counts, { day, errors, requests, userId }: Count): void => {
-  const key = `${userId} ${day}`
-  const known = counts.get(key)
-  if (known === undefined) counts.set(key, { userId, day, requests, errors })
-  else {
-    known.requests += requests
-    known.errors += errors
-  }
-}
-
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
-  // One at a time: a reader must not miss counts that another flush has taken and not yet written.
-  const oneAtATime = yield* Semaphore.make(1)
-  let waiting: Counts = new Map()
-
-  const aside = new AsideCounts<Count>((count) => Effect.mapError(writeCounts(sql, [count]), sinkFailureOf))
-
-  const flush = Effect.gen(function* () {
-    if (waiting.size === 0) return
-    const counts = waiting
-    waiting = new Map()
-    const refused = yield* writeTakenCounts(sql, [...counts.values()]).pipe(
-      Effect.onError(() => Effect.sync(() => counts.forEach((count) => add(waiting, count))))
-    )
-    for (const { count, problem } of refused) yield* aside.add(count, problem)
-  }).pipe(oneAtATime.withPermits(1))
-  let isSaid = false
-  // Counts that could not be written wait for the next round.
-  const flushOrWait = Effect.matchEffect(flush, {
-    onSuccess: () => {
-      if (!isSaid) return Effect.void
-      isSaid = false
-      return Effect.logInfo("request counts are written again")
+  const aside = new AsideCounts((count) => Effect.mapError(writeCounts(sql, [count]), sinkFailureOf))
+  yield* (yield* Quarantines).register("activity", aside.quarantine)
+  const counts = yield* WaitingCounts.make<Count>({
+    title: "request counts",
+    everyMillis: limits.requestCountFlushMillis,
+    sum: (known, more) => {
+      known.requests += more.requests
+      known.errors += more.errors
+      return known
     },
-    onFailure: (error) => {
-      if (isSaid) return Effect.void
-      isSaid = true
-      return Effect.logWarning("request counts wait in memory", error)
-    }
+    write: (waiting) =>
+      Effect.flatMap(
+        writeTakenCounts(sql, [...waiting.values()]),
+        Effect.forEach(({ count, problem }) => aside.add(count, problem), { discard: true })
+      )
   })
-  yield* Effect.addFinalizer(() => flushOrWait)
-  yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.sleep(limits.requestCountFlushMillis), flushOrWait))
-  )
 
   return RequestCounts.of({
-    quarantine: aside.quarantine,
-    record: (userId, isError, nowMillis) =>
-      add(waiting, { userId, day: Math.floor(nowMillis / dayMillis), requests: 1, errors: isError ? 1 : 0 }),
+    record: (userId, isError, nowMillis) => {
+      const day = Math.floor(nowMillis / dayMillis)
+      counts.add(`${userId} ${day}`, { userId, day, requests: 1, errors: isError ? 1 : 0 })
+    },
     ofUser: (userId) =>
       Effect.gen(function* () {
-        yield* flush
+        yield* counts.flush
         const today = isoDay(Math.floor((yield* Clock.currentTimeMillis) / dayMillis))
         const rows = yield* sql<RequestFigures>`
           SELECT coalesce(sum(requests) FILTER (WHERE day = ${today}::date), 0)::float8 AS today,
@@ -106,3 +74,65 @@ const make = Effect.gen(function* () {
       })
   })
 })
+
+interface RefusedCount {
+  readonly count: Count
+  readonly problem: string
+}
+
+/** If Postgres refuses so many counts and takes none, the table is at fault and not the counts. */
+const refusedWithoutOne = 8
+
+const dayMillis = 86_400_000
+
+const isoDay = (day: number): string => new Date(day * dayMillis).toISOString().slice(0, 10)
+
+/** Adds the counts to those of the table, all or none. */
+const writeCounts = (sql: SqlClient, rows: ReadonlyArray<Count>): Effect.Effect<unknown, SqlError> => sql`
+  INSERT INTO request_counts (user_id, day, requests, errors)
+  SELECT * FROM unnest(${rows.map((row) => row.userId)}::text[], ${rows.map((row) => isoDay(row.day))}::date[],
+                       ${rows.map((row) => row.requests)}::bigint[], ${rows.map((row) => row.errors)}::bigint[])
+  ON CONFLICT (user_id, day) DO UPDATE SET requests = request_counts.requests + excluded.requests,
+                                           errors = request_counts.errors + excluded.errors`
+
+const isOfARecord = (error: SqlError): boolean => {
+  const failure = sinkFailureOf(error)
+  return failure._tag === "SinkRefused" && failure.blames === "record"
+}
+
+/** As `writeCounts`, except for the counts that Postgres refuses even alone; answers those. */
+const writeTakenCounts = (
+  sql: SqlClient,
+  rows: ReadonlyArray<Count>
+): Effect.Effect<ReadonlyArray<RefusedCount>, SqlError> => {
+  const apart = (error: SqlError) =>
+    Effect.filterOrFail(
+      halved(sql, rows),
+      (refused) => refused.length < rows.length || refused.length <= refusedWithoutOne,
+      () => error
+    )
+  return writeCounts(sql, rows).pipe(
+    Effect.as([]),
+    Effect.catchIf(isOfARecord, (error) => sql.withTransaction(apart(error)))
+  )
+}
+
+/** Halves a refused batch down to single counts. Each half has a savepoint. */
+const halved = (
+  sql: SqlClient,
+  rows: ReadonlyArray<Count>
+): Effect.Effect<ReadonlyArray<RefusedCount>, SqlError> =>
+  sql.withTransaction(writeCounts(sql, rows)).pipe(
+    Effect.as([]),
+    Effect.catchIf(isOfARecord, (error) => {
+      const [count] = rows
+      if (count !== undefined && rows.length === 1)
+        return Effect.succeed([{ count, problem: sinkFailureOf(error).problem }])
+      const half = Math.ceil(rows.length / 2)
+      return Effect.zipWith(
+        halved(sql, rows.slice(0, half)),
+        halved(sql, rows.slice(half)),
+        (left, right) => [...left, ...right]
+      )
+    })
+  )

@@ -2,8 +2,6 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
-import { Quarantines } from "#src/system/Quarantines.ts"
-import { RequestCounts } from "./RequestCounts.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
@@ -57,14 +55,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
 export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(
-    endpoints,
-    readiness,
-    Quarantines.entry(
-      "activity",
-      Effect.map(RequestCounts, ({ quarantine }) => quarantine)
-    )
-  ),
+  served: Layer.merge(endpoints, readiness),
   raw: Layer.empty,
   paths: []
 }

@@ -24,16 +24,15 @@ export const metrics = Layer.effectDiscard(
       name: string,
       description: string,
       is: (session: AgentSession) => boolean
-    ): SampledMetrics.Sample => ({
-      name: `signalbox_agent_sessions${name}`,
-      kind: "gauge",
+    ): SampledMetrics.Sample => [
+      `signalbox_agent_sessions${name}`,
       description,
-      read: () => {
+      () => {
         let count = 0
         for (const session of sessions.all()) if (is(session)) count++
         return count
       }
-    })
+    ]
     yield* SampledMetrics.register([
       gauge("", "Sessions of agents in memory", () => true),
       gauge("_attached", "Of them, those with a client", ({ client }) => client !== undefined),

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
-import { troubleWords } from "#src/http/StoreTrouble.ts"
+import { stateOf } from "#src/infra/drains/Drain.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import { CountingLease, type CountingLeaseService } from "./counting/CountingLease.ts"
 import { EventDrain } from "./store/EventDrain.ts"
@@ -58,12 +58,10 @@ export const layer = Layer.effectDiscard(
         const imported = imports.behind === 0 ? "" : ` and ${imports.behind} imported ones`
         const waiting = `${live.behind} events${imported} on their way to ClickHouse`
         const trouble = live.trouble ?? imports.trouble
-        if (trouble !== undefined)
-          return degraded(`${waiting}, and statistics answer 503: ${troubleWords(trouble)}`)
         const { failure: refusal } = importLog.stats()
-        return refusal === undefined
-          ? { ...up, detail: waiting }
-          : degraded(`${waiting}; imports are refused (${refusal})`)
+        return trouble === undefined && refusal !== undefined
+          ? degraded(`${waiting}; imports are refused (${refusal})`)
+          : stateOf(waiting, "statistics answer 503", trouble)
       })
     )
   })

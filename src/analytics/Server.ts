@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Breakdowns } from "./reads/Breakdowns.ts"
 import * as Counting from "#src/analytics/counting/Counting.ts"
@@ -8,7 +8,6 @@ import { EventIds } from "./ingest/EventIds.ts"
 import { EventLog, ImportLog } from "./ingest/EventLog.ts"
 import { EventSink } from "./store/EventSink.ts"
 import { EventRates } from "./ingest/EventRates.ts"
-import * as EventMetrics from "./store/EventMetrics.ts"
 import { FirstAccepted } from "./ingest/FirstAccepted.ts"
 import { FirstEvents } from "./store/FirstEvents.ts"
 import { GeoIp } from "./ingest/GeoIp.ts"
@@ -31,7 +30,7 @@ import { VisitRebuild } from "./store/VisitRebuild.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
 import * as Stores from "#src/Stores.ts"
-import { Quarantines } from "#src/system/Quarantines.ts"
+import * as AnalyticsMetrics from "./AnalyticsMetrics.ts"
 import * as AnalyticsReadiness from "./AnalyticsReadiness.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 
@@ -78,15 +77,7 @@ export const server: RoomServer = {
     endpoints,
     ScriptRoutes.layer,
     AnalyticsReadiness.layer,
-    EventMetrics.layer,
-    Quarantines.entry(
-      "events",
-      Effect.map(EventDrain, ({ quarantine }) => quarantine)
-    ),
-    Quarantines.entry(
-      "imports",
-      Effect.map(EventDrain, ({ importQuarantine }) => importQuarantine)
-    )
+    AnalyticsMetrics.layer
   ).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse)),
   raw: RawRoutes.add(ingestRoutes).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse)),
   paths: ScriptRoutes.paths

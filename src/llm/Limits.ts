@@ -132,5 +132,7 @@ export const llmLimits = {
   /** … or this many bytes of them … */
   settlementBytes: 4 * 1024 * 1024,
   /** … or when the oldest has waited this long */
-  settlementAgeMillis: 100
+  settlementAgeMillis: 100,
+  /** a try to settle a batch that takes longer has failed */
+  settlementWriteMillis: 30_000
 } as const

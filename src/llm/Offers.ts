@@ -9,7 +9,6 @@ import { ModelAccess } from "./ModelAccess.ts"
 import { InProcessCalls } from "./InProcessCalls.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
-import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { CallsInFlight } from "#src/llm/calls/CallsInFlight.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
@@ -71,7 +70,7 @@ export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
   Layer.provideMerge(
     Layer.mergeAll(
       Idempotency.layer,
-      CallDrain.layer.pipe(Layer.provide(CallSink.layer)),
+      CallDrain.layer,
       MarkupDirectory.layer,
       PlanDirectory.layer,
       SubscriptionDirectory.layer,

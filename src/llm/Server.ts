@@ -1,11 +1,8 @@
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { offers } from "./Offers.ts"
-import { CallDrain } from "#src/llm/usage/CallDrain.ts"
-import * as CallMetrics from "#src/llm/usage/CallMetrics.ts"
-import * as CallReadiness from "#src/llm/usage/CallReadiness.ts"
 import { catalogueReadiness } from "#src/llm/catalogue/Catalogue.ts"
 import * as CollectionsRoutes from "#src/llm/catalogue/CollectionsRoutes.ts"
 import { completionRoutes, unsupportedFormats } from "#src/llm/calls/CompletionRoutes.ts"
@@ -14,10 +11,8 @@ import * as LedgerRoutes from "#src/llm/ledger/LedgerRoutes.ts"
 import * as MarkupsRoutes from "#src/llm/catalogue/MarkupsRoutes.ts"
 import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
 import * as PlansRoutes from "#src/llm/ledger/PlansRoutes.ts"
-import { Settler } from "#src/llm/ledger/Settler.ts"
 import * as SubscriptionsRoutes from "#src/llm/ledger/SubscriptionsRoutes.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
-import { Quarantines } from "#src/system/Quarantines.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 
@@ -35,21 +30,7 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
 )
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(
-    endpoints,
-    unsupportedFormats,
-    catalogueReadiness,
-    CallReadiness.layer,
-    CallMetrics.layer,
-    Quarantines.entry(
-      "calls",
-      Effect.map(CallDrain, ({ quarantine }) => quarantine)
-    ),
-    Quarantines.entry(
-      "ledger",
-      Effect.map(Settler, ({ quarantine }) => quarantine)
-    )
-  ).pipe(Layer.provide(offers)),
+  served: Layer.mergeAll(endpoints, unsupportedFormats, catalogueReadiness).pipe(Layer.provide(offers)),
   raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers), Layer.provide(Workers.layer)),
   paths: []
 }

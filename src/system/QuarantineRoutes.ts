@@ -4,7 +4,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { LogName, SetAsideRecord } from "#schemas/system/QuarantineApi.ts"
 import { NotSetAside } from "#streams/kernel/LogQuarantine.ts"
 import type { SetAside } from "#streams/kernel/Quarantine.ts"
-import { Quarantines } from "./Quarantines.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import { Conflict, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 const resource = (log: LogName, record: SetAside): SetAsideRecord => ({

@@ -11,7 +11,8 @@ export interface BatchPolicy {
  * Why a batch went out: `count`, `bytes`, `age` by the policy; `demand` because a reader waits for it; `recovery`
  * because a crash left it in flight; `terminate` because the batcher closes.
  */
-export type FlushCause = "count" | "bytes" | "age" | "demand" | "recovery" | "terminate"
+export const flushCauses = ["count", "bytes", "age", "demand", "recovery", "terminate"] as const
+export type FlushCause = (typeof flushCauses)[number]
 
 export interface Gathered {
   readonly records: number

@@ -30,7 +30,6 @@ export interface Batcher {
 export interface BatcherStats {
   /** batches in the sink, by why they went out */
   readonly causes: Readonly<Record<FlushCause, number>>
-  readonly batches: number
   readonly records: number
   /** attempts that failed since the start, and since the last success */
   readonly failures: number
@@ -150,7 +149,6 @@ class BatcherLoop {
   stats(): BatcherStats {
     return {
       causes: { ...this.causes },
-      batches: Object.values(this.causes).reduce((sum, count) => sum + count, 0),
       records: this.records,
       failures: this.failures,
       failuresInARow: this.failuresInARow,

@@ -6,12 +6,8 @@ const notAskedFor = (): never => {
 }
 
 /** Nothing waits in a log: the tests write to the sink themselves. */
-const quarantine = { list: notAskedFor, stats: notAskedFor, retry: notAskedFor, drop: notAskedFor }
-
 export const drained = Layer.succeed(EventDrain, {
   flush: () => Effect.void,
   freshen: () => Effect.void,
-  stats: notAskedFor,
-  quarantine,
-  importQuarantine: quarantine
+  stats: notAskedFor
 })

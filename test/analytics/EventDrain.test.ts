@@ -82,29 +82,6 @@ describe("the drain", () => {
       })
     )
 
-    it.effect("fails its readers while ClickHouse is away, and has everything once when it is back", () =>
-      Effect.gen(function* () {
-        const site = yield* makeSite
-        const stats = yield* Stats
-        yield* accept(site.id, 2)
-        yield* stats.ofSite(site, { period: "today" })
-        outage.isAway = true
-        yield* accept(site.id, 5)
-        assert.strictEqual(
-          (yield* Effect.flip(stats.ofSite(site, { period: "today" })))._tag,
-          "SinkUnavailable"
-        )
-        yield* accept(site.id, 4)
-        outage.isAway = false
-        const found = yield* stats
-          .ofSite(site, { period: "today" })
-          .pipe(
-            Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
-          )
-        assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [11, 5])
-      })
-    )
-
     it.effect("keeps no reader of a site waiting for what other sites have on their way", () =>
       Effect.gen(function* () {
         const [busy, quiet] = [yield* makeSite, yield* makeSite]
@@ -121,23 +98,6 @@ describe("the drain", () => {
         const found = yield* stats.ofSite(quiet, { period: "today" })
         assert.strictEqual(found.summary.pageviews, 2)
         yield* Fiber.interrupt(reader)
-      })
-    )
-
-    it.effect("gives up a try to write a batch after batchWriteMillis, and writes it all the same", () =>
-      Effect.gen(function* () {
-        const site = yield* makeSite
-        const drain = yield* EventDrain
-        const { failures } = drain.stats().batcher
-        outage.isStuck = true
-        yield* accept(site.id, 3)
-        const found = yield* (yield* Stats)
-          .ofSite(site, { period: "today" })
-          .pipe(
-            Effect.retry({ while: ({ _tag }) => _tag === "SinkUnavailable", schedule: Schedule.spaced(50) })
-          )
-        assert.deepStrictEqual([found.summary.pageviews, found.summary.visitors], [3, 3])
-        assert.isAbove(drain.stats().batcher.failures, failures)
       })
     )
   })

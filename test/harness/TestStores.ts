@@ -8,6 +8,8 @@ import { inject } from "vitest"
 import { AppConfig, type ConfigChanges } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import * as Stores from "#src/Stores.ts"
 import { atDatabase } from "./DatabaseUrl.ts"
@@ -19,7 +21,8 @@ import { atDatabase } from "./DatabaseUrl.ts"
  *
  *     layer(TestStores.layer)("accounts", (it) => { it.effect("…", () => …) })
  *
- * The layer gives SqlClient, PgClient, ClickHouse, ClickHouseEndpoint and an AppConfig that points at them. Processes
+ * The layer gives SqlClient, PgClient, ClickHouse, ClickHouseEndpoint and an AppConfig that points at them, and Readiness
+ * and Quarantines, where drains show themselves. Processes
  * that a test starts take `databaseUrl` and `clickhouseUrl` as DATABASE_URL and CLICKHOUSE_URL.
  */
 export class TestStores extends Context.Service<
@@ -33,7 +36,7 @@ export class TestStores extends Context.Service<
   )
 
   static readonly layer: Layer.Layer<
-    TestStores | AppConfig | SqlClient | PgClient | ClickHouse | ClickHouseEndpoint,
+    TestStores | AppConfig | SqlClient | PgClient | ClickHouse | ClickHouseEndpoint | Readiness | Quarantines,
     Stores.StoresFailed
   > = Layer.suspend(() => TestStores.layerWith({}))
 
@@ -42,7 +45,7 @@ export class TestStores extends Context.Service<
     changes: ConfigChanges,
     wire: (databaseUrl: string) => Promise<string> = async (databaseUrl) => databaseUrl
   ): Layer.Layer<
-    TestStores | AppConfig | SqlClient | PgClient | ClickHouse | ClickHouseEndpoint,
+    TestStores | AppConfig | SqlClient | PgClient | ClickHouse | ClickHouseEndpoint | Readiness | Quarantines,
     Stores.StoresFailed
   > => {
     const config = Layer.unwrap(
@@ -59,7 +62,11 @@ export class TestStores extends Context.Service<
         })
       })
     )
-    return Stores.layer.pipe(Layer.provideMerge(config), Layer.provideMerge(TestStores.layerEmpty))
+    const seen = Quarantines.layer.pipe(Layer.provideMerge(Readiness.layer))
+    return Layer.merge(Stores.layer, seen).pipe(
+      Layer.provideMerge(config),
+      Layer.provideMerge(TestStores.layerEmpty)
+    )
   }
 }
 

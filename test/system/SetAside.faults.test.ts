@@ -192,23 +192,6 @@ const shows = (site: string, pageviews: number) =>
   )
 
 layer(TestServer.own({}), live)("a store", (it) => {
-  it.effect("that refuses one event shows all others at once, and has it after a retry", () =>
-    Effect.gen(function* () {
-      const clickhouse = yield* ClickHouse
-      const site = yield* makeSite
-      yield* clickhouse.command("ALTER TABLE events ADD CONSTRAINT no_bad CHECK path != '/bad'")
-      yield* imported(site, "a", [view("/1"), view("/bad"), view("/2"), view("/3")])
-      yield* shows(site, 3)
-      const [record, ...others] = yield* listed
-      assert.deepStrictEqual([record?.log, others.length], ["imports", 0])
-      assert.include(record?.problem, "no_bad")
-      yield* clickhouse.command("ALTER TABLE events DROP CONSTRAINT no_bad")
-      assert.strictEqual((yield* command("retry", "imports", String(record?.offset))).code, 0)
-      yield* shows(site, 4)
-      assert.deepStrictEqual(yield* listed, [])
-    })
-  )
-
   it.effect(
     "without a table is told from one that is away: said once, on /readyz, to readers; nothing is set aside",
     () =>

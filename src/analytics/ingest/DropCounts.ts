@@ -1,8 +1,9 @@
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Bot, DropReason } from "#schemas/analytics/Drops.ts"
 import { AppConfig } from "#src/Config.ts"
+import * as WaitingCounts from "#src/infra/postgres/WaitingCounts.ts"
 import { botCountedAs, nameToCount } from "#streams/analytics/Bots.ts"
 import { dayMillis, dayOf } from "#streams/analytics/EventTime.ts"
 import type { Drop } from "#streams/analytics/Drop.ts"
@@ -37,51 +38,23 @@ export class DropCounts extends Context.Service<
   )
 }
 
-/** Counts by site, day, reason and name, between tabs; at most one for every site, reason and listed bot a day. */
-type Counts = Map<string, number>
-
-const add = (counts: Counts, key: string, more: number): void => {
-  counts.set(key, (counts.get(key) ?? 0) + more)
-}
-
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
-  let waiting: Counts = new Map()
-
-  const oneAtATime = yield* Semaphore.make(1)
-  /** A reader that comes while counts are on their way waits for them: else they would be in neither place. */
-  const flush = Effect.gen(function* () {
-    if (waiting.size === 0) return
-    const counts = waiting
-    waiting = new Map()
-    yield* write(counts).pipe(
-      Effect.provideService(SqlClient, sql),
-      Effect.onError(() => Effect.sync(() => counts.forEach((count, key) => add(waiting, key, count))))
-    )
-  }).pipe(oneAtATime.withPermits(1))
-
-  let isAway = false
-  const flushOrWait = flush.pipe(
-    Effect.matchEffect({
-      onSuccess: () => Effect.sync(() => void (isAway = false)),
-      onFailure: (error) =>
-        Effect.suspend(() => {
-          if (isAway) return Effect.void
-          isAway = true
-          return Effect.logWarning("Counts of dropped events wait for Postgres", error)
-        })
-    })
-  )
-  yield* Effect.addFinalizer(() => flushOrWait)
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(limits.dropFlushMillis), flushOrWait)))
+  // By site, day, reason and name, between tabs; at most one for every site, reason and listed bot a day.
+  const counts = yield* WaitingCounts.make<number>({
+    title: "counts of dropped events",
+    everyMillis: limits.dropFlushMillis,
+    sum: (known, more) => known + more,
+    write: (waiting) => Effect.provideService(write(waiting), SqlClient, sql)
+  })
 
   return DropCounts.of({
     count: (site, { bot, reason }, nowMillis) =>
-      add(waiting, `${site}\t${dayOf(nowMillis)}\t${reason}\t${nameToCount(bot)}`, 1),
+      counts.add(`${site}\t${dayOf(nowMillis)}\t${reason}\t${nameToCount(bot)}`, 1),
     ofSite: (site, sinceDay) =>
       Effect.gen(function* () {
-        yield* flush
+        yield* counts.flush
         const rows = yield* sql<Omit<DropCount, "bot"> & { readonly name: string }>`
           SELECT site, to_char(day, 'YYYY-MM-DD') AS day, reason, name, count::float8 AS count FROM drops
           WHERE site = ${site} AND day >= ${sinceDay}::date ORDER BY day, reason, drops.count DESC, name`
@@ -93,7 +66,7 @@ const make = Effect.gen(function* () {
   })
 })
 
-const write = (counts: Counts) =>
+const write = (counts: ReadonlyMap<string, number>) =>
   addDrops(
     Array.from(counts, ([key, count]) => {
       const [site = "", day = "", reason = "", name = ""] = key.split("\t")

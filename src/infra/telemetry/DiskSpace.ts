@@ -36,12 +36,11 @@ export const layer = Layer.effectDiscard(
       Effect.map(look, () => stateOf(space, isFull()))
     )
     yield* SampledMetrics.register([
-      {
-        name: "signalbox_disk_free_bytes",
-        kind: "gauge",
-        description: "Bytes that are free where DATA_DIR is; -1 where that is not known",
-        read: () => ("freeBytes" in space ? space.freeBytes : -1)
-      }
+      [
+        "signalbox_disk_free_bytes",
+        "Bytes that are free where DATA_DIR is; -1 where that is not known",
+        () => ("freeBytes" in space ? space.freeBytes : -1)
+      ]
     ])
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(look, Effect.sleep(limits.diskCheckMillis))))
   })

@@ -1,4 +1,5 @@
 import { Context, Deferred, Effect, Layer } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
@@ -22,7 +23,6 @@ export class CallsInFlight extends Context.Service<
       caller: Caller,
       call: Effect.Effect<Problem | undefined>
     ) => Effect.Effect<Problem | undefined>
-    readonly count: () => number
   }
 >()("signalbox/llm/CallsInFlight") {
   static readonly layer = Layer.effect(
@@ -65,8 +65,10 @@ export class CallsInFlight extends Context.Service<
           })
         )
       )
+      yield* SampledMetrics.register([
+        ["signalbox_model_requests_in_flight", "Calls of models under way", () => count]
+      ])
       return CallsInFlight.of({
-        count: () => count,
         admit: (caller, call) =>
           Effect.suspend(() => {
             const refusal = refusalOf(caller)

@@ -1,16 +1,16 @@
 import { Context, Effect, Layer } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { CreditLeases } from "#actors/llm/CreditLeases.ts"
 import { LimitGrants, LimitsAway } from "#actors/llm/LimitGrants.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import type { Admission, AdmissionAsk, AdmissionRefused } from "./Admission.ts"
 import { FreeAdmission, HeldAdmission, refusalOf } from "./HeldAdmission.ts"
-import * as LedgerMetrics from "./LedgerMetrics.ts"
 import { LimitStore } from "./LimitStore.ts"
 import * as Payment from "./Payment.ts"
-import { Settler } from "./Settler.ts"
+import { LedgerDrain } from "./LedgerDrain.ts"
 
-/** Holds of money for calls that begin. The consumer of the log of calls (`Settler`) books their cost. */
+/** Holds of money for calls that begin. The consumer of the log of calls (`LedgerDrain`) books their cost. */
 export class Ledger extends Context.Service<
   Ledger,
   {
@@ -29,7 +29,24 @@ export class Ledger extends Context.Service<
     Effect.gen(function* () {
       const leases = yield* CreditLeases
       const paymentOf = yield* Payment.make
-      const { flush } = yield* Settler
+      const { flush } = yield* LedgerDrain
+      yield* SampledMetrics.register([
+        [
+          "signalbox_ledger_waiting",
+          "Calls that wait for what other calls hold",
+          () => leases.stats().waiting
+        ],
+        [
+          "signalbox_ledger_asked_total",
+          "Calls for which no lease in memory was enough",
+          () => leases.stats().asked
+        ],
+        [
+          "signalbox_ledger_refused_total",
+          "Calls that were refused for want of credits, caps or allowances",
+          () => leases.stats().refused
+        ]
+      ])
       return Ledger.of({
         admitNow: (ask) => {
           const lease = paymentOf(ask)
@@ -54,9 +71,8 @@ export class Ledger extends Context.Service<
 
   /** Needs Postgres, the log of calls, the keys and the directories of plans and subscriptions. */
   static readonly layer = this.layerNoDeps.pipe(
-    Layer.merge(LedgerMetrics.layer),
     Layer.provide(Layer.suspend(() => leasesLayer)),
-    Layer.provideMerge(Settler.layer),
+    Layer.provideMerge(LedgerDrain.layer),
     Layer.provideMerge(LimitStore.layer)
   )
 }
@@ -65,7 +81,7 @@ export class Ledger extends Context.Service<
 const grantsLayer = Layer.effect(
   LimitGrants,
   Effect.gen(function* () {
-    const { isSettled } = yield* Settler
+    const { isSettled } = yield* LedgerDrain
     const store = yield* LimitStore
     const unsettled = Effect.fail(new LimitsAway({ problem: "calls of the last run are not settled yet" }))
     return LimitGrants.of({

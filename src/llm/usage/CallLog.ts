@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { encode, type CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -42,7 +43,16 @@ export class CallLog extends Context.Service<
         quarantine: { maxRecords: limits.quarantineRecords, maxBytes: limits.quarantineBytes },
         writeThrough: true
       })
-      return CallLog.of(yield* make(log, limits.callLogRetryMillis, yield* countCall))
+      const calls = yield* make(log, limits.callLogRetryMillis, yield* countCall)
+      yield* SampledMetrics.register([
+        ["signalbox_model_log_bytes", "Bytes of the log of calls on disk", () => log.stats().bytes],
+        [
+          "signalbox_model_log_failing",
+          "1 while the log of calls takes nothing, and calls are refused",
+          () => Number(calls.isFailing())
+        ]
+      ])
+      return CallLog.of(calls)
     })
   )
 }

@@ -1,9 +1,8 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
 import { decode } from "#streams/llm/CallRecord.ts"
 import { callColumns, rowOf } from "#streams/llm/CallRow.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
-import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 
@@ -19,41 +18,33 @@ const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer
 }
 
 /** The one writer of `calls` in this process: each call of the log is one row of it, exactly once. */
-export class CallSink extends Context.Service<CallSink, Sink>()("signalbox/llm/CallSink") {
-  static readonly layer = Layer.effect(
-    CallSink,
-    Effect.gen(function* () {
-      const clickhouse = yield* ClickHouse
-      let lastToken = ""
+export const make: Effect.Effect<Sink, never, ClickHouse> = Effect.map(ClickHouse, (clickhouse) => {
+  let lastToken = ""
 
-      const present = ({ from, logId, to }: SinkBatch) =>
-        clickhouse
-          .query<{ readonly seq: number }>(
-            `SELECT seq FROM calls
-            WHERE log_id = {log:UInt64} AND seq >= {from:UInt64} AND seq < {to:UInt64}`,
-            { log: String(logId), from, to }
-          )
-          .pipe(Effect.map((rows) => new Map(rows.map(({ seq }) => [Number(seq), true]))))
+  const present = ({ from, logId, to }: SinkBatch) =>
+    clickhouse
+      .query<{ readonly seq: number }>(
+        `SELECT seq FROM calls
+        WHERE log_id = {log:UInt64} AND seq >= {from:UInt64} AND seq < {to:UInt64}`,
+        { log: String(logId), from, to }
+      )
+      .pipe(Effect.map((rows) => new Map(rows.map(({ seq }) => [Number(seq), true]))))
 
-      const write = Effect.fnUntraced(function* (batch: SinkBatch) {
-        const isRepeated = lastToken === batch.token
-        lastToken = batch.token
-        yield* insertOnce(clickhouse, {
-          batch,
-          isRepeated,
-          insert: (isWanted, token) =>
-            clickhouse.insert("calls", columns, rowsOf(batch, isWanted), { format: "JSONEachRow", token }),
-          present: present(batch)
-        })
-        lastToken = ""
-      })
-
-      const asSink = <A>(effect: Effect.Effect<A, ClickHouseUnavailable | ClickHouseFailed>) =>
-        Effect.mapError(effect, sinkFailureOf)
-      return CallSink.of({
-        write: (batch) => asSink(write(batch)),
-        check: asSink(Effect.suspend(() => clickhouse.checkInsert("calls", columns)))
-      })
+  const write = Effect.fnUntraced(function* (batch: SinkBatch) {
+    const isRepeated = lastToken === batch.token
+    lastToken = batch.token
+    yield* insertOnce(clickhouse, {
+      batch,
+      isRepeated,
+      insert: (isWanted, token) =>
+        clickhouse.insert("calls", columns, rowsOf(batch, isWanted), { format: "JSONEachRow", token }),
+      present: present(batch)
     })
-  )
-}
+    lastToken = ""
+  })
+
+  return {
+    write: (batch) => Effect.mapError(write(batch), sinkFailureOf),
+    check: Effect.suspend(() => Effect.mapError(clickhouse.checkInsert("calls", columns), sinkFailureOf))
+  }
+})

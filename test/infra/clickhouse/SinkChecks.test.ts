@@ -1,21 +1,21 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import * as EventSink from "#src/analytics/store/EventSink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import * as LedgerSink from "#src/llm/ledger/LedgerSink.ts"
-import { CallSink } from "#src/llm/usage/CallSink.ts"
+import * as CallSink from "#src/llm/usage/CallSink.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
-layer(CallSink.layer.pipe(Layer.provideMerge(TestStores.layer)), live)("the check of a sink", (it) => {
+layer(TestStores.layer, live)("the check of a sink", (it) => {
   it.effect("passes where the store is well, writes nothing, and is refused without the table", () =>
     Effect.gen(function* () {
       const clickhouse = yield* ClickHouse
       const events = yield* EventSink.make()
       for (const [table, sink] of [
-        ["calls", yield* CallSink],
+        ["calls", yield* CallSink.make],
         ["events", events],
         ["visits", events]
       ] as const) {

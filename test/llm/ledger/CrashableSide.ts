@@ -1,6 +1,8 @@
 import { Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { AppConfig } from "#src/Config.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { startProxy } from "#test/harness/TcpProxy.ts"
 import { type Side, sideIn, temporaryDirectory } from "./Sides.ts"
 
@@ -22,7 +24,8 @@ export const crashableSide = Effect.fnUntraced(function* (databaseUrl: string, c
   through.hostname = "127.0.0.1"
   through.port = String(proxy.port)
   const dataDir = yield* temporaryDirectory
-  const postgres = Postgres.layer.pipe(
+  const seen = Quarantines.layer.pipe(Layer.provideMerge(Readiness.layer))
+  const postgres = Layer.merge(Postgres.layer, seen).pipe(
     Layer.provideMerge(
       AppConfig.layerOf({
         dataDir,

@@ -4,6 +4,8 @@ import { Effect, Layer, Redacted, Result } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import * as Stores from "#src/Stores.ts"
+import { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
@@ -82,6 +84,7 @@ await Effect.runPromise(
     program.pipe(
       Effect.provide(
         ledgerLayer.pipe(
+          Layer.provideMerge(Quarantines.layer.pipe(Layer.provideMerge(Readiness.layer))),
           Layer.provideMerge(Stores.postgresWith(postgresMigrations)),
           Layer.provideMerge(config)
         )

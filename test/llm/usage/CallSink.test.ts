@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { CallSink } from "#src/llm/usage/CallSink.ts"
+import * as CallSink from "#src/llm/usage/CallSink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
@@ -13,28 +13,23 @@ const storedIds = Effect.gen(function* () {
   return rows.map(({ id }) => id)
 })
 
-/**
- * A ClickHouse whose first insert fails: before it is done, after, or after it is done and a crash has taken the rows but
- * not the memory of the token.
- */
-const failing = (when: "before" | "after" | "lost") =>
-  Layer.effect(
-    ClickHouse,
-    Effect.gen(function* () {
-      const clickhouse = yield* ClickHouse
-      let isFirst = true
-      const insert: ClickHouseService["insert"] = (table, columns, body, options) => {
-        const done = clickhouse.insert(table, columns, body, options)
-        if (!isFirst) return done
-        isFirst = false
-        const cut = Effect.fail(new ClickHouseUnavailable({ problem: `cut ${when}`, cause: undefined }))
-        if (when === "before") return cut
-        const lost = clickhouse.command(`DELETE FROM ${table} WHERE true`)
-        return Effect.andThen(when === "lost" ? Effect.andThen(done, lost) : done, cut)
-      }
-      return { ...clickhouse, insert }
-    })
-  )
+/** A ClickHouse that loses the rows of its first insert in a crash, but not the memory of the token. */
+const forgetful = Layer.effect(
+  ClickHouse,
+  Effect.gen(function* () {
+    const clickhouse = yield* ClickHouse
+    let isFirst = true
+    const insert: ClickHouseService["insert"] = (table, columns, body, options) => {
+      const done = clickhouse.insert(table, columns, body, options)
+      if (!isFirst) return done
+      isFirst = false
+      const lost = clickhouse.command(`DELETE FROM ${table} WHERE true`)
+      const cut = Effect.fail(new ClickHouseUnavailable({ problem: "cut", cause: undefined }))
+      return Effect.andThen(Effect.andThen(done, lost), cut)
+    }
+    return { ...clickhouse, insert }
+  })
+)
 
 const calls = Array.from({ length: 5 }, (_, index) => callRecord({ promptTokens: index }))
 const ids = calls.map(({ id }) => id)
@@ -42,7 +37,7 @@ const ids = calls.map(({ id }) => id)
 describe("the sink of calls", () => {
   it.effect("writes every field of a call as it was", () =>
     Effect.gen(function* () {
-      const sink = yield* CallSink
+      const sink = yield* CallSink.make
       const clickhouse = yield* ClickHouse
       const endedAt = Date.UTC(2026, 10, 21, 10, 20, 30, 7)
       const call = callRecord({
@@ -94,12 +89,12 @@ describe("the sink of calls", () => {
         loss: "17",
         covered: true
       })
-    }).pipe(Effect.provide(CallSink.layer.pipe(Layer.provideMerge(TestStores.layer))))
+    }).pipe(Effect.provide(TestStores.layer))
   )
 
   it.effect("takes what a clock that jumped or a lying upstream left in a record", () =>
     Effect.gen(function* () {
-      const sink = yield* CallSink
+      const sink = yield* CallSink.make
       const strange = [
         callRecord({ startedAt: Date.now() + 1e9, promptTokens: -5, completionTokens: Infinity }),
         callRecord({ startedAt: 0, promptTokens: 1e300, firstTokenMillis: -1, attempts: 1e9 }),
@@ -110,32 +105,27 @@ describe("the sink of calls", () => {
         yield* storedIds,
         strange.map(({ id }) => id)
       )
-    }).pipe(Effect.provide(CallSink.layer.pipe(Layer.provideMerge(TestStores.layer))))
+    }).pipe(Effect.provide(TestStores.layer))
   )
 
-  for (const when of ["before", "after", "lost"] as const) {
-    it.effect(`writes each call once when an insert failed (${when}) and the batch is repeated`, () =>
-      Effect.gen(function* () {
-        const sink = yield* CallSink
-        const batch = callBatch(calls)
-        assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
-        yield* sink.write(batch)
-        assert.deepStrictEqual(yield* storedIds, ids)
-      }).pipe(
-        Effect.provide(
-          CallSink.layer.pipe(Layer.provideMerge(failing(when)), Layer.provideMerge(TestStores.layer))
-        )
-      )
-    )
-  }
+  it.effect("writes a batch again whose token the store remembers and whose rows it lost", () =>
+    Effect.gen(function* () {
+      const sink = yield* CallSink.make
+      const batch = callBatch(calls)
+      assert.strictEqual((yield* Effect.flip(sink.write(batch)))._tag, "SinkUnavailable")
+      assert.deepStrictEqual(yield* storedIds, [])
+      yield* sink.write(batch)
+      assert.deepStrictEqual(yield* storedIds, ids)
+    }).pipe(Effect.provide(forgetful.pipe(Layer.provideMerge(TestStores.layer))))
+  )
 
   it.effect("writes only what is missing of a batch that a crash left in flight", () =>
     Effect.gen(function* () {
-      const sink = yield* CallSink
+      const sink = yield* CallSink.make
       yield* sink.write(callBatch(calls.slice(0, 2)))
       yield* sink.write(callBatch(calls, { recovering: true }))
       yield* sink.write(callBatch(calls, { recovering: true }))
       assert.deepStrictEqual(yield* storedIds, ids)
-    }).pipe(Effect.provide(CallSink.layer.pipe(Layer.provideMerge(TestStores.layer))))
+    }).pipe(Effect.provide(TestStores.layer))
   )
 })

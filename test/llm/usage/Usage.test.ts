@@ -7,7 +7,6 @@ import { usageWindows, type UsageWindow } from "#streams/llm/UsageWindows.ts"
 import { UserDirectory } from "#src/accounts/UserDirectory.ts"
 import { CallDrain } from "#src/llm/usage/CallDrain.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
-import { CallSink } from "#src/llm/usage/CallSink.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
 import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
@@ -19,7 +18,6 @@ const outage = { isAway: false, isStuck: false }
 
 const room = Usage.layer.pipe(
   Layer.provideMerge(CallDrain.layer),
-  Layer.provideMerge(CallSink.layer),
   Layer.provideMerge(Layer.merge(CallLog.layer, UserDirectory.layer)),
   Layer.provideMerge(switchedBy(outage)),
   Layer.provideMerge(TestStores.layer)

@@ -2,7 +2,7 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import type { LogName } from "#schemas/system/QuarantineApi.ts"
 import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
-import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.ts"
+import { type ComponentState, Readiness } from "../telemetry/Readiness.ts"
 
 /** The quarantines of this server's consumers, as they register; counted in `/metrics` and on the line of `/readyz`. */
 export class Quarantines extends Context.Service<
@@ -11,7 +11,7 @@ export class Quarantines extends Context.Service<
     readonly register: (name: LogName, quarantine: LogQuarantine) => Effect.Effect<void, never, Scope.Scope>
     readonly all: () => ReadonlyMap<LogName, LogQuarantine>
   }
->()("signalbox/system/Quarantines") {
+>()("signalbox/infra/Quarantines") {
   static readonly layer = Layer.effect(
     Quarantines,
     Effect.gen(function* () {
@@ -34,15 +34,6 @@ export class Quarantines extends Context.Service<
       })
     })
   )
-
-  /** Registers the quarantine that a service has. */
-  static readonly entry = <R>(name: LogName, of: Effect.Effect<LogQuarantine, never, R>) =>
-    Layer.effectDiscard(
-      Effect.gen(function* () {
-        const { register } = yield* Quarantines
-        yield* register(name, yield* of)
-      })
-    )
 }
 
 /** Nothing else waits for these records, so the server is ready; an operator should look at them. */
@@ -61,22 +52,15 @@ const stateOf = (found: ReadonlyMap<LogName, LogQuarantine>): ComponentState => 
 }
 
 const samplesOf = ({ stats }: LogQuarantine): ReadonlyArray<SampledMetrics.Sample> => [
-  {
-    name: "signalbox_quarantine_records",
-    kind: "gauge",
-    description: "Accepted records that were set aside because their store takes them in no company",
-    read: () => stats().records
-  },
-  {
-    name: "signalbox_quarantine_bytes",
-    kind: "gauge",
-    description: "Bytes of the records that were set aside",
-    read: () => stats().bytes
-  },
-  {
-    name: "signalbox_quarantine_lost_total",
-    kind: "counter",
-    description: "Records that went from the quarantine because it was full",
-    read: () => stats().dropped
-  }
+  [
+    "signalbox_quarantine_records",
+    "Accepted records that were set aside because their store takes them in no company",
+    () => stats().records
+  ],
+  ["signalbox_quarantine_bytes", "Bytes of the records that were set aside", () => stats().bytes],
+  [
+    "signalbox_quarantine_lost_total",
+    "Records that went from the quarantine because it was full",
+    () => stats().dropped
+  ]
 ]

@@ -1,29 +1,26 @@
 import { Context, Effect, Layer, Schedule } from "effect"
-import * as Batcher from "#streams/kernel/Batcher.ts"
-import type { LogQuarantine } from "#streams/kernel/LogQuarantine.ts"
-import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
+import type { BatcherStats } from "#streams/kernel/Batcher.ts"
 import { AppConfig } from "#src/Config.ts"
+import * as Drain from "#src/infra/drains/Drain.ts"
+import { type ComponentState, degraded } from "#src/infra/telemetry/Readiness.ts"
 import { CallLog, callLogConsumers } from "#src/llm/usage/CallLog.ts"
 import * as LedgerSink from "./LedgerSink.ts"
 import { LimitStore } from "./LimitStore.ts"
 
 /** Carries the cost of calls from their log into Postgres, for as long as the layer lives. */
-export class Settler extends Context.Service<
-  Settler,
-  {
-    readonly flush: Effect.Effect<void, SinkUnavailable>
-    readonly stats: () => Batcher.BatcherStats
-    readonly quarantine: LogQuarantine
+export class LedgerDrain extends Context.Service<
+  LedgerDrain,
+  Pick<Drain.Drain, "flush"> & {
     /** The rest of the earlier run is settled and given back: before that nothing may be leased. */
     readonly isSettled: () => boolean
   }
->()("signalbox/llm/Settler") {
+>()("signalbox/llm/LedgerDrain") {
   /**
    * Before anything is leased: the rest of the log is settled, then the leases of the earlier run are given back. A
    * failure of either is tried again in the background, and the server listens meanwhile.
    */
   static readonly layer = Layer.effect(
-    Settler,
+    LedgerDrain,
     Effect.gen(function* () {
       const { log } = yield* CallLog
       const { limits } = yield* AppConfig
@@ -34,19 +31,24 @@ export class Settler extends Context.Service<
           Effect.logWarning("leases stay until the next start, or until others give them up", error)
         )
       )
-      const batcher = yield* Batcher.run({
-        name: "settlements into Postgres",
+      const { flush } = yield* Drain.make({
+        name: "ledger",
+        title: "settlements into Postgres",
         log,
-        consumer: log.consumer(callLogConsumers.ledger),
+        consumer: callLogConsumers.ledger,
         sink: yield* LedgerSink.make(store.owner),
         policy: {
           maxRecords: limits.settlementRecords,
           maxBytes: limits.settlementBytes,
           maxAgeMillis: limits.settlementAgeMillis
         },
-        backoff: { baseMillis: limits.retryMinMillis, maxMillis: limits.retryMaxMillis }
+        writeTimeoutMillis: limits.settlementWriteMillis,
+        metrics: {
+          behind: ["signalbox_ledger_behind", "Calls in the log that Postgres has not booked yet"],
+          failures: ["signalbox_ledger_booking_failures_total", "Attempts to book calls that failed"]
+        },
+        ready: ["ledger", (stats) => stateOf(isSettled, stats)]
       })
-      const flush = Effect.suspend(() => batcher.flushTo(log.nextOffset()))
       const settleUp = Effect.andThen(Effect.andThen(flush, store.release), () =>
         Effect.sync(() => {
           isSettled = true
@@ -70,12 +72,16 @@ export class Settler extends Context.Service<
           Effect.logWarning("the last calls are settled at the next start", error)
         )
       )
-      return Settler.of({
-        flush,
-        stats: batcher.stats,
-        quarantine: batcher.quarantine,
-        isSettled: () => isSettled
-      })
+      return LedgerDrain.of({ flush, isSettled: () => isSettled })
     })
   )
+}
+
+const stateOf = (isSettled: boolean, { behind, trouble }: BatcherStats): ComponentState => {
+  const waiting = `${behind} calls to book`
+  if (isSettled) return Drain.stateOf(waiting, "balances are behind", trouble)
+  const [left, meanwhile] = [`${waiting} of the last run`, "credits cannot be spent before"]
+  return trouble === undefined
+    ? degraded(`${left}, and ${meanwhile}`)
+    : Drain.stateOf(left, meanwhile, trouble)
 }
