@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { onTestFinished, vi } from "vitest"
-import { type CompletionEvent, completionEvents } from "#src/console/page/models/CompletionEvents.ts"
+import { type CompletionEvent, completionEvents } from "#src/console/page/llm/CompletionEvents.ts"
 
 const stream = [
   ": keep-alive\n\n",

@@ -182,6 +182,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
       .getByRole("alert")
       .filter({ hasText: /domain/i })
       .waitFor()
+    assert.strictEqual(await form.getByLabel("Domain").getAttribute("aria-invalid"), "true")
     await form.getByLabel("Domain").fill("https://www.blog.example/about")
     await form.getByRole("button", { name: "Make the site" }).click()
 

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { TranscriptEntry, TranscriptToolCall } from "#schemas/agents/AgentSession.ts"
+import { formatMillis } from "#src/console/page/figures/Format.ts"
 import { noPages, withPage } from "#src/console/page/agents/Pages.ts"
 import {
-  formatMillis,
   gistOf,
   isFine,
   lineKind,

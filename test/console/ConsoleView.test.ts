@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { pointsFewer, relativeChange } from "#src/console/page/figures/Change.ts"
+import { pointsFewer, relativeChange } from "#src/console/page/analytics/Change.ts"
 import {
   formatBucket,
   formatDuration,
@@ -9,61 +9,82 @@ import {
   formatTick,
   formatUsd
 } from "#src/console/page/figures/Format.ts"
-import { countryName, valueLabel } from "#src/console/page/figures/Labels.ts"
+import { countryName, valueLabel } from "#src/console/page/analytics/Labels.ts"
 import {
-  emptyView,
   filterNames,
-  formatView,
-  panelNames,
-  parseView,
+  isFiltered,
+  periodOf,
   presets,
   readQuery,
-  roomNames,
-  usageWindows,
-  type View,
+  siteView,
   withFilter,
-  withoutFilter
-} from "#src/console/page/view/View.ts"
+  withoutFilters,
+  withPeriod
+} from "#src/console/page/analytics/SiteParams.ts"
+import { parseView } from "#src/console/page/view/Rooms.ts"
+import { formatView, homeView, type View, withParams } from "#src/console/page/view/View.ts"
+import { consoleRooms } from "./ConsoleRooms.ts"
 
+const { paged } = consoleRooms
 const search = (view: View): string => formatView(view).slice(1)
+const parse = (query: string): View => parseView(consoleRooms, query)
 
 const text = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" })
-const someOf = <N extends string>(names: ReadonlyArray<N>) =>
-  fc.dictionary(fc.constantFrom(...names), text, { noNullPrototype: true })
 
-const views: fc.Arbitrary<View> = fc.record({
-  room: fc.constantFrom(...roomNames),
-  window: fc.constantFrom(...usageWindows),
-  site: fc.option(text, { nil: undefined }),
-  session: fc.option(text, { nil: undefined }),
-  period: fc.oneof(
-    fc.constantFrom(...presets).map((name) => ({ name })),
-    fc.constant({ name: "custom" as const, from: "2026-11-01", to: "2026-11-20" })
-  ),
-  filters: someOf(filterNames),
-  tabs: someOf(panelNames)
-})
+const views: fc.Arbitrary<View> = fc.constantFrom(...paged).chain(({ page }) =>
+  fc.record({
+    room: fc.constant(page.path),
+    params: fc.dictionary(fc.constantFrom(...page.params), text, { noNullPrototype: true })
+  })
+)
 
 describe("the address of a view", () => {
-  it("leads to the same view", () => {
-    fc.assert(fc.property(views, (view) => assert.deepStrictEqual(parseView(search(view)), view)))
+  it("leads to the same view, of whichever room", () => {
+    fc.assert(fc.property(views, (view) => assert.deepStrictEqual(parse(search(view)), view)))
   })
 
-  it("is bare for the usual view, and ignores what it does not know", () => {
-    assert.strictEqual(formatView(emptyView), "/")
-    assert.deepStrictEqual(parseView("?period=century&key=sk_x&page=&q=1&period=7d"), emptyView)
-    assert.deepStrictEqual(parseView("?period=custom&from=2026-11-01"), emptyView)
-    assert.deepStrictEqual(parseView("?room=kitchen&window=decade"), emptyView)
+  it("is bare for the usual view, and ignores what its page does not know", () => {
+    assert.strictEqual(formatView(homeView), "/")
+    assert.deepStrictEqual(parse("?key=sk_x&page=&q=1&session=a"), homeView)
+    assert.deepStrictEqual(parse("?room=kitchen&window=decade"), homeView)
+    assert.deepStrictEqual(parse("?room=agents&site=st_1&session=a"), {
+      room: "agents",
+      params: { session: "a" }
+    })
+  })
+
+  it("loses a value that is the usual one again", () => {
+    const week = withParams({ room: "models", params: {} }, { window: "week", usage: "cost" })
+    assert.strictEqual(formatView(week), "/?room=models&window=week&usage=cost")
+    assert.strictEqual(formatView(withParams(week, { window: undefined })), "/?room=models&usage=cost")
+  })
+})
+
+describe("the address of a site", () => {
+  it("has a period that exists, else the usual one", () => {
+    for (const query of ["", "?period=century", "?period=custom&from=2026-11-01"]) {
+      assert.deepStrictEqual(periodOf(parse(query)), { name: "30d" }, query)
+    }
+    const dates = { name: "custom", from: "2026-11-01", to: "2026-11-20" } as const
+    for (const period of [...presets.map(({ name }) => ({ name })), dates]) {
+      const view = withPeriod(withFilter(siteView("st_1"), "country", "DE"), period)
+      assert.deepStrictEqual(periodOf(parse(search(view))), period)
+      // Chosen again, nothing is left of the one before.
+      assert.strictEqual(formatView(withPeriod(view, { name: "30d" })), "/?site=st_1&country=DE")
+    }
   })
 
   it("has one filter a dimension; the unknown value is (none)", () => {
-    const german = withFilter(withFilter(emptyView, "country", "FR"), "country", "DE")
+    const german = withFilter(withFilter(homeView, "country", "FR"), "country", "DE")
     assert.strictEqual(formatView(german), "/?country=DE")
     assert.strictEqual(
-      readQuery(withFilter(german, "source", null)),
+      readQuery(withParams(withFilter(german, "source", null), { pages: "exit" })),
       "period=30d&country=DE&source=%28none%29"
     )
-    assert.deepStrictEqual(withoutFilter(german, "country"), emptyView)
+    assert.isTrue(isFiltered(german))
+    assert.deepStrictEqual(withoutFilters(german, ["country"]), homeView)
+    const all = filterNames.reduce((view, name) => withFilter(view, name, "x"), siteView("st_1"))
+    assert.deepStrictEqual(withoutFilters(all), siteView("st_1"))
   })
 })
 

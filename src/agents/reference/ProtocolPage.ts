@@ -1,7 +1,7 @@
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import { exampleConversation, type Exchange } from "#schemas/agents/ExampleConversation.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
-import { html, type Html } from "#src/docs/page/Html.ts"
+import { html, type Html } from "#src/http/Html.ts"
 import {
   byeMeanings,
   closeMeanings,

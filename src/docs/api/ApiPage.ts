@@ -1,6 +1,6 @@
 import { type Definitions, type FieldRow, type Node, rowsOfNode } from "#src/docs/page/FieldRows.ts"
 import { formatJson } from "#src/docs/page/FormatJson.ts"
-import { html, type Html } from "#src/docs/page/Html.ts"
+import { html, type Html } from "#src/http/Html.ts"
 import { contents, example, fieldTable, tableOfFields } from "#src/docs/page/Parts.ts"
 import type { ReferencePage } from "#src/docs/page/ReferencePage.ts"
 import { examplePath, otherBodies, requestExamples, requiredQueries } from "./RequestExamples.ts"

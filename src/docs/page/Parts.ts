@@ -1,6 +1,6 @@
 import type { FieldRow } from "./FieldRows.ts"
 import { formatJson } from "./FormatJson.ts"
-import { html, type Html } from "./Html.ts"
+import { html, type Html } from "#src/http/Html.ts"
 
 const descriptionOf = ({ description, limits }: FieldRow): Html =>
   html`${description}${limits === "" ? "" : html`<span class="limits">${limits}</span>`}`

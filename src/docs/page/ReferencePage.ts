@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { join, normalize } from "node:path"
+import { join } from "node:path"
 import { HttpRouter, HttpServerResponse } from "effect/http"
+import { html, type Html } from "#src/http/Html.ts"
+import { renderPage } from "#src/http/HtmlPage.ts"
 import { staticAnswer, staticBodies } from "#src/http/StaticAnswer.ts"
-import { html, type Html } from "./Html.ts"
 
 /** A page for people, without a script. */
 export interface ReferencePage {
@@ -20,37 +20,21 @@ const references = [
   { path: "/docs/agent", name: "Agent protocol" }
 ] as const
 
-const consoleStyle = normalize(join(import.meta.dirname, "../../console/page/style"))
-
-/** The look of the page at `/`: its colours, its letters, its head. */
-const readStyle = (): string =>
-  [
-    join(consoleStyle, "Base.css"),
-    join(consoleStyle, "Layout.css"),
-    join(import.meta.dirname, "Reference.css")
-  ]
-    .map((file) => readFileSync(file, "utf8"))
-    .join("\n")
-
-const contentType = "text/html; charset=utf-8"
-
-/** The page as HTML, and the headers with which it can be nothing but a text. */
-const rendered = (page: ReferencePage) => {
-  const style = readStyle()
-  const hash = createHash("sha256").update(style).digest("base64")
-  return {
-    text: render(page, style),
-    headers: {
-      "content-security-policy": `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer"
-    }
-  }
-}
+const rendered = ({ main, path, title }: ReferencePage) =>
+  renderPage({
+    title,
+    main,
+    links: references.map((one) =>
+      one.path === path
+        ? html`<a href="${one.path}" aria-current="page">${one.name}</a>`
+        : html`<a href="${one.path}">${one.name}</a>`
+    ),
+    style: readFileSync(join(import.meta.dirname, "Reference.css"), "utf8")
+  })
 
 /** Serves the page: made once, in every encoding. */
 export const referenceRoute = (page: ReferencePage & { readonly path: `/${string}` }) => {
-  const { headers, text } = rendered(page)
+  const { contentType, headers, text } = rendered(page)
   return HttpRouter.add(
     "GET",
     page.path,
@@ -60,7 +44,7 @@ export const referenceRoute = (page: ReferencePage & { readonly path: `/${string
 
 /** For a person at an address where nothing is: the way on. */
 export const notFoundPage = (): HttpServerResponse.HttpServerResponse => {
-  const { headers, text } = rendered({
+  const { contentType, headers, text } = rendered({
     path: undefined,
     title: "Not found",
     main: html`
@@ -84,38 +68,3 @@ export const documentRoute = (path: `/${string}`, document: object) =>
       headers: { "cache-control": "no-cache", "x-content-type-options": "nosniff" }
     })
   )
-
-const links = (path: string | undefined): ReadonlyArray<Html> =>
-  references.map((one) =>
-    one.path === path
-      ? html`<a href="${one.path}" aria-current="page">${one.name}</a>`
-      : html`<a href="${one.path}">${one.name}</a>`
-  )
-
-const render = ({ main, path, title }: ReferencePage, style: string): string => {
-  // Not in the template: its hash is in the page's policy, and no space may come to it.
-  const css: Html = { html: `<style>${style}</style>` }
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <title>${title} · Signalbox</title>
-        ${css}
-      </head>
-      <body>
-        <a href="#main" class="skip">Skip to the content</a>
-        <header class="page-header">
-          <a href="/" class="wordmark"
-            ><svg viewBox="0 0 16 16" aria-hidden="true">
-              <rect width="16" height="16" rx="4" />
-              <path d="M4 12V8M8 12V4M12 12V6.500" /></svg
-            >Signalbox</a
-          >
-          <nav aria-label="Signalbox"><a href="/">Console</a>${links(path)}</nav>
-        </header>
-        <main id="main" tabindex="-1">${main}</main>
-      </body>
-    </html> `.html
-}

@@ -5,6 +5,7 @@ import { ErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import { JsonBody } from "#schemas/core/JsonBody.ts"
 
 const Note = Schema.Struct({ id: Schema.String, text: Schema.String })
+export type Note = typeof Note.Type
 
 class Notes extends HttpApiGroup.make("notes")
   .add(
@@ -16,7 +17,11 @@ class Notes extends HttpApiGroup.make("notes")
       success: Note.pipe(HttpApiSchema.status(201))
     })
       .middleware(JsonBody)
-      .annotate(OpenApi.Summary, "Make a note")
+      .annotate(OpenApi.Summary, "Make a note"),
+    HttpApiEndpoint.delete("deleteNote", "/notes/:id", {
+      params: { id: Schema.String },
+      success: Schema.Struct({ deleted: Schema.Literal(true) })
+    }).annotate(OpenApi.Summary, "Delete a note")
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)

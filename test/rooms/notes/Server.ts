@@ -33,6 +33,12 @@ const endpoints = HttpApiBuilder.layer(NotesRoomApi).pipe(
               const id = `note_${crypto.randomUUID()}`
               yield* storeAway(sql`INSERT INTO notes ${sql.insert({ id, user_id: userId, text })}`)
               return { id, text }
+            }),
+          deleteNote: ({ params: { id } }) =>
+            Effect.gen(function* () {
+              const { userId } = yield* CurrentKey
+              yield* storeAway(sql`DELETE FROM notes WHERE id = ${id} AND user_id = ${userId}`)
+              return { deleted: true as const }
             })
         })
       })

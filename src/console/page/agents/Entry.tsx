@@ -1,6 +1,6 @@
+import type { TranscriptEntry } from "#schemas/agents/AgentSession.ts"
 import type { ComponentChildren } from "preact"
 import { formatCounted, formatInstant, formatUsd } from "../figures/Format.ts"
-import type { TranscriptEntry } from "../api/Contract.ts"
 import { Fold } from "./Fold.tsx"
 import { ToolCall } from "./ToolCall.tsx"
 import { doneWords } from "./Words.ts"

@@ -1,4 +1,4 @@
-import type { AgentInfo } from "../api/Contract.ts"
+import type { AgentInfo } from "#schemas/agents/AgentInfo.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { Code } from "../parts/Code.tsx"
 

@@ -1,4 +1,4 @@
-import type { AgentSessionDetail, TranscriptEntry } from "../api/Contract.ts"
+import type { AgentSessionDetail, TranscriptEntry } from "#schemas/agents/AgentSession.ts"
 
 /** A transcript, as far as it was read. */
 export interface Pages {
@@ -15,7 +15,7 @@ export const noPages: Pages = { settled: [], last: [], after: undefined }
 /** The entries known once this page has come, and whether another page is there already. */
 export const withPage = (
   { after, settled }: Pages,
-  { data, next }: AgentSessionDetail["transcript"]
+  { data, next }: (typeof AgentSessionDetail.Type)["transcript"]
 ): { readonly pages: Pages; readonly isMore: boolean } =>
   next === null
     ? { pages: { settled, last: data, after }, isMore: false }

@@ -1,26 +1,25 @@
-import type { AgentSession, AgentSessionList } from "../api/Contract.ts"
+import type { AgentSession, AgentSessionList } from "#schemas/agents/AgentSession.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { formatCounted, formatInstant, formatUsd } from "../figures/Format.ts"
 import { Asking } from "../parts/Asking.tsx"
-import { useFocusOnce } from "../parts/UseFocusOnce.ts"
+import { Heading } from "../parts/Heading.tsx"
 import { ViewLink } from "../view/Navigation.tsx"
-import { agentsView } from "../view/View.ts"
 import { FirstSession } from "./FirstSession.tsx"
-import { stateOf } from "./Words.ts"
+import { agentsView, stateOf } from "./Words.ts"
 
 const refreshMillis = 3_000
 
 /** The latest sessions, live ones first. */
 export const SessionList = () => {
-  const heading = useFocusOnce()
-  const { data, refused } = useAnswer<AgentSessionList>("/api/v1/agent/sessions?limit=100", refreshMillis)
+  const { data, refused } = useAnswer<typeof AgentSessionList.Type>(
+    "/api/v1/agent/sessions?limit=100",
+    refreshMillis
+  )
   const live = data?.data.filter((session) => session.live) ?? []
   const earlier = data?.data.filter((session) => !session.live) ?? []
   return (
     <>
-      <h1 ref={heading} tabIndex={-1}>
-        Agents
-      </h1>
+      <Heading>Agents</Heading>
       {data === undefined && <Asking what="your sessions" isRefused={refused !== undefined} />}
       {data?.data.length === 0 && <FirstSession />}
       <Sessions title="Live" sessions={live} />
@@ -39,10 +38,10 @@ const Sessions = ({ sessions, title }: SessionsProps) =>
   sessions.length === 0 ? null : (
     <section class="sessions" aria-labelledby={`sessions-${title}`}>
       <h2 id={`sessions-${title}`}>{title}</h2>
-      <ul>
+      <ul class="links">
         {sessions.map((session) => (
           <li key={session.id}>
-            <ViewLink to={{ ...agentsView, session: session.id }}>
+            <ViewLink to={{ ...agentsView, params: { session: session.id } }}>
               <Row session={session} />
             </ViewLink>
           </li>

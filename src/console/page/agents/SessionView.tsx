@@ -1,24 +1,23 @@
+import type { AgentSession } from "#schemas/agents/AgentSession.ts"
 import { useState } from "preact/hooks"
-import type { AgentSession } from "../api/Contract.ts"
 import { formatCompact, formatCount, formatExactUsd, formatInstant } from "../figures/Format.ts"
 import { Asking } from "../parts/Asking.tsx"
-import { useFocusOnce } from "../parts/UseFocusOnce.ts"
+import { Dialog } from "../parts/Dialog.tsx"
+import { Heading } from "../parts/Heading.tsx"
+import { type FactList, Facts } from "../parts/Tile.tsx"
 import { ViewLink } from "../view/Navigation.tsx"
-import { agentsView } from "../view/View.ts"
-import { EndSession } from "./EndSession.tsx"
 import { Entry } from "./Entry.tsx"
 import { useStickToEnd } from "./UseStickToEnd.ts"
-import { useTranscript } from "./UseTranscript.ts"
-import { stateOf } from "./Words.ts"
+import { isUnknown, useTranscript } from "./UseTranscript.ts"
+import { agentsView, stateOf } from "./Words.ts"
 
 /** One session: its state, its cost and its transcript. */
 export const SessionView = ({ id }: { readonly id: string }) => {
-  const heading = useFocusOnce()
   const [since, setSince] = useState(0)
   const { refused, transcript } = useTranscript(id, since)
   useStickToEnd(transcript)
   if (transcript === undefined)
-    return refused?.status === 404 ? (
+    return refused !== undefined && isUnknown(refused) ? (
       <UnknownSession />
     ) : (
       <Asking what="the session" isRefused={refused !== undefined} />
@@ -32,16 +31,25 @@ export const SessionView = ({ id }: { readonly id: string }) => {
       </p>
       <div class="session-head">
         <div>
-          <h1 ref={heading} tabIndex={-1}>
-            {session.workspace.name}
-          </h1>
+          <Heading>{session.workspace.name}</Heading>
           <p class="session-state" role="status" data-figure="session-state">
             <span class={`light ${light}`} aria-hidden="true" /> {words}
           </p>
         </div>
-        {session.status !== "ended" && <EndSession id={id} onEnded={() => setSince(since + 1)} />}
+        {session.status !== "ended" && (
+          <Dialog
+            action="End session"
+            question="What runs is stopped, and it cannot be resumed."
+            yes="End it"
+            no="Keep it"
+            run={async (ask) => {
+              await ask(`/api/v1/agent/sessions/${encodeURIComponent(id)}`, { method: "DELETE" })
+              setSince(since + 1)
+            }}
+          />
+        )}
       </div>
-      <Facts session={session} />
+      <Facts class="session-summary" of={factsOf(session)} />
       {entries.length > 20 && (
         <p class="to-the-end">
           <button type="button" class="plain" onClick={toTheEnd}>
@@ -76,42 +84,21 @@ const UnknownSession = () => (
   </section>
 )
 
-const Facts = ({ session }: { readonly session: AgentSession }) => (
-  <dl class="facts session-summary">
-    <Fact name="session-cost" label="Cost" value={formatExactUsd(session.cost_usd)} />
-    <Fact name="session-model" label="Model" value={session.model} />
-    <Fact name="session-prompts" label="Prompts" value={formatCount(session.prompts)} />
-    <Fact
-      name="session-calls"
-      label="Tool calls"
-      value={`${formatCount(session.tool_calls)}${session.tool_calls_denied > 0 ? `, ${formatCount(session.tool_calls_denied)} denied` : ""}`}
-    />
-    <Fact
-      name="session-tokens"
-      label="Tokens"
-      value={`${formatCompact(session.prompt_tokens)} in, ${formatCompact(session.completion_tokens)} out`}
-    />
-    <Fact name="session-root" label="Workspace" value={session.workspace.root} />
-    <Fact
-      name="session-client"
-      label="Client"
-      value={`${session.client.version}, ${session.client.platform}`}
-    />
-    <Fact name="session-thinking" label="Thinking" value={session.thinking_level} />
-    <Fact name="session-started" label="Began" value={formatInstant(session.started_at)} />
-    <Fact name="session-seen" label="Last seen" value={formatInstant(session.last_seen_at)} />
-  </dl>
-)
+const factsOf = (session: AgentSession): FactList => [
+  ["session-cost", "Cost", formatExactUsd(session.cost_usd)],
+  ["session-model", "Model", session.model],
+  ["session-prompts", "Prompts", formatCount(session.prompts)],
+  ["session-calls", "Tool calls", callsOf(session)],
+  ["session-tokens", "Tokens", tokensOf(session)],
+  ["session-root", "Workspace", session.workspace.root],
+  ["session-client", "Client", `${session.client.version}, ${session.client.platform}`],
+  ["session-thinking", "Thinking", session.thinking_level],
+  ["session-started", "Began", formatInstant(session.started_at)],
+  ["session-seen", "Last seen", formatInstant(session.last_seen_at)]
+]
 
-interface FactProps {
-  readonly name: string
-  readonly label: string
-  readonly value: string
-}
+const callsOf = ({ tool_calls, tool_calls_denied: denied }: AgentSession): string =>
+  denied > 0 ? `${formatCount(tool_calls)}, ${formatCount(denied)} denied` : formatCount(tool_calls)
 
-const Fact = ({ label, name, value }: FactProps) => (
-  <div>
-    <dt>{label}</dt>
-    <dd data-figure={name}>{value}</dd>
-  </div>
-)
+const tokensOf = ({ completion_tokens, prompt_tokens }: AgentSession): string =>
+  `${formatCompact(prompt_tokens)} in, ${formatCompact(completion_tokens)} out`

@@ -1,6 +1,7 @@
-import type { TranscriptToolCall } from "../api/Contract.ts"
+import type { TranscriptToolCall } from "#schemas/agents/AgentSession.ts"
 import { Fold } from "./Fold.tsx"
-import { formatMillis, gistOf, isFine, lineKind, outcomeOf, shownArguments, shownResult } from "./Words.ts"
+import { formatMillis } from "../figures/Format.ts"
+import { gistOf, isFine, lineKind, outcomeOf, shownArguments, shownResult } from "./Words.ts"
 
 /** A model's tool call: its arguments, its outcome and its duration. */
 export const ToolCall = ({ call }: { readonly call: TranscriptToolCall }) => {

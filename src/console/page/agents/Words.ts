@@ -1,4 +1,8 @@
-import type { AgentSession, TranscriptEntry, TranscriptToolCall } from "../api/Contract.ts"
+import type { AgentSession, TranscriptEntry, TranscriptToolCall } from "#schemas/agents/AgentSession.ts"
+import type { View } from "../view/View.ts"
+
+/** The list of the sessions. */
+export const agentsView: View = { room: "agents", params: {} }
 
 /** A session's state, in a word, and the look of its light. */
 export const stateOf = ({
@@ -104,13 +108,6 @@ export const lineKind = (line: string): "added" | "removed" | "place" | "same" =
   if (/^(\+\+\+|---|@@|\\)/.test(line)) return "place"
   if (line.startsWith("+")) return "added"
   return line.startsWith("-") ? "removed" : "same"
-}
-
-export const formatMillis = (millis: number): string => {
-  if (millis < 1_000) return `${Math.round(millis)} ms`
-  return millis < 60_000
-    ? `${(millis / 1_000).toFixed(1)} s`
-    : `${Math.floor(millis / 60_000)} min ${Math.round((millis % 60_000) / 1_000)} s`
 }
 
 type Done = Extract<TranscriptEntry, { readonly type: "done" }>

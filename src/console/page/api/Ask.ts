@@ -40,8 +40,8 @@ export const makeAsk = (key: string | undefined): Ask => {
       cache: "no-store"
     })
     if (response.ok) return response
-    const { code, message } = faultOf(response.status, await jsonOf(response, signal))
-    throw new Refused(response.status, message, retryOf(response), code)
+    const fault = faultOf(response.status, await jsonOf(response, signal))
+    throw new Refused(response.status, fault.message, retryOf(response), fault)
   }
   const ask = <A>(path: string, asked: Asked = {}): Promise<A> =>
     withinTime(asked.signal, async (signal) => {

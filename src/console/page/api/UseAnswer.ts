@@ -1,7 +1,60 @@
 import { useEffect, useState } from "preact/hooks"
+import type { Ask } from "./Ask.ts"
 import { Refused } from "./Refused.ts"
 import { useSession } from "./Session.ts"
 import { whenVisible } from "./WhenVisible.ts"
+
+/** One read. Answers the milliseconds until the next; undefined: there is none. */
+type Turn = (ask: Ask, signal: AbortSignal) => Promise<number | undefined>
+
+interface ReadOptions {
+  /** a new value begins the reading anew */
+  readonly since?: unknown
+  /** a refusal that the reader handles, so that the page does not show it as trouble */
+  readonly isExpected?: (refused: Refused) => boolean
+}
+
+/**
+ * Reads again and again while the tab is visible, also after a passing failure (429, 503, no connection). A new `part` or
+ * `since` cancels the turn under way and begins anew: answers never come out of order. Answers the last refusal.
+ */
+export const useTurns = (
+  part: string | undefined,
+  begin: () => Turn,
+  { isExpected, since }: ReadOptions = {}
+): Refused | undefined => {
+  const { ask, hasKey, onTrouble, onUnknownKey } = useSession()
+  const [refused, setRefused] = useState<Refused>()
+
+  useEffect(() => {
+    if (part === undefined) return
+    const controller = new AbortController()
+    const { signal } = controller
+    const turn = begin()
+
+    const load = async (): Promise<void> => {
+      try {
+        const millis = await turn(ask, signal)
+        setRefused(undefined)
+        onTrouble(part, undefined)
+        if (millis !== undefined) whenVisible(millis, load, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        if (!(error instanceof Refused)) throw error
+        if (error.status === 401 && hasKey) return onUnknownKey()
+        setRefused(error)
+        onTrouble(part, isExpected?.(error) === true ? undefined : error)
+        whenVisible(error.retryMillis, load, signal)
+      }
+    }
+    void load()
+    return () => {
+      controller.abort()
+      onTrouble(part, undefined)
+    }
+  }, [part, since, ask, hasKey, onTrouble, onUnknownKey])
+  return refused
+}
 
 export interface Answer<A> {
   /** the last answer: while another one is on its way, that of the selection before */
@@ -11,50 +64,17 @@ export interface Answer<A> {
   readonly refused: Refused | undefined
 }
 
-interface State<A> {
-  readonly path: string | undefined
-  readonly data: A | undefined
-  readonly refused: Refused | undefined
-}
-
-/**
- * The answer to a GET, asked again every `refreshMillis` while the tab is visible, after a passing failure (429, 503,
- * no connection), and when `since` changes. A new path cancels the request under way: answers never come out of order.
- */
+/** The answer to a GET, read again every `refreshMillis`. */
 export const useAnswer = <A>(
   path: string | undefined,
   refreshMillis?: number,
-  since?: unknown
+  options?: ReadOptions
 ): Answer<A> => {
-  const { ask, hasKey, onTrouble, onUnknownKey } = useSession()
-  const [state, setState] = useState<State<A>>({ path: undefined, data: undefined, refused: undefined })
-
-  useEffect(() => {
-    if (path === undefined) return
-    const controller = new AbortController()
-    const { signal } = controller
-
-    const load = async (): Promise<void> => {
-      try {
-        const data = await ask<A>(path, { signal })
-        setState({ path, data, refused: undefined })
-        onTrouble(path, undefined)
-        if (refreshMillis !== undefined) whenVisible(refreshMillis, load, signal)
-      } catch (error) {
-        if (signal.aborted) return
-        if (!(error instanceof Refused)) throw error
-        if (error.status === 401 && hasKey) return onUnknownKey()
-        setState((before) => ({ ...before, refused: error }))
-        onTrouble(path, error)
-        whenVisible(error.retryMillis, load, signal)
-      }
-    }
-    void load()
-    return () => {
-      controller.abort()
-      onTrouble(path, undefined)
-    }
-  }, [path, refreshMillis, since, ask, hasKey, onTrouble, onUnknownKey])
-
-  return { data: state.data, isOld: state.path !== path, refused: state.refused }
+  const [state, setState] = useState<{ readonly path?: string | undefined; readonly data?: A }>({})
+  const turn: Turn = async (ask, signal) => {
+    setState({ path, data: await ask<A>(path ?? "", { signal }) })
+    return refreshMillis
+  }
+  const refused = useTurns(path, () => turn, options)
+  return { data: state.data, isOld: state.path !== path, refused }
 }

@@ -54,6 +54,12 @@ export const formatDuration = (seconds: number): string => {
     : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+/** `3 ms`, `1.5 s`, `1 min 5 s`. */
+export const formatMillis = (millis: number): string => {
+  if (millis < 1_000) return `${Math.round(millis)} ms`
+  return millis < 60_000 ? `${(millis / 1_000).toFixed(1)} s` : formatDuration(millis / 1_000)
+}
+
 export type Granularity = "minute" | "hour" | "day" | "month"
 
 type DateParts = Intl.DateTimeFormatOptions
@@ -61,24 +67,20 @@ type DateParts = Intl.DateTimeFormatOptions
 const dates = (parts: DateParts): Intl.DateTimeFormat =>
   new Intl.DateTimeFormat(locale, { ...parts, timeZone: "UTC" })
 
+const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const
+const dayOfMonth = { day: "numeric", month: "short" } as const
+
 const short = {
-  minute: dates({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
-  hour: dates({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
-  day: dates({ day: "numeric", month: "short" }),
+  minute: dates(time),
+  hour: dates(time),
+  day: dates(dayOfMonth),
   month: dates({ month: "short" }),
   year: dates({ month: "short", year: "numeric" })
 }
 
 const long = {
-  minute: dates({ weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
-  hour: dates({
-    weekday: "short",
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23"
-  }),
+  minute: dates({ weekday: "short", ...time }),
+  hour: dates({ weekday: "short", ...dayOfMonth, ...time }),
   day: dates({ weekday: "long", day: "numeric", month: "long", year: "numeric" }),
   month: dates({ month: "long", year: "numeric" })
 }
@@ -86,14 +88,7 @@ const long = {
 /** A bucket's own wall-clock time: it carries the site's offset, and is shown without ever converting it. */
 const wallClock = (bucket: string): Date => new Date(`${bucket.slice(0, 19)}Z`)
 
-const instant = new Intl.DateTimeFormat(locale, {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-  hourCycle: "h23"
-})
+const instant = new Intl.DateTimeFormat(locale, { weekday: "short", ...dayOfMonth, ...time })
 
 /** A time on the reader's own clock: `Sat 21 Nov, 14:00`. */
 export const formatInstant = (iso: string): string => instant.format(new Date(iso))

@@ -1,29 +1,33 @@
 import { useNavigation, ViewLink } from "../view/Navigation.tsx"
-import type { PanelName, View } from "../view/View.ts"
+import { withParams } from "../view/View.ts"
 
 interface TabsProps {
-  readonly panel: PanelName
-  /** the panel's subject, for readers who do not see the position of the tabs */
-  readonly title: string
-  /** the first one is open where the address bar names none */
+  /** the name in the address */
+  readonly param: string
+  /** for readers who do not see the position of the tabs */
+  readonly label: string
   readonly tabs: ReadonlyArray<{ readonly name: string; readonly label: string }>
   readonly open: string
+  /** the default, which the address does not name; the first if absent */
+  readonly usual?: string
+  /** another look, and a step of its own in the history */
+  readonly isPeriod?: boolean
 }
 
-/** Chooses the list of a panel. It is part of the address, but no step of its own in the history. */
-export const Tabs = ({ open, panel, tabs, title }: TabsProps) => {
+/** Chooses a list or a period. It is part of the address. */
+export const Tabs = ({ isPeriod = false, label, open, param, tabs, usual = tabs[0]?.name }: TabsProps) => {
   const { view } = useNavigation()
-  const viewOf = (name: string): View => {
-    const { [panel]: _before, ...others } = view.tabs
-    return { ...view, tabs: name === tabs[0]?.name ? others : { ...others, [panel]: name } }
-  }
   return (
-    <nav aria-label={`${title} by`}>
-      <ul class="tabs">
-        {tabs.map(({ label, name }) => (
-          <li key={name}>
-            <ViewLink to={viewOf(name)} replace isCurrent={name === open}>
-              {label}
+    <nav class={isPeriod ? "periods" : undefined} aria-label={label}>
+      <ul class={isPeriod ? undefined : "tabs"}>
+        {tabs.map((tab) => (
+          <li key={tab.name}>
+            <ViewLink
+              to={withParams(view, { [param]: tab.name === usual ? undefined : tab.name })}
+              replace={!isPeriod}
+              isCurrent={tab.name === open}
+            >
+              {tab.label}
             </ViewLink>
           </li>
         ))}

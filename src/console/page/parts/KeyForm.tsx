@@ -1,11 +1,15 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks"
-import { makeAsk } from "../api/Ask.ts"
 import { Refused } from "../api/Refused.ts"
-import type { ModelList, SiteList } from "../api/Contract.ts"
+import type { PagedRoom } from "../view/Rooms.ts"
+import { type Access, accessOf, probed } from "./Access.ts"
+import { Form } from "./Form.tsx"
+import { Toast } from "./Toast.tsx"
+import { useChange } from "./UseChange.ts"
 
 interface KeyFormProps {
-  /** the server took the key; its sites are at hand, unless it may not read any */
-  onKey(key: string, sites: SiteList | undefined): void
+  readonly rooms: ReadonlyArray<PagedRoom>
+  /** one of the rooms took the key */
+  onAccess(access: Access): void
   /** why it is asked for again */
   readonly notice: string | undefined
   /** to where the key was not needed */
@@ -13,18 +17,22 @@ interface KeyFormProps {
 }
 
 /** Asks for the key, an account's or a router's. It goes nowhere but into the header of requests to this server. */
-export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
+export const KeyForm = ({ notice, onAccess, onBack, rooms }: KeyFormProps) => {
   const [typed, setTyped] = useState("")
-  const { check, forgetProblem, isBusy, problem } = useKeyCheck(onKey)
+  const change = useChange((refused) => wordsFor(refused, rooms))
+  const { forgetProblem, isBusy, problem } = change
   const id = useId()
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => field.current?.focus({ preventScroll: true }), [])
-  const onSubmit = (event: Event): void => {
-    event.preventDefault()
-    void check(typed.trim())
-  }
+  const onSubmit = (): void =>
+    void change.run(async () => {
+      const key = typed.trim()
+      const malformed = problemOf(key)
+      if (malformed !== undefined) throw new Refused(malformedStatus, malformed, undefined)
+      onAccess(await accessOf(key, rooms))
+    })
   return (
-    <form class="key-form" onSubmit={onSubmit} aria-busy={isBusy}>
+    <Form class="key-form" change={change} onSubmit={onSubmit}>
       <h1>Open the console</h1>
       {notice !== undefined && problem === undefined && <p role="status">{notice}</p>}
       <label for={id}>API key</label>
@@ -50,9 +58,7 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
           Open
         </button>
       </div>
-      <p id={`${id}-problem`} class="problem" role="alert">
-        {problem}
-      </p>
+      <Toast id={`${id}-problem`}>{problem}</Toast>
       {onBack !== undefined && (
         <p>
           <button type="button" class="plain" onClick={onBack}>
@@ -64,41 +70,12 @@ export const KeyForm = ({ notice, onBack, onKey }: KeyFormProps) => {
         The first start printed it, and wrote it to <code>admin.json</code> in the data directory. It stays in
         this tab’s memory: a reload asks again, and a password manager may answer.
       </p>
-    </form>
+    </Form>
   )
 }
 
-/** Whether the server takes a key, in words where it does not. */
-const useKeyCheck = (onKey: KeyFormProps["onKey"]) => {
-  const [problem, setProblem] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
-  const check = async (key: string): Promise<void> => {
-    const malformed = problemOf(key)
-    if (malformed !== undefined) return setProblem(malformed)
-    setBusy(true)
-    try {
-      onKey(key, await sitesOf(key))
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      setProblem(wordsFor(error))
-      setBusy(false)
-    }
-  }
-  return { check, forgetProblem: () => setProblem(undefined), isBusy, problem }
-}
-
-/** The sites that the key may read; undefined where it opens models alone. */
-const sitesOf = async (key: string): Promise<SiteList | undefined> => {
-  const ask = makeAsk(key)
-  try {
-    return await ask<SiteList>("/api/v1/sites")
-  } catch (error) {
-    // A router's key, or a server without analytics.
-    if (!(error instanceof Refused) || (error.status !== 403 && error.status !== 404)) throw error
-    await ask<ModelList>("/api/v1/models?limit=1&include_collections=false")
-    return undefined
-  }
-}
+/** Of a key that is refused before any room is asked. */
+const malformedStatus = 400
 
 /** Problems of a key that need no request. */
 const problemOf = (key: string): string | undefined => {
@@ -107,10 +84,13 @@ const problemOf = (key: string): string | undefined => {
   return /^[\x21-\x7e]+$/.test(key) ? undefined : "A key has letters, digits and _ only."
 }
 
-const wordsFor = ({ message, status }: Refused): string => {
+const wordsFor = ({ message, status }: Refused, rooms: ReadonlyArray<PagedRoom>): string => {
+  if (status === malformedStatus) return message
   if (status === 401) return "The server does not know this key. Check that all of it was pasted."
-  if (status === 404)
-    return "Nothing is served here that this page shows: neither analytics nor models are among this server’s ROOMS."
+  if (status === 404) {
+    const names = probed(rooms).map(({ room }) => room.tile.title.toLowerCase())
+    return `Nothing is served here that this page shows: neither ${names.join(" nor ")} are among this server’s ROOMS.`
+  }
   if (status === 429) return "Too many requests with this key. Wait a moment, then try again."
   return `${message}. Try again in a moment.`
 }

@@ -1,25 +1,24 @@
 import type { ComponentChildren } from "preact"
 import { ViewLink } from "../view/Navigation.tsx"
-import { SkipLink } from "./SkipLink.tsx"
-import { agentsView, emptyView, modelsView, type RoomName } from "../view/View.ts"
+import type { PagedRoom } from "../view/Rooms.ts"
+import { homeView, type View } from "../view/View.ts"
 
 interface PageHeaderProps {
   /** the rooms that the key opens, and the one that is open */
-  readonly doors: ReadonlyArray<RoomName>
-  readonly open: RoomName
+  readonly doors: ReadonlyArray<PagedRoom>
+  readonly open: PagedRoom
   /** how the rooms are, in a word */
-  readonly rooms: ComponentChildren
+  readonly light: ComponentChildren
   onForget(): void
 }
 
-const views = { sites: emptyView, models: modelsView, agents: agentsView } as const
-const names = { sites: "Sites", models: "Models", agents: "Agents" } as const
+const viewOf = ({ page }: PagedRoom): View => ({ room: page.path, params: {} })
 
-export const PageHeader = ({ doors, onForget, open, rooms }: PageHeaderProps) => (
+export const PageHeader = ({ doors, light, onForget, open }: PageHeaderProps) => (
   <>
     <SkipLink />
     <header class="page-header">
-      <ViewLink to={emptyView} class="wordmark">
+      <ViewLink to={doors[0] === undefined ? homeView : viewOf(doors[0])} class="wordmark">
         <svg viewBox="0 0 16 16" aria-hidden="true">
           <rect width="16" height="16" rx="4" />
           <path d="M4 12V8M8 12V4M12 12V6.500" />
@@ -27,10 +26,10 @@ export const PageHeader = ({ doors, onForget, open, rooms }: PageHeaderProps) =>
         Signalbox
       </ViewLink>
       <nav aria-label="Console">
-        {rooms}
-        {doors.map((name) => (
-          <ViewLink key={name} to={views[name]} isCurrent={name === open}>
-            {names[name]}
+        {light}
+        {doors.map((room) => (
+          <ViewLink key={room.name} to={viewOf(room)} isCurrent={room === open}>
+            {room.page.title}
           </ViewLink>
         ))}
         <a href="/docs">API</a>
@@ -45,4 +44,18 @@ export const PageHeader = ({ doors, onForget, open, rooms }: PageHeaderProps) =>
       </nav>
     </header>
   </>
+)
+
+/** Skips the head of the page, for keyboard users; the address bar belongs to the view and stays as it is. */
+const SkipLink = () => (
+  <a
+    href="#main"
+    class="skip"
+    onClick={(event) => {
+      event.preventDefault()
+      document.getElementById("main")?.focus()
+    }}
+  >
+    Skip to the content
+  </a>
 )

@@ -1,7 +1,11 @@
 import { useEffect, useState } from "preact/hooks"
-import type { Readiness } from "../api/Contract.ts"
+import type { Ready, Unready } from "#schemas/system/SystemApi.ts"
 import { onSilence } from "../api/Silence.ts"
 import { whenVisible } from "../api/WhenVisible.ts"
+
+/** `/readyz`, with 200 and with 503 alike. */
+export type Readiness = Pick<typeof Ready.Type | Unready, "status" | "components">
+export type RoomComponent = Readiness["components"][string]
 
 export interface ReadinessState {
   /** the present answer of `/readyz`; undefined before the first one */
@@ -49,11 +53,9 @@ export const useReadiness = (): ReadinessState => {
 /** A server that is not ready says so with 503 and the same body. */
 const readReadiness = async (page: AbortSignal): Promise<Readiness | "silent"> => {
   const request = new AbortController()
-  const end = (): void => request.abort()
-  page.addEventListener("abort", end)
-  const timer = setTimeout(end, answerMillis)
+  const timer = setTimeout(() => request.abort(), answerMillis)
   try {
-    const { signal } = request
+    const signal = AbortSignal.any([page, request.signal])
     const response = await fetch("/readyz", { signal, cache: "no-store", credentials: "omit" })
     return (await response.json()) as Readiness
   } catch {
@@ -61,6 +63,5 @@ const readReadiness = async (page: AbortSignal): Promise<Readiness | "silent"> =
     return "silent"
   } finally {
     clearTimeout(timer)
-    page.removeEventListener("abort", end)
   }
 }

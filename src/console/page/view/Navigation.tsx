@@ -1,6 +1,7 @@
 import { type ComponentChildren, createContext } from "preact"
 import { useCallback, useContext, useEffect, useState } from "preact/hooks"
-import { emptyView, formatView, parseView, type View } from "./View.ts"
+import { parseView, roomAt, type Rooms } from "./Rooms.ts"
+import { formatView, homeView, type View } from "./View.ts"
 
 /** The view in the address bar, and how to go to another. */
 export interface Navigation {
@@ -9,27 +10,36 @@ export interface Navigation {
   go(to: View, replace?: boolean): void
 }
 
-const NavigationContext = createContext<Navigation>({ view: emptyView, go: () => undefined })
+const NavigationContext = createContext<Navigation>({ view: homeView, go: () => undefined })
 
 export const useNavigation = (): Navigation => useContext(NavigationContext)
 
-export const NavigationProvider = ({ children }: { readonly children: ComponentChildren }) => {
-  const [view, setView] = useState(() => parseView(location.search))
+interface NavigationProviderProps {
+  readonly rooms: Rooms
+  readonly children: ComponentChildren
+}
+
+export const NavigationProvider = ({ children, rooms }: NavigationProviderProps) => {
+  const [view, setView] = useState(() => parseView(rooms, location.search))
 
   useEffect(() => {
-    const onPop = (): void => setView(parseView(location.search))
+    const onPop = (): void => setView(parseView(rooms, location.search))
     addEventListener("popstate", onPop)
     return () => removeEventListener("popstate", onPop)
-  }, [])
+  }, [rooms])
 
-  const go = useCallback((to: View, replace = false): void => {
-    const before = parseView(location.search)
-    const address = formatView(to)
-    if (replace || address === formatView(before)) history.replaceState(null, "", address)
-    else history.pushState(null, "", address)
-    if (before.site !== to.site || before.room !== to.room || before.session !== to.session) scrollTo(0, 0)
-    setView(to)
-  }, [])
+  const go = useCallback(
+    (to: View, replace = false): void => {
+      const before = parseView(rooms, location.search)
+      const address = formatView(to)
+      if (replace || address === formatView(before)) history.replaceState(null, "", address)
+      else history.pushState(null, "", address)
+      const { item = "" } = roomAt(rooms, to.room).page
+      if (before.room !== to.room || before.params[item] !== to.params[item]) scrollTo(0, 0)
+      setView(to)
+    },
+    [rooms]
+  )
 
   return <NavigationContext.Provider value={{ view, go }}>{children}</NavigationContext.Provider>
 }

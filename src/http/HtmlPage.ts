@@ -1,0 +1,71 @@
+import { createHash } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { html, type Html } from "./Html.ts"
+
+/** A page for people that the server makes, as a whole document in the look of the console. */
+export interface HtmlPage {
+  readonly title: string
+  /** with its `h1` */
+  readonly main: Html
+  /** on top of the page, beside the way to the console */
+  readonly links: ReadonlyArray<Html>
+  /** CSS, behind that of every page */
+  readonly style: string
+  /** JavaScript, run as a module, which may ask this server and no other; without it the page runs none */
+  readonly script?: string
+}
+
+/** The console's colours, letters and head. */
+const commonStyle = (): string =>
+  ["Base.css", "Layout.css"]
+    .map((name) => readFileSync(join(import.meta.dirname, "../console/page/style", name), "utf8"))
+    .join("\n")
+
+/** How a policy names an inline text. Source: CSP 3, 2.3.1. */
+const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
+
+/** Outside the template: the text's hash is in the policy, so no whitespace may be added. */
+const inline = (tag: "style" | "script", attributes: string, text: string): Html => {
+  if (text.toLowerCase().includes(`</${tag}`)) throw new Error(`The page's ${tag} would end its own element`)
+  return { html: `<${tag}${attributes}>${text}</${tag}>` }
+}
+
+/** The document, with a policy that allows its own style and script by their hashes, and no frame around it. */
+export const renderPage = ({ links, main, script, style: own, title }: HtmlPage) => {
+  const style = `${commonStyle()}\n${own}`
+  const scripts = script === undefined ? "" : `script-src ${hashOf(script)}; connect-src 'self'; `
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} · Signalbox</title>
+        ${inline("style", "", style)}
+      </head>
+      <body>
+        <a href="#main" class="skip">Skip to the content</a>
+        <header class="page-header">
+          <a href="/" class="wordmark"
+            ><svg viewBox="0 0 16 16" aria-hidden="true">
+              <rect width="16" height="16" rx="4" />
+              <path d="M4 12V8M8 12V4M12 12V6.500" /></svg
+            >Signalbox</a
+          >
+          <nav aria-label="Signalbox"><a href="/">Console</a>${links}</nav>
+        </header>
+        <main id="main" tabindex="-1">${main}</main>
+        ${script === undefined ? [] : inline("script", ' type="module"', script)}
+      </body>
+    </html> `
+  return {
+    text: page.html,
+    contentType: "text/html; charset=utf-8",
+    headers: {
+      "content-security-policy": `default-src 'none'; style-src ${hashOf(style)}; ${scripts}base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer"
+    }
+  }
+}
