@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join, normalize } from "node:path"
-import { HttpRouter, HttpServerResponse } from "effect/http"
-import { staticAnswer, staticBodies } from "#src/http/StaticAnswer.ts"
+import { HttpServerResponse } from "effect/http"
+import { packed, pageHeaders, staticAnswer, staticRoute } from "#src/http/Static.ts"
 import { html, type Html } from "./Html.ts"
 
 /** A page for people, without a script. */
@@ -40,22 +40,15 @@ const rendered = (page: ReferencePage) => {
   const hash = createHash("sha256").update(style).digest("base64")
   return {
     text: render(page, style),
-    headers: {
-      "content-security-policy": `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer"
-    }
+    headers: pageHeaders(`style-src 'sha256-${hash}'`)
   }
 }
 
 /** Serves the page: made once, in every encoding. */
 export const referenceRoute = (page: ReferencePage & { readonly path: `/${string}` }) => {
   const { headers, text } = rendered(page)
-  return HttpRouter.add(
-    "GET",
-    page.path,
-    staticAnswer(staticBodies(text), { contentType, headers: { ...headers, "cache-control": "no-cache" } })
-  )
+  const content = { bodies: packed(text), contentType, caching: "no-cache", headers }
+  return staticRoute(page.path, staticAnswer(content))
 }
 
 /** For a person at an address where nothing is: the way on. */
@@ -71,17 +64,21 @@ export const notFoundPage = (): HttpServerResponse.HttpServerResponse => {
       </p>
     `
   })
-  return HttpServerResponse.text(text, { status: 404, contentType, headers })
+  return HttpServerResponse.text(text, {
+    status: 404,
+    contentType,
+    headers: { ...headers, "x-content-type-options": "nosniff" }
+  })
 }
 
 /** Serves a document for programs, made once. */
 export const documentRoute = (path: `/${string}`, document: object) =>
-  HttpRouter.add(
-    "GET",
+  staticRoute(
     path,
-    staticAnswer(staticBodies(JSON.stringify(document)), {
+    staticAnswer({
+      bodies: packed(JSON.stringify(document)),
       contentType: "application/json",
-      headers: { "cache-control": "no-cache", "x-content-type-options": "nosniff" }
+      caching: "no-cache"
     })
   )
 
