@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isNoneMatch } from "./ByteRanges.ts"
 
-/** How a body is sent. Source: RFC 9110, 8.4. */
+/** The encoding of a body. Source: RFC 9110, 8.4. */
 type Encoding = "br" | "gzip" | "identity"
 
 /** A body in each encoding that it is offered in. */

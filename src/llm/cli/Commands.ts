@@ -6,7 +6,7 @@ import { tableOf } from "#src/cli/Output.ts"
 import { ledger } from "./LedgerCommand.ts"
 import { sandboxUpstream } from "./SandboxUpstreamCommand.ts"
 
-/** Members in order; one that the upstream offers no more has a mark of interrogation. */
+/** Members in order; one that the upstream no longer offers has a question mark. */
 const collectionsTable = (collections: ReadonlyArray<Collection>): string =>
   tableOf(
     ["id", "model", "name", "auto_route", "models"],
