@@ -1,7 +1,8 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { extname, join, normalize } from "node:path"
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
-import { staticAnswer } from "#src/http/StaticAnswer.ts"
-import { type ConsoleFile, type ConsoleFiles, pageName, readConsoleFiles } from "./ConsoleFiles.ts"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { pageHeaders, type StaticAnswer, staticAnswer } from "#src/http/Static.ts"
 
 /** Additions of these routes to the known paths of the API. */
 export const paths = [
@@ -9,26 +10,38 @@ export const paths = [
   ["GET", "/console/:file"]
 ] as const
 
-/** The page connects to this server only, runs its own script only, and cannot be framed. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'"
-].join("; ")
+/** The output directory of `deploy/setup/console.mjs`. */
+const home = normalize(join(import.meta.dirname, "../../.runtime/console"))
+
+/** The name of the page itself. */
+const pageName = "index.html"
+
+const contentTypes: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8"
+}
+
+/** The page connects to this server only, and runs its own script only. */
+const headers = pageHeaders("script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:")
 
 const year = 365 * 24 * 60 * 60
 
-const headersOf = ({ isHashed }: ConsoleFile): Record<string, string> => ({
-  "cache-control": isHashed ? `public, max-age=${year}, immutable` : "no-cache",
-  "content-security-policy": contentSecurityPolicy,
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer"
-})
+/** Reads the built page by the names of its files: some fifty kilobytes, in three encodings. Undefined where it was not built. */
+const readPage = (directory: string): ReadonlyMap<string, StaticAnswer> | undefined => {
+  if (!existsSync(join(directory, pageName))) return undefined
+  const files = new Map<string, StaticAnswer>()
+  for (const name of readdirSync(directory)) {
+    const contentType = contentTypes[extname(name)]
+    if (contentType === undefined) continue
+    const bytes = (suffix: string) => readFileSync(join(directory, `${name}${suffix}`))
+    const bodies = { identity: bytes(""), gzip: bytes(".gz"), br: bytes(".br") }
+    // The other names change with their content.
+    const caching = name === pageName ? "no-cache" : `public, max-age=${year}, immutable`
+    files.set(name, staticAnswer({ bodies, contentType, caching, headers }))
+  }
+  return files
+}
 
 const notFound = HttpServerResponse.jsonUnsafe({ error: "Not found" }, { status: 404 })
 
@@ -39,31 +52,24 @@ const notBuilt = HttpServerResponse.text(`${howToBuild}.\nThe API is not affecte
   status: 503
 })
 
-const routes = (files: ConsoleFiles | undefined) => {
-  const answerFile = (name: string) =>
-    Effect.suspend(() => {
-      if (files === undefined) return Effect.succeed(notBuilt)
-      const file = files.file(name)
-      if (file === undefined) return Effect.succeed(notFound)
-      return staticAnswer(file.bodies, { contentType: file.contentType, headers: headersOf(file) })
-    })
-  return Layer.mergeAll(
-    HttpRouter.add("GET", "/", answerFile(pageName)),
-    HttpRouter.add(
-      "GET",
-      "/console/:file",
-      Effect.flatMap(HttpRouter.params, ({ file = "" }) => answerFile(file))
-    )
-  )
-}
-
 /** The page at `/`. If it was not built, the start logs the command that builds it, and everything else is served. */
-export const layerFrom = (directory?: string) =>
+export const layerFrom = (directory = home) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const files = readConsoleFiles(directory)
+      const files = readPage(directory)
       if (files === undefined) yield* Effect.logWarning(howToBuild)
-      return routes(files)
+      const answer = (name: string) =>
+        Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
+          files === undefined ? notBuilt : (files.get(name)?.(request) ?? notFound)
+        )
+      return Layer.mergeAll(
+        HttpRouter.add("GET", "/", answer(pageName)),
+        HttpRouter.add(
+          "GET",
+          "/console/:file",
+          Effect.flatMap(HttpRouter.params, ({ file = "" }) => answer(file))
+        )
+      )
     })
   )
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { html, type Html } from "./Html.ts"
+import { pageHeaders } from "./Static.ts"
 
 /** A page for people that the server makes, as a whole document in the look of the console. */
 export interface HtmlPage {
@@ -34,7 +35,7 @@ const inline = (tag: "style" | "script", attributes: string, text: string): Html
 /** The document, with a policy that allows its own style and script by their hashes, and no frame around it. */
 export const renderPage = ({ links, main, script, style: own, title }: HtmlPage) => {
   const style = `${commonStyle()}\n${own}`
-  const scripts = script === undefined ? "" : `script-src ${hashOf(script)}; connect-src 'self'; `
+  const scripts = script === undefined ? "" : `; script-src ${hashOf(script)}; connect-src 'self'`
   const page = html`<!doctype html>
     <html lang="en">
       <head>
@@ -62,10 +63,6 @@ export const renderPage = ({ links, main, script, style: own, title }: HtmlPage)
   return {
     text: page.html,
     contentType: "text/html; charset=utf-8",
-    headers: {
-      "content-security-policy": `default-src 'none'; style-src ${hashOf(style)}; ${scripts}base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer"
-    }
+    headers: pageHeaders(`style-src ${hashOf(style)}${scripts}`)
   }
 }

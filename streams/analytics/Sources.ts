@@ -1,33 +1,29 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { BoundedCache } from "./BoundedCache.ts"
 import { displayHostname } from "./DisplayForm.ts"
-import { advertising } from "./sources/Advertising.ts"
-import { affiliates } from "./sources/Advertising.ts"
-import { assistants } from "./sources/Assistants.ts"
-import { communities } from "./sources/Communities.ts"
-import { mail } from "./sources/Mail.ts"
-import { news } from "./sources/News.ts"
-import { references } from "./sources/References.ts"
-import { search } from "./sources/Search.ts"
-import { social } from "./sources/Social.ts"
-import type { SourceList } from "./sources/SourceList.ts"
 import { isSpamSeries, spamReferrers } from "./SpamReferrers.ts"
 
 /** The kinds of places that visitors come from; some only a campaign's medium can tell. */
-export type Channel =
-  | "AI"
-  | "Affiliates"
-  | "Audio"
-  | "Direct"
-  | "Email"
-  | "News"
-  | "Paid"
-  | "Push"
-  | "Referral"
-  | "SMS"
-  | "Search"
-  | "Shopping"
-  | "Social"
-  | "Video"
+const channels = [
+  "AI",
+  "Affiliates",
+  "Audio",
+  "Direct",
+  "Email",
+  "News",
+  "Paid",
+  "Push",
+  "Referral",
+  "SMS",
+  "Search",
+  "Shopping",
+  "Social",
+  "Video"
+] as const
+export type Channel = (typeof channels)[number]
+
+const isChannel = (text: string): text is Channel => channels.some((channel) => channel === text)
 
 /** A place that visitors come from. */
 export interface Source {
@@ -40,18 +36,15 @@ export interface Source {
 /** The source of visitors without a known one. */
 export const noSource: Source = { name: "", channel: "Direct", isSpam: false }
 
-/** The lists, each with the channel of all that is on it. */
-export const sourceLists: ReadonlyArray<readonly [Channel, SourceList]> = [
-  ["Search", search],
-  ["AI", assistants],
-  ["Social", social],
-  ["Social", communities],
-  ["News", news],
-  ["Email", mail],
-  ["Paid", advertising],
-  ["Affiliates", affiliates],
-  ["Referral", references]
-]
+/** The lines of Sources.tsv, whose head says how they are written. */
+export const sources = readFileSync(join(import.meta.dirname, "Sources.tsv"), "utf8")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"))
+  .map((line) => {
+    const [channel = "", name = "", places = ""] = line.split("\t")
+    if (!isChannel(channel) || places === "") throw new Error(`Sources.tsv: not a source: ${line}`)
+    return { channel, name, places: places.split(" ") }
+  })
 
 const spamOf = (domain: string): Source => ({ name: domain, channel: "Referral", isSpam: true })
 
@@ -62,14 +55,12 @@ const byWord = new Map<string, Source>()
 
 const appScheme = "android-app://"
 
-for (const [channel, list] of sourceLists) {
-  for (const [name, places] of Object.entries(list)) {
-    const source: Source = { name, channel, isSpam: false }
-    byWord.set(name.toLowerCase(), source)
-    for (const place of places.split(" ")) {
-      if (place.startsWith(appScheme)) byApp.set(place.slice(appScheme.length).toLowerCase(), source)
-      else (place.includes(".") ? byDomain : byWord).set(place, source)
-    }
+for (const { channel, name, places } of sources) {
+  const source: Source = { name, channel, isSpam: false }
+  byWord.set(name.toLowerCase(), source)
+  for (const place of places) {
+    if (place.startsWith(appScheme)) byApp.set(place.slice(appScheme.length).toLowerCase(), source)
+    else (place.includes(".") ? byDomain : byWord).set(place, source)
   }
 }
 for (const domain of spamReferrers) byDomain.set(domain, spamOf(domain))

@@ -1,12 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { bareHostname, isWithin } from "#streams/analytics/PageUrl.ts"
-import { sourceLists, sourceOfHostname } from "#streams/analytics/Sources.ts"
+import { sourceOfHostname, sources } from "#streams/analytics/Sources.ts"
 import { spamReferrers } from "#streams/analytics/SpamReferrers.ts"
 import { fromBrowser, fromServer, stored } from "./Senders.ts"
 
-const sources = sourceLists.flatMap(([channel, list]) =>
-  Object.entries(list).map(([name, text]) => ({ name, channel, places: text.split(" ") }))
-)
 const places = sources.flatMap(({ name, places }) => places.map((place) => ({ name, place })))
 const apps = places.filter(({ place }) => place.startsWith("android-app://"))
 const domains = places.filter(({ place }) => !place.startsWith("android-app://") && place.includes("."))

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type IncomingHttpHeaders, get } from "node:http"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { clientFrom } from "#src/analytics/ingest/ScriptRoutes.ts"
-import { encodingFor } from "#src/http/ContentEncoding.ts"
+import { encodingFor } from "#src/http/Static.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
 const clients = ["/scripts/beacon.mjs", "/scripts/beacon.py", "/scripts/beacon.php"]

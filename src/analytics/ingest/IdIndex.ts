@@ -168,7 +168,8 @@ export class SiteIds {
     this.#forget(nowMillis)
     const newest = this.#tables.at(-1)
     if (newest === undefined) return this.#begin(slotsMin)
-    if (newest.isFull) return this.#begin(newest.slots * 2)
+    // Each table is a read of every look-up: a site that grows has few, which are sparse while they fill.
+    if (newest.isFull) return this.#begin(newest.slots * 8)
     // The next one is made for as many ids as came in the time of this one.
     if (nowMillis - newest.oldestMillis > generationMillis) return this.#begin(4 * newest.count)
     return newest

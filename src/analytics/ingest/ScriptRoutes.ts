@@ -1,10 +1,7 @@
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join, normalize } from "node:path"
-import { isNoneMatch } from "#src/http/ByteRanges.ts"
-import { type EncodedBody, encodedBody, encodingFor } from "#src/http/ContentEncoding.ts"
+import { packed, type StaticAnswer, staticAnswer, type StaticBodies, staticRoute } from "#src/http/Static.ts"
 import { serverUrl, serverUrlFor } from "#src/ServerUrl.ts"
 
 /** The paths that these routes add to those of the API. */
@@ -45,65 +42,37 @@ export const clientFrom = (source: string, url: string): string => {
   return before + (before.endsWith("'") ? address.replaceAll("'", "\\'") : address) + after
 }
 
-interface Served {
-  readonly contentType: string
-  readonly caching: string
-}
-
-type Answer = (request: HttpServerRequest.HttpServerRequest) => HttpServerResponse.HttpServerResponse
-
-/** `body`: the content in each encoding that it is offered in. */
-const answerOf = (content: string, body: Partial<EncodedBody>, { caching, contentType }: Served): Answer => {
-  // Weak, because one version is one tag in every encoding.
-  const version = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
-  const headers = {
-    etag: `W/${version}`,
-    vary: "Accept-Encoding",
-    "cache-control": caching,
-    "access-control-allow-origin": "*",
-    "cross-origin-resource-policy": "cross-origin",
-    "x-content-type-options": "nosniff"
-  }
-  return (request) => {
-    if (isNoneMatch(request.headers["if-none-match"], version))
-      return HttpServerResponse.empty({ status: 304, headers })
-    const encoding = encodingFor(request.headers["accept-encoding"])
-    const encoded = encoding === "identity" ? undefined : body[encoding]
-    return HttpServerResponse.uint8Array(encoded ?? Buffer.from(content), {
-      contentType,
-      headers: encoded === undefined ? headers : { ...headers, "content-encoding": encoding }
-    })
-  }
-}
-
-/** In all encodings, packed once. */
-const packed = (content: string, served: Served): Answer =>
-  answerOf(content, encodedBody(Buffer.from(content)), served)
-
-const route = (path: (typeof paths)[number][1], answer: Answer) =>
-  HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
+/** Any page may load it; a proxy that packs a body leaves its version as it is. */
+const openAnswer = (bodies: StaticBodies, contentType: string, caching: string): StaticAnswer =>
+  staticAnswer({
+    bodies,
+    contentType,
+    caching,
+    hasOneTag: true,
+    headers: { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" }
+  })
 
 /** The page script, and the clients for servers, which know this server's address. Source: contract/http#cors. */
 export const layer = Layer.unwrap(
   Effect.gen(function* () {
     const own = yield* serverUrl
     const urlFor = yield* serverUrlFor
-    const client = (name: string, contentType: string): Answer => {
+    const client = (name: string, contentType: string): StaticAnswer => {
       const source = textOf(name)
-      const served = { contentType, caching: "no-cache" }
-      const usual = packed(clientFrom(source, own), served)
+      const usual = openAnswer(packed(clientFrom(source, own)), contentType, "no-cache")
       return (request) => {
         const url = urlFor(request)
+        if (url === own) return usual(request)
         // A proxy's names may be many: a script made for one is neither compressed nor kept.
-        return url === own ? usual(request) : answerOf(clientFrom(source, url), {}, served)(request)
+        const identity = Buffer.from(clientFrom(source, url))
+        return openAnswer({ identity }, contentType, "no-cache")(request)
       }
     }
-    const page = { contentType: javascript, caching: pageScriptCaching }
     return Layer.mergeAll(
-      route("/a.js", packed(textOf("a.min.js"), page)),
-      route("/scripts/beacon.mjs", client("beacon.mjs", javascript)),
-      route("/scripts/beacon.py", client("beacon.py", plain)),
-      route("/scripts/beacon.php", client("beacon.php", plain))
+      staticRoute("/a.js", openAnswer(packed(textOf("a.min.js")), javascript, pageScriptCaching)),
+      staticRoute("/scripts/beacon.mjs", client("beacon.mjs", javascript)),
+      staticRoute("/scripts/beacon.py", client("beacon.py", plain)),
+      staticRoute("/scripts/beacon.php", client("beacon.php", plain))
     )
   })
 )

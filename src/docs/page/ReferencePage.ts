@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpServerResponse } from "effect/http"
 import { html, type Html } from "#src/http/Html.ts"
 import { renderPage } from "#src/http/HtmlPage.ts"
-import { staticAnswer, staticBodies } from "#src/http/StaticAnswer.ts"
+import { packed, staticAnswer, staticRoute } from "#src/http/Static.ts"
 
 /** A page for people, without a script. */
 export interface ReferencePage {
@@ -35,11 +35,8 @@ const rendered = ({ main, path, title }: ReferencePage) =>
 /** Serves the page: made once, in every encoding. */
 export const referenceRoute = (page: ReferencePage & { readonly path: `/${string}` }) => {
   const { contentType, headers, text } = rendered(page)
-  return HttpRouter.add(
-    "GET",
-    page.path,
-    staticAnswer(staticBodies(text), { contentType, headers: { ...headers, "cache-control": "no-cache" } })
-  )
+  const content = { bodies: packed(text), contentType, caching: "no-cache", headers }
+  return staticRoute(page.path, staticAnswer(content))
 }
 
 /** For a person at an address where nothing is: the way on. */
@@ -55,16 +52,20 @@ export const notFoundPage = (): HttpServerResponse.HttpServerResponse => {
       </p>
     `
   })
-  return HttpServerResponse.text(text, { status: 404, contentType, headers })
+  return HttpServerResponse.text(text, {
+    status: 404,
+    contentType,
+    headers: { ...headers, "x-content-type-options": "nosniff" }
+  })
 }
 
 /** Serves a document for programs, made once. */
 export const documentRoute = (path: `/${string}`, document: object) =>
-  HttpRouter.add(
-    "GET",
+  staticRoute(
     path,
-    staticAnswer(staticBodies(JSON.stringify(document)), {
+    staticAnswer({
+      bodies: packed(JSON.stringify(document)),
       contentType: "application/json",
-      headers: { "cache-control": "no-cache", "x-content-type-options": "nosniff" }
+      caching: "no-cache"
     })
   )

@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto"
+import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { Effect } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isNoneMatch } from "./ByteRanges.ts"
+
+/** The encoding of a body. Source: RFC 9110, 8.4. */
+type Encoding = "br" | "gzip" | "identity"
+
+/** A body in each encoding that it is offered in. */
+export type StaticBodies = { readonly identity: Uint8Array } & Partial<Readonly<Record<Encoding, Uint8Array>>>
+
+/** An answer that changes with the program alone. */
+export interface StaticContent {
+  readonly bodies: StaticBodies
+  readonly contentType: string
+  /** `Cache-Control` */
+  readonly caching: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** One weak entity tag for all encodings, in place of a strong one for each. */
+  readonly hasOneTag?: boolean
+}
+
+export type StaticAnswer = (
+  request: HttpServerRequest.HttpServerRequest
+) => HttpServerResponse.HttpServerResponse
+
+/** A body in every encoding, as small as they get: for an answer that is made once and sent often. */
+export const packed = (text: string): StaticBodies => {
+  const identity = Buffer.from(text)
+  return {
+    identity,
+    gzip: gzipSync(identity, { level: constants.Z_BEST_COMPRESSION }),
+    br: brotliCompressSync(identity, {
+      params: {
+        [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+        [constants.BROTLI_PARAM_SIZE_HINT]: identity.length
+      }
+    })
+  }
+}
+
+/**
+ * The smallest encoding that the caller takes: one that is named, or covered by `*`, without `q=0`. Other weights are
+ * not compared; a caller that takes both gets the smaller. Source: RFC 9110, 12.5.3.
+ */
+export const encodingFor = (acceptEncoding: string | undefined): Encoding => {
+  const taken = new Map<string, boolean>()
+  for (const part of (acceptEncoding ?? "").toLowerCase().split(",")) {
+    const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim())
+    taken.set(name, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)))
+  }
+  const isTaken = (name: string): boolean => taken.get(name) ?? taken.get("*") ?? false
+  return isTaken("br") ? "br" : isTaken("gzip") ? "gzip" : "identity"
+}
+
+const tagOf = (bytes: Uint8Array): string =>
+  `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
+
+/** The body in the smallest encoding that the request takes; 304 where its sender has it. */
+export const staticAnswer = ({
+  bodies,
+  caching,
+  contentType,
+  hasOneTag = false,
+  headers: own
+}: StaticContent): StaticAnswer => {
+  const offer = (encoding: Encoding, bytes: Uint8Array) => {
+    const tag = tagOf(hasOneTag ? bodies.identity : bytes)
+    const headers = {
+      ...own,
+      etag: hasOneTag ? `W/${tag}` : tag,
+      vary: "Accept-Encoding",
+      "cache-control": caching,
+      "x-content-type-options": "nosniff"
+    }
+    return { encoding, bytes, tag, headers }
+  }
+  const plain = offer("identity", bodies.identity)
+  const { br, gzip } = bodies
+  const offered = {
+    identity: plain,
+    gzip: gzip === undefined ? plain : offer("gzip", gzip),
+    br: br === undefined ? plain : offer("br", br)
+  }
+  return (request) => {
+    const { bytes, encoding, headers, tag } = offered[encodingFor(request.headers["accept-encoding"])]
+    if (isNoneMatch(request.headers["if-none-match"], tag)) {
+      return HttpServerResponse.empty({ status: 304, headers })
+    }
+    return HttpServerResponse.uint8Array(bytes, {
+      contentType,
+      headers: encoding === "identity" ? headers : { ...headers, "content-encoding": encoding }
+    })
+  }
+}
+
+/** Serves a static answer, or one that is static for each request. */
+export const staticRoute = (path: `/${string}`, answer: StaticAnswer) =>
+  HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
+
+/** The headers of a page that takes nothing but what `sources` allows, and is in no frame. Source: CSP Level 3. */
+export const pageHeaders = (sources: string): Readonly<Record<string, string>> => ({
+  "content-security-policy": `default-src 'none'; ${sources}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  "referrer-policy": "no-referrer"
+})
