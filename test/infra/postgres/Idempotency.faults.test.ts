@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Exit, Layer, Redacted, Schema, Scope } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Redacted, Schema, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
@@ -147,6 +147,35 @@ layer(TestStores.layerWith({ limits }), live)("500 requests at once with one key
         })
       )
       assert.isAbove(carriedOut, 4)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("leave a row that was old to the one that takes it over while it is swept", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const [sweeping, { service }] = yield* twoProcesses
+      const carryOut = (attempt: number, millis: number) =>
+        service.inTransaction(requestOf("old"), Made, Effect.as(Effect.sleep(millis), { attempt }))
+      yield* carryOut(1, 0)
+      // No sweep can remove the row before the next request has it: both come with one commit.
+      const taken = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`UPDATE idempotency SET created_at = created_at - interval '25 hours' WHERE key = 'old'`
+          const running = yield* Effect.forkScoped(carryOut(2, 200))
+          yield* eventually(
+            "it waits for the row",
+            Effect.map(
+              sweeping.sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ON CONFLICT%'`,
+              (waiting) => waiting.length > 0
+            )
+          )
+          return running
+        })
+      )
+      assert.deepStrictEqual(yield* Fiber.join(taken), { attempt: 2 })
+      // Sweeps that waited for the row are through.
+      yield* Effect.sleep(100)
+      assert.deepStrictEqual(yield* carryOut(3, 0), { attempt: 2 })
     }).pipe(Effect.scoped)
   )
 })
