@@ -26,7 +26,7 @@ const limits = {
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
 
-/** What is made, and by which attempt. */
+/** The result of a request: the attempt that made it. */
 const Made = Schema.Struct({ attempt: Schema.Number })
 type Made = typeof Made.Type
 
@@ -141,7 +141,7 @@ layer(TestStores.layerWith({ limits }), live)("500 requests at once with one key
           underWay.set(key, 0)
           const isAnswered = random.below(2) === 0
           yield* claim.finish(isAnswered ? answerOf({ attempt: 1 }) : undefined)
-          // What is answered expires at once: sweeps and claims meet at the same row.
+          // Answers expire at once: sweeps and claims meet at the same row.
           yield* sql`UPDATE idempotency SET created_at = created_at - interval '25 hours'
             WHERE key = ${key} AND status IS NOT NULL`
         })
@@ -271,7 +271,7 @@ const heard = (claim: Claim) =>
       }
     : { _tag: claim._tag }
 
-/** What a conflict of a transaction says of a request that came before. */
+/** The tag of an earlier request, by the text of a conflict. */
 const tagOf = (message: string) => (message.endsWith("being served") ? "InFlight" : "OtherRequest")
 
 const keys = ["x", "y", "z"] as const
