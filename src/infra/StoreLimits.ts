@@ -16,6 +16,20 @@ export const storeLimits = {
   mirrorRows: 1_000_000,
   /** without a successful poll for this long, revocation counts as suspended and /readyz says so */
   mirrorStaleMillis: 1_000,
+  /** an answer to an Idempotency-Key is repeated for so long; old ones are looked for this often, so many at a time */
+  idempotencyKeptMillis: 24 * 3_600_000,
+  idempotencySweepMillis: 600_000,
+  idempotencySweepRows: 5_000,
+  /** a process renews its claims on keys this often … */
+  idempotencyBeatMillis: 10_000,
+  /** … and one that has not for so long has died: with the pause between two renewals less than a minute */
+  idempotencyDeadMillis: 45_000,
+  /** a request that is carried out in one transaction is waited for by the same request; above it 409 */
+  idempotencyWaitMillis: 2_000,
+  /** answers of a user that are kept for repetitions … */
+  idempotencyUserAnswers: 10_000,
+  /** … and characters of them; beyond it the oldest cannot be repeated any more */
+  idempotencyUserCharacters: 16 * 1024 * 1024,
 
   /** a query that takes longer fails */
   clickhouseQueryMillis: 30_000,

@@ -63,16 +63,6 @@ export const llmLimits = {
   visionTokens: 1_024,
   /** characters whose tokens are counted if the upstream does not report them; longer texts are estimated */
   countedCharacters: 2_000_000,
-  /** a process reports so often that it is at work on requests with an Idempotency-Key … */
-  idempotencyBeatMillis: 10_000,
-  /** … and is dead after so long without a report: with the pause between two reports less than a minute */
-  idempotencyDeadMillis: 45_000,
-  /** answers of a user that are kept for repetitions … */
-  idempotencyUserAnswers: 10_000,
-  /** … and characters of them; beyond it the oldest can no longer be repeated */
-  idempotencyUserCharacters: 16 * 1024 * 1024,
-  /** answers older than 24 hours are looked for this often */
-  idempotencySweepMillis: 600_000,
   /** counting that takes longer is given up for an estimate */
   countMillis: 10_000,
   /** of a stream, kept in case its tokens have to be counted; longer ones are estimated by their pieces */

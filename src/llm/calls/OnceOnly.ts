@@ -1,10 +1,9 @@
-import { Effect } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { Effect, Exit } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import type { Idempotency, OnceRequest } from "#src/infra/postgres/Idempotency.ts"
+import type { Finish, Idempotency, KeptAnswer } from "#src/infra/postgres/Idempotency.ts"
 import type { CallExchange } from "./CallExchange.ts"
-import type { Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { RecordedReply } from "./RecordedReply.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
@@ -13,8 +12,6 @@ type Handled = Effect.Effect<Problem | undefined>
 
 /** Printable ASCII, as a header may carry it. */
 const acceptable = /^[\x20-\x7e]{1,255}$/
-
-const header = "Idempotency-Key"
 
 /**
  * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or the error that the first one is
@@ -28,63 +25,49 @@ export const onceOnly = (
   path: string,
   make: Handled
 ): Handled => {
-  const { body, idempotencyKey } = exchange
-  if (idempotencyKey === "") return make
-  if (!acceptable.test(idempotencyKey))
+  const { body, idempotencyKey: key } = exchange
+  if (key === "") return make
+  if (!acceptable.test(key))
     return Effect.succeed(
-      CallFault.invalidRequest(new RequestFault(header, "at most 255 characters of ASCII"))
+      CallFault.invalidRequest(new RequestFault("Idempotency-Key", "at most 255 characters of ASCII"))
     )
-  const request = Buffer.concat([Buffer.from(`${path}\n`), body])
-  const call: OnceRequest = { scope: `call:${keyId}`, userId, key: idempotencyKey, request }
-  return Effect.gen(function* () {
-    const claim = yield* storeAway(answers.claim(call))
-    switch (claim._tag) {
+  const claim = answers.claim({ scope: `call:${keyId}`, userId, key, request: [`${path}\n`, body] })
+  return Effect.flatMap(storeAway(claim), (claimed): Handled => {
+    switch (claimed._tag) {
       case "InFlight":
-        return CallFault.conflict("A call with this Idempotency-Key is still in progress")
+        return refused("A call with this Idempotency-Key is still in progress")
       case "OtherRequest":
-        return CallFault.conflict("This Idempotency-Key was used with another request")
+        return refused("This Idempotency-Key was used with another request")
       case "Answered":
-        return replay(exchange, claim.answer)
+        return replay(exchange, claimed.answer)
       case "Claimed":
-        return yield* recorded(answers, exchange, call, claim.claim, make)
+        return recorded(exchange, claimed.finish, make)
     }
-  }).pipe(Effect.catchTag("ServiceUnavailable", unavailable))
+  }).pipe(
+    Effect.catchTag("ServiceUnavailable", ({ message }) => Effect.succeed(CallFault.overloaded(message)))
+  )
 }
 
-const unavailable = ({ message }: ServiceUnavailable) => Effect.succeed(CallFault.overloaded(message))
+const refused = (problem: string): Handled => Effect.succeed(CallFault.conflict(problem))
 
-const replay = (
-  exchange: CallExchange,
-  {
-    body,
-    contentType,
-    status
-  }: { readonly body: string | null; readonly contentType: string; readonly status: number }
-): Problem | undefined => {
-  if (body === null) return CallFault.conflict("This call was answered; its answer cannot be repeated")
-  exchange.send(status, contentType, body, [["Idempotent-Replayed", "true"]])
-  return undefined
-}
+const replay = (exchange: CallExchange, { body, contentType, status }: KeptAnswer): Handled =>
+  body === null
+    ? refused("This call was answered; its answer cannot be repeated")
+    : Effect.as(
+        Effect.sync(() => exchange.send(status, contentType, body, [["Idempotent-Replayed", "true"]])),
+        undefined
+      )
 
-const recorded = (
-  answers: Idempotency["Service"],
-  exchange: CallExchange,
-  call: OnceRequest,
-  claim: string,
-  make: Handled
-): Handled =>
+const recorded = (exchange: CallExchange, finish: Finish, make: Handled): Handled =>
   Effect.suspend(() => {
     const reply = new RecordedReply(exchange.reply)
     exchange.reply = reply
     exchange.client.stay()
-    return Effect.gen(function* () {
-      const fault = yield* make
-      const { answer } = reply
-      const isKept = fault === undefined && answer !== undefined && !exchange.isInvalid
-      yield* told(isKept ? answers.keep(claim, call, answer) : answers.release(claim, call))
-      return fault
-    }).pipe(
-      Effect.onError(() => told(answers.release(claim, call))),
+    return make.pipe(
+      Effect.onExit((exit) => {
+        const isKept = Exit.isSuccess(exit) && exit.value === undefined && !exchange.isInvalid
+        return finish(isKept ? reply.answer : undefined)
+      }),
       // Everything later is sent at once: faults as well, this server's own among them.
       Effect.ensuring(
         Effect.sync(() => {
@@ -94,9 +77,3 @@ const recorded = (
       )
     )
   })
-
-/** The caller gets the answer all the same: at worst a repetition has to wait for a minute. */
-const told = (write: Effect.Effect<void, SqlError>): Effect.Effect<void> =>
-  Effect.catch(write, (error) =>
-    Effect.logWarning("The answer of a call with an Idempotency-Key could not be kept", error)
-  )

@@ -11,7 +11,7 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
 import { TopUps } from "./TopUps.ts"
-import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
+import { Forbidden, NotFound } from "#schemas/core/Problem.ts"
 
 /** The limits of a key, in words. */
 const scopeOf = ({ collections, models }: Principal): string => {
@@ -60,17 +60,6 @@ const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number)
   }
 }
 
-const problems = {
-  TopUpInFlight: () =>
-    Effect.fail(
-      Conflict.of("A request with this Idempotency-Key is being served", { code: "idempotency_conflict" })
-    ),
-  TopUpDiffers: () =>
-    Effect.fail(
-      Conflict.of("This Idempotency-Key was used for another request", { code: "idempotency_conflict" })
-    )
-}
-
 const known = (users: Users["Service"], userId: string) =>
   Effect.mapError(users.find(userId), () =>
     NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
@@ -115,7 +104,7 @@ export const layer = HttpApiBuilder.group(
           const caller = yield* CurrentKey
           yield* known(users, payload.user_id)
           return yield* storeAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
-        }).pipe(Effect.catchTags(problems))
+        })
     })
   })
 )

@@ -1,18 +1,13 @@
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
+import type { Conflict } from "#schemas/core/Problem.ts"
 import { type NewTopUp, TopUp } from "#schemas/llm/Credits.ts"
 import { picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import { creditsOf } from "./Payment.ts"
-
-/** A request with the same Idempotency-Key is being served. */
-export class TopUpInFlight extends Schema.TaggedError<TopUpInFlight>()("TopUpInFlight", {}) {}
-
-/** The Idempotency-Key was used for another request. */
-export class TopUpDiffers extends Schema.TaggedError<TopUpDiffers>()("TopUpDiffers", {}) {}
 
 /** Credits that administrators add. */
 export class TopUps extends Context.Service<
@@ -23,7 +18,7 @@ export class TopUps extends Context.Service<
       callerId: string,
       topUp: NewTopUp,
       idempotencyKey: string | undefined
-    ) => Effect.Effect<TopUp, TopUpInFlight | TopUpDiffers | SqlError>
+    ) => Effect.Effect<TopUp, Conflict | SqlError>
     readonly list: (
       userId: string,
       page: Page
@@ -69,33 +64,14 @@ const book = Effect.fnUntraced(function* (sql: SqlClient, { amount_usd, note, us
   return yield* Effect.fromNullishOr(rows[0]).pipe(Effect.map(resourceOf), Effect.orDie)
 })
 
-/** One that dies with its process leaves nothing in flight. */
-const once = Effect.fnUntraced(function* (
-  sql: SqlClient,
-  idempotency: Idempotency["Service"],
-  callerId: string,
-  topUp: NewTopUp,
-  key: string
-): Effect.fn.Return<TopUp, TopUpInFlight | TopUpDiffers | SqlError> {
-  const request = JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])
-  const known = yield* idempotency.inTransaction(
-    { scope: `top-up:${callerId}`, userId: callerId, key, request },
-    Effect.map(book(sql, topUp), (answer) => ({
-      status: 200,
-      contentType: "application/json",
-      body: JSON.stringify(answer)
-    }))
-  )
-  if (known._tag === "InFlight") return yield* new TopUpInFlight({})
-  // An answer whose body was dropped tells as much as another request: the key is used.
-  if (known._tag === "OtherRequest" || known.answer.body === null) return yield* new TopUpDiffers({})
-  return yield* Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(TopUp))(known.answer.body))
-})
-
 const add =
   (sql: SqlClient, idempotency: Idempotency["Service"]): TopUps["Service"]["add"] =>
-  (callerId, topUp, key) =>
-    key === undefined ? sql.withTransaction(book(sql, topUp)) : once(sql, idempotency, callerId, topUp, key)
+  (callerId, topUp, key) => {
+    if (key === undefined) return sql.withTransaction(book(sql, topUp))
+    const request = [JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])]
+    const once = { scope: `top-up:${callerId}`, userId: callerId, key, request }
+    return idempotency.inTransaction(once, TopUp, book(sql, topUp))
+  }
 
 const list =
   (sql: SqlClient): TopUps["Service"]["list"] =>

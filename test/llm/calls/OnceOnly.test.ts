@@ -25,9 +25,11 @@ const noAnswers = () => {
   const kept: Array<KeptAnswer> = []
   let released = 0
   const answers: Idempotency["Service"] = {
-    claim: () => Effect.succeed({ _tag: "Claimed", claim: "clm_1" }),
-    keep: (_claim, _call, answer) => Effect.sync(() => void kept.push(answer)),
-    release: () => Effect.sync(() => void released++),
+    claim: () =>
+      Effect.succeed({
+        _tag: "Claimed",
+        finish: (answer) => Effect.sync(() => (answer === undefined ? released++ : kept.push(answer)))
+      }),
     inTransaction: () => assert.fail("a call outlasts a transaction")
   }
   return { answers, kept, released: () => released }

@@ -170,7 +170,7 @@ layer(ScriptedServer.layer([modelEntry(model)], { limits }), { excludeTestServic
         )
         const dying = yield* Scope.make()
         const [dead, alive] = [yield* Scope.provide(claimsOf, dying), yield* claimsOf]
-        const request = (key: string) => ({ scope: "call:key_1", userId: "usr_1", key, request: "{}" })
+        const request = (key: string) => ({ scope: "call:key_1", userId: "usr_1", key, request: ["{}"] })
         const tagOf = (key: string) => Effect.map(alive.claim(request(key)), ({ _tag }) => _tag)
         assert.strictEqual((yield* dead.claim(request("dead")))._tag, "Claimed")
         assert.strictEqual((yield* alive.claim(request("alive")))._tag, "Claimed")
