@@ -4,6 +4,7 @@ import { Context, Effect, Layer, Predicate, Runtime, Schema } from "effect"
 import { CliError } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
+import { Problem } from "#schemas/core/Problem.ts"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { fieldFault } from "#src/http/FieldFault.ts"
@@ -105,13 +106,6 @@ const makeClient = (target: Target) =>
 
 export type Client = Effect.Success<ReturnType<typeof makeClient>>
 
-/** The server's own words: the text of either error family, with the status where there are none. */
-const wordsOf = (error: unknown): string | undefined => {
-  if (!Predicate.hasProperty(error, "error")) return undefined
-  if (Predicate.isString(error.error)) return error.error
-  return Predicate.hasProperty(error.error, "message") ? String(error.error.message) : undefined
-}
-
 /** The root cause of an error: `fetch failed` alone explains nothing. */
 const rootOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
@@ -121,9 +115,10 @@ const rootOf = (error: unknown): string => {
 }
 
 const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown> => {
-  const words = wordsOf(error)
-  if (words !== undefined && Predicate.isTagged(error, "Unauthorized")) return new KeyRefused({ text: words })
-  if (words !== undefined) return new RequestRefused({ text: words })
+  if (error instanceof Problem) {
+    const text = error.message
+    return error.status === 401 ? new KeyRefused({ text }) : new RequestRefused({ text })
+  }
   if (HttpClientError.isHttpClientError(error)) {
     return error.response === undefined
       ? new ServerUnreachable({ url: target.url, problem: rootOf(error) })
