@@ -1,4 +1,3 @@
-import { useTitle } from "../parts/Heading.tsx"
 import { useNavigation } from "../view/Navigation.tsx"
 import type { Room } from "../view/Rooms.ts"
 import { SessionList } from "./SessionList.tsx"
@@ -9,7 +8,6 @@ import "./Agents.css"
 /** Agents: the sessions of the key's owner, and the transcript of one of them. */
 const Agents = () => {
   const { session } = useNavigation().view.params
-  useTitle("Agents")
   return (
     <div class="agents">
       {session === undefined ? <SessionList /> : <SessionView key={session} id={session} />}

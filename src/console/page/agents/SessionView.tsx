@@ -31,7 +31,7 @@ export const SessionView = ({ id }: { readonly id: string }) => {
       </p>
       <div class="session-head">
         <div>
-          <Heading>{session.workspace.name}</Heading>
+          <Heading tab="Agents">{session.workspace.name}</Heading>
           <p class="session-state" role="status" data-figure="session-state">
             <span class={`light ${light}`} aria-hidden="true" /> {words}
           </p>
@@ -41,7 +41,6 @@ export const SessionView = ({ id }: { readonly id: string }) => {
             action="End session"
             question="What runs is stopped, and it cannot be resumed."
             yes="End it"
-            no="Keep it"
             run={async (ask) => {
               await ask(`/api/v1/agent/sessions/${encodeURIComponent(id)}`, { method: "DELETE" })
               setSince(since + 1)
@@ -76,7 +75,7 @@ const toTheEnd = (): void => scrollTo(0, document.documentElement.scrollHeight)
 
 const UnknownSession = () => (
   <section class="narrow">
-    <h1>No such session</h1>
+    <Heading tab="Agents">No such session</Heading>
     <p>It is not among those of this key’s owner.</p>
     <p>
       <ViewLink to={agentsView}>All sessions</ViewLink>

@@ -11,7 +11,7 @@ import { Panel, panels } from "./Panel.tsx"
 import { PeriodBar } from "./PeriodBar.tsx"
 import { siteSeries } from "./SiteSeries.ts"
 import { Tiles } from "./Tiles.tsx"
-import { Heading, useTitle } from "../parts/Heading.tsx"
+import { Heading } from "../parts/Heading.tsx"
 import { useNavigation } from "../view/Navigation.tsx"
 import { isFiltered, readQuery } from "./SiteParams.ts"
 
@@ -31,7 +31,6 @@ const refreshMillis = 60_000
 export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }: SiteViewProps) => {
   const { view } = useNavigation()
   const stats = useAnswer<SiteStats>(`${base}/stats?${readQuery(view)}`, refreshMillis)
-  useTitle(site.name)
 
   const summary = stats.data?.summary
   const series = useMemo(() => stats.data && siteSeries(stats.data), [stats.data])

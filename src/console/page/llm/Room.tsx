@@ -1,7 +1,7 @@
 import type { OwnSubscription } from "#schemas/llm/Subscription.ts"
 import { useCallback, useMemo, useState } from "preact/hooks"
 import { useAnswer } from "../api/UseAnswer.ts"
-import { Heading, useTitle } from "../parts/Heading.tsx"
+import { Heading } from "../parts/Heading.tsx"
 import type { Room } from "../view/Rooms.ts"
 import { CreditsPanel } from "./CreditsPanel.tsx"
 import { type Credits, fundsOf } from "./Funds.ts"
@@ -13,7 +13,6 @@ const refreshMillis = 60_000
 
 /** Models: a place to try them, the credits left, and the usage. */
 const Models = () => {
-  useTitle("Models")
   // Raised when a completion is over: its cost is asked for again.
   const [since, setSince] = useState(0)
   const onOver = useCallback(() => setSince((before) => before + 1), [])

@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
-import { useState } from "preact/hooks"
+import { useReducer, useState } from "preact/hooks"
 import { useAnswer } from "#src/console/page/api/UseAnswer.ts"
 import { Dialog } from "#src/console/page/parts/Dialog.tsx"
 import { Form, TextField } from "#src/console/page/parts/Form.tsx"
-import { Heading, useTitle } from "#src/console/page/parts/Heading.tsx"
+import { Heading } from "#src/console/page/parts/Heading.tsx"
 import { Table } from "#src/console/page/parts/Table.tsx"
 import { useChange } from "#src/console/page/parts/UseChange.ts"
 import type { Room } from "#src/console/page/view/Rooms.ts"
@@ -12,25 +12,22 @@ import type { Note } from "../NotesApi.ts"
 const path = "/api/v1/notes"
 
 const Notes = () => {
-  const [since, setSince] = useState(0)
+  const [since, onChanged] = useReducer((count: number) => count + 1, 0)
   const { data } = useAnswer<{ readonly notes: ReadonlyArray<Note> }>(path, 60_000, { since })
   const [text, setText] = useState("")
   const change = useChange()
-  useTitle("Notes")
-  const onChanged = (): void => setSince(since + 1)
-  const make = () => change.run((ask) => ask(path, { method: "POST", json: { text } })).then(onChanged)
+  const make = () => change.run((ask) => ask(path, { method: "POST", json: { text } }).then(onChanged))
   const remove = ({ id }: Note) => (
     <Dialog
       action="Delete"
       question="It cannot be brought back."
       yes="Delete it"
-      no="Keep it"
       run={(ask) => ask(`${path}/${id}`, { method: "DELETE" }).then(onChanged)}
     />
   )
   const columns = [
     { title: "Text", of: (note: Note) => note.text },
-    { title: "", of: remove }
+    { title: "Actions", of: remove }
   ]
   return (
     <>
