@@ -13,7 +13,8 @@ export interface ServerStores {
   readonly close: () => Promise<void>
 }
 
-const wireTo = async (url: string, defaultPort: number) => {
+/** A wire to the store of a URL, and the URL through it. */
+export const wireTo = async (url: string, defaultPort: number) => {
   const direct = new URL(url)
   const wire = await startProxy({ host: direct.hostname, port: Number(direct.port || defaultPort) })
   const through = new URL(url)

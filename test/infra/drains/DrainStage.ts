@@ -8,7 +8,8 @@ import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import * as Stores from "#src/Stores.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { wireTo } from "#test/harness/ServerStores.ts"
+import type { TcpProxy } from "#test/harness/TcpProxy.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { type DrainCase, RunningDrain, storedMarks } from "./DrainTable.ts"
 
@@ -31,25 +32,23 @@ export const limits = {
   clickhouseWaitMillis: 60_000
 }
 
-const wireTo = (url: string) =>
-  Effect.gen(function* () {
-    const direct = new URL(url)
-    const wire = yield* Effect.acquireRelease(
-      Effect.promise(() => startProxy({ host: direct.hostname, port: Number(direct.port) })),
-      ({ close }) => Effect.promise(close)
-    )
-    const through = new URL(url)
-    through.hostname = "127.0.0.1"
-    through.port = String(wire.port)
-    return { wire, through: Redacted.make(through.href) }
-  })
+const wired = (storeUrl: string, defaultPort: number) =>
+  Effect.acquireRelease(
+    Effect.promise(() => wireTo(storeUrl, defaultPort)),
+    ({ wire }) => Effect.promise(wire.close)
+  )
 
 /** Stores at the ends of wires that a test can cut. */
 export const stage = Layer.unwrap(
   Effect.gen(function* () {
     const { clickhouseUrl, dataDir, databaseUrl } = yield* TestStores
-    const [postgres, clickhouse] = [yield* wireTo(databaseUrl), yield* wireTo(clickhouseUrl)]
-    const config = { dataDir, databaseUrl: postgres.through, clickhouseUrl: clickhouse.through, limits }
+    const [postgres, clickhouse] = [yield* wired(databaseUrl, 5432), yield* wired(clickhouseUrl, 8123)]
+    const config = {
+      dataDir,
+      databaseUrl: Redacted.make(postgres.url),
+      clickhouseUrl: Redacted.make(clickhouse.url),
+      limits
+    }
     return Layer.mergeAll(
       Stores.layer,
       Quarantines.layer.pipe(Layer.provideMerge(Readiness.layer)),
