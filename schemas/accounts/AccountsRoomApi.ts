@@ -4,7 +4,7 @@ import { QuarantineApi } from "../system/QuarantineApi.ts"
 import { SystemApi } from "../system/SystemApi.ts"
 import { AccountApi } from "./AccountApi.ts"
 import { AdminApi } from "./AdminApi.ts"
-import { KeysApi } from "./KeysApi.ts"
+import { KeysApi } from "./ApiKey.ts"
 
 /** The endpoints that every server has: accounts and health. */
 export class AccountsRoomApi extends HttpApi.make("signalbox")

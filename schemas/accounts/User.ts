@@ -1,38 +1,37 @@
 import { Schema } from "effect"
+import { Model } from "effect/schema"
 import { UserId } from "../core/Ids.ts"
+import { given, made, madeAt, maybeGiven, shape } from "../core/Noun.ts"
 import { Email, line } from "../core/Text.ts"
-import { Timestamp } from "../core/Timestamp.ts"
+import { TimestampOfDate } from "../core/Timestamp.ts"
 
 export const Role = Schema.Literals(["user", "admin"])
 export type Role = typeof Role.Type
 
-export const UserName = line(1, 200)
+const verified = Schema.NullOr(Schema.Date)
 
-/** Source: contract/accounts#users. */
-export const User = Schema.Struct({
-  id: UserId,
-  email: Schema.String,
-  name: Schema.String,
-  role: Role,
-  emailVerified: Schema.NullOr(Timestamp),
-  createdAt: Timestamp
-}).annotate({ identifier: "User", description: "A user" })
-export type User = typeof User.Type
+/** A row of `users`. Source: contract/accounts#users. */
+export class UserRow extends Model.Class<UserRow>("UserRow")({
+  id: made(UserId),
+  email: given(Schema.String, Email),
+  name: given(Schema.String, line(1, 200)),
+  role: maybeGiven(Role, Role, { default: "user" }),
+  emailVerified: Model.Field({
+    select: verified,
+    update: verified,
+    json: Schema.NullOr(TimestampOfDate),
+    jsonUpdate: Schema.optionalKey(
+      Schema.Boolean.annotate({ description: "true: verified as of now; false: not verified" })
+    )
+  }),
+  createdAt: madeAt
+}) {}
+
+export const User = shape("User", UserRow.json, "A user")
 
 /** The body of `POST /users`, which echoes it, and of `POST /admin/users`, which creates the user. */
-export const NewUser = Schema.Struct({
-  email: Email,
-  name: UserName,
-  role: Schema.optionalKey(Role.annotate({ default: "user" }))
-}).annotate({ identifier: "NewUser" })
+export const NewUser = shape("NewUser", UserRow.jsonCreate)
 export type NewUser = typeof NewUser.Type
 
-export const UserChange = Schema.Struct({
-  email: Schema.optionalKey(Email),
-  name: Schema.optionalKey(UserName),
-  role: Schema.optionalKey(Role),
-  emailVerified: Schema.optionalKey(
-    Schema.Boolean.annotate({ description: "true: verified as of now; false: not verified" })
-  )
-}).annotate({ identifier: "UserChange" })
+export const UserChange = shape("UserChange", UserRow.jsonUpdate)
 export type UserChange = typeof UserChange.Type

@@ -4,7 +4,7 @@ import { Schema } from "effect"
  * The form of identifiers: a prefix that names the kind, then 128 random bits as 22 base62 digits. Patterns here and
  * elsewhere have the flag `u`, as JSON Schema means them: others are left out of the published document.
  */
-const idSchema = (prefix: string, noun: string) => {
+export const idSchema = (prefix: string, noun: string) => {
   const pattern = new RegExp(`^${prefix}_[0-9A-Za-z]{22}$`, "u")
   return Schema.String.check(
     Schema.isPattern(pattern, { expected: `the id of a ${noun} (${prefix}_ and 22 letters or digits)` })

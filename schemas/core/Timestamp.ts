@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Schema, SchemaTransformation } from "effect"
 
 /** An instant in an answer: ISO-8601 in UTC with milliseconds. */
 export const Timestamp = Schema.String.annotate({
@@ -6,6 +6,11 @@ export const Timestamp = Schema.String.annotate({
   description: "ISO-8601, UTC, milliseconds",
   examples: ["2026-11-21T08:30:00.000Z"]
 })
+
+/** The same for an instant that is a Date in memory. */
+export const TimestampOfDate = Timestamp.pipe(
+  Schema.decodeTo(Schema.Date, SchemaTransformation.dateFromString)
+)
 
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/u
 

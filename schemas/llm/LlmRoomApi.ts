@@ -1,12 +1,12 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
-import { CollectionsApi } from "./CollectionsApi.ts"
+import { CollectionsApi } from "./Collection.ts"
 import { CreditsApi } from "./CreditsApi.ts"
 import { LedgerApi } from "./LedgerApi.ts"
 import { MarkupsApi } from "./MarkupsApi.ts"
 import { ModelsApi } from "./ModelsApi.ts"
-import { PlansApi } from "./PlansApi.ts"
-import { SubscriptionsApi } from "./SubscriptionsApi.ts"
+import { PlansApi } from "./Plan.ts"
+import { SubscriptionsApi } from "./Subscription.ts"
 import { UsageApi } from "./UsageApi.ts"
 
 /** The endpoints of the model router that pass the Effect pipeline. */

@@ -12,7 +12,7 @@ import { answerFile, receiveFile } from "./FileTransfer.ts"
 import { Files } from "./Files.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
-import { userResource, Users } from "./Users.ts"
+import { Users } from "./Users.ts"
 import { NotFound } from "#schemas/core/Problem.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
@@ -40,9 +40,9 @@ const stats = Effect.gen(function* () {
   const figures = yield* storeAway(Effect.flatMap(RequestCounts, (counts) => counts.ofUser(userId)))
   // The key's owner was there a moment ago, when the key was looked up.
   const user = yield* Effect.flatMap(Users, (users) => Effect.orDie(users.find(userId)))
-  const { createdAt, email, id, name, role } = userResource(user)
+  const { createdAt, email, id, name, role } = user
   return {
-    user: { id, email, name, role, createdAt },
+    user: { id, email, name, role, createdAt: createdAt.toISOString() },
     apiStats: {
       totalApiKeys: (yield* Keys).countOf(userId),
       requestsToday: figures.today,
@@ -67,10 +67,10 @@ const listUsers = (query: { readonly limit?: number; readonly offset?: number })
     const page = pageOf(query, usersLimitDefault)
     if (!seesAll(caller)) {
       const own = yield* Effect.orDie(users.find(userId))
-      return { users: [userResource(own)], meta: { ...page, total: 1, apiKey: keyName } }
+      return { users: [own], meta: { ...page, total: 1, apiKey: keyName } }
     }
     const listed = yield* storeAway(users.list(page))
-    return { users: listed.users.map(userResource), meta: { ...page, total: listed.total, apiKey: keyName } }
+    return { users: listed.rows, meta: { ...page, total: listed.total, apiKey: keyName } }
   })
 
 const fileNotFound = () => Effect.fail(NotFound.of("File not found"))
@@ -101,7 +101,7 @@ export const layer = HttpApiBuilder.group(
             Effect.flatMap(({ userId }) => files.remove(params.id, userId)),
             storeAway,
             Effect.as({ deleted: true as const }),
-            Effect.catchTag("FileNotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
+            Effect.catchTag("RowNotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
           )
       })
       .handleRaw("uploadFile", ({ request }) =>
@@ -113,7 +113,7 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("downloadFile", ({ params, request }) =>
         storeAway(files.find(params.id)).pipe(
           Effect.flatMap((file) => answerFile(files, request, file)),
-          Effect.catchTag("FileNotFound", fileNotFound)
+          Effect.catchTag("RowNotFound", fileNotFound)
         )
       )
   })

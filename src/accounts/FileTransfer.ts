@@ -1,10 +1,9 @@
 import { ByteSize, Effect, Predicate, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
-import type { Files } from "./Files.ts"
+import type { FileRow, Files } from "./Files.ts"
 import { invalidField, PayloadTooLarge, StorageFull } from "#schemas/core/Problem.ts"
 import { answerBytes } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
-import type { FileRow } from "./FilesRepository.ts"
 
 /** Bytes of a form beside its file, which is measured exactly where it is stored: boundaries and part headers. */
 const formOverheadBytes = 64 * 1024
@@ -81,7 +80,7 @@ export const answerFile = (
   file: FileRow
 ) =>
   answerBytes(request, {
-    sizeBytes: file.sizeBytes,
+    sizeBytes: file.size,
     contentType: file.contentType,
     etag: `"${file.sha256}"`,
     headers: headersOf(file),

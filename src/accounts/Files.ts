@@ -1,5 +1,8 @@
 import { Context, Effect, Layer, Schema, Stream } from "effect"
+import { Model } from "effect/schema"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { hidden } from "#schemas/core/Noun.ts"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Blobs, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
@@ -7,9 +10,21 @@ import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { safeFilename } from "#src/http/ContentDisposition.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import { type FileRow, FilesRepository } from "./FilesRepository.ts"
+import * as Table from "#src/infra/postgres/Table.ts"
 
-export class FileNotFound extends Schema.TaggedError<FileNotFound>()("FileNotFound", { id: Schema.String }) {}
+const text = Model.FieldOnly(["select", "insert"])(Schema.String)
+
+/** A row of `files`: whose a blob is and what it is called. */
+export class FileRow extends Model.Class<FileRow>("FileRow")({
+  id: hidden,
+  user_id: text,
+  filename: text,
+  contentType: text,
+  /** bytes */
+  size: Model.FieldOnly(["select", "insert"])(Schema.Finite),
+  /** lower-case hexadecimal in memory */
+  sha256: Model.Field({ select: Schema.String, insert: Schema.Uint8Array })
+}) {}
 
 export interface Upload<E> {
   /** as sent; stored as a bare, safe name */
@@ -29,20 +44,27 @@ export class Files extends Context.Service<
       { readonly id: string; readonly filename: string },
       E | BlobTooLarge | DiskFull | ServiceUnavailable
     >
-    readonly find: (id: string) => Effect.Effect<FileRow, FileNotFound | SqlError>
-    readonly read: (file: FileRow, range: ByteRange) => Effect.Effect<Stream.Stream<Uint8Array>, FileNotFound>
-    readonly remove: (id: string, userId: string) => Effect.Effect<void, FileNotFound | SqlError>
+    readonly find: (id: string) => Effect.Effect<FileRow, Table.RowNotFound | SqlError>
+    readonly read: (
+      file: FileRow,
+      range: ByteRange
+    ) => Effect.Effect<Stream.Stream<Uint8Array>, Table.RowNotFound>
+    readonly remove: (id: string, userId: string) => Effect.Effect<void, Table.RowNotFound | SqlError>
   }
 >()("signalbox/accounts/Files") {
-  static readonly layerNoDeps = Layer.effect(
+  static readonly layer = Layer.effect(
     Files,
     Effect.gen(function* () {
-      const { maxFileSizeBytes } = yield* AppConfig
-      return make(yield* Blobs, yield* FilesRepository, maxFileSizeBytes)
+      const table = Table.make(yield* SqlClient, {
+        name: "files",
+        model: FileRow,
+        ids: "fil",
+        computed: { size: "size::float8", sha256: "encode(sha256, 'hex')" },
+        gone: "deleted_at"
+      })
+      return make(yield* Blobs, table, (yield* AppConfig).maxFileSizeBytes)
     })
   )
-
-  static readonly layer = this.layerNoDeps.pipe(Layer.provide(FilesRepository.layer))
 }
 
 /** A stored Content-Type is sent again as a header: one line of a plain media type, or none at all. */
@@ -55,7 +77,7 @@ const safeContentType = (contentType: string): string =>
 
 const make = (
   blobs: Blobs["Service"],
-  repository: FilesRepository["Service"],
+  table: Table.Table<typeof FileRow>,
   maxBytes: number
 ): Files["Service"] => ({
   upload: <E>(userId: string, upload: Upload<E>) =>
@@ -66,14 +88,16 @@ const make = (
         Effect.flatMap(({ sha256, sizeBytes }) =>
           // Its own time limit: the bytes before it may take as long as they need.
           storeAway(
-            repository.insert({
-              id,
-              userId,
-              filename,
-              contentType: safeContentType(upload.contentType),
-              sizeBytes,
-              sha256
-            })
+            table.insert(
+              {
+                user_id: userId,
+                filename,
+                contentType: safeContentType(upload.contentType),
+                size: sizeBytes,
+                sha256
+              },
+              { id }
+            )
           )
         ),
         // Without its row the blob could be neither found nor removed.
@@ -81,14 +105,8 @@ const make = (
       )
       return { id, filename }
     }),
-  find: (id) =>
-    Effect.flatMap(repository.find(id), (file) =>
-      file === undefined ? Effect.fail(new FileNotFound({ id })) : Effect.succeed(file)
-    ),
-  read: (file, range) => Effect.mapError(blobs.read(file.id, range), () => new FileNotFound({ id: file.id })),
-  remove: (id, userId) =>
-    Effect.gen(function* () {
-      if (!(yield* repository.markDeleted(id, userId))) return yield* new FileNotFound({ id })
-      yield* blobs.remove(id)
-    })
+  find: (id) => table.read(id, undefined),
+  read: ({ id }, range) =>
+    Effect.mapError(blobs.read(id, range), () => new Table.RowNotFound({ table: "files", id })),
+  remove: (id, userId) => Effect.andThen(table.remove(id, userId), blobs.remove(id))
 })

@@ -1,25 +1,40 @@
 import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ApiKeyChange, NewApiKey } from "#schemas/accounts/ApiKey.ts"
+import { type ApiKeyChange, KeyRow, type NewApiKey } from "#schemas/accounts/ApiKey.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { Page } from "#schemas/core/Page.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
-import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
-import { KeyDirectory, type KeyRow } from "./KeyDirectory.ts"
-import { KeysRepository, type KeyRowChange, type KeyWritten } from "./KeysRepository.ts"
-import { UserDirectory } from "./UserDirectory.ts"
+import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
+import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
+import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
+import { openersWithout } from "./Administrators.ts"
+import { UserDirectory } from "./Users.ts"
 
-export class KeyNotFound extends Schema.TaggedError<KeyNotFound>()("KeyNotFound", { id: Schema.String }) {}
+/** All keys that are not revoked, in memory: authentication asks nobody. A revocation holds within a second. */
+export class KeyDirectory extends Context.Service<
+  KeyDirectory,
+  CachedTable.CachedTable<typeof KeyRow, "hash">
+>()("signalbox/accounts/KeyDirectory") {
+  static readonly layer = Layer.effect(
+    KeyDirectory,
+    CachedTable.make({
+      name: "keys",
+      model: KeyRow,
+      ids: "key",
+      computed: { hash: "encode(hash, 'hex')", spend_limit_usd: "spend_limit_usd::float8" },
+      indexes: { hash: (key) => key.hash },
+      gone: "revoked_at"
+    })
+  )
+}
 
 /** A field that fits its schema but not the state of the server. */
 export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyFieldInvalid", {
   field: Schema.String,
   problem: Schema.String
 }) {}
-
-/** The user has as many keys as one may have. */
-export class TooManyKeys extends Schema.TaggedError<TooManyKeys>()("TooManyKeys", { limit: Schema.Int }) {}
 
 /** Without this key the server would have no administrator's key left. */
 export class LastAdministratorKey extends Schema.TaggedError<LastAdministratorKey>()(
@@ -40,46 +55,44 @@ export class Keys extends Context.Service<
     readonly list: (
       userId: string,
       page: Page
-    ) => Effect.Effect<{ readonly keys: ReadonlyArray<KeyRow>; readonly total: number }, SqlError>
+    ) => Effect.Effect<{ readonly rows: ReadonlyArray<KeyRow>; readonly total: number }, SqlError>
     readonly create: (
       userId: string,
       key: NewApiKey,
       by: Principal
     ) => Effect.Effect<
       { readonly row: KeyRow; readonly secret: string },
-      KeyFieldInvalid | TooManyKeys | SqlError
+      KeyFieldInvalid | TooManyRows | SqlError
     >
     /** `by` an administrator, who may change any key, or its owner */
     readonly update: (
       id: string,
       change: ApiKeyChange,
       by: Principal
-    ) => Effect.Effect<KeyRow, KeyNotFound | KeyFieldInvalid | LastAdministratorKey | SqlError>
+    ) => Effect.Effect<KeyRow, RowNotFound | KeyFieldInvalid | LastAdministratorKey | SqlError>
     readonly revoke: (
       id: string,
       owner: string | undefined
-    ) => Effect.Effect<void, KeyNotFound | LastAdministratorKey | SqlError>
+    ) => Effect.Effect<KeyRow, RowNotFound | LastAdministratorKey | SqlError>
     /** keys of a user that are not revoked */
     readonly countOf: (userId: string) => number
   }
 >()("signalbox/accounts/Keys") {
-  static readonly layerNoDeps = Layer.effect(
+  static readonly layer = Layer.effect(
     Keys,
     Effect.gen(function* () {
       const directory = yield* KeyDirectory
       const users = yield* UserDirectory
-      const repository = yield* KeysRepository
+      const sql = yield* SqlClient
       return Keys.of({
-        ...management(directory, repository, yield* AppConfig),
-        authenticate: yield* authentication(directory, users, repository),
+        ...management(directory, sql, yield* AppConfig),
+        authenticate: yield* authentication(directory, users, sql),
         recall: recalling(directory, users, yield* Clock.Clock),
         holder: holding(directory, users, yield* Clock.Clock),
-        countOf: (userId) => [...directory.all()].filter((key) => key.userId === userId).length
+        countOf: (userId) => directory.list(userId).length
       })
     })
   )
-
-  static readonly layer = this.layerNoDeps.pipe(Layer.provide(KeysRepository.layer))
 }
 
 const form = /^sk_(mr_)?[0-9A-Za-z]{40}$/
@@ -90,21 +103,20 @@ const lookupsAtOnce = 2
 const authentication = Effect.fnUntraced(function* (
   directory: KeyDirectory["Service"],
   users: UserDirectory["Service"],
-  repository: KeysRepository["Service"]
+  sql: SqlClient
 ) {
   const lookups = yield* Semaphore.make(lookupsAtOnce)
   /** A key that another process has just made is not here yet. */
   const ask = (hash: Uint8Array) =>
-    Effect.map(lookups.withPermits(1)(repository.findByHash(hash)), (key) => {
-      if (key !== undefined) directory.applyLocal(key)
-      return key
-    })
+    lookups.withPermits(1)(
+      directory.first(sql`SELECT ${directory.columns} FROM keys WHERE hash = ${hash} AND ${directory.live}`)
+    )
   /** Nor a user who was made with the key: memory is brought up to date before the key is refused as ownerless. */
   const ownerOf = (key: KeyRow) => {
-    const known = users.get(key.userId)
+    const known = users.get(key.user_id)
     if (known !== undefined) return Effect.succeed(known)
-    return Effect.map(Effect.catchTag(users.refreshNow, "MirrorFailed", Effect.die), () =>
-      users.get(key.userId)
+    return Effect.map(Effect.catchTag(users.refreshNow, "CacheFailed", Effect.die), () =>
+      users.get(key.user_id)
     )
   }
   return (secret: string): Effect.Effect<Principal | undefined, SqlError> =>
@@ -125,7 +137,7 @@ const recalling =
   (secret: string): Principal | "unknown" | undefined => {
     if (!form.test(secret)) return undefined
     const key = directory.by("hash", hashOf(secret).toString("hex"))
-    const user = key === undefined ? undefined : users.get(key.userId)
+    const user = key === undefined ? undefined : users.get(key.user_id)
     if (key === undefined || user === undefined) return "unknown"
     return hasExpired(key, clock.currentTimeMillisUnsafe()) ? undefined : principalOf(key, user.role)
   }
@@ -134,24 +146,24 @@ const holding =
   (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
   (keyId: string): Principal | undefined => {
     const key = directory.get(keyId)
-    const user = key === undefined ? undefined : users.get(key.userId)
+    const user = key === undefined ? undefined : users.get(key.user_id)
     if (key === undefined || user === undefined || hasExpired(key, clock.currentTimeMillisUnsafe()))
       return undefined
     return principalOf(key, user.role)
   }
 
-const hasExpired = ({ expiresAt }: KeyRow, now: number): boolean =>
-  expiresAt !== null && expiresAt.getTime() <= now
+const hasExpired = ({ expires_at }: KeyRow, now: number): boolean =>
+  expires_at !== null && expires_at.getTime() <= now
 
 const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
   keyId: key.id,
   keyName: key.name,
   kind: key.kind,
-  userId: key.userId,
+  userId: key.user_id,
   role,
   models: key.models,
   collections: key.collections,
-  rateLimitPerMinute: key.rateLimitPerMinute
+  rateLimitPerMinute: key.rate_limit_per_minute
 })
 
 const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, KeyFieldInvalid> =>
@@ -175,7 +187,7 @@ const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<v
 }
 
 /** Administrators reach all users' keys. */
-const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
+export const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
 /** A user may not give their own keys a rate that would fill the server. */
 const rateFits = (
@@ -194,22 +206,24 @@ const rateFits = (
 
 const management = (
   directory: KeyDirectory["Service"],
-  repository: KeysRepository["Service"],
+  sql: SqlClient,
   { limits, ratePerMinuteMax }: Config
 ) => {
-  const written = <E>(id: string, write: Effect.Effect<KeyWritten, E>) =>
-    Effect.flatMap(write, (row): Effect.Effect<KeyRow, KeyNotFound | LastAdministratorKey> => {
-      if (typeof row !== "object")
-        return Effect.fail(row === undefined ? new KeyNotFound({ id }) : new LastAdministratorKey())
-      directory.applyLocal(row)
-      return Effect.succeed(row)
+  /** The key is looked for first, so that callers learn nothing about keys of others. */
+  const openedWithout = (id: string, owner: string | undefined) =>
+    Effect.gen(function* () {
+      const { isOne, others } = yield* openersWithout(sql, id)
+      yield* directory.read(id, owner)
+      if (isOne && others === 0) return yield* new LastAdministratorKey()
     })
 
   /** A key limited to collections that do not exist, or that another user owns, would never work. */
   const known = Effect.fnUntraced(function* (userId: string, ids: ApiKeyChange["collections"]) {
     if (ids === undefined || ids === null || ids.length === 0) return
-    const unknown = yield* repository.unknownCollections(userId, ids)
-    const index = ids.findIndex((id) => unknown.has(id))
+    const found = yield* sql<{ id: string }>`SELECT id FROM collections
+      WHERE user_id = ${userId} AND deleted_at IS NULL AND ${sql.in("id", ids)}`
+    const there = new Set(found.map(({ id }) => id))
+    const index = ids.findIndex((id) => !there.has(id))
     if (index < 0) return
     const problem = "expected the id of a collection of the key's owner"
     return yield* new KeyFieldInvalid({ field: `collections[${index}]`, problem })
@@ -220,9 +234,7 @@ const management = (
     yield* rateFits(key, by, ratePerMinuteMax)
     yield* known(userId, key.collections)
     const secret = newSecret(key.kind === "router" ? "sk_mr_" : "sk_")
-    const columns = {
-      id: newId("key"),
-      user_id: userId,
+    const fields = {
       name: key.name,
       kind: key.kind,
       prefix: prefixOf(secret),
@@ -233,29 +245,30 @@ const management = (
       spend_limit_usd: key.spend_limit_usd ?? null,
       rate_limit_per_minute: key.rate_limit_per_minute ?? null
     }
-    const row = yield* repository.insert(columns, limits.keysPerUser)
-    if (row === undefined) return yield* new TooManyKeys({ limit: limits.keysPerUser })
-    directory.applyLocal(row)
-    return { row, secret }
+    return { row: yield* directory.insertFor(userId, fields, limits.keysPerUser), secret }
   })
 
   const update = Effect.fn("Keys.update")(function* (id: string, change: ApiKeyChange, by: Principal) {
-    yield* rateFits(change, by, ratePerMinuteMax)
     const owner = reachOf(by)
+    yield* rateFits(change, by, ratePerMinuteMax)
     // Another process may have made it a moment ago, so Postgres is asked for its kind.
-    const before = directory.get(id) ?? (yield* repository.update(id, owner, {}))
-    if (typeof before === "object" && (owner === undefined || before.userId === owner)) {
-      yield* routerOnly(before.kind, change)
-      yield* known(before.userId, change.collections)
-    }
+    const row = yield* Effect.catchTag(directory.find(id, owner), "RowNotFound", () =>
+      directory.read(id, owner)
+    )
+    yield* routerOnly(row.kind, change)
+    yield* known(row.user_id, change.collections)
     const { expires_at, ...rest } = change
-    const columns: KeyRowChange =
-      expires_at === undefined ? rest : { ...rest, expires_at: yield* expiryOf(expires_at) }
-    return yield* written(id, repository.update(id, owner, columns))
+    const expiry = expires_at === undefined ? {} : { expires_at: yield* expiryOf(expires_at) }
+    // A key that is to expire is one that goes.
+    const before = typeof expires_at === "string" ? openedWithout(id, owner) : undefined
+    return yield* directory.update(id, owner, { ...rest, ...expiry }, before)
   })
 
-  const revoke = (id: string, owner: string | undefined) =>
-    Effect.asVoid(written(id, repository.revoke(id, owner)))
-
-  return { list: repository.list, create, update, revoke }
+  return {
+    list: (userId: string, page: Page) =>
+      directory.page(sql`user_id = ${userId} AND ${directory.live}`, "created_at DESC, id", page),
+    create,
+    update,
+    revoke: (id: string, owner: string | undefined) => directory.remove(id, owner, openedWithout(id, owner))
+  }
 }

@@ -11,7 +11,7 @@ export const accountsLimits = {
   ratePerMinuteMax: 6_000,
   /** keys of one user that are not revoked */
   keysPerUser: 100,
-  /** answers under way are checked this often for keys that have ended; with `mirrorPollMillis` less than a second */
+  /** answers under way are checked this often for keys that have ended; with `cachePollMillis` less than a second */
   keyWatchMillis: 200,
   /** an idle bucket is forgotten after this long; it would be full again by then */
   rateBucketIdleMillis: 120_000,

@@ -8,12 +8,10 @@ import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
 import { Admission } from "./Admission.ts"
 import { Files } from "./Files.ts"
 import { FirstBoot } from "./FirstBoot.ts"
-import { KeyDirectory } from "./KeyDirectory.ts"
-import { Keys } from "./Keys.ts"
+import { KeyDirectory, Keys } from "./Keys.ts"
 import { KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
-import { UserDirectory } from "./UserDirectory.ts"
-import { Users } from "./Users.ts"
+import { UserDirectory, Users } from "./Users.ts"
 
 const rateBuckets = Layer.unwrap(
   Effect.map(AppConfig, ({ limits, redisUrl }) => {

@@ -1,11 +1,12 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
+import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
-import type { MirrorStatus } from "#src/infra/postgres/Mirror.ts"
+import type { CacheStatus } from "#src/infra/postgres/CachedTable.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
-import { KeyDirectory } from "./KeyDirectory.ts"
+import { KeyDirectory } from "./Keys.ts"
 import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
 import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 import * as AccountRoutes from "./AccountRoutes.ts"
@@ -14,7 +15,7 @@ import * as AdminRoutes from "./AdminRoutes.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
 
 /** Without Postgres a component is degraded: keys and sites are still known, other reads answer 503. */
-const mirrored = (status: MirrorStatus): ComponentState =>
+const served = (status: CacheStatus): ComponentState =>
   status.suspended
     ? degraded(
         `away for ${Math.round(status.staleMillis / 1000)} s: keys and sites are served from memory, ` +
@@ -30,7 +31,7 @@ const readiness = Layer.effectDiscard(
     const buckets = yield* RateBuckets
     yield* register(
       "postgres",
-      Effect.sync(() => mirrored(keys.status()))
+      Effect.sync(() => served(keys.status()))
     )
     yield* register(
       "rate-limits",
@@ -55,7 +56,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
 export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {
-  served: Layer.merge(endpoints, readiness),
+  served: Layer.mergeAll(endpoints, readiness, Sweep.layer("files", "deleted_at")),
   raw: Layer.empty,
   paths: []
 }

@@ -15,6 +15,7 @@ const controls = /[\u0000-\u001f\u007f-\u009f]/g
 /** One value of a table. Names given by others must not steer the terminal. */
 const cell = (value: unknown): string => {
   if (value === null || value === undefined) return "-"
+  if (value instanceof Date) return value.toISOString()
   return (typeof value === "string" ? value : JSON.stringify(value)).replace(controls, "\ufffd")
 }
 

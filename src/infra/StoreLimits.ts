@@ -9,13 +9,19 @@ export const storeLimits = {
   /** shared buffers of the embedded Postgres */
   postgresSharedBufferBytes: 64 * 1024 * 1024,
   /** how often keys, users and sites are compared with Postgres: a revocation holds everywhere within 1 s */
-  mirrorPollMillis: 400,
+  cachePollMillis: 400,
   /** one poll that takes longer has failed; less than a second, so that a poll that hangs is noticed */
-  mirrorPollTimeoutMillis: 900,
-  /** rows of one mirrored table kept in memory */
-  mirrorRows: 1_000_000,
+  cachePollTimeoutMillis: 900,
+  /** rows of one table kept in memory */
+  cacheRows: 1_000_000,
+  /** rows that were marked as gone are deleted after so long; a copy that heard nothing for half of it is read anew */
+  goneMillis: 24 * 3_600_000,
+  /** … and are looked for this often */
+  sweepEveryMillis: 3_600_000,
+  /** rows that one statement of it deletes */
+  sweepRows: 1_000,
   /** without a successful poll for this long, revocation counts as suspended and /readyz says so */
-  mirrorStaleMillis: 1_000,
+  cacheStaleMillis: 1_000,
   /** an answer to an Idempotency-Key is repeated for so long; old ones are looked for this often, so many at a time */
   idempotencyKeptMillis: 24 * 3_600_000,
   idempotencySweepMillis: 600_000,

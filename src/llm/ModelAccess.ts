@@ -1,13 +1,13 @@
 import { Cache, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
+import type { CollectionRow } from "#schemas/llm/Collection.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
-import { Keys } from "#src/accounts/Keys.ts"
-import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { KeyDirectory, Keys } from "#src/accounts/Keys.ts"
 import { Catalogue } from "./catalogue/Catalogue.ts"
 import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
-import { CollectionDirectory, type CollectionRow, slugKey } from "./catalogue/CollectionDirectory.ts"
+import { CollectionDirectory, slugKey } from "./catalogue/CollectionDirectory.ts"
 import { Credits } from "./ledger/Credits.ts"
 import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Candidates.ts"
@@ -90,7 +90,7 @@ export class ModelAccess extends Context.Service<
             return {
               mode: (eligible && pays(funds, eligible)) ?? "credits",
               plan: plan?.name ?? null,
-              covers_direct_api: plan?.coversDirectApi ?? false
+              covers_direct_api: plan?.covers_direct_api ?? false
             }
           })
       })
@@ -172,17 +172,17 @@ class EligibleModels {
 
   #ofCollections(key: Principal): ReadonlyArray<EligibleModel> {
     return Array.from(this.#collections.all())
-      .filter(({ userId }) => userId === key.userId)
+      .filter(({ user_id }) => user_id === key.userId)
       .map((collection) => this.#eligibleOfCollection(key, collection))
       .filter((eligible) => eligible !== undefined)
   }
 
   #eligibleOfCollection(key: Principal, collection: CollectionRow): EligibleModel | undefined {
     if (!mayUseCollection(key, collection.id)) return undefined
-    const { autoRoute, models } = collection
+    const { auto_route, models } = collection
     const there = models.map((id) => this.#catalogue.get(id)).filter((model) => model !== undefined)
     // Without auto-route the first one answers, with its abilities alone.
-    const members = (autoRoute ? there : there.slice(0, 1)).filter(({ hasTools }) => hasTools)
+    const members = (auto_route ? there : there.slice(0, 1)).filter(({ hasTools }) => hasTools)
     return members.length === 0 ? undefined : eligibleOfCollection(collection, members)
   }
 }
@@ -209,7 +209,7 @@ const eligibleOfCollection = (
 const pays = (funds: Funds, { members }: EligibleModel): AgentBilling["mode"] | undefined => {
   if (members.every(({ isFree }) => isFree)) return "free"
   const covered = funds.subscription?.plan.models
-  const isCovered = covered === null || members.every(({ id }) => covered?.has(id) === true)
+  const isCovered = covered === "*" || members.every(({ id }) => covered?.includes(id) === true)
   if (funds.hasAllowance && isCovered) return "subscription"
   return funds.hasCredits ? "credits" : undefined
 }
@@ -235,7 +235,7 @@ const funding = Effect.gen(function* () {
   const lookup = Effect.fnUntraced(function* (keyId: string) {
     const key = keys.holder(keyId)
     if (key === undefined) return noFunds
-    const limit = directory.get(keyId)?.spendLimitUsd ?? null
+    const limit = directory.get(keyId)?.spend_limit_usd ?? null
     const { balance } = yield* credits.of(key.userId)
     const spent = limit === null ? 0n : yield* credits.spentBy(keyId)
     const subscription = yield* subscriptions.of(key.userId)

@@ -20,7 +20,6 @@ import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { MarkupDirectory } from "#src/llm/catalogue/MarkupDirectory.ts"
 import { Markups } from "#src/llm/catalogue/Markups.ts"
-import { PlanDirectory } from "#src/llm/ledger/PlanDirectory.ts"
 import { Plans } from "#src/llm/ledger/Plans.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
@@ -58,7 +57,7 @@ const collectionRoutes = Layer.unwrap(
 )
 
 /** Credits, plans and subscriptions. */
-const money = Layer.mergeAll(Credits.layer, TopUps.layer, Plans.layer, Subscriptions.layer, LedgerCheck.layer)
+const money = Layer.mergeAll(Credits.layer, TopUps.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
 export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
@@ -72,7 +71,7 @@ export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
       Idempotency.layer,
       CallDrain.layer,
       MarkupDirectory.layer,
-      PlanDirectory.layer,
+      Plans.layer,
       SubscriptionDirectory.layer,
       TokenCounter.layer,
       collectionRoutes,

@@ -1,6 +1,7 @@
 import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
+import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { offers } from "./Offers.ts"
 import { catalogueReadiness } from "#src/llm/catalogue/Catalogue.ts"
@@ -30,7 +31,12 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
 )
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, unsupportedFormats, catalogueReadiness).pipe(Layer.provide(offers)),
+  served: Layer.mergeAll(
+    endpoints,
+    unsupportedFormats,
+    catalogueReadiness,
+    Sweep.layer("collections", "deleted_at")
+  ).pipe(Layer.provide(offers)),
   raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers), Layer.provide(Workers.layer)),
   paths: []
 }

@@ -30,7 +30,7 @@ layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("in ano
       const health = (key: string) =>
         Effect.promise(() => askProcess(other, "GET", "/api/v1/health", { key }))
       // Less than half of the second that a revocation may take, so that one lost poll is no breach.
-      assert.isBelow(limits.mirrorPollMillis, 500)
+      assert.isBelow(limits.cachePollMillis, 500)
 
       const { id, key } = yield* makeKey()
       assert.strictEqual((yield* health(key)).status, 200)

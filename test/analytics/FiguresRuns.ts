@@ -4,7 +4,7 @@ import { questionQuery } from "#schemas/analytics/Stats.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import { Breakdowns } from "#src/analytics/reads/Breakdowns.ts"
 import * as EventSink from "#src/analytics/store/EventSink.ts"
-import type { SiteRow } from "#src/analytics/sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { Stats } from "#src/analytics/reads/Stats.ts"
 import { seededRandom } from "#test/harness/SeededRandom.ts"
 import { drained } from "./DrainedLog.ts"
@@ -56,17 +56,15 @@ const scenes: ReadonlyArray<readonly [string, string]> = [
 
 const siteOf = (id: string): SiteRow => ({
   id,
-  userId: "usr_1",
+  user_id: "usr_1",
   name: "Example",
   domain: "example.org",
   timezone: "UTC",
-  isPublic: false,
-  secretPrefix: "",
-  secretHash: "",
+  public: false,
+  secret_hash: "",
   visitorSecret: new Uint8Array(),
   firstEventAt: null,
-  createdAt: new Date(0),
-  deletedAt: null
+  createdAt: new Date(0)
 })
 
 const stores = Layer.merge(Stats.layer, Breakdowns.layer).pipe(

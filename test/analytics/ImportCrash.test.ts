@@ -7,7 +7,7 @@ import { ImportLog, importLogConsumers } from "#src/analytics/ingest/EventLog.ts
 import { Imports } from "#src/analytics/imports/Imports.ts"
 import { ImportsRepository } from "#src/analytics/imports/ImportsRepository.ts"
 import { Ingest } from "#src/analytics/ingest/Ingest.ts"
-import { SiteDirectory } from "#src/analytics/sites/SiteDirectory.ts"
+import { SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { Sites } from "#src/analytics/sites/Sites.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestStores } from "#test/harness/TestStores.ts"

@@ -1,4 +1,5 @@
 import { Clock, Effect, Layer } from "effect"
+import * as Statement from "effect/sql/Statement"
 import { RealtimeRing } from "#actors/analytics/RealtimeRing.ts"
 import { DropCounts } from "#src/analytics/ingest/DropCounts.ts"
 import * as EventIds from "#src/analytics/ingest/EventIds.ts"
@@ -10,7 +11,8 @@ import { Ingest } from "#src/analytics/ingest/Ingest.ts"
 import { ingestRoutes } from "#src/analytics/ingest/IngestRoutes.ts"
 import { Realtime } from "#src/analytics/reads/Realtime.ts"
 import { Salts } from "#src/analytics/ingest/Salts.ts"
-import { SiteDirectory, type SiteRow } from "#src/analytics/sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
+import { SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
@@ -24,15 +26,13 @@ export const secret = `ssk_${"a".repeat(40)}`
 /** The one site of a probe: `site` of Senders.ts, without a real owner. */
 export const siteRow: SiteRow = {
   ...site,
-  userId: "usr_0000000000000000000001",
+  user_id: "usr_0000000000000000000001",
   name: "Example",
   timezone: "UTC",
-  isPublic: false,
-  secretPrefix: secret.slice(0, 12),
-  secretHash: "",
+  public: false,
+  secret_hash: "",
   firstEventAt: null,
-  createdAt: new Date(noon),
-  deletedAt: null
+  createdAt: new Date(noon)
 }
 
 export interface Answered {
@@ -181,12 +181,16 @@ export const startIngest = Effect.gen(function* () {
       count: (_, { reason }) => void (state.dropped[reason] = (state.dropped[reason] ?? 0) + 1),
       ofSite: () => Effect.succeed([])
     }),
-    Layer.succeed(SiteDirectory, {
-      find: (id) => (id === site.id ? siteRow : undefined),
-      findBySecret: (sent) => (sent === secret ? siteRow : undefined),
+    Layer.mock(SiteDirectory, {
+      columns: Statement.fragment([]),
+      live: Statement.fragment([]),
+      by: () => undefined,
       all: () => [siteRow].values(),
+      list: () => [siteRow],
       applyLocal: () => undefined,
-      status: () => ({ rows: 1, suspended: false, staleMillis: 0 })
+      status: () => ({ rows: 1, suspended: false, staleMillis: 0 }),
+      get: (id) => (id === site.id ? siteRow : undefined),
+      findBySecret: (sent) => (sent === secret ? siteRow : undefined)
     }),
     Layer.succeed(Clock.Clock, { ...clock, currentTimeMillisUnsafe: () => state.now }),
     AppConfig.layerOf({ dataDir: root })

@@ -2,24 +2,22 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { EventDrain } from "#src/analytics/store/EventDrain.ts"
-import type { SiteRow } from "#src/analytics/sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { Stats } from "#src/analytics/reads/Stats.ts"
 import { drained } from "./DrainedLog.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
 const site: SiteRow = {
   id: "st_0000000000000000000001",
-  userId: "usr_1",
+  user_id: "usr_1",
   name: "Example",
   domain: "example.org",
   timezone: "UTC",
-  isPublic: false,
-  secretPrefix: "",
-  secretHash: "",
+  public: false,
+  secret_hash: "",
   visitorSecret: new Uint8Array(),
   firstEventAt: null,
-  createdAt: new Date(0),
-  deletedAt: null
+  createdAt: new Date(0)
 }
 
 const stores = Stats.layer.pipe(Layer.provide(drained), Layer.provideMerge(TestStores.layer))

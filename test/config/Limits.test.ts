@@ -27,8 +27,8 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
     10_000,
     "another process counts within 10 s of the holder's death"
   ],
-  [limits.mirrorPollMillis + limits.keyWatchMillis, 1_000, "a revoked key stops within a second"],
-  [limits.mirrorPollTimeoutMillis, limits.mirrorStaleMillis, "a poll that hangs is noticed in time"],
+  [limits.cachePollMillis + limits.keyWatchMillis, 1_000, "a revoked key stops within a second"],
+  [limits.cachePollTimeoutMillis, limits.cacheStaleMillis, "a poll that hangs is noticed in time"],
   [limits.usageWaitMillis, limits.callsEndMillis, "calls that were left are settled before the end"],
   [limits.callsEndMillis, limits.drainMillis, "and the end waits for them"],
   [limits.drainNoticeMillis, limits.drainMillis, "the notice is part of the drain"],

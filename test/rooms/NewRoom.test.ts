@@ -31,6 +31,39 @@ layer(TestServer.own({ rooms: new Set(["accounts", "notes"]) }, { rooms: list })
       })
     )
 
+    it.effect("its noun is made, listed, read, changed and deleted by its owner, within a limit", () =>
+      Effect.gen(function* () {
+        const { ask, makeUser } = yield* TestServer
+        const { key } = yield* makeUser()
+        const { key: other } = yield* makeUser()
+        const make = (text: string) => ask("POST", "/api/v1/notes", { key, json: { text } })
+        const one = (yield* make("one")).json as { readonly id: string; readonly [field: string]: unknown }
+        const path = `/api/v1/notes/${one.id}`
+        assert.deepInclude(one, { text: "one", pinned: false })
+        assert.hasAllKeys(one, ["id", "text", "pinned", "createdAt"])
+        assert.deepStrictEqual((yield* ask("GET", path, { key })).json, one)
+        const changed = yield* ask("PATCH", path, { key, json: { pinned: true } })
+        assert.deepStrictEqual(changed.json, { ...one, pinned: true })
+        assert.deepStrictEqual((yield* ask("PATCH", path, { key, json: {} })).json, changed.json)
+        for (const [method, json] of [["GET"], ["PATCH", { text: "mine" }], ["DELETE"]] as const) {
+          const refused = yield* ask(method, path, { key: other, ...(json !== undefined && { json }) })
+          assert.deepStrictEqual([refused.status, refused.json], [404, { error: "Note not found" }])
+        }
+        const wrong = yield* ask("PATCH", path, { key, json: { text: "" } })
+        assert.deepStrictEqual(
+          [wrong.status, wrong.json],
+          [400, { error: "text: expected text of 1 to 1000 characters on one line" }]
+        )
+        const { json: two } = yield* make("two")
+        yield* make("three")
+        assert.strictEqual((yield* make("four")).status, 409)
+        assert.deepStrictEqual((yield* ask("DELETE", path, { key })).json, { deleted: true })
+        assert.strictEqual((yield* ask("DELETE", path, { key })).status, 404)
+        const left = (yield* ask("GET", "/api/v1/notes", { key })).json as { notes: ReadonlyArray<object> }
+        assert.deepStrictEqual([left.notes.length, left.notes[0]], [2, two])
+      })
+    )
+
     it.effect(
       "it is in the document, on /docs and on /readyz; a room that ROOMS leaves out is not served",
       () =>

@@ -25,8 +25,8 @@ export class PromptImages extends Context.Service<
       const { limits } = yield* AppConfig
       const read = Effect.fnUntraced(function* (id: string) {
         const file = yield* files.find(id)
-        if (file.sizeBytes > limits.agentImageBytes) return words(id, "it is too large")
-        const bytes = yield* files.read(file, { from: 0, to: file.sizeBytes })
+        if (file.size > limits.agentImageBytes) return words(id, "it is too large")
+        const bytes = yield* files.read(file, { from: 0, to: file.size })
         const content = Buffer.concat(yield* Stream.runCollect(bytes))
         const type = imageTypeOf(content)
         if (type === undefined) return words(id, "it is no PNG, JPEG, WebP or GIF")
@@ -38,9 +38,7 @@ export class PromptImages extends Context.Service<
         const id = String(part["file_id"])
         if (!isSeen) return Effect.succeed(words(id, "this model takes no images"))
         return Effect.catch(read(id), ({ _tag }) =>
-          Effect.succeed(
-            words(id, _tag === "FileNotFound" ? "it is not there any more" : "it cannot be read")
-          )
+          Effect.succeed(words(id, _tag === "RowNotFound" ? "it is not there any more" : "it cannot be read"))
         )
       }
       return PromptImages.of({

@@ -10,7 +10,7 @@ import { type Lookups, process } from "#streams/analytics/Pipeline.ts"
 import type { DurableLog, LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 import { botCountedAs, nameToCount } from "#streams/analytics/Bots.ts"
 import { hashOfId } from "../ingest/IdIndex.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 
 export interface ImportPart {
   readonly name: string

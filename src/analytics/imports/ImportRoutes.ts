@@ -93,12 +93,12 @@ export const layer = HttpApiBuilder.group(
             })
           })
         )
-      }).pipe(Effect.catchTags({ ...problems, SiteNotFound: siteProblems.SiteNotFound }))
+      }).pipe(Effect.catchTags({ ...problems, RowNotFound: siteProblems.RowNotFound }))
     )
     return taken.handle("listImports", ({ params }) =>
       Effect.flatMap(ownSite(params.id), (site) =>
         Effect.map(imports.list(site), (list) => ({ imports: list }))
-      ).pipe(Effect.catchTags({ SiteNotFound: siteProblems.SiteNotFound }))
+      ).pipe(Effect.catchTags({ RowNotFound: siteProblems.RowNotFound }))
     )
   })
 )

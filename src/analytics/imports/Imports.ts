@@ -15,7 +15,7 @@ import {
   type TooManyImports
 } from "./ImportsRepository.ts"
 import { Ingest } from "../ingest/Ingest.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** The part begins beyond what was taken: lines in between would be missing. */

@@ -1,5 +1,5 @@
 import { Context, Effect, Layer } from "effect"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 
 /** Sites whose first event is on its way to the store; beyond it the oldest is forgotten. */
 const sitesMax = 100_000

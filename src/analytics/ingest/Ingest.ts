@@ -22,7 +22,8 @@ import { GeoIp } from "./GeoIp.ts"
 import type { IngestAnswer } from "./IngestAnswer.ts"
 import { Realtime } from "../reads/Realtime.ts"
 import { Salts } from "./Salts.ts"
-import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
+import { SiteDirectory } from "../sites/Sites.ts"
 import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
 import { CollectReason, type CollectResult } from "#schemas/analytics/CollectEvent.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
@@ -105,7 +106,7 @@ export class Ingest extends Context.Service<
         event: (body, request, answer) => takeEvent(parts, body, request, answer),
         collect: (body, authorization, answer) => collect.take(body, authorization, answer),
         refusal: () => (parts.lease.isCounting() ? undefined : Answer.standby(parts.lease.refusal())),
-        ownerOf: (authorization) => collect.siteOf(authorization)?.userId,
+        ownerOf: (authorization) => collect.siteOf(authorization)?.user_id,
         lookups
       })
     })
@@ -125,11 +126,11 @@ const takeEvent = (
   if (json instanceof FieldFault) return answer(Answer.invalid(json))
   const event = decodeBrowserEvent(json)
   if (event instanceof FieldFault) {
-    const claimed = isJsonObject(json) && typeof json.s === "string" ? parts.sites.find(json.s) : undefined
+    const claimed = isJsonObject(json) && typeof json.s === "string" ? parts.sites.get(json.s) : undefined
     if (claimed !== undefined) parts.drops.count(claimed.id, Drop.invalid, parts.nowMillis())
     return answer(Answer.invalid(event))
   }
-  const site = parts.sites.find(event.s)
+  const site = parts.sites.get(event.s)
   if (site === undefined) return answer(Answer.unknownSite)
   const receivedMillis = parts.nowMillis()
   const ofAddress = parts.rates.takeAddress(site.id, request.address)

@@ -7,7 +7,7 @@ import { type BreakdownStoreRow, breakdownStatement } from "./BreakdownStatement
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { resolveQuery } from "./StatsQuery.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 
 /** The most frequent values of a dimension. Readers see what was accepted before they asked. */
 export class Breakdowns extends Context.Service<

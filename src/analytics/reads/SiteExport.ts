@@ -8,7 +8,7 @@ import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { resolveQuery } from "./StatsQuery.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { spanOf } from "../store/VisitRows.ts"
 
 /** All events of a site and period as lines of JSON, read in pages: however many there are, memory holds one page. */

@@ -6,7 +6,7 @@ import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { EventDrain } from "../store/EventDrain.ts"
 import { resolveQuery } from "./StatsQuery.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { type StatsRow, statsStatement } from "./StatsStatement.ts"
 
 /** The statistics of a site. Readers see all events accepted before they asked. */

@@ -4,7 +4,7 @@ import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import { isTimeZone, type LocalDate } from "#streams/analytics/LocalTime.ts"
 import { type Period, type PeriodRange, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
 import type { Filters } from "./Filters.ts"
-import type { SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 
 /** A read of the figures of a site, in instants. */
 export interface StatsQuery {

@@ -18,7 +18,8 @@ import { DropCounts } from "../ingest/DropCounts.ts"
 import type { StoreError } from "../store/EventStore.ts"
 import { inapplicableFilter } from "./Filters.ts"
 import { Realtime } from "./Realtime.ts"
-import { SiteDirectory, type SiteRow } from "../sites/SiteDirectory.ts"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
+import { SiteDirectory } from "../sites/Sites.ts"
 import { SiteExport } from "./SiteExport.ts"
 import { Sites } from "../sites/Sites.ts"
 import { siteProblems } from "../sites/SitesRoutes.ts"
@@ -85,7 +86,7 @@ export const layer = HttpApiBuilder.group(
     const { whileCounting } = yield* CountingLease
     const ownSite = (id: string) =>
       Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
-        Effect.catchTag("SiteNotFound", siteProblems.SiteNotFound)
+        Effect.catchTag("RowNotFound", siteProblems.RowNotFound)
       )
     return handlers.handleAll({
       siteStats: ({ params, query }) =>
@@ -124,8 +125,8 @@ export const publicLayer = HttpApiBuilder.group(
     const admission = yield* Admission
     const figures = yield* makeFigures
     const publicSite = Effect.fnUntraced(function* (id: string) {
-      const site = directory.find(id)
-      if (site?.isPublic !== true) return yield* NotFound.of("Site not found")
+      const site = directory.get(id)
+      if (site?.public !== true) return yield* NotFound.of("Site not found")
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
       yield* admission.enterWithoutKey(
         Option.getOrElse(remoteAddress, () => ""),

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { NewSite, SiteChange } from "#schemas/analytics/Site.ts"
-import { hashOf, newId, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
+import { type NewSite, type SiteChange, SiteRow } from "#schemas/analytics/Site.ts"
+import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
+import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
+import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
 import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
-import { SiteDirectory, type SiteRow } from "./SiteDirectory.ts"
-import { SitesRepository } from "./SitesRepository.ts"
 import { parse } from "tldts"
 import { bareHostname } from "#streams/analytics/PageUrl.ts"
 
@@ -26,8 +26,33 @@ export const normaliseDomain = (text: string): string | undefined => {
   return (isIp === true || isName) && hostname.length <= 253 ? hostname : undefined
 }
 
-/** Absent, deleted, or another user's. */
-export class SiteNotFound extends Schema.TaggedError<SiteNotFound>()("SiteNotFound", { id: Schema.String }) {}
+/**
+ * The sites of this server in memory, a poll behind Postgres at most, and served without it: ingest asks it for every
+ * event. A rotated secret and a deleted site stop within a second, everywhere.
+ */
+export class SiteDirectory extends Context.Service<
+  SiteDirectory,
+  CachedTable.CachedTable<typeof SiteRow, "secret"> & {
+    /** by the secret that a caller sent, whatever it sent */
+    readonly findBySecret: (secret: string) => SiteRow | undefined
+  }
+>()("signalbox/analytics/SiteDirectory") {
+  static readonly layer = Layer.effect(
+    SiteDirectory,
+    Effect.map(
+      CachedTable.make({
+        name: "sites",
+        model: SiteRow,
+        ids: "st",
+        computed: { secret_hash: "encode(secret_hash, 'hex')" },
+        indexes: { secret: (site) => site.secret_hash },
+        gone: "deleted_at"
+      }),
+      // The hash is the key of a map: no comparison takes longer the more of a secret is right.
+      (sites) => ({ ...sites, findBySecret: (secret) => sites.by("secret", hashOf(secret).toString("hex")) })
+    )
+  )
+}
 
 /** A field that its schema lets pass and that names nothing: `domain` or `timezone`. */
 export class SiteFieldInvalid extends Schema.TaggedError<SiteFieldInvalid>()("SiteFieldInvalid", {
@@ -39,45 +64,36 @@ export class SiteFieldInvalid extends Schema.TaggedError<SiteFieldInvalid>()("Si
   }
 }
 
-export class TooManySites extends Schema.TaggedError<TooManySites>()("TooManySites", {
-  limit: Schema.Int
-}) {}
-
 /** Sites of a user. Changes take effect in this process at once, elsewhere within a second. */
 export class Sites extends Context.Service<
   Sites,
   {
     readonly list: (userId: string) => ReadonlyArray<SiteRow>
     /** the caller's own site, from memory */
-    readonly find: (id: string, userId: string) => Effect.Effect<SiteRow, SiteNotFound>
+    readonly find: (id: string, userId: string) => Effect.Effect<SiteRow, RowNotFound>
     readonly create: (
       userId: string,
       site: NewSite
     ) => Effect.Effect<
       { readonly site: SiteRow; readonly secret: string },
-      SiteFieldInvalid | TooManySites | SqlError
+      SiteFieldInvalid | TooManyRows | SqlError
     >
     readonly update: (
       id: string,
       userId: string,
       change: SiteChange
-    ) => Effect.Effect<SiteRow, SiteNotFound | SiteFieldInvalid | SqlError>
-    readonly remove: (id: string, userId: string) => Effect.Effect<void, SiteNotFound | SqlError>
+    ) => Effect.Effect<SiteRow, RowNotFound | SiteFieldInvalid | SqlError>
+    readonly remove: (id: string, userId: string) => Effect.Effect<void, RowNotFound | SqlError>
     /** answers the new secret */
-    readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, SiteNotFound | SqlError>
+    readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, RowNotFound | SqlError>
   }
 >()("signalbox/analytics/Sites") {
-  static readonly layerNoDeps = Layer.effect(
+  static readonly layer = Layer.effect(
     Sites,
     Effect.gen(function* () {
-      const directory = yield* SiteDirectory
-      const repository = yield* SitesRepository
-      const { limits } = yield* AppConfig
-      return make(directory, repository, limits.sitesPerUser)
+      return make(yield* SiteDirectory, (yield* AppConfig).limits.sitesPerUser)
     })
   )
-
-  static readonly layer = this.layerNoDeps.pipe(Layer.provide(SitesRepository.layer))
 }
 
 const domainOf = (text: string): Effect.Effect<string, SiteFieldInvalid> => {
@@ -98,60 +114,31 @@ const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), se
 
 const visitorSecretBytes = 32
 
-const make = (
-  directory: SiteDirectory["Service"],
-  repository: SitesRepository["Service"],
-  sitesMax: number
-): Sites["Service"] => {
-  /** Tells the directory what was written; a row that is not there is not the caller's to see. */
-  const written = <E>(id: string, write: Effect.Effect<SiteRow | undefined, E>) =>
-    Effect.flatMap(write, (row) => {
-      if (row === undefined) return Effect.fail(new SiteNotFound({ id }))
-      directory.applyLocal(row)
-      return Effect.succeed(row)
+const make = (directory: SiteDirectory["Service"], sitesMax: number): Sites["Service"] => ({
+  list: directory.list,
+  find: directory.find,
+  create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {
+    const secret = newSecret("ssk_")
+    const fields = {
+      name,
+      domain: yield* domainOf(domain),
+      timezone: yield* timezoneOf(timezone ?? "UTC"),
+      public: isPublic ?? false,
+      ...secretColumns(secret),
+      visitorSecret: randomBytes(visitorSecretBytes)
+    }
+    return { site: yield* directory.insertFor(userId, fields, sitesMax), secret }
+  }),
+  update: Effect.fn("Sites.update")(function* (id, userId, change) {
+    return yield* directory.update(id, userId, {
+      ...change,
+      ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
+      ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
     })
-
-  return {
-    list: (userId) =>
-      [...directory.all()]
-        .filter((site) => site.userId === userId)
-        .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || a.id.localeCompare(b.id)),
-    find: (id, userId) => {
-      const site = directory.find(id)
-      return site?.userId === userId ? Effect.succeed(site) : Effect.fail(new SiteNotFound({ id }))
-    },
-    create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {
-      const secret = newSecret("ssk_")
-      const row = {
-        id: newId("st"),
-        user_id: userId,
-        name,
-        domain: yield* domainOf(domain),
-        timezone: yield* timezoneOf(timezone ?? "UTC"),
-        public: isPublic ?? false,
-        ...secretColumns(secret),
-        visitor_secret: randomBytes(visitorSecretBytes)
-      }
-      const site = yield* repository.insert(row, sitesMax)
-      if (site === undefined) return yield* new TooManySites({ limit: sitesMax })
-      directory.applyLocal(site)
-      return { site, secret }
-    }),
-    update: Effect.fn("Sites.update")(function* (id, userId, change) {
-      const columns = {
-        ...change,
-        ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
-        ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
-      }
-      return yield* written(id, repository.update(id, userId, columns))
-    }),
-    remove: Effect.fn("Sites.remove")(function* (id, userId) {
-      yield* written(id, repository.markDeleted(id, userId))
-    }),
-    rotateSecret: Effect.fn("Sites.rotateSecret")(function* (id, userId) {
-      const secret = newSecret("ssk_")
-      yield* written(id, repository.update(id, userId, secretColumns(secret)))
-      return secret
-    })
+  }),
+  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId)),
+  rotateSecret: (id, userId) => {
+    const secret = newSecret("ssk_")
+    return Effect.as(directory.update(id, userId, secretColumns(secret)), secret)
   }
-}
+})

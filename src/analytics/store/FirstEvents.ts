@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Queue } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
-import { SiteDirectory, siteOfRow } from "../sites/SiteDirectory.ts"
+import { SiteDirectory } from "../sites/Sites.ts"
 
 /**
  * Writes down when a site's first event happened (`firstEventAt`), once it is in the store. It is asked of the store,
@@ -26,9 +26,10 @@ export class FirstEvents extends Context.Service<
           { site }
         )
         const at = new Date(Number(first?.ts))
-        const rows = yield* sql<Record<string, unknown>>`UPDATE sites SET first_event_at = ${at}
-          WHERE id = ${site} AND first_event_at IS NULL RETURNING *`
-        if (rows[0] !== undefined) directory.applyLocal(siteOfRow(rows[0]))
+        yield* directory.first(
+          sql`UPDATE sites SET first_event_at = ${at}
+            WHERE id = ${site} AND first_event_at IS NULL AND ${directory.live} RETURNING ${directory.columns}`
+        )
       })
 
       // Behind the others: one site's trouble must not keep them waiting.
@@ -52,7 +53,7 @@ export class FirstEvents extends Context.Service<
         note: (site) => {
           if (noted.has(site)) return
           noted.add(site)
-          if ((directory.find(site)?.firstEventAt ?? null) === null) Queue.offerUnsafe(sites, site)
+          if ((directory.get(site)?.firstEventAt ?? null) === null) Queue.offerUnsafe(sites, site)
         }
       })
     })

@@ -38,7 +38,7 @@ export const layer = HttpApiBuilder.group(
           )
         }).pipe(
           Effect.catchTags({
-            SiteNotFound: siteProblems.SiteNotFound,
+            RowNotFound: siteProblems.RowNotFound,
             SinkUnavailable: away,
             ClickHouseUnavailable: away,
             ClickHouseFailed: Effect.die

@@ -9,7 +9,7 @@ import { start } from "./EmbeddedPostgres.ts"
 import type { DataDirectoryInUse } from "./PostgresFailed.ts"
 import { PostgresFailed } from "./PostgresFailed.ts"
 
-/** The column `changed` of mirrored tables has a type that the client does not know: a transaction id, as a bigint. */
+/** The column `changed` of tables that are kept in memory has a type that the client does not know: a transaction id, as a bigint. */
 const typesWithXid8 = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
   types.register<bigint>(xid8, {

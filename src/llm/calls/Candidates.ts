@@ -4,11 +4,8 @@ import * as CallFault from "./CallFault.ts"
 import type { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import {
-  type CollectionDirectory,
-  type CollectionRow,
-  slugKey
-} from "#src/llm/catalogue/CollectionDirectory.ts"
+import type { CollectionRow } from "#schemas/llm/Collection.ts"
+import { type CollectionDirectory, slugKey } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /** The models that may answer a request, in the order in which they are asked. */
@@ -90,7 +87,7 @@ const membersOf = (
   members: ReadonlyArray<CatalogueModel>,
   request: ChatRequest
 ): Candidates | Problem => {
-  const { autoRoute } = collection
+  const autoRoute = collection.auto_route
   const capable = autoRoute && request.hasTools ? members.filter(({ hasTools }) => hasTools) : members
   if (capable.length === 0)
     return CallFault.invalidRequest(new RequestFault("tools", `no member of ${request.model} can call tools`))

@@ -75,12 +75,13 @@ export class Catalogue extends Context.Service<
   static readonly layer = this.layerNoDeps.pipe(Layer.provide([upstreamSource, CatalogueTable.layer]))
 }
 
-const percentDefault: Decimal.Decimal = { units: BigInt(markupPercentDefault), scale: 0 }
+const factorOf = (percent: number): Decimal.Decimal =>
+  markupFactorOf(Decimal.fromNumber(percent) ?? Decimal.zero)
 
 interface Offer {
   readonly listed: ListedModel
   /** the percentage that is in the prices */
-  percent: Decimal.Decimal
+  percent: number
   model: CatalogueModel
 }
 
@@ -90,13 +91,13 @@ interface Offer {
  */
 class Offers {
   readonly #current: () => CatalogueMirror.MirroredList | undefined
-  readonly #percentOf: (provider: string) => Decimal.Decimal | undefined
+  readonly #percentOf: (provider: string) => number | undefined
   #list: CatalogueMirror.MirroredList | undefined
   #offers: ReadonlyMap<string, Offer> = new Map()
 
   constructor(
     current: () => CatalogueMirror.MirroredList | undefined,
-    percentOf: (provider: string) => Decimal.Decimal | undefined
+    percentOf: (provider: string) => number | undefined
   ) {
     this.#current = current
     this.#percentOf = percentOf
@@ -121,15 +122,13 @@ class Offers {
   }
 
   #offer(listed: ListedModel): Offer {
-    const percent = this.#percentOf(providerOf(listed.id)) ?? percentDefault
-    return { listed, percent, model: offeredModel(listed, markupFactorOf(percent)) }
+    const percent = this.#percentOf(providerOf(listed.id)) ?? markupPercentDefault
+    return { listed, percent, model: offeredModel(listed, factorOf(percent)) }
   }
 
   #priced(offer: Offer): CatalogueModel {
-    const percent = this.#percentOf(offer.model.provider) ?? percentDefault
-    if (percent !== offer.percent && Decimal.compare(percent, offer.percent) !== 0) {
-      offer.model = offeredModel(offer.listed, markupFactorOf(percent))
-    }
+    const percent = this.#percentOf(offer.model.provider) ?? markupPercentDefault
+    if (percent !== offer.percent) offer.model = offeredModel(offer.listed, factorOf(percent))
     offer.percent = percent
     return offer.model
   }

@@ -1,12 +1,16 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { type CollectionChange, type NewCollection, slugLengthMax } from "#schemas/llm/Collection.ts"
+import {
+  type CollectionChange,
+  type CollectionRow,
+  type NewCollection,
+  slugLengthMax
+} from "#schemas/llm/Collection.ts"
 import { AppConfig } from "#src/Config.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
 import { Catalogue } from "./Catalogue.ts"
-import { CollectionDirectory, type CollectionRow } from "./CollectionDirectory.ts"
-import { CollectionsRepository } from "./CollectionsRepository.ts"
+import { CollectionDirectory } from "./CollectionDirectory.ts"
 import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
 
 /**
@@ -25,11 +29,6 @@ export const slugOf = (name: string): string | undefined => {
   return slug === "" ? undefined : slug
 }
 
-/** Missing, deleted, or another user's. */
-export class CollectionNotFound extends Schema.TaggedError<CollectionNotFound>()("CollectionNotFound", {
-  id: Schema.String
-}) {}
-
 /** A field that fits its schema but not the state of the server. */
 export class CollectionFieldInvalid extends Schema.TaggedError<CollectionFieldInvalid>()(
   "CollectionFieldInvalid",
@@ -38,10 +37,6 @@ export class CollectionFieldInvalid extends Schema.TaggedError<CollectionFieldIn
 
 /** Another collection of the same owner has the slug. */
 export class SlugTaken extends Schema.TaggedError<SlugTaken>()("SlugTaken", { slug: Schema.String }) {}
-
-export class TooManyCollections extends Schema.TaggedError<TooManyCollections>()("TooManyCollections", {
-  limit: Schema.Int
-}) {}
 
 /** There has never been a list of models, so whether these exist is unknown. */
 export class ModelsUnknown extends Schema.TaggedError<ModelsUnknown>()("ModelsUnknown", {}) {}
@@ -55,13 +50,13 @@ export class Collections extends Context.Service<
     /** those of its owner that a key may use */
     readonly listFor: (key: Principal) => ReadonlyArray<CollectionRow>
     /** `owner` undefined: an administrator, who reaches the collections of all users */
-    readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, CollectionNotFound>
+    readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, RowNotFound>
     readonly create: (
       userId: string,
       collection: NewCollection
     ) => Effect.Effect<
       CollectionRow,
-      CollectionFieldInvalid | SlugTaken | TooManyCollections | ModelsUnknown | SqlError
+      CollectionFieldInvalid | SlugTaken | TooManyRows | ModelsUnknown | SqlError
     >
     readonly update: (
       id: string,
@@ -69,37 +64,29 @@ export class Collections extends Context.Service<
       change: CollectionChange
     ) => Effect.Effect<
       CollectionRow,
-      CollectionNotFound | CollectionFieldInvalid | SlugTaken | ModelsUnknown | SqlError
+      RowNotFound | CollectionFieldInvalid | SlugTaken | ModelsUnknown | SqlError
     >
     readonly remove: (
       id: string,
       owner: string | undefined
-    ) => Effect.Effect<void, CollectionNotFound | SqlError>
+    ) => Effect.Effect<CollectionRow, RowNotFound | SqlError>
   }
 >()("signalbox/llm/Collections") {
-  static readonly layerNoDeps = Layer.effect(
+  static readonly layer = Layer.effect(
     Collections,
     Effect.gen(function* () {
-      const { limits } = yield* AppConfig
-      const directory = yield* CollectionDirectory
-      return {
-        ...reading(directory),
-        ...writing(directory, yield* CollectionsRepository, yield* Catalogue, limits)
-      }
+      return make(yield* CollectionDirectory, yield* Catalogue, (yield* AppConfig).limits)
     })
   )
-
-  static readonly layer = this.layerNoDeps.pipe(Layer.provide(CollectionsRepository.layer))
 }
-
-const byAge = (a: CollectionRow, b: CollectionRow): number =>
-  a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1)
 
 const invalid = (field: string, problem: string) =>
   Effect.fail(new CollectionFieldInvalid({ field, problem }))
 
-const slugTaken = (slug: string) => (error: SqlError) =>
-  isSqlError(error) && error.reason._tag === "UniqueViolation" ? new SlugTaken({ slug }) : error
+const slugTaken =
+  (slug: string) =>
+  <E>(error: E | SqlError) =>
+    isSqlError(error) && error.reason._tag === "UniqueViolation" ? new SlugTaken({ slug }) : error
 
 interface CollectionLimits {
   readonly collectionModels: number
@@ -127,78 +114,31 @@ const checkModels = (
     }
   })
 
-const reading = (directory: CollectionDirectory["Service"]) => {
-  const list = (userId: string) =>
-    [...directory.all()].filter((collection) => collection.userId === userId).sort(byAge)
-  return {
-    list,
-    listFor: (key: Principal) => list(key.userId).filter(({ id }) => mayUseCollection(key, id)),
-    find: (id: string, owner: string | undefined) => {
-      const collection = directory.get(id)
-      return collection !== undefined && (owner === undefined || collection.userId === owner)
-        ? Effect.succeed(collection)
-        : Effect.fail(new CollectionNotFound({ id }))
-    }
-  }
-}
-
-const writing = (
+const make = (
   directory: CollectionDirectory["Service"],
-  repository: CollectionsRepository["Service"],
   catalogue: Catalogue["Service"],
   limits: CollectionLimits
-) => {
-  /** Puts a written row into the directory. */
-  const written = <E>(id: string, write: Effect.Effect<CollectionRow | undefined, E>) =>
-    Effect.flatMap(write, (row) => {
-      if (row === undefined) return Effect.fail(new CollectionNotFound({ id }))
-      directory.applyLocal(row)
-      return Effect.succeed(row)
-    })
-
-  const create = Effect.fn("Collections.create")(function* (userId: string, collection: NewCollection) {
-    const slug = collection.slug ?? slugOf(collection.name)
+): Collections["Service"] => ({
+  list: directory.list,
+  listFor: (key) => directory.list(key.userId).filter(({ id }) => mayUseCollection(key, id)),
+  find: directory.find,
+  create: Effect.fn("Collections.create")(function* (userId, { auto_route = true, models, name, ...given }) {
+    const slug = given.slug ?? slugOf(name)
     if (slug === undefined) return yield* invalid("slug", "is required: none can be made from the name")
-    yield* checkModels(catalogue, collection.models, [], limits.collectionModels)
-    const row = yield* Effect.mapError(
-      repository.insert(
-        {
-          id: newId("col"),
-          user_id: userId,
-          name: collection.name,
-          slug,
-          auto_route: collection.auto_route ?? true,
-          models: collection.models
-        },
-        limits.collectionsPerUser
-      ),
+    yield* checkModels(catalogue, models, [], limits.collectionModels)
+    const fields = { name, slug, auto_route, models }
+    return yield* Effect.mapError(
+      directory.insertFor(userId, fields, limits.collectionsPerUser),
       slugTaken(slug)
     )
-    if (row === undefined) return yield* new TooManyCollections({ limit: limits.collectionsPerUser })
-    directory.applyLocal(row)
-    return row
-  })
-
-  const update = Effect.fn("Collections.update")(function* (
-    id: string,
-    owner: string | undefined,
-    change: CollectionChange
-  ) {
+  }),
+  update: Effect.fn("Collections.update")(function* (id, owner, change) {
     if (change.models !== undefined) {
       // Another process may have made or changed it a moment ago, so Postgres is asked for its members.
-      const known = yield* repository.update(id, owner, {})
-      if (known === undefined) return yield* new CollectionNotFound({ id })
+      const known = yield* directory.read(id, owner)
       yield* checkModels(catalogue, change.models, known.models, limits.collectionModels)
     }
-    return yield* written(
-      id,
-      Effect.mapError(repository.update(id, owner, change), slugTaken(change.slug ?? ""))
-    )
-  })
-
-  const remove = Effect.fn("Collections.remove")(function* (id: string, owner: string | undefined) {
-    yield* written(id, repository.markDeleted(id, owner))
-  })
-
-  return { create, update, remove }
-}
+    return yield* Effect.mapError(directory.update(id, owner, change), slugTaken(change.slug ?? ""))
+  }),
+  remove: (id, owner) => directory.remove(id, owner)
+})

@@ -2,17 +2,12 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
-import type { Collection } from "#schemas/llm/Collection.ts"
+import type { Collection, CollectionRow } from "#schemas/llm/Collection.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import type { TooManyRows } from "#src/infra/postgres/Table.ts"
 import { Catalogue } from "./Catalogue.ts"
-import type { CollectionRow } from "./CollectionDirectory.ts"
-import {
-  type CollectionFieldInvalid,
-  Collections,
-  type SlugTaken,
-  type TooManyCollections
-} from "./Collections.ts"
+import { type CollectionFieldInvalid, Collections, type SlugTaken } from "./Collections.ts"
 import { collectionPrefix, mayUseCollection } from "#src/llm/calls/Candidates.ts"
 import { Conflict, Forbidden, NotFound, ServiceUnavailable, invalidField } from "#schemas/core/Problem.ts"
 
@@ -23,7 +18,7 @@ const collectionResource =
     model: `${collectionPrefix}${row.slug}`,
     name: row.name,
     slug: row.slug,
-    auto_route: row.autoRoute,
+    auto_route: row.auto_route,
     models: row.models.map((id, position) => {
       const model = catalogue.get(id)
       return {
@@ -37,7 +32,7 @@ const collectionResource =
   })
 
 const problems = {
-  CollectionNotFound: () =>
+  RowNotFound: () =>
     Effect.fail(NotFound.of("Collection not found", { code: "collection_not_found", param: "id" })),
   CollectionFieldInvalid: ({ field, problem }: CollectionFieldInvalid) =>
     Effect.fail(invalidField(field, problem)),
@@ -49,7 +44,7 @@ const problems = {
     Effect.fail(ServiceUnavailable.of("The upstream's list of models is not there; try again later"))
 }
 
-const tooMany = ({ limit }: TooManyCollections) =>
+const tooMany = ({ limit }: TooManyRows) =>
   Effect.fail(Conflict.of(`A user has at most ${limit} collections`, { code: "too_many_collections" }))
 
 /** Administrators reach all users' collections. */
@@ -94,7 +89,7 @@ export const layer = HttpApiBuilder.group(
             CollectionFieldInvalid: problems.CollectionFieldInvalid,
             SlugTaken: problems.SlugTaken,
             ModelsUnknown: problems.ModelsUnknown,
-            TooManyCollections: tooMany
+            TooManyRows: tooMany
           })
         ),
       readCollection: ({ params }) =>
@@ -106,7 +101,7 @@ export const layer = HttpApiBuilder.group(
           // A router key acts for its owner alone, also where that is an administrator.
           const reach = caller.kind === "router" ? caller.userId : reachOf(caller)
           return resourceOf(yield* collections.find(params.id, reach))
-        }).pipe(Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)),
+        }).pipe(Effect.catchTag("RowNotFound", problems.RowNotFound)),
       updateCollection: ({ params, payload }) =>
         CurrentKey.pipe(
           Effect.flatMap((caller) => collections.update(params.id, reachOf(caller), payload)),
@@ -119,7 +114,7 @@ export const layer = HttpApiBuilder.group(
           Effect.flatMap((caller) => collections.remove(params.id, reachOf(caller))),
           storeAway,
           Effect.as({ id: params.id, deleted: true as const }),
-          Effect.catchTag("CollectionNotFound", problems.CollectionNotFound)
+          Effect.catchTag("RowNotFound", problems.RowNotFound)
         )
     })
   })

@@ -1,32 +1,26 @@
 import { Context, Layer, Schema } from "effect"
-import * as Decimal from "#schemas/llm/Decimal.ts"
-import * as Mirror from "#src/infra/postgres/Mirror.ts"
+import { Model } from "effect/schema"
+import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 
-/** A row of `markups`: a provider with another markup than the default. */
-export interface MarkupRow {
-  /** the provider: the first segment of its models' ids */
-  readonly id: string
-  readonly percent: Decimal.Decimal
-}
-
-const decodeColumns = Schema.decodeUnknownSync(
-  Schema.Struct({ id: Schema.String, percent: Schema.Union([Schema.String, Schema.Number]) })
-)
-
-/** A markup from a row as Postgres gives it. Throws where the row is not one of `markups`. */
-export const markupOfRow = (row: Readonly<Record<string, unknown>>): MarkupRow => {
-  const { id, percent } = decodeColumns(row)
-  const decimal = Decimal.parse(String(percent))
-  if (decimal === undefined) throw new Error(`the markup of ${id} is no number`)
-  return { id, percent: decimal }
-}
+/** A row of `markups`: a provider (`id`) with another markup than the default. */
+export class MarkupRow extends Model.Class<MarkupRow>("MarkupRow")({
+  id: Schema.String,
+  percent: Schema.Finite
+}) {}
 
 /** The markups that were set, in memory. A change holds everywhere within a second, for calls from then on. */
-export class MarkupDirectory extends Context.Service<MarkupDirectory, Mirror.Mirror<MarkupRow, never>>()(
-  "signalbox/llm/MarkupDirectory"
-) {
+export class MarkupDirectory extends Context.Service<
+  MarkupDirectory,
+  CachedTable.CachedTable<typeof MarkupRow>
+>()("signalbox/llm/MarkupDirectory") {
   static readonly layer = Layer.effect(
     MarkupDirectory,
-    Mirror.make({ table: "markups", decode: markupOfRow, indexes: {}, isGone: () => false })
+    CachedTable.make({
+      name: "markups",
+      model: MarkupRow,
+      ids: "",
+      computed: { percent: "percent::float8" },
+      indexes: {}
+    })
   )
 }

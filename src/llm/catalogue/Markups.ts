@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import { type Markup, markupPercentDefault } from "#schemas/llm/Markup.ts"
 import { Catalogue } from "./Catalogue.ts"
-import { MarkupDirectory, type MarkupRow, markupOfRow } from "./MarkupDirectory.ts"
+import { MarkupDirectory, type MarkupRow } from "./MarkupDirectory.ts"
 
 /** Markups on providers' prices. A change holds here at once, elsewhere within a second. */
 export class Markups extends Context.Service<
@@ -27,7 +27,7 @@ export class Markups extends Context.Service<
 
 const markupOf = (provider: string, row: MarkupRow | undefined): Markup => ({
   provider,
-  percent: row === undefined ? markupPercentDefault : Number(Decimal.format(row.percent)),
+  percent: row?.percent ?? markupPercentDefault,
   isDefault: row === undefined
 })
 
@@ -47,11 +47,11 @@ const make = (
     set: Effect.fn("Markups.set")(function* (provider, percent) {
       // As text: the driver would turn it into a float.
       const exact = Decimal.format(Decimal.fromNumber(percent) ?? Decimal.zero)
-      const rows = yield* sql<Record<string, unknown>>`INSERT INTO markups (id, percent)
-        VALUES (${provider}, ${exact}::numeric)
-        ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, updated_at = now() RETURNING *`
-      const row = markupOfRow(rows[0] ?? {})
-      directory.applyLocal(row)
+      const row = yield* directory.first(
+        sql`INSERT INTO markups (id, percent) VALUES (${provider}, ${exact}::numeric)
+          ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, updated_at = now()
+          RETURNING ${directory.columns}`
+      )
       return markupOf(provider, row)
     })
   }

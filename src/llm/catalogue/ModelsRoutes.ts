@@ -2,10 +2,11 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
+import type { CollectionRow } from "#schemas/llm/Collection.ts"
 import type { CollectionModel, Model } from "#schemas/llm/Model.ts"
 import { Catalogue } from "./Catalogue.ts"
 import type { CatalogueModel } from "./CatalogueModel.ts"
-import { CollectionDirectory, type CollectionRow, slugKey } from "./CollectionDirectory.ts"
+import { CollectionDirectory, slugKey } from "./CollectionDirectory.ts"
 import { Collections } from "./Collections.ts"
 import { isFiltered, selectModels } from "./ModelSelection.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "#src/llm/calls/Candidates.ts"
@@ -29,12 +30,12 @@ const modelResource = (model: CatalogueModel): Model => ({
   }
 })
 
-const collectionResource = ({ autoRoute, id, name, slug }: CollectionRow): CollectionModel => ({
+const collectionResource = ({ auto_route, id, name, slug }: CollectionRow): CollectionModel => ({
   id: `${collectionPrefix}${slug}`,
   object: "model",
   owned_by: "collection",
   name,
-  collection: { id, auto_route: autoRoute }
+  collection: { id, auto_route }
 })
 
 export const layer = HttpApiBuilder.group(

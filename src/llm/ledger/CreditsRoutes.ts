@@ -5,7 +5,8 @@ import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { type CallingKey, type Credits as CreditsResource, topUpsLimitDefault } from "#schemas/llm/Credits.ts"
 import { type PicoUsd, picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
-import { KeyDirectory, type KeyRow } from "#src/accounts/KeyDirectory.ts"
+import type { KeyRow } from "#schemas/accounts/ApiKey.ts"
+import { KeyDirectory } from "#src/accounts/Keys.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
@@ -33,14 +34,14 @@ const creditsResource = ({ caller, row, spent, sums }: Asked): CreditsResource =
   key: {
     name: caller.keyName,
     scope: scopeOf(caller),
-    spend_limit_usd: row?.spendLimitUsd ?? null,
+    spend_limit_usd: row?.spend_limit_usd ?? null,
     spent_usd: usdOf(spent),
-    expires_at: row?.expiresAt?.toISOString() ?? null
+    expires_at: row?.expires_at?.toISOString() ?? null
   }
 })
 
 const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number): CallingKey => {
-  const limit = picoOfNumber(row?.spendLimitUsd ?? Number.NaN)
+  const limit = picoOfNumber(row?.spend_limit_usd ?? Number.NaN)
   const left = limit === undefined || spent > limit ? 0n : limit - spent
   return {
     data: {
@@ -49,12 +50,12 @@ const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number)
       scope: scopeOf(caller),
       models: caller.models,
       collections: caller.collections,
-      limit: row?.spendLimitUsd ?? null,
+      limit: row?.spend_limit_usd ?? null,
       limit_remaining: limit === undefined ? null : usdOf(left),
       limit_reset: null,
       usage: usdOf(spent),
       is_free_tier: sums.lifetimeToppedUp === 0n,
-      expires_at: row?.expiresAt?.toISOString() ?? null,
+      expires_at: row?.expires_at?.toISOString() ?? null,
       rate_limit: { requests: caller.rateLimitPerMinute ?? ratePerMinute, interval: "60s" }
     }
   }

@@ -1,9 +1,10 @@
 import { Clock, Effect } from "effect"
 import type { LeaseAsk } from "#actors/llm/LeaseAsk.ts"
 import type { Choice } from "#actors/llm/Hold.ts"
-import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { KeyDirectory } from "#src/accounts/Keys.ts"
+import type { PlanRow } from "#schemas/llm/Plan.ts"
 import type { AdmissionAsk } from "./Admission.ts"
-import { type PlanRow, PlanDirectory } from "./PlanDirectory.ts"
+import { Plans } from "./Plans.ts"
 import { SubscriptionDirectory } from "./SubscriptionDirectory.ts"
 
 export const creditsOf = (userId: string): string => `credits:${userId}`
@@ -20,8 +21,8 @@ export const isAllowance = (limit: string): boolean => limit.startsWith("allowan
 export const isCap = (limit: string): boolean => limit.startsWith("key:")
 
 const covers = (plan: PlanRow, { models, source }: AdmissionAsk): boolean =>
-  (source === "agent" || plan.coversDirectApi) &&
-  (plan.models === null || models.every((model) => plan.models?.has(model) === true))
+  (source === "agent" || plan.covers_direct_api) &&
+  (plan.models === "*" || models.every((model) => plan.models.includes(model)))
 
 /**
  * The means that may pay a call, in the order of preference: the allowances of a plan that covers it, then credits, up
@@ -29,7 +30,7 @@ const covers = (plan: PlanRow, { models, source }: AdmissionAsk): boolean =>
  */
 export const make = Effect.gen(function* () {
   const keys = yield* KeyDirectory
-  const plans = yield* PlanDirectory
+  const plans = yield* Plans
   const subscriptions = yield* SubscriptionDirectory
   const clock = yield* Clock.Clock
 
@@ -37,8 +38,8 @@ export const make = Effect.gen(function* () {
     if (ask.hasFees === true) return undefined
     const subscription = subscriptions.by("user", ask.userId)
     if (subscription === undefined) return undefined
-    if (subscription.currentPeriodEnd.getTime() <= clock.currentTimeMillisUnsafe()) return undefined
-    const plan = plans.get(subscription.planId)
+    if (subscription.current_period_end.getTime() <= clock.currentTimeMillisUnsafe()) return undefined
+    const plan = plans.get(subscription.plan_id)
     if (plan === undefined || !covers(plan, ask)) return undefined
     return {
       limits: allowanceWindows.map((window) => allowanceOf(subscription.id, window)),
@@ -48,7 +49,7 @@ export const make = Effect.gen(function* () {
 
   const credits = (ask: AdmissionAsk): Choice => {
     const key = keys.get(ask.keyId)
-    const isCapped = key === undefined || key.spendLimitUsd !== null
+    const isCapped = key === undefined || key.spend_limit_usd !== null
     const limits = isCapped ? [creditsOf(ask.userId), capOf(ask.keyId)] : [creditsOf(ask.userId)]
     return { limits, amountOf: ask.costOf }
   }

@@ -1,46 +1,44 @@
 import { Context, Effect, Layer } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { picoOfNumber } from "#schemas/llm/Money.ts"
-import type { NewPlan } from "#schemas/llm/Plan.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
-import { PlanDirectory, planOfRow, type PlanRow } from "./PlanDirectory.ts"
+import { type NewPlan, PlanRow } from "#schemas/llm/Plan.ts"
+import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 
-/** Plans. They do not change: the promise for a period stays. */
+/** All plans, in memory. They do not change: the promise for a period stays. */
 export class Plans extends Context.Service<
   Plans,
-  {
-    readonly list: () => ReadonlyArray<PlanRow>
-    readonly get: (id: string) => PlanRow | undefined
+  CachedTable.CachedTable<typeof PlanRow> & {
     readonly create: (plan: NewPlan) => Effect.Effect<PlanRow, SqlError>
   }
 >()("signalbox/llm/Plans") {
   static readonly layer = Layer.effect(
     Plans,
-    Effect.gen(function* () {
-      const directory = yield* PlanDirectory
-      const sql = yield* SqlClient
-      return Plans.of({
-        list: () => Array.from(directory.all()).sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime()),
-        get: (id) => directory.get(id),
-        create: (plan) =>
-          Effect.map(insert(sql, plan), (row) => {
-            directory.applyLocal(row)
-            return row
-          })
+    Effect.map(
+      CachedTable.make({
+        name: "plans",
+        model: PlanRow,
+        ids: "pln",
+        indexes: {},
+        computed: {
+          price_usd: "(price * 1e-12)::float8",
+          models: `coalesce(to_jsonb(models), '"*"')`,
+          allowances: "json_build_object('hour', hour_tokens, 'day', day_tokens, 'week', week_tokens)"
+        }
+      }),
+      (plans) => ({
+        ...plans,
+        create: ({ allowances, covers_direct_api, models, name, price_usd, scope }) =>
+          plans.insert(
+            { name, scope, covers_direct_api },
+            {
+              price: picoOfNumber(price_usd) ?? 0n,
+              models: models === "*" ? null : models,
+              hour_tokens: allowances.hour,
+              day_tokens: allowances.day,
+              week_tokens: allowances.week
+            }
+          )
       })
-    })
+    )
   )
 }
-
-type Row = Record<string, unknown>
-
-const insert = (sql: SqlClient, plan: NewPlan) =>
-  Effect.map(
-    sql<Row>`INSERT INTO plans (id, name, price, scope, covers_direct_api, models, hour_tokens, day_tokens, week_tokens)
-      VALUES (${newId("pln")}, ${plan.name}, ${String(picoOfNumber(plan.price_usd) ?? 0n)}::text::numeric, ${plan.scope},
-        ${plan.covers_direct_api}, ${plan.models === "*" ? null : plan.models}::text[],
-        ${String(plan.allowances.hour)}::text::bigint, ${String(plan.allowances.day)}::text::bigint,
-        ${String(plan.allowances.week)}::text::bigint) RETURNING *`,
-    (rows) => planOfRow(rows[0] ?? {})
-  )

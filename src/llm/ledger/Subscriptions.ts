@@ -1,18 +1,15 @@
-import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
-import type { Allowance } from "#schemas/llm/Subscription.ts"
+import type { PlanRow } from "#schemas/llm/Plan.ts"
+import type { Allowance, SubscriptionRow } from "#schemas/llm/Subscription.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { RowNotFound } from "#src/infra/postgres/Table.ts"
 import { Ledger } from "./Ledger.ts"
 import { allowanceOf } from "./Payment.ts"
-import { PlanDirectory, type PlanRow } from "./PlanDirectory.ts"
-import { SubscriptionDirectory, subscriptionOfRow, type SubscriptionRow } from "./SubscriptionDirectory.ts"
-
-export class SubscriptionNotFound extends Schema.TaggedError<SubscriptionNotFound>()(
-  "SubscriptionNotFound",
-  {}
-) {}
+import { Plans } from "./Plans.ts"
+import { SubscriptionDirectory } from "./SubscriptionDirectory.ts"
 
 /** A user has one active subscription. */
 export class AlreadySubscribed extends Schema.TaggedError<AlreadySubscribed>()("AlreadySubscribed", {}) {}
@@ -36,17 +33,14 @@ export class Subscriptions extends Context.Service<
     readonly list: (
       userId: string | undefined,
       page: Page
-    ) => Effect.Effect<
-      { readonly subscriptions: ReadonlyArray<SubscriptionRow>; readonly total: number },
-      SqlError
-    >
+    ) => Effect.Effect<{ readonly rows: ReadonlyArray<SubscriptionRow>; readonly total: number }, SqlError>
     readonly create: (
       userId: string,
       planId: string,
       currentPeriodEnd: Date
     ) => Effect.Effect<SubscriptionRow, AlreadySubscribed | PeriodOver | SqlError>
     /** At once. */
-    readonly cancel: (id: string) => Effect.Effect<SubscriptionRow, SubscriptionNotFound | SqlError>
+    readonly cancel: (id: string) => Effect.Effect<SubscriptionRow, RowNotFound | SqlError>
   }
 >()("signalbox/llm/Subscriptions") {
   static readonly layer = Layer.effect(
@@ -54,25 +48,21 @@ export class Subscriptions extends Context.Service<
     Effect.gen(function* () {
       const directory = yield* SubscriptionDirectory
       const sql = yield* SqlClient
-      const applied = (row: SubscriptionRow): SubscriptionRow => {
-        directory.applyLocal(row)
-        return row
-      }
       return Subscriptions.of({
         of: yield* stateOf,
-        list: list(sql),
-        create: (userId, planId, end) => Effect.map(create(sql, userId, planId, end), applied),
-        cancel: (id) => Effect.map(cancel(sql, id), applied)
+        list: list(directory, sql),
+        create: (userId, planId, end) => create(directory, sql, userId, planId, end),
+        cancel: (id) => directory.remove(id, undefined)
       })
     })
   )
 }
 
-type Row = Record<string, unknown>
-
 /** The end of a period is not written down: it follows from the time. */
 const asOf = (row: SubscriptionRow, nowMillis: number): SubscriptionRow =>
-  row.status === "active" && row.currentPeriodEnd.getTime() <= nowMillis ? { ...row, status: "expired" } : row
+  row.status === "active" && row.current_period_end.getTime() <= nowMillis
+    ? { ...row, status: "expired" }
+    : row
 
 interface WindowRow {
   readonly part: Allowance["window"]
@@ -84,15 +74,15 @@ const windows = ["hour", "day", "week"] as const
 
 const stateOf = Effect.gen(function* () {
   const directory = yield* SubscriptionDirectory
-  const plans = yield* PlanDirectory
+  const plans = yield* Plans
   const sql = yield* SqlClient
   const { flush } = yield* Ledger
   return Effect.fnUntraced(function* (userId: string) {
     const subscription = directory.by("user", userId)
-    const plan = subscription === undefined ? undefined : plans.get(subscription.planId)
+    const plan = subscription === undefined ? undefined : plans.get(subscription.plan_id)
     const now = yield* Clock.currentTimeMillis
     if (subscription === undefined || plan === undefined) return undefined
-    if (subscription.currentPeriodEnd.getTime() <= now) return undefined
+    if (subscription.current_period_end.getTime() <= now) return undefined
     yield* Effect.catch(flush, ({ problem }) => Effect.logDebug(`calls are not booked yet: ${problem}`))
     const rows = yield* sql<WindowRow>`
       SELECT a.part, coalesce(l.settled, 0)::text AS used,
@@ -117,40 +107,31 @@ const stateOf = Effect.gen(function* () {
 })
 
 const list =
-  (sql: SqlClient): Subscriptions["Service"]["list"] =>
-  (userId, { limit, offset }) =>
+  (directory: SubscriptionDirectory["Service"], sql: SqlClient): Subscriptions["Service"]["list"] =>
+  (userId, page) =>
     Effect.gen(function* () {
       const isOf = userId === undefined ? sql`true` : sql`user_id = ${userId}`
-      const rows = yield* sql<Row>`SELECT * FROM subscriptions WHERE ${isOf}
-        ORDER BY created_at DESC, id LIMIT ${limit} OFFSET ${offset}`
-      const counted = yield* sql<{
-        total: number
-      }>`SELECT count(*)::int AS total FROM subscriptions WHERE ${isOf}`
+      const { rows, total } = yield* directory.page(isOf, "created_at DESC, id", page)
       const now = yield* Clock.currentTimeMillis
-      return {
-        subscriptions: rows.map((row) => asOf(subscriptionOfRow(row), now)),
-        total: counted[0]?.total ?? 0
-      }
+      return { rows: rows.map((row) => asOf(row, now)), total }
     })
 
 /** The index of active subscriptions by user is unique; expired ones are taken out of it first. */
-const create = (sql: SqlClient, userId: string, planId: string, end: Date) =>
+const create = (
+  directory: SubscriptionDirectory["Service"],
+  sql: SqlClient,
+  userId: string,
+  planId: string,
+  end: Date
+) =>
   Effect.gen(function* () {
     if (end.getTime() <= (yield* Clock.currentTimeMillis)) return yield* new PeriodOver({})
     yield* sql`UPDATE subscriptions SET status = 'expired'
       WHERE user_id = ${userId} AND status = 'active' AND current_period_end <= ledger_now()`
-    const rows = yield* sql<Row>`INSERT INTO subscriptions (id, user_id, plan_id, current_period_end)
-      VALUES (${newId("sub")}, ${userId}, ${planId}, ${end})
-      ON CONFLICT (user_id) WHERE status = 'active' DO NOTHING RETURNING *`
-    return rows[0] === undefined ? yield* new AlreadySubscribed({}) : subscriptionOfRow(rows[0])
+    const made = yield* directory.first(
+      sql`INSERT INTO subscriptions (id, user_id, plan_id, current_period_end)
+        VALUES (${newId("sub")}, ${userId}, ${planId}, ${end})
+        ON CONFLICT (user_id) WHERE status = 'active' DO NOTHING RETURNING ${directory.columns}`
+    )
+    return made ?? (yield* new AlreadySubscribed({}))
   }).pipe(sql.withTransaction)
-
-const cancel = (sql: SqlClient, id: string) =>
-  Effect.flatMap(
-    sql<Row>`UPDATE subscriptions SET status = 'canceled', canceled_at = clock_timestamp()
-      WHERE id = ${id} AND status = 'active' RETURNING *`,
-    ([row]) =>
-      Predicate.isUndefined(row)
-        ? Effect.fail(new SubscriptionNotFound({}))
-        : Effect.succeed(subscriptionOfRow(row))
-  )

@@ -4,28 +4,12 @@ import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
-import { usdOf } from "#schemas/llm/Money.ts"
-import {
-  type OwnSubscription,
-  type Subscription,
-  subscriptionsLimitDefault
-} from "#schemas/llm/Subscription.ts"
+import { type OwnSubscription, subscriptionsLimitDefault } from "#schemas/llm/Subscription.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
-import type { SubscriptionRow } from "./SubscriptionDirectory.ts"
 import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"
 import { Conflict, NotFound, invalidField } from "#schemas/core/Problem.ts"
-
-const subscriptionResource = (row: SubscriptionRow): Subscription => ({
-  id: row.id,
-  user_id: row.userId,
-  plan_id: row.planId,
-  status: row.status,
-  current_period_end: row.currentPeriodEnd.toISOString(),
-  created_at: row.createdAt.toISOString(),
-  canceled_at: row.canceledAt?.toISOString() ?? null
-})
 
 const notSubscribed: OwnSubscription = { subscribed: false, plan: null, subscription: null, allowances: [] }
 
@@ -34,14 +18,14 @@ const ownResource = ({ allowances, plan, subscription }: SubscriptionState): Own
   plan: {
     id: plan.id,
     name: plan.name,
-    price_usd: usdOf(plan.price),
+    price_usd: plan.price_usd,
     scope: plan.scope,
-    covers_direct_api: plan.coversDirectApi
+    covers_direct_api: plan.covers_direct_api
   },
   subscription: {
     id: subscription.id,
     status: subscription.status,
-    current_period_end: subscription.currentPeriodEnd.toISOString()
+    current_period_end: subscription.current_period_end.toISOString()
   },
   allowances
 })
@@ -72,11 +56,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const page = pageOf(query, subscriptionsLimitDefault)
           const listed = yield* storeAway(subscriptions.list(query.user_id, page))
-          return {
-            object: "list" as const,
-            data: listed.subscriptions.map(subscriptionResource),
-            meta: { ...page, total: listed.total }
-          }
+          return { object: "list" as const, data: listed.rows, meta: { ...page, total: listed.total } }
         }),
       createSubscription: ({ payload }) =>
         Effect.gen(function* () {
@@ -87,14 +67,12 @@ export const layer = HttpApiBuilder.group(
             return yield* NotFound.of("plan_id: no such plan", { code: "plan_not_found", param: "plan_id" })
           }
           const end = parseInstant(payload.current_period_end) ?? new Date(0)
-          const made = yield* storeAway(subscriptions.create(payload.user_id, payload.plan_id, end))
-          return subscriptionResource(made)
+          return yield* storeAway(subscriptions.create(payload.user_id, payload.plan_id, end))
         }).pipe(Effect.catchTags(problems)),
       cancelSubscription: ({ params }) =>
         subscriptions.cancel(params.id).pipe(
           storeAway,
-          Effect.map(subscriptionResource),
-          Effect.catchTag("SubscriptionNotFound", () =>
+          Effect.catchTag("RowNotFound", () =>
             Effect.fail(
               NotFound.of("Subscription not found", { code: "subscription_not_found", param: "id" })
             )

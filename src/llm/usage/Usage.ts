@@ -12,7 +12,7 @@ import type {
 } from "#schemas/llm/Usage.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { bucketStarts, type OpenWindow, openWindow, usageWindows } from "#streams/llm/UsageWindows.ts"
-import { UserDirectory } from "#src/accounts/UserDirectory.ts"
+import { UserDirectory } from "#src/accounts/Users.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { ClickHouseFailed, ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { CallDrain } from "./CallDrain.ts"

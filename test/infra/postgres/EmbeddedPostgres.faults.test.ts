@@ -1,19 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
+import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql/SqlClient"
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { hidden } from "#schemas/core/Noun.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as EmbeddedPostgres from "#src/infra/postgres/EmbeddedPostgres.ts"
 import { migrate } from "#src/infra/postgres/Migrations.ts"
-import * as Mirror from "#src/infra/postgres/Mirror.ts"
+import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import { isReachableByOthers } from "#src/infra/postgres/PostgresBinaries.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { limits } from "#src/Limits.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { holdStore } from "#test/harness/StoreHolder.ts"
+
+class User extends Model.Class<User>("User")({ id: hidden }) {}
 
 /** mkdtemp makes it 0700: as root, PostgreSQL's own account cannot walk into it. */
 const temporary = Effect.acquireRelease(
@@ -77,13 +81,13 @@ describe("the embedded PostgreSQL", () => {
   )
 
   it.live(
-    "is started again when it is killed; meanwhile mirrors serve from memory, say so, and then catch up",
+    "is started again when it is killed; meanwhile tables are served from memory, say so, and then catch up",
     () =>
       Effect.gen(function* () {
         const dataDir = yield* temporary
         const config = AppConfig.layerOf({
           dataDir,
-          limits: { storeRestartMinMillis: 1_500, mirrorPollMillis: 50 }
+          limits: { storeRestartMinMillis: 1_500, cachePollMillis: 50 }
         })
         yield* Effect.gen(function* () {
           const sql = yield* SqlClient
@@ -91,11 +95,12 @@ describe("the embedded PostgreSQL", () => {
           const user = (id: string) =>
             sql`INSERT INTO users ${sql.insert({ id, email: `${id}@b.example`, name: id, role: "user" })}`
           yield* user("usr_1")
-          const users = yield* Mirror.make({
-            table: "users",
-            decode: (row) => ({ id: String(row["id"]), gone: row["deleted_at"] !== null }),
+          const users = yield* CachedTable.make({
+            name: "users",
+            model: User,
+            ids: "usr",
             indexes: {},
-            isGone: (row) => row.gone
+            gone: "deleted_at"
           })
           assert.isFalse(users.status().suspended)
           process.kill(postmaster(dataDir), "SIGKILL")
@@ -106,7 +111,7 @@ describe("the embedded PostgreSQL", () => {
           assert.strictEqual(users.get("usr_1")?.id, "usr_1")
           yield* eventually("Postgres answers again", Effect.as(user("usr_2"), true))
           yield* eventually(
-            "the mirror caught up",
+            "the copy caught up",
             Effect.sync(() => users.get("usr_2") !== undefined)
           )
           assert.isFalse(users.status().suspended)

@@ -44,7 +44,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 120_000 })("in an
       const { ask } = yield* TestServer
       const other = yield* otherProcess
       // Less than half of the second that a change may take, so that one lost poll is no breach.
-      assert.isBelow(limits.mirrorPollMillis, 500)
+      assert.isBelow(limits.cachePollMillis, 500)
       const becomes = (what: string, path: string, status: number) =>
         eventually(
           what,

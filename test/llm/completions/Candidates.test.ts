@@ -3,7 +3,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { ParsedBody } from "#src/llm/requests/CallBody.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import type { CollectionRow } from "#src/llm/catalogue/CollectionDirectory.ts"
+import type { CollectionRow } from "#schemas/llm/Collection.ts"
 import { resolve } from "#src/llm/calls/Candidates.ts"
 import { catalogueModel } from "./Models.ts"
 
@@ -22,13 +22,12 @@ const catalogue = {
 
 const collection = (slug: string, members: ReadonlyArray<string>, autoRoute = true): CollectionRow => ({
   id: `col_${slug}`,
-  userId: "usr_1",
+  user_id: "usr_1",
   name: slug,
   slug,
-  autoRoute,
+  auto_route: autoRoute,
   models: members,
-  createdAt: new Date(0),
-  deletedAt: null
+  created_at: new Date(0)
 })
 const rows: ReadonlyArray<CollectionRow> = [
   collection("mixed", ["gone/model", "text/one", "vision/one", "vision/tools", "text/two"]),
@@ -37,7 +36,7 @@ const rows: ReadonlyArray<CollectionRow> = [
   collection("blind", ["text/one", "text/two"])
 ]
 const collections = {
-  by: (_: "slug", key: string) => rows.find(({ slug, userId }) => `${userId}/${slug}` === key)
+  by: (_: "slug", key: string) => rows.find(({ slug, user_id }) => `${user_id}/${slug}` === key)
 }
 
 const account: Principal = {

@@ -3,19 +3,19 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { randomBytes } from "node:crypto"
 import type { PicoUsd } from "#schemas/llm/Money.ts"
 import { type CallRecord, nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
-import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { KeyDirectory } from "#src/accounts/Keys.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
-import { PlanDirectory } from "#src/llm/ledger/PlanDirectory.ts"
+import { Plans } from "#src/llm/ledger/Plans.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 
 /** A ledger with what it needs, over the Postgres of the test's stores; each has a log, and so an owner, of its own. */
 export const ledgerLayer = Ledger.layer.pipe(
   Layer.provideMerge(
-    Layer.mergeAll(CallLog.layer, KeyDirectory.layer, PlanDirectory.layer, SubscriptionDirectory.layer)
+    Layer.mergeAll(CallLog.layer, KeyDirectory.layer, Plans.layer, SubscriptionDirectory.layer)
   )
 )
 
@@ -100,7 +100,7 @@ export const setLedgerClock = Effect.fnUntraced(function* (at: Date) {
 /** Brings the memory of this process up to date, instead of waiting for its polls. */
 export const refresh = Effect.gen(function* () {
   yield* Effect.flatMap(KeyDirectory, ({ refreshNow }) => refreshNow)
-  yield* Effect.flatMap(PlanDirectory, ({ refreshNow }) => refreshNow)
+  yield* Effect.flatMap(Plans, ({ refreshNow }) => refreshNow)
   yield* Effect.flatMap(SubscriptionDirectory, ({ refreshNow }) => refreshNow)
 })
 

@@ -3,11 +3,11 @@ import type { Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { KeyDirectory } from "#src/accounts/KeyDirectory.ts"
+import { KeyDirectory } from "#src/accounts/Keys.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LimitStore } from "#src/llm/ledger/LimitStore.ts"
-import { PlanDirectory } from "#src/llm/ledger/PlanDirectory.ts"
+import { Plans } from "#src/llm/ledger/Plans.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { ledgerLayer, refresh, withOwnLog } from "./LedgerProbe.ts"
 
@@ -28,7 +28,7 @@ export const temporaryDirectory: Effect.Effect<string, never, Scope.Scope> = Eff
 /** As long as the scope lives; the log in `dataDir` stays. */
 export const sideIn = Effect.fnUntraced(function* (dataDir: string) {
   const built = yield* Layer.build(Layer.fresh(ledgerLayer).pipe(Layer.provide(withOwnLog(dataDir))))
-  const directories = Context.pick(KeyDirectory, PlanDirectory, SubscriptionDirectory)(built)
+  const directories = Context.pick(KeyDirectory, Plans, SubscriptionDirectory)(built)
   const side: Side = {
     ledger: Context.get(built, Ledger),
     calls: Context.get(built, CallLog),

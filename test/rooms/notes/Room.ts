@@ -1,6 +1,6 @@
 import { HttpApi } from "effect/http-api"
 import type { Room } from "#src/Room.ts"
-import { NotesRoomApi } from "./NotesApi.ts"
+import { NotesRoomApi } from "./Note.ts"
 
 /** A room as small as one can be: a noun with its table, a route of its own, a check. */
 export const notes = (migrationId: number) =>
@@ -14,7 +14,19 @@ export const notes = (migrationId: number) =>
         {
           id: migrationId,
           name: "notes",
-          statements: ["CREATE TABLE notes (id text PRIMARY KEY, user_id text NOT NULL, text text NOT NULL)"]
+          statements: [
+            `CREATE TABLE notes (
+              id text PRIMARY KEY,
+              user_id text NOT NULL REFERENCES users (id),
+              text text NOT NULL,
+              pinned boolean NOT NULL,
+              created_at timestamptz NOT NULL DEFAULT now(),
+              deleted_at timestamptz,
+              changed xid8 NOT NULL DEFAULT pg_current_xact_id())`,
+            "CREATE INDEX notes_changed ON notes (changed)",
+            `CREATE TRIGGER notes_mark_changed BEFORE INSERT OR UPDATE ON notes
+              FOR EACH ROW EXECUTE FUNCTION mark_changed()`
+          ]
         }
       ],
       clickhouse: []

@@ -1,8 +1,9 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
 /**
- * Users, keys, sites, and their data. `changed` is the transaction that last wrote the row: Mirror.ts finds new rows by
- * it. Rows that mirrors hold are therefore never deleted, only marked (`deleted_at`, `revoked_at`).
+ * Users, keys, sites, and their data. `changed` is the transaction that last wrote the row: CachedTable.ts finds new rows
+ * by it. Rows that are kept in memory are therefore marked first (`deleted_at`, `revoked_at`), and deleted a day later at the
+ * earliest.
  */
 export const accounts: PostgresMigration = {
   id: 1,

@@ -16,7 +16,7 @@ const refreshMillis = 30_000
 export const OwnSites = ({ tiles }: { readonly tiles: ComponentChildren }) => {
   const { go, view } = useNavigation()
   const id = view.params.site
-  const { data, refused } = useAnswer<typeof SiteList.Type>("/api/v1/sites", refreshMillis)
+  const { data, refused } = useAnswer<typeof SiteList.Encoded>("/api/v1/sites", refreshMillis)
   const [made, setMade] = useState<ReadonlyArray<CreatedSite>>([])
   if (data === undefined) return <Asking what="your sites" isRefused={refused !== undefined} />
 

@@ -32,7 +32,7 @@ export const room: Room = {
     probe: {
       path: "/api/v1/sites",
       // An owner of one site begins there.
-      landing: ({ sites: [only, ...others] }: typeof SiteList.Type, { params }) =>
+      landing: ({ sites: [only, ...others] }: typeof SiteList.Encoded, { params }) =>
         params.site === undefined && only !== undefined && others.length === 0 ? siteView(only.id) : undefined
     }
   }

@@ -7,7 +7,7 @@ import { Heading } from "#src/console/page/parts/Heading.tsx"
 import { Table } from "#src/console/page/parts/Table.tsx"
 import { useChange } from "#src/console/page/parts/UseChange.ts"
 import type { Room } from "#src/console/page/view/Rooms.ts"
-import type { Note } from "../NotesApi.ts"
+import type { Note } from "../Note.ts"
 
 const path = "/api/v1/notes"
 
