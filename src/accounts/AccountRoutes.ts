@@ -13,7 +13,6 @@ import { Files } from "./Files.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { Users } from "./Users.ts"
-import { NotFound } from "#schemas/core/Problem.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
 
@@ -73,8 +72,6 @@ const listUsers = (query: { readonly limit?: number; readonly offset?: number })
     return { users: listed.rows, meta: { ...page, total: listed.total, apiKey: keyName } }
   })
 
-const fileNotFound = () => Effect.fail(NotFound.of("File not found"))
-
 export const layer = HttpApiBuilder.group(
   AccountsRoomApi,
   "account",
@@ -101,7 +98,7 @@ export const layer = HttpApiBuilder.group(
             Effect.flatMap(({ userId }) => files.remove(params.id, userId)),
             storeAway,
             Effect.as({ deleted: true as const }),
-            Effect.catchTag("RowNotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
+            Effect.catchTag("NotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
           )
       })
       .handleRaw("uploadFile", ({ request }) =>
@@ -111,10 +108,7 @@ export const layer = HttpApiBuilder.group(
         )
       )
       .handleRaw("downloadFile", ({ params, request }) =>
-        storeAway(files.find(params.id)).pipe(
-          Effect.flatMap((file) => answerFile(files, request, file)),
-          Effect.catchTag("RowNotFound", fileNotFound)
-        )
+        storeAway(files.find(params.id)).pipe(Effect.flatMap((file) => answerFile(files, request, file)))
       )
   })
 )

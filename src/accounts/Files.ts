@@ -3,7 +3,7 @@ import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { hidden } from "#schemas/core/Noun.ts"
-import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Blobs, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
@@ -44,12 +44,9 @@ export class Files extends Context.Service<
       { readonly id: string; readonly filename: string },
       E | BlobTooLarge | DiskFull | ServiceUnavailable
     >
-    readonly find: (id: string) => Effect.Effect<FileRow, Table.RowNotFound | SqlError>
-    readonly read: (
-      file: FileRow,
-      range: ByteRange
-    ) => Effect.Effect<Stream.Stream<Uint8Array>, Table.RowNotFound>
-    readonly remove: (id: string, userId: string) => Effect.Effect<void, Table.RowNotFound | SqlError>
+    readonly find: (id: string) => Effect.Effect<FileRow, NotFound | SqlError>
+    readonly read: (file: FileRow, range: ByteRange) => Effect.Effect<Stream.Stream<Uint8Array>, NotFound>
+    readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
   }
 >()("signalbox/accounts/Files") {
   static readonly layer = Layer.effect(
@@ -57,6 +54,7 @@ export class Files extends Context.Service<
     Effect.gen(function* () {
       const table = Table.make(yield* SqlClient, {
         name: "files",
+        title: "File",
         model: FileRow,
         ids: "fil",
         computed: { size: "size::float8", sha256: "encode(sha256, 'hex')" },
@@ -106,7 +104,6 @@ const make = (
       return { id, filename }
     }),
   find: (id) => table.read(id, undefined),
-  read: ({ id }, range) =>
-    Effect.mapError(blobs.read(id, range), () => new Table.RowNotFound({ table: "files", id })),
+  read: ({ id }, range) => Effect.mapError(blobs.read(id, range), () => Table.notFound("File")),
   remove: (id, userId) => Effect.andThen(table.remove(id, userId), blobs.remove(id))
 })

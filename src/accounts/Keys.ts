@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ApiKeyChange, KeyRow, type NewApiKey } from "#schemas/accounts/ApiKey.ts"
@@ -8,9 +8,9 @@ import { parseInstant } from "#schemas/core/Timestamp.ts"
 import { AppConfig, type Config } from "#src/Config.ts"
 import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
-import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
+import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { openersWithout } from "./Administrators.ts"
-import { UserDirectory } from "./Users.ts"
+import { reachOf, UserDirectory } from "./Users.ts"
 
 /** All keys that are not revoked, in memory: authentication asks nobody. A revocation holds within a second. */
 export class KeyDirectory extends Context.Service<
@@ -21,6 +21,7 @@ export class KeyDirectory extends Context.Service<
     KeyDirectory,
     CachedTable.make({
       name: "keys",
+      title: "Key",
       model: KeyRow,
       ids: "key",
       computed: { hash: "encode(hash, 'hex')", spend_limit_usd: "spend_limit_usd::float8" },
@@ -29,18 +30,6 @@ export class KeyDirectory extends Context.Service<
     })
   )
 }
-
-/** A field that fits its schema but not the state of the server. */
-export class KeyFieldInvalid extends Schema.TaggedError<KeyFieldInvalid>()("KeyFieldInvalid", {
-  field: Schema.String,
-  problem: Schema.String
-}) {}
-
-/** Without this key the server would have no administrator's key left. */
-export class LastAdministratorKey extends Schema.TaggedError<LastAdministratorKey>()(
-  "LastAdministratorKey",
-  {}
-) {}
 
 /** Creates, changes and revokes keys, and finds the holder of a secret. */
 export class Keys extends Context.Service<
@@ -60,20 +49,17 @@ export class Keys extends Context.Service<
       userId: string,
       key: NewApiKey,
       by: Principal
-    ) => Effect.Effect<
-      { readonly row: KeyRow; readonly secret: string },
-      KeyFieldInvalid | TooManyRows | SqlError
-    >
+    ) => Effect.Effect<{ readonly row: KeyRow; readonly secret: string }, BadRequest | Conflict | SqlError>
     /** `by` an administrator, who may change any key, or its owner */
     readonly update: (
       id: string,
       change: ApiKeyChange,
       by: Principal
-    ) => Effect.Effect<KeyRow, RowNotFound | KeyFieldInvalid | LastAdministratorKey | SqlError>
+    ) => Effect.Effect<KeyRow, NotFound | BadRequest | Conflict | SqlError>
     readonly revoke: (
       id: string,
       owner: string | undefined
-    ) => Effect.Effect<KeyRow, RowNotFound | LastAdministratorKey | SqlError>
+    ) => Effect.Effect<KeyRow, NotFound | Conflict | SqlError>
     /** keys of a user that are not revoked */
     readonly countOf: (userId: string) => number
   }
@@ -166,43 +152,40 @@ const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
   rateLimitPerMinute: key.rate_limit_per_minute
 })
 
-const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, KeyFieldInvalid> =>
+const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, BadRequest> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const instant = typeof text === "string" ? parseInstant(text) : null
     return instant === undefined || (instant !== null && instant.getTime() <= now)
-      ? Effect.fail(
-          new KeyFieldInvalid({ field: "expires_at", problem: "expected an instant in the future" })
-        )
+      ? Effect.fail(invalidField("expires_at", "expected an instant in the future"))
       : Effect.succeed(instant)
   })
 
 /** Account keys have no restrictions of these kinds. Source: contract/accounts#keys. */
 const routerFields = ["models", "collections", "spend_limit_usd"] as const
 
-const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, KeyFieldInvalid> => {
+const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, BadRequest> => {
   const field = routerFields.find((name) => fields[name] !== undefined && fields[name] !== null)
   return kind === "account" && field !== undefined
-    ? Effect.fail(new KeyFieldInvalid({ field, problem: "only router keys take it" }))
+    ? Effect.fail(invalidField(field, "only router keys take it"))
     : Effect.void
 }
-
-/** Administrators reach all users' keys. */
-export const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
 /** A user may not give their own keys a rate that would fill the server. */
 const rateFits = (
   { rate_limit_per_minute: rate }: ApiKeyChange,
   { role }: Principal,
   rateMax: number
-): Effect.Effect<void, KeyFieldInvalid> =>
+): Effect.Effect<void, BadRequest> =>
   role === "admin" || typeof rate !== "number" || rate <= rateMax
     ? Effect.void
     : Effect.fail(
-        new KeyFieldInvalid({
-          field: "rate_limit_per_minute",
-          problem: `at most ${rateMax}; an administrator may allow more`
-        })
+        invalidField("rate_limit_per_minute", `at most ${rateMax}; an administrator may allow more`)
       )
+
+const lastKeyStays = () =>
+  Conflict.of("The last key of the last administrator stays; make another one first", {
+    code: "last_administrator_key"
+  })
 
 const management = (
   directory: KeyDirectory["Service"],
@@ -214,7 +197,7 @@ const management = (
     Effect.gen(function* () {
       const { isOne, others } = yield* openersWithout(sql, id)
       yield* directory.read(id, owner)
-      if (isOne && others === 0) return yield* new LastAdministratorKey()
+      if (isOne && others === 0) return yield* lastKeyStays()
     })
 
   /** A key limited to collections that do not exist, or that another user owns, would never work. */
@@ -226,7 +209,7 @@ const management = (
     const index = ids.findIndex((id) => !there.has(id))
     if (index < 0) return
     const problem = "expected the id of a collection of the key's owner"
-    return yield* new KeyFieldInvalid({ field: `collections[${index}]`, problem })
+    return yield* invalidField(`collections[${index}]`, problem)
   })
 
   const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey, by: Principal) {
@@ -252,9 +235,7 @@ const management = (
     const owner = reachOf(by)
     yield* rateFits(change, by, ratePerMinuteMax)
     // Another process may have made it a moment ago, so Postgres is asked for its kind.
-    const row = yield* Effect.catchTag(directory.find(id, owner), "RowNotFound", () =>
-      directory.read(id, owner)
-    )
+    const row = yield* Effect.catchTag(directory.find(id, owner), "NotFound", () => directory.read(id, owner))
     yield* routerOnly(row.kind, change)
     yield* known(row.user_id, change.collections)
     const { expires_at, ...rest } = change

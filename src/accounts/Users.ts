@@ -1,10 +1,11 @@
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type NewUser, type UserChange, UserRow } from "#schemas/accounts/User.ts"
 import type { Page } from "#schemas/core/Page.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
-import type { RowNotFound } from "#src/infra/postgres/Table.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { Conflict, Forbidden, NotFound } from "#schemas/core/Problem.ts"
 import { openersWithout } from "./Administrators.ts"
 
 /** All users in memory, so that a key's owner and role are known without Postgres. */
@@ -13,32 +14,43 @@ export class UserDirectory extends Context.Service<UserDirectory, CachedTable.Ca
 ) {
   static readonly layer = Layer.effect(
     UserDirectory,
-    CachedTable.make({ name: "users", model: UserRow, ids: "usr", indexes: {}, gone: "deleted_at" })
+    CachedTable.make({
+      name: "users",
+      title: "User",
+      model: UserRow,
+      ids: "usr",
+      indexes: {},
+      gone: "deleted_at"
+    })
   )
 }
 
-export class EmailTaken extends Schema.TaggedError<EmailTaken>()("EmailTaken", {}) {}
-/** Without an administrator who has a key, no other could be made. */
-export class LastAdministrator extends Schema.TaggedError<LastAdministrator>()("LastAdministrator", {
-  /** there are others, and none of them has a key */
-  hasOthers: Schema.Boolean
-}) {}
+/** Administrators reach the rows of all users. */
+export const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
 
 export class Users extends Context.Service<
   Users,
   {
     /** from memory */
-    readonly find: (id: string) => Effect.Effect<UserRow, RowNotFound>
+    readonly find: (id: string) => Effect.Effect<UserRow, NotFound>
+    /** the user that `user_id` names */
+    readonly named: (userId: string) => Effect.Effect<UserRow, NotFound>
+    /** the user that a request means: the caller, or for an administrator's account key any; `deed`: what others may not */
+    readonly meant: (
+      caller: Principal,
+      userId: string | undefined,
+      deed: string
+    ) => Effect.Effect<string, Forbidden | NotFound>
     readonly list: (
       page: Page
     ) => Effect.Effect<{ readonly rows: ReadonlyArray<UserRow>; readonly total: number }, SqlError>
-    readonly create: (user: NewUser) => Effect.Effect<UserRow, EmailTaken | SqlError>
+    readonly create: (user: NewUser) => Effect.Effect<UserRow, Conflict | SqlError>
     readonly update: (
       id: string,
       change: UserChange
-    ) => Effect.Effect<UserRow, RowNotFound | EmailTaken | LastAdministrator | SqlError>
+    ) => Effect.Effect<UserRow, NotFound | Conflict | SqlError>
     /** their keys and sites go with them */
-    readonly remove: (id: string) => Effect.Effect<UserRow, RowNotFound | LastAdministrator | SqlError>
+    readonly remove: (id: string) => Effect.Effect<UserRow, NotFound | Conflict | SqlError>
   }
 >()("signalbox/accounts/Users") {
   static readonly layer = Layer.effect(
@@ -51,7 +63,7 @@ export class Users extends Context.Service<
 
 const emailTaken = <A, E, R>(self: Effect.Effect<A, E, R>) =>
   Effect.mapError(self, (error) =>
-    isSqlError(error) && error.reason._tag === "UniqueViolation" ? new EmailTaken() : error
+    isSqlError(error) && error.reason._tag === "UniqueViolation" ? Conflict.of("email: already taken") : error
   )
 
 const make = (directory: UserDirectory["Service"], sql: SqlClient): Users["Service"] => {
@@ -63,11 +75,25 @@ const make = (directory: UserDirectory["Service"], sql: SqlClient): Users["Servi
         SELECT role, (SELECT count(*)::int FROM users WHERE role = 'admin' AND deleted_at IS NULL AND id <> ${id})
           AS others FROM users WHERE id = ${id} AND deleted_at IS NULL`
       if (row?.role === "admin" && keys === 0)
-        return yield* new LastAdministrator({ hasOthers: row.others > 0 })
+        return yield* Conflict.of(`The last administrator${row.others > 0 ? " with a key" : ""} stays one`)
     })
+
+  const named: Users["Service"]["named"] = (userId) =>
+    Effect.mapError(directory.find(userId, undefined), () =>
+      NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
+    )
 
   return {
     find: (id) => directory.find(id, undefined),
+    named,
+    meant: Effect.fnUntraced(function* (caller, userId, deed) {
+      if (userId === undefined || userId === caller.userId) return caller.userId
+      if (caller.role !== "admin" || caller.kind !== "account") {
+        return yield* Forbidden.of(`user_id: only administrators ${deed}`)
+      }
+      yield* named(userId)
+      return userId
+    }),
     list: (page) => directory.page(directory.live, "created_at, id", page),
     create: ({ email, name, role = "user" }) => emailTaken(directory.insert({ email, name, role })),
     update: Effect.fn("Users.update")(function* (id, { emailVerified, ...change }) {

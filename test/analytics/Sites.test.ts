@@ -100,7 +100,7 @@ layer(layers)("Sites", (it) => {
         sites.remove(site.id, other),
         sites.rotateSecret(site.id, other)
       ]) {
-        assert.strictEqual((yield* Effect.flip(Effect.asVoid(attempt)))._tag, "RowNotFound")
+        assert.strictEqual((yield* Effect.flip(Effect.asVoid(attempt)))._tag, "NotFound")
       }
       assert.notInclude(
         sites.list(other).map(({ id }) => id),
@@ -117,7 +117,7 @@ layer(layers)("Sites", (it) => {
       yield* sites.remove(site.id, owner)
       assert.isUndefined(directory.get(site.id))
       assert.isUndefined(directory.findBySecret(secret))
-      assert.strictEqual((yield* Effect.flip(sites.remove(site.id, owner)))._tag, "RowNotFound")
+      assert.strictEqual((yield* Effect.flip(sites.remove(site.id, owner)))._tag, "NotFound")
     })
   )
 

@@ -38,7 +38,7 @@ export class PromptImages extends Context.Service<
         const id = String(part["file_id"])
         if (!isSeen) return Effect.succeed(words(id, "this model takes no images"))
         return Effect.catch(read(id), ({ _tag }) =>
-          Effect.succeed(words(id, _tag === "RowNotFound" ? "it is not there any more" : "it cannot be read"))
+          Effect.succeed(words(id, _tag === "NotFound" ? "it is not there any more" : "it cannot be read"))
         )
       }
       return PromptImages.of({

@@ -8,7 +8,6 @@ import { AppConfig } from "#src/Config.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 import { importLimits, type ImportUnknown } from "./ImportsRepository.ts"
 import { type ImportGap, Imports } from "./Imports.ts"
-import { siteProblems } from "../sites/SitesRoutes.ts"
 import { Sites } from "../sites/Sites.ts"
 import {
   BadRequest,
@@ -93,12 +92,12 @@ export const layer = HttpApiBuilder.group(
             })
           })
         )
-      }).pipe(Effect.catchTags({ ...problems, RowNotFound: siteProblems.RowNotFound }))
+      }).pipe(Effect.catchTags(problems))
     )
     return taken.handle("listImports", ({ params }) =>
       Effect.flatMap(ownSite(params.id), (site) =>
         Effect.map(imports.list(site), (list) => ({ imports: list }))
-      ).pipe(Effect.catchTags({ RowNotFound: siteProblems.RowNotFound }))
+      )
     )
   })
 )

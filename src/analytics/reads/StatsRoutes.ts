@@ -22,7 +22,6 @@ import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { SiteDirectory } from "../sites/Sites.ts"
 import { SiteExport } from "./SiteExport.ts"
 import { Sites } from "../sites/Sites.ts"
-import { siteProblems } from "../sites/SitesRoutes.ts"
 import { Stats } from "./Stats.ts"
 import { BadRequest, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
@@ -84,10 +83,7 @@ export const layer = HttpApiBuilder.group(
     const exports = yield* SiteExport
     const figures = yield* makeFigures
     const { whileCounting } = yield* CountingLease
-    const ownSite = (id: string) =>
-      Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId)).pipe(
-        Effect.catchTag("RowNotFound", siteProblems.RowNotFound)
-      )
+    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
     return handlers.handleAll({
       siteStats: ({ params, query }) =>
         Effect.flatMap(ownSite(params.id), (site) => figures.stats(site, query)),

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { type NewSite, type SiteChange, SiteRow } from "#schemas/analytics/Site.ts"
 import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
-import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
+import { type BadRequest, type Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
 import { parse } from "tldts"
@@ -42,6 +42,7 @@ export class SiteDirectory extends Context.Service<
     Effect.map(
       CachedTable.make({
         name: "sites",
+        title: "Site",
         model: SiteRow,
         ids: "st",
         computed: { secret_hash: "encode(secret_hash, 'hex')" },
@@ -54,38 +55,25 @@ export class SiteDirectory extends Context.Service<
   )
 }
 
-/** A field that its schema lets pass and that names nothing: `domain` or `timezone`. */
-export class SiteFieldInvalid extends Schema.TaggedError<SiteFieldInvalid>()("SiteFieldInvalid", {
-  field: Schema.String,
-  expected: Schema.String
-}) {
-  override get message(): string {
-    return `${this.field}: expected ${this.expected}`
-  }
-}
-
 /** Sites of a user. Changes take effect in this process at once, elsewhere within a second. */
 export class Sites extends Context.Service<
   Sites,
   {
     readonly list: (userId: string) => ReadonlyArray<SiteRow>
     /** the caller's own site, from memory */
-    readonly find: (id: string, userId: string) => Effect.Effect<SiteRow, RowNotFound>
+    readonly find: (id: string, userId: string) => Effect.Effect<SiteRow, NotFound>
     readonly create: (
       userId: string,
       site: NewSite
-    ) => Effect.Effect<
-      { readonly site: SiteRow; readonly secret: string },
-      SiteFieldInvalid | TooManyRows | SqlError
-    >
+    ) => Effect.Effect<{ readonly site: SiteRow; readonly secret: string }, BadRequest | Conflict | SqlError>
     readonly update: (
       id: string,
       userId: string,
       change: SiteChange
-    ) => Effect.Effect<SiteRow, RowNotFound | SiteFieldInvalid | SqlError>
-    readonly remove: (id: string, userId: string) => Effect.Effect<void, RowNotFound | SqlError>
+    ) => Effect.Effect<SiteRow, NotFound | BadRequest | SqlError>
+    readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
     /** answers the new secret */
-    readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, RowNotFound | SqlError>
+    readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, NotFound | SqlError>
   }
 >()("signalbox/analytics/Sites") {
   static readonly layer = Layer.effect(
@@ -96,19 +84,17 @@ export class Sites extends Context.Service<
   )
 }
 
-const domainOf = (text: string): Effect.Effect<string, SiteFieldInvalid> => {
+const domainOf = (text: string): Effect.Effect<string, BadRequest> => {
   const domain = normaliseDomain(text)
   return domain === undefined
-    ? Effect.fail(new SiteFieldInvalid({ field: "domain", expected: "a host name, such as example.com" }))
+    ? Effect.fail(invalidField("domain", "expected a host name, such as example.com"))
     : Effect.succeed(domain)
 }
 
-const timezoneOf = (text: string): Effect.Effect<string, SiteFieldInvalid> =>
+const timezoneOf = (text: string): Effect.Effect<string, BadRequest> =>
   isTimeZone(text)
     ? Effect.succeed(text)
-    : Effect.fail(
-        new SiteFieldInvalid({ field: "timezone", expected: "an IANA time zone, such as Europe/Berlin" })
-      )
+    : Effect.fail(invalidField("timezone", "expected an IANA time zone, such as Europe/Berlin"))
 
 const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), secret_hash: hashOf(secret) })
 

@@ -4,20 +4,10 @@ import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import type { TooManyRows } from "#src/infra/postgres/Table.ts"
-import { type SiteFieldInvalid, Sites } from "./Sites.ts"
+import { Sites } from "./Sites.ts"
 import { FirstAccepted } from "../ingest/FirstAccepted.ts"
-import { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 
 const caller = Effect.map(CurrentKey, ({ userId }) => userId)
-
-/** The errors of these routes; the remaining ones are the stores', and `ErrorBoundary` answers them. */
-export const siteProblems = {
-  RowNotFound: () => Effect.fail(NotFound.of("Site not found")),
-  SiteFieldInvalid: (invalid: SiteFieldInvalid) => Effect.fail(BadRequest.of(invalid.message))
-}
-
-const tooMany = ({ limit }: TooManyRows) => Effect.fail(Conflict.of(`A user has at most ${limit} sites`))
 
 export const layer = HttpApiBuilder.group(
   AnalyticsRoomApi,
@@ -32,29 +22,25 @@ export const layer = HttpApiBuilder.group(
         caller.pipe(
           Effect.flatMap((userId) => sites.create(userId, payload)),
           storeAway,
-          Effect.map(({ secret, site }) => ({ site: shown(site), secret })),
-          Effect.catchTags({ SiteFieldInvalid: siteProblems.SiteFieldInvalid, TooManyRows: tooMany })
+          Effect.map(({ secret, site }) => ({ site: shown(site), secret }))
         ),
       updateSite: ({ params, payload }) =>
         caller.pipe(
           Effect.flatMap((userId) => sites.update(params.id, userId, payload)),
           storeAway,
-          Effect.map(shown),
-          Effect.catchTags(siteProblems)
+          Effect.map(shown)
         ),
       deleteSite: ({ params }) =>
         caller.pipe(
           Effect.flatMap((userId) => sites.remove(params.id, userId)),
           storeAway,
-          Effect.as({ deleted: true as const }),
-          Effect.catchTag("RowNotFound", siteProblems.RowNotFound)
+          Effect.as({ deleted: true as const })
         ),
       rotateSiteSecret: ({ params }) =>
         caller.pipe(
           Effect.flatMap((userId) => sites.rotateSecret(params.id, userId)),
           storeAway,
-          Effect.map((secret) => ({ secret })),
-          Effect.catchTag("RowNotFound", siteProblems.RowNotFound)
+          Effect.map((secret) => ({ secret }))
         )
     })
   })

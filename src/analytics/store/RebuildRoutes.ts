@@ -8,7 +8,6 @@ import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFail
 import { troubleText } from "#src/http/StoreTrouble.ts"
 import { CountingLease } from "../counting/CountingLease.ts"
 import { Sites } from "../sites/Sites.ts"
-import { siteProblems } from "../sites/SitesRoutes.ts"
 import { VisitRebuild } from "./VisitRebuild.ts"
 import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
@@ -38,7 +37,6 @@ export const layer = HttpApiBuilder.group(
           )
         }).pipe(
           Effect.catchTags({
-            RowNotFound: siteProblems.RowNotFound,
             SinkUnavailable: away,
             ClickHouseUnavailable: away,
             ClickHouseFailed: Effect.die

@@ -2,6 +2,7 @@ import { Cause, Effect, Exit, Schema, type Scope, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import type { NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import * as Table from "./Table.ts"
@@ -41,7 +42,7 @@ export interface CacheStatus {
 /** The rows of a table that are not gone, in memory, and the table itself. Own writes are visible here once they are committed. */
 export interface CachedTable<M extends Table.RowModel, Index extends string = never> extends Table.Table<M> {
   readonly get: (id: string) => M["Type"] | undefined
-  readonly find: (id: string, owner: string | undefined) => Effect.Effect<M["Type"], Table.RowNotFound>
+  readonly find: (id: string, owner: string | undefined) => Effect.Effect<M["Type"], NotFound>
   readonly by: (index: Index, key: string) => M["Type"] | undefined
   readonly all: () => IterableIterator<M["Type"]>
   /** the rows of an owner, or of all where it is undefined; oldest first */
@@ -282,7 +283,7 @@ export const make = Effect.fnUntraced(function* <M extends Table.RowModel, Index
       const row = rows.get(id)
       return row !== undefined && (owner === undefined || row.user_id === owner)
         ? Effect.succeed(row)
-        : Effect.fail(new Table.RowNotFound({ table: options.name, id }))
+        : Effect.fail(Table.notFound(options.title))
     },
     by: (index, key) => rows.by(index, key),
     all: () => rows.all(),

@@ -3,19 +3,8 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import type { Page } from "#schemas/core/Page.ts"
+import { Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-
-/** There is no such row for this caller: it was never made, is gone, or is another user's. */
-export class RowNotFound extends Schema.TaggedError<RowNotFound>()("RowNotFound", {
-  table: Schema.String,
-  id: Schema.String
-}) {}
-
-/** The owner has as many rows of the table as one may. */
-export class TooManyRows extends Schema.TaggedError<TooManyRows>()("TooManyRows", {
-  table: Schema.String,
-  limit: Schema.Int
-}) {}
 
 /** The forms of a row that `Model.Class` makes; none of them needs a service. */
 export interface RowModel extends Schema.ConstraintDecoder<{
@@ -32,6 +21,8 @@ export interface RowModel extends Schema.ConstraintDecoder<{
 
 export interface TableOptions<M extends RowModel> {
   readonly name: string
+  /** the noun in errors, such as "Key" in "Key not found" */
+  readonly title: string
   readonly model: M
   /** the prefix of ids */
   readonly ids: string
@@ -44,6 +35,10 @@ export interface TableOptions<M extends RowModel> {
 type Columns = Readonly<Record<string, unknown>>
 type New<M extends RowModel> = M["insert"]["Encoded"]
 type Change<M extends RowModel> = Partial<M["update"]["Encoded"]>
+
+/** There is no such row for this caller: it was never made, is gone, or is another user's. */
+export const notFound = (title: string): NotFound =>
+  NotFound.of(`${title} not found`, { code: `${title.toLowerCase()}_not_found`, param: "id" })
 
 /** One table. `owner`: the user whose row it has to be; undefined: anyone's. Gone rows are not found. */
 export interface Table<M extends RowModel> {
@@ -58,7 +53,7 @@ export interface Table<M extends RowModel> {
   readonly first: <E>(
     statement: Effect.Effect<ReadonlyArray<object>, E>
   ) => Effect.Effect<M["Type"] | undefined, E>
-  readonly read: (id: string, owner: string | undefined) => Effect.Effect<M["Type"], RowNotFound | SqlError>
+  readonly read: (id: string, owner: string | undefined) => Effect.Effect<M["Type"], NotFound | SqlError>
   readonly page: (
     where: Fragment,
     order: string,
@@ -71,20 +66,20 @@ export interface Table<M extends RowModel> {
     owner: string,
     row: New<M>,
     limit: number
-  ) => Effect.Effect<M["Type"], TooManyRows | SqlError>
+  ) => Effect.Effect<M["Type"], Conflict | SqlError>
   /** `before` goes first in the same transaction, and undoes it where it fails. Without a change: the row as it is. */
   readonly update: <E = never>(
     id: string,
     owner: string | undefined,
     change: Change<M>,
     before?: Effect.Effect<unknown, E>
-  ) => Effect.Effect<M["Type"], RowNotFound | SqlError | E>
+  ) => Effect.Effect<M["Type"], NotFound | SqlError | E>
   /** answers the row as it went */
   readonly remove: <E = never>(
     id: string,
     owner: string | undefined,
     before?: Effect.Effect<unknown, E>
-  ) => Effect.Effect<M["Type"], RowNotFound | SqlError | E>
+  ) => Effect.Effect<M["Type"], NotFound | SqlError | E>
 }
 
 /** Is told every row that was written, after the commit. */
@@ -134,20 +129,20 @@ export const make = <M extends RowModel>(
   const { set } = goneOf(options) ?? {}
   const end = set === undefined ? sql`DELETE FROM ${table}` : sql`UPDATE ${table} SET ${sql.literal(set)}`
 
-  const missing = (id: string) => Effect.fail(new RowNotFound({ table: options.name, id }))
-  const one = <E>(id: string, statement: Effect.Effect<ReadonlyArray<object>, E>) =>
-    Effect.flatMap(rows(statement), ([row]) => (row === undefined ? missing(id) : Effect.succeed(row)))
+  const missing = Effect.suspend(() => Effect.fail(notFound(options.title)))
+  const one = <E>(statement: Effect.Effect<ReadonlyArray<object>, E>) =>
+    Effect.flatMap(rows(statement), ([row]) => (row === undefined ? missing : Effect.succeed(row)))
   const put = (row: M["Type"]) => sql.afterCommit(Effect.sync(() => written?.put(row)))
   const drop = ({ id }: M["Type"]) => sql.afterCommit(Effect.sync(() => written?.drop(id)))
   const behind = <A, E, E2>(before: Effect.Effect<unknown, E2> | undefined, write: Effect.Effect<A, E>) =>
     before === undefined ? write : sql.withTransaction(Effect.andThen(before, write))
 
   const read: Table<M>["read"] = (id, owner) =>
-    one(id, sql<object>`SELECT ${columns} FROM ${table} WHERE ${isOf(id, owner)}`)
+    one(sql<object>`SELECT ${columns} FROM ${table} WHERE ${isOf(id, owner)}`)
   const insert: Table<M>["insert"] = (fields, more) => {
     const values = { id: newId(options.ids), ...byColumn(fields), ...more }
-    const write = one(values.id, sql<object>`INSERT INTO ${table} ${sql.insert(values)} RETURNING ${columns}`)
-    return Effect.tap(Effect.catchTag(write, "RowNotFound", Effect.die), put)
+    const write = one(sql<object>`INSERT INTO ${table} ${sql.insert(values)} RETURNING ${columns}`)
+    return Effect.tap(Effect.catchTag(write, "NotFound", Effect.die), put)
   }
   return {
     columns,
@@ -171,19 +166,18 @@ export const make = <M extends RowModel>(
         // Another one that is made for the same user waits here, and counts this one.
         yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
         if ((yield* count(sql`user_id = ${owner} AND ${live}`)) >= limit)
-          return yield* new TooManyRows({ table: options.name, limit })
+          return yield* Conflict.of(`A user has at most ${limit} ${options.name}`, {
+            code: `too_many_${options.name}`
+          })
         return yield* insert(fields, { user_id: owner })
       }).pipe(sql.withTransaction),
     update: (id, owner, change, before) => {
       const columnsNow = byColumn(change)
       if (Object.keys(columnsNow).length === 0) return behind(before, read(id, owner))
       const write = sql<object>`UPDATE ${table} SET ${sql.update(columnsNow)} WHERE ${isOf(id, owner)} RETURNING ${columns}`
-      return behind(before, Effect.tap(one(id, write), put))
+      return behind(before, Effect.tap(one(write), put))
     },
     remove: (id, owner, before) =>
-      behind(
-        before,
-        Effect.tap(one(id, sql<object>`${end} WHERE ${isOf(id, owner)} RETURNING ${columns}`), drop)
-      )
+      behind(before, Effect.tap(one(sql<object>`${end} WHERE ${isOf(id, owner)} RETURNING ${columns}`), drop))
   }
 }

@@ -14,6 +14,7 @@ export class CollectionDirectory extends Context.Service<
     CollectionDirectory,
     CachedTable.make({
       name: "collections",
+      title: "Collection",
       model: CollectionRow,
       ids: "col",
       indexes: { slug: ({ slug, user_id }) => slugKey(user_id, slug) },

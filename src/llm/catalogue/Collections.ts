@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import {
@@ -8,7 +8,13 @@ import {
   slugLengthMax
 } from "#schemas/llm/Collection.ts"
 import { AppConfig } from "#src/Config.ts"
-import type { RowNotFound, TooManyRows } from "#src/infra/postgres/Table.ts"
+import {
+  type BadRequest,
+  Conflict,
+  invalidField,
+  type NotFound,
+  ServiceUnavailable
+} from "#schemas/core/Problem.ts"
 import { Catalogue } from "./Catalogue.ts"
 import { CollectionDirectory } from "./CollectionDirectory.ts"
 import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
@@ -29,18 +35,6 @@ export const slugOf = (name: string): string | undefined => {
   return slug === "" ? undefined : slug
 }
 
-/** A field that fits its schema but not the state of the server. */
-export class CollectionFieldInvalid extends Schema.TaggedError<CollectionFieldInvalid>()(
-  "CollectionFieldInvalid",
-  { field: Schema.String, problem: Schema.String }
-) {}
-
-/** Another collection of the same owner has the slug. */
-export class SlugTaken extends Schema.TaggedError<SlugTaken>()("SlugTaken", { slug: Schema.String }) {}
-
-/** There has never been a list of models, so whether these exist is unknown. */
-export class ModelsUnknown extends Schema.TaggedError<ModelsUnknown>()("ModelsUnknown", {}) {}
-
 /** Collections of users. A change holds in this process at once, elsewhere within a second. */
 export class Collections extends Context.Service<
   Collections,
@@ -50,26 +44,20 @@ export class Collections extends Context.Service<
     /** those of its owner that a key may use */
     readonly listFor: (key: Principal) => ReadonlyArray<CollectionRow>
     /** `owner` undefined: an administrator, who reaches the collections of all users */
-    readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, RowNotFound>
+    readonly find: (id: string, owner: string | undefined) => Effect.Effect<CollectionRow, NotFound>
     readonly create: (
       userId: string,
       collection: NewCollection
-    ) => Effect.Effect<
-      CollectionRow,
-      CollectionFieldInvalid | SlugTaken | TooManyRows | ModelsUnknown | SqlError
-    >
+    ) => Effect.Effect<CollectionRow, BadRequest | Conflict | ServiceUnavailable | SqlError>
     readonly update: (
       id: string,
       owner: string | undefined,
       change: CollectionChange
-    ) => Effect.Effect<
-      CollectionRow,
-      RowNotFound | CollectionFieldInvalid | SlugTaken | ModelsUnknown | SqlError
-    >
+    ) => Effect.Effect<CollectionRow, NotFound | BadRequest | Conflict | ServiceUnavailable | SqlError>
     readonly remove: (
       id: string,
       owner: string | undefined
-    ) => Effect.Effect<CollectionRow, RowNotFound | SqlError>
+    ) => Effect.Effect<CollectionRow, NotFound | SqlError>
   }
 >()("signalbox/llm/Collections") {
   static readonly layer = Layer.effect(
@@ -80,13 +68,12 @@ export class Collections extends Context.Service<
   )
 }
 
-const invalid = (field: string, problem: string) =>
-  Effect.fail(new CollectionFieldInvalid({ field, problem }))
-
 const slugTaken =
   (slug: string) =>
   <E>(error: E | SqlError) =>
-    isSqlError(error) && error.reason._tag === "UniqueViolation" ? new SlugTaken({ slug }) : error
+    isSqlError(error) && error.reason._tag === "UniqueViolation"
+      ? Conflict.of(`slug: "${slug}" is taken by another collection`, { code: "slug_taken", param: "slug" })
+      : error
 
 interface CollectionLimits {
   readonly collectionModels: number
@@ -104,12 +91,13 @@ const checkModels = (
   modelsMax: number
 ) =>
   Effect.gen(function* () {
-    if (models.length > modelsMax) return yield* invalid("models", `at most ${modelsMax} models`)
-    if (catalogue.status().fetchedAt === undefined) return yield* new ModelsUnknown()
+    if (models.length > modelsMax) return yield* invalidField("models", `at most ${modelsMax} models`)
+    if (catalogue.status().fetchedAt === undefined)
+      return yield* ServiceUnavailable.of("The upstream's list of models is not there; try again later")
     for (const [index, id] of models.entries()) {
-      if (models.indexOf(id) < index) return yield* invalid(`models[${index}]`, "is there twice")
+      if (models.indexOf(id) < index) return yield* invalidField(`models[${index}]`, "is there twice")
       if (catalogue.get(id) === undefined && !before.includes(id)) {
-        return yield* invalid(`models[${index}]`, "there is no such model")
+        return yield* invalidField(`models[${index}]`, "there is no such model")
       }
     }
   })
@@ -124,7 +112,7 @@ const make = (
   find: directory.find,
   create: Effect.fn("Collections.create")(function* (userId, { auto_route = true, models, name, ...given }) {
     const slug = given.slug ?? slugOf(name)
-    if (slug === undefined) return yield* invalid("slug", "is required: none can be made from the name")
+    if (slug === undefined) return yield* invalidField("slug", "is required: none can be made from the name")
     yield* checkModels(catalogue, models, [], limits.collectionModels)
     const fields = { name, slug, auto_route, models }
     return yield* Effect.mapError(

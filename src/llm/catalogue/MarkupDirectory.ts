@@ -17,6 +17,7 @@ export class MarkupDirectory extends Context.Service<
     MarkupDirectory,
     CachedTable.make({
       name: "markups",
+      title: "Markup",
       model: MarkupRow,
       ids: "",
       computed: { percent: "percent::float8" },

@@ -12,7 +12,6 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
 import { TopUps } from "./TopUps.ts"
-import { Forbidden, NotFound } from "#schemas/core/Problem.ts"
 
 /** The limits of a key, in words. */
 const scopeOf = ({ collections, models }: Principal): string => {
@@ -61,11 +60,6 @@ const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number)
   }
 }
 
-const known = (users: Users["Service"], userId: string) =>
-  Effect.mapError(users.find(userId), () =>
-    NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
-  )
-
 export const layer = HttpApiBuilder.group(
   LlmRoomApi,
   "credits",
@@ -89,13 +83,7 @@ export const layer = HttpApiBuilder.group(
       listTopUps: ({ query }) =>
         Effect.gen(function* () {
           const caller = yield* CurrentKey
-          const userId = query.user_id ?? caller.userId
-          if (userId !== caller.userId) {
-            if (caller.role !== "admin" || caller.kind !== "account") {
-              return yield* Forbidden.of("user_id: only administrators see what others have topped up")
-            }
-            yield* known(users, userId)
-          }
+          const userId = yield* users.meant(caller, query.user_id, "see what others have topped up")
           const page = pageOf(query, topUpsLimitDefault)
           const listed = yield* storeAway(topUps.list(userId, page))
           return { object: "list" as const, data: listed.topUps, meta: { ...page, total: listed.total } }
@@ -103,7 +91,7 @@ export const layer = HttpApiBuilder.group(
       topUp: ({ headers, payload }) =>
         Effect.gen(function* () {
           const caller = yield* CurrentKey
-          yield* known(users, payload.user_id)
+          yield* users.named(payload.user_id)
           return yield* storeAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
         })
     })

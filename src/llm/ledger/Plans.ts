@@ -16,6 +16,7 @@ export class Plans extends Context.Service<
     Effect.map(
       CachedTable.make({
         name: "plans",
+        title: "Plan",
         model: PlanRow,
         ids: "pln",
         indexes: {},

@@ -3,9 +3,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
-import { NotFound } from "#schemas/core/Problem.ts"
-
-const notFound = () => Effect.fail(NotFound.of("Plan not found", { code: "plan_not_found", param: "id" }))
 
 export const layer = HttpApiBuilder.group(
   LlmRoomApi,
@@ -14,8 +11,7 @@ export const layer = HttpApiBuilder.group(
     const plans = yield* Plans
     return handlers.handleAll({
       listPlans: () => Effect.sync(() => ({ object: "list" as const, data: plans.list(undefined) })),
-      readPlan: ({ params }) =>
-        plans.find(params.id, undefined).pipe(Effect.catchTag("RowNotFound", notFound)),
+      readPlan: ({ params }) => plans.find(params.id, undefined),
       createPlan: ({ payload }) => storeAway(plans.create(payload))
     })
   })

@@ -11,6 +11,7 @@ export class SubscriptionDirectory extends Context.Service<
     SubscriptionDirectory,
     CachedTable.make({
       name: "subscriptions",
+      title: "Subscription",
       model: SubscriptionRow,
       ids: "sub",
       indexes: { user: ({ user_id }) => user_id },

@@ -1,21 +1,15 @@
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
 import type { PlanRow } from "#schemas/llm/Plan.ts"
 import type { Allowance, SubscriptionRow } from "#schemas/llm/Subscription.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import type { RowNotFound } from "#src/infra/postgres/Table.ts"
+import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { Ledger } from "./Ledger.ts"
 import { allowanceOf } from "./Payment.ts"
 import { Plans } from "./Plans.ts"
 import { SubscriptionDirectory } from "./SubscriptionDirectory.ts"
-
-/** A user has one active subscription. */
-export class AlreadySubscribed extends Schema.TaggedError<AlreadySubscribed>()("AlreadySubscribed", {}) {}
-
-/** It would be over before it began. */
-export class PeriodOver extends Schema.TaggedError<PeriodOver>()("PeriodOver", {}) {}
 
 export interface SubscriptionState {
   readonly plan: PlanRow
@@ -38,9 +32,9 @@ export class Subscriptions extends Context.Service<
       userId: string,
       planId: string,
       currentPeriodEnd: Date
-    ) => Effect.Effect<SubscriptionRow, AlreadySubscribed | PeriodOver | SqlError>
+    ) => Effect.Effect<SubscriptionRow, BadRequest | Conflict | SqlError>
     /** At once. */
-    readonly cancel: (id: string) => Effect.Effect<SubscriptionRow, RowNotFound | SqlError>
+    readonly cancel: (id: string) => Effect.Effect<SubscriptionRow, NotFound | SqlError>
   }
 >()("signalbox/llm/Subscriptions") {
   static readonly layer = Layer.effect(
@@ -125,7 +119,9 @@ const create = (
   end: Date
 ) =>
   Effect.gen(function* () {
-    if (end.getTime() <= (yield* Clock.currentTimeMillis)) return yield* new PeriodOver({})
+    if (end.getTime() <= (yield* Clock.currentTimeMillis)) {
+      return yield* invalidField("current_period_end", "expected an instant in the future")
+    }
     yield* sql`UPDATE subscriptions SET status = 'expired'
       WHERE user_id = ${userId} AND status = 'active' AND current_period_end <= ledger_now()`
     const made = yield* directory.first(
@@ -133,5 +129,9 @@ const create = (
         VALUES (${newId("sub")}, ${userId}, ${planId}, ${end})
         ON CONFLICT (user_id) WHERE status = 'active' DO NOTHING RETURNING ${directory.columns}`
     )
-    return made ?? (yield* new AlreadySubscribed({}))
+    if (made !== undefined) return made
+    return yield* Conflict.of("The user has an active subscription", {
+      code: "already_subscribed",
+      param: "user_id"
+    })
   }).pipe(sql.withTransaction)

@@ -9,7 +9,7 @@ import { Users } from "#src/accounts/Users.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
 import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"
-import { Conflict, NotFound, invalidField } from "#schemas/core/Problem.ts"
+import { NotFound } from "#schemas/core/Problem.ts"
 
 const notSubscribed: OwnSubscription = { subscribed: false, plan: null, subscription: null, allowances: [] }
 
@@ -29,14 +29,6 @@ const ownResource = ({ allowances, plan, subscription }: SubscriptionState): Own
   },
   allowances
 })
-
-const problems = {
-  AlreadySubscribed: () =>
-    Effect.fail(
-      Conflict.of("The user has an active subscription", { code: "already_subscribed", param: "user_id" })
-    ),
-  PeriodOver: () => Effect.fail(invalidField("current_period_end", "expected an instant in the future"))
-}
 
 export const layer = HttpApiBuilder.group(
   LlmRoomApi,
@@ -60,24 +52,14 @@ export const layer = HttpApiBuilder.group(
         }),
       createSubscription: ({ payload }) =>
         Effect.gen(function* () {
-          yield* Effect.mapError(users.find(payload.user_id), () =>
-            NotFound.of("user_id: no such user", { code: "user_not_found", param: "user_id" })
-          )
+          yield* users.named(payload.user_id)
           if (plans.get(payload.plan_id) === undefined) {
             return yield* NotFound.of("plan_id: no such plan", { code: "plan_not_found", param: "plan_id" })
           }
           const end = parseInstant(payload.current_period_end) ?? new Date(0)
           return yield* storeAway(subscriptions.create(payload.user_id, payload.plan_id, end))
-        }).pipe(Effect.catchTags(problems)),
-      cancelSubscription: ({ params }) =>
-        subscriptions.cancel(params.id).pipe(
-          storeAway,
-          Effect.catchTag("RowNotFound", () =>
-            Effect.fail(
-              NotFound.of("Subscription not found", { code: "subscription_not_found", param: "id" })
-            )
-          )
-        )
+        }),
+      cancelSubscription: ({ params }) => storeAway(subscriptions.cancel(params.id))
     })
   })
 )

@@ -11,6 +11,7 @@ class Key extends Model.Class<Key>("Key")({ id: hidden, hash: hidden, name: hidd
 
 const options = {
   name: "keys",
+  title: "Key",
   model: Key,
   ids: "key",
   computed: { hash: "encode(hash, 'hex')" },

@@ -97,6 +97,7 @@ describe("the embedded PostgreSQL", () => {
           yield* user("usr_1")
           const users = yield* CachedTable.make({
             name: "users",
+            title: "User",
             model: User,
             ids: "usr",
             indexes: {},

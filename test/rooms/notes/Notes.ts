@@ -1,7 +1,6 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
@@ -11,18 +10,13 @@ const notesMax = 3
 
 const owner = Effect.map(CurrentKey, ({ userId }) => userId)
 
-const problems = {
-  RowNotFound: () => Effect.fail(NotFound.of("Note not found")),
-  TooManyRows: () => Effect.fail(Conflict.of(`A user has at most ${notesMax} notes`))
-}
-const { RowNotFound } = problems
-
 const group = HttpApiBuilder.group(
   NotesRoomApi,
   "notes",
   Effect.fnUntraced(function* (handlers) {
     const notes = yield* CachedTable.make({
       name: "notes",
+      title: "Note",
       model: NoteRow,
       ids: "not",
       indexes: {},
@@ -33,26 +27,19 @@ const group = HttpApiBuilder.group(
       createNote: ({ payload: { pinned = false, text } }) =>
         owner.pipe(
           Effect.flatMap((userId) => notes.insertFor(userId, { text, pinned }, notesMax)),
-          storeAway,
-          Effect.catchTag("TooManyRows", problems.TooManyRows)
+          storeAway
         ),
-      readNote: ({ params }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.find(params.id, userId)),
-          Effect.catchTag("RowNotFound", RowNotFound)
-        ),
+      readNote: ({ params }) => owner.pipe(Effect.flatMap((userId) => notes.find(params.id, userId))),
       updateNote: ({ params, payload }) =>
         owner.pipe(
           Effect.flatMap((userId) => notes.update(params.id, userId, payload)),
-          storeAway,
-          Effect.catchTag("RowNotFound", RowNotFound)
+          storeAway
         ),
       deleteNote: ({ params }) =>
         owner.pipe(
           Effect.flatMap((userId) => notes.remove(params.id, userId)),
           storeAway,
-          Effect.as({ deleted: true as const }),
-          Effect.catchTag("RowNotFound", RowNotFound)
+          Effect.as({ deleted: true as const })
         )
     })
   })
