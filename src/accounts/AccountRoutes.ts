@@ -6,14 +6,13 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { orNotFound, storeAway } from "#src/http/StoreAway.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { answerFile, receiveFile } from "./FileTransfer.ts"
 import { Files } from "./Files.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { Users } from "./Users.ts"
-import { NotFound } from "#schemas/core/Problem.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
 
@@ -73,8 +72,6 @@ const listUsers = (query: { readonly limit?: number; readonly offset?: number })
     return { users: listed.rows, meta: { ...page, total: listed.total, apiKey: keyName } }
   })
 
-const fileNotFound = () => Effect.fail(NotFound.of("File not found"))
-
 export const layer = HttpApiBuilder.group(
   AccountsRoomApi,
   "account",
@@ -113,7 +110,7 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("downloadFile", ({ params, request }) =>
         storeAway(files.find(params.id)).pipe(
           Effect.flatMap((file) => answerFile(files, request, file)),
-          Effect.catchTag("RowNotFound", fileNotFound)
+          orNotFound("File not found")
         )
       )
   })

@@ -1,6 +1,7 @@
 import { Effect, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { RowNotFound } from "#src/infra/postgres/Table.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller gets an error instead of waiting. */
 const statementTimeoutMillis = 5_000
@@ -54,3 +55,13 @@ export const storeAway = <A, E, R>(
     duration: statementTimeoutMillis,
     orElse: () => Effect.fail(ServiceUnavailable.of(text))
   })
+
+/** Answers 404 for a row that does not exist for the caller. */
+export const orNotFound =
+  (...problem: Parameters<typeof NotFound.of>) =>
+  <A, E, R>(
+    self: Effect.Effect<A, E | RowNotFound, R>
+  ): Effect.Effect<A, Exclude<E, RowNotFound> | NotFound, R> =>
+    Effect.mapError(self, (error) =>
+      error instanceof RowNotFound ? NotFound.of(...problem) : (error as Exclude<E, RowNotFound>)
+    )

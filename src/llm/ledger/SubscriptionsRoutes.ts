@@ -6,7 +6,7 @@ import { pageOf } from "#schemas/core/Page.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
 import { type OwnSubscription, subscriptionsLimitDefault } from "#schemas/llm/Subscription.ts"
 import { Users } from "#src/accounts/Users.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { orNotFound, storeAway } from "#src/http/StoreAway.ts"
 import { Plans } from "./Plans.ts"
 import { Subscriptions, type SubscriptionState } from "./Subscriptions.ts"
 import { Conflict, NotFound, invalidField } from "#schemas/core/Problem.ts"
@@ -70,14 +70,12 @@ export const layer = HttpApiBuilder.group(
           return yield* storeAway(subscriptions.create(payload.user_id, payload.plan_id, end))
         }).pipe(Effect.catchTags(problems)),
       cancelSubscription: ({ params }) =>
-        subscriptions.cancel(params.id).pipe(
-          storeAway,
-          Effect.catchTag("RowNotFound", () =>
-            Effect.fail(
-              NotFound.of("Subscription not found", { code: "subscription_not_found", param: "id" })
-            )
+        subscriptions
+          .cancel(params.id)
+          .pipe(
+            storeAway,
+            orNotFound("Subscription not found", { code: "subscription_not_found", param: "id" })
           )
-        )
     })
   })
 )

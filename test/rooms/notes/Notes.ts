@@ -1,64 +1,48 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
-import { Conflict, NotFound } from "#schemas/core/Problem.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { Conflict } from "#schemas/core/Problem.ts"
+import { orNotFound, storeAway } from "#src/http/StoreAway.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import { NoteRow, NotesRoomApi } from "./Note.ts"
 
 const notesMax = 3
+const tooMany = () => Effect.fail(Conflict.of(`A user has at most ${notesMax} notes`))
 
-const owner = Effect.map(CurrentKey, ({ userId }) => userId)
-
-const problems = {
-  RowNotFound: () => Effect.fail(NotFound.of("Note not found")),
-  TooManyRows: () => Effect.fail(Conflict.of(`A user has at most ${notesMax} notes`))
-}
-const { RowNotFound } = problems
+const own = <A, E>(use: (userId: string) => Effect.Effect<A, E>) =>
+  CurrentKey.pipe(
+    Effect.flatMap(({ userId }) => use(userId)),
+    storeAway
+  )
 
 const group = HttpApiBuilder.group(
   NotesRoomApi,
   "notes",
   Effect.fnUntraced(function* (handlers) {
-    const notes = yield* CachedTable.make({
-      name: "notes",
-      model: NoteRow,
-      ids: "not",
-      indexes: {},
-      gone: "deleted_at"
-    })
+    const options = { name: "notes", model: NoteRow, ids: "not", indexes: {}, gone: "deleted_at" }
+    const notes = yield* CachedTable.make(options)
+    const missing = orNotFound("Note not found")
     return handlers.handleAll({
-      listNotes: () => Effect.map(owner, (userId) => ({ notes: notes.list(userId) })),
+      listNotes: () => own((userId) => Effect.succeed({ notes: notes.list(userId) })),
       createNote: ({ payload: { pinned = false, text } }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.insertFor(userId, { text, pinned }, notesMax)),
-          storeAway,
-          Effect.catchTag("TooManyRows", problems.TooManyRows)
+        own((userId) => notes.insertFor(userId, { text, pinned }, notesMax)).pipe(
+          Effect.catchTag("TooManyRows", tooMany)
         ),
-      readNote: ({ params }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.find(params.id, userId)),
-          Effect.catchTag("RowNotFound", RowNotFound)
-        ),
-      updateNote: ({ params, payload }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.update(params.id, userId, payload)),
-          storeAway,
-          Effect.catchTag("RowNotFound", RowNotFound)
-        ),
+      readNote: ({ params }) => missing(own((userId) => notes.find(params.id, userId))),
+      updateNote: ({ params, payload }) => missing(own((userId) => notes.update(params.id, userId, payload))),
       deleteNote: ({ params }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.remove(params.id, userId)),
-          storeAway,
-          Effect.as({ deleted: true as const }),
-          Effect.catchTag("RowNotFound", RowNotFound)
+        missing(
+          Effect.as(
+            own((userId) => notes.remove(params.id, userId)),
+            { deleted: true as const }
+          )
         )
     })
   })
 )
 
-export const layer = Layer.merge(
-  HttpApiBuilder.layer(NotesRoomApi).pipe(Layer.provide(group)),
-  Sweep.layer("notes", "deleted_at")
+export const layer = HttpApiBuilder.layer(NotesRoomApi).pipe(
+  Layer.provide(group),
+  Layer.merge(Sweep.layer("notes", "deleted_at"))
 )
