@@ -8,38 +8,35 @@ import { NoteRow, NotesRoomApi } from "./Note.ts"
 
 const notesMax = 3
 
-const owner = Effect.map(CurrentKey, ({ userId }) => userId)
+const own = <A, E>(use: (userId: string) => Effect.Effect<A, E>) =>
+  CurrentKey.pipe(
+    Effect.flatMap(({ userId }) => use(userId)),
+    storeAway
+  )
 
 const group = HttpApiBuilder.group(
   NotesRoomApi,
   "notes",
   Effect.fnUntraced(function* (handlers) {
-    const notes = yield* CachedTable.make({
+    const options = {
       name: "notes",
       title: "Note",
       model: NoteRow,
       ids: "not",
       indexes: {},
       gone: "deleted_at"
-    })
+    }
+    const notes = yield* CachedTable.make(options)
     return handlers.handleAll({
-      listNotes: () => Effect.map(owner, (userId) => ({ notes: notes.list(userId) })),
+      listNotes: () => own((userId) => Effect.succeed({ notes: notes.list(userId) })),
       createNote: ({ payload: { pinned = false, text } }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.insertFor(userId, { text, pinned }, notesMax)),
-          storeAway
-        ),
-      readNote: ({ params }) => owner.pipe(Effect.flatMap((userId) => notes.find(params.id, userId))),
-      updateNote: ({ params, payload }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.update(params.id, userId, payload)),
-          storeAway
-        ),
+        own((userId) => notes.insertFor(userId, { text, pinned }, notesMax)),
+      readNote: ({ params }) => own((userId) => notes.find(params.id, userId)),
+      updateNote: ({ params, payload }) => own((userId) => notes.update(params.id, userId, payload)),
       deleteNote: ({ params }) =>
-        owner.pipe(
-          Effect.flatMap((userId) => notes.remove(params.id, userId)),
-          storeAway,
-          Effect.as({ deleted: true as const })
+        Effect.as(
+          own((userId) => notes.remove(params.id, userId)),
+          { deleted: true as const }
         )
     })
   })
