@@ -1,10 +1,14 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Console, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import type { Connection } from "#src/cli/Connection.ts"
 import { commandsOf, signalboxOf } from "#src/cli/Signalbox.ts"
 import { decode } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import { rooms } from "#src/Rooms.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
+import { connectionTo } from "./notes/NotesClient.ts"
 import { notes } from "./notes/Room.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -79,13 +83,34 @@ layer(TestServer.own({ rooms: new Set(["accounts", "notes"]) }, { rooms: list })
         })
     )
 
-    it.effect("its command is one of the command line", () =>
+    it.effect("its commands make, list, change and delete a note", () =>
       Effect.gen(function* () {
-        const commands = yield* Effect.promise(() => commandsOf(list))
-        const names = signalboxOf(commands).subcommands.flatMap((group) =>
-          group.commands.map(({ name }) => name)
-        )
+        const { makeUser, url } = yield* TestServer
+        const { key } = yield* makeUser()
+        const signalbox = signalboxOf(yield* Effect.promise(() => commandsOf(list)))
+        const names = signalbox.subcommands.flatMap((group) => group.commands.map(({ name }) => name))
         assert.includeMembers(names, ["notes", "sites", "users"])
+        const lines: Array<string> = []
+        const console_ = { ...console, log: (line: string) => void lines.push(line) }
+        const run = (...args: ReadonlyArray<string>) =>
+          (
+            Command.runWith(signalbox, { version: "0" })(args) as Effect.Effect<
+              void,
+              unknown,
+              Connection | Command.Environment
+            >
+          ).pipe(
+            Effect.provide(Layer.merge(connectionTo(list, url, key), NodeServices.layer)),
+            Effect.provideService(Console.Console, console_),
+            Effect.map(() => lines.splice(0).join("\n"))
+          )
+        assert.strictEqual(yield* run("notes", "create", "by hand"), "Kept: by hand")
+        const [, row = ""] = (yield* run("notes", "list")).split("\n")
+        assert.match(row, /^not_[0-9A-Za-z]{22}  by hand  false$/)
+        const [id = ""] = row.split(" ")
+        assert.strictEqual(yield* run("notes", "update", id, "anew"), "Kept: anew")
+        assert.strictEqual(yield* run("notes", "delete", id), "Deleted")
+        assert.strictEqual(yield* run("notes", "list"), "ID  TEXT  PINNED")
       })
     )
 

@@ -25,7 +25,7 @@ const NewNote = shape("NewNote", NoteRow.jsonCreate)
 const NoteChange = shape("NoteChange", NoteRow.jsonUpdate)
 const NoteList = Schema.Struct({ notes: Schema.Array(Note) })
 const Deleted = Schema.Struct({ deleted: Schema.Literal(true) })
-const params = { id: PathId }
+const one = { params: { id: PathId }, error: NotFound.plain }
 
 class NotesApi extends HttpApiGroup.make("notes")
   .add(
@@ -37,23 +37,17 @@ class NotesApi extends HttpApiGroup.make("notes")
     })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Make a note"),
-    HttpApiEndpoint.get("readNote", "/notes/:id", { params, success: Note, error: NotFound.plain }).annotate(
+    HttpApiEndpoint.get("readNote", "/notes/:id", { ...one, success: Note }).annotate(
       OpenApi.Summary,
       "Read a note"
     ),
-    HttpApiEndpoint.patch("updateNote", "/notes/:id", {
-      params,
-      payload: NoteChange,
-      success: Note,
-      error: NotFound.plain
-    })
+    HttpApiEndpoint.patch("updateNote", "/notes/:id", { ...one, payload: NoteChange, success: Note })
       .middleware(JsonBody)
       .annotate(OpenApi.Summary, "Change a note"),
-    HttpApiEndpoint.delete("deleteNote", "/notes/:id", {
-      params,
-      success: Deleted,
-      error: NotFound.plain
-    }).annotate(OpenApi.Summary, "Delete a note")
+    HttpApiEndpoint.delete("deleteNote", "/notes/:id", { ...one, success: Deleted }).annotate(
+      OpenApi.Summary,
+      "Delete a note"
+    )
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)

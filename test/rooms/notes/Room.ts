@@ -16,12 +16,8 @@ export const notes = (migrationId: number) =>
           name: "notes",
           statements: [
             `CREATE TABLE notes (
-              id text PRIMARY KEY,
-              user_id text NOT NULL REFERENCES users (id),
-              text text NOT NULL,
-              pinned boolean NOT NULL,
-              created_at timestamptz NOT NULL DEFAULT now(),
-              deleted_at timestamptz,
+              id text PRIMARY KEY, user_id text NOT NULL REFERENCES users (id), text text NOT NULL, pinned boolean NOT NULL,
+              created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz,
               changed xid8 NOT NULL DEFAULT pg_current_xact_id())`,
             "CREATE INDEX notes_changed ON notes (changed)",
             `CREATE TRIGGER notes_mark_changed BEFORE INSERT OR UPDATE ON notes
