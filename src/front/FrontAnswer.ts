@@ -1,3 +1,5 @@
+import * as Record from "effect/Record"
+
 /** An answer that the front gives itself, before or instead of the app: `{"error": "..."}` where not said otherwise. */
 export interface FrontAnswer {
   readonly status: number
@@ -17,23 +19,8 @@ export const overloaded = answer(503, "Too much is arriving at once; try again")
 export const starting = answer(503, "Starting")
 
 /** The answers that the front gives in place of a hot route. */
-export interface HotFailures {
-  readonly badRequest: FrontAnswer
-  readonly methodNotAllowed: FrontAnswer
-  readonly bodyTooSlow: FrontAnswer
-  readonly bodyTooLarge: FrontAnswer
-  readonly failed: FrontAnswer
-  readonly overloaded: FrontAnswer
-}
-
-const plain: HotFailures = {
-  badRequest,
-  methodNotAllowed,
-  bodyTooSlow,
-  bodyTooLarge,
-  failed,
-  overloaded
-}
+const plain = { badRequest, methodNotAllowed, bodyTooSlow, bodyTooLarge, failed, overloaded }
+export type HotFailures = Readonly<typeof plain>
 
 /** Writes the body of an error in another form than `{"error": "..."}`. */
 export type ErrorEncoder = (status: number, text: string) => string
@@ -50,14 +37,7 @@ export const failuresOf = (encode: ErrorEncoder | undefined): HotFailures => {
   if (encode === undefined) return plain
   const known = byEncoder.get(encode)
   if (known !== undefined) return known
-  const failures = {
-    badRequest: encoded(encode, badRequest),
-    methodNotAllowed: encoded(encode, methodNotAllowed),
-    bodyTooSlow: encoded(encode, bodyTooSlow),
-    bodyTooLarge: encoded(encode, bodyTooLarge),
-    failed: encoded(encode, failed),
-    overloaded: encoded(encode, overloaded)
-  }
+  const failures = Record.map(plain, (like) => encoded(encode, like))
   byEncoder.set(encode, failures)
   return failures
 }

@@ -1,15 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { canonicalAddress, type ClientAddress } from "../ClientAddress.ts"
-import { failuresOf, type HotFailures, jsonType, retrySoon } from "../FrontAnswer.ts"
 import type { FrontLimits } from "../FrontOptions.ts"
 import { attempt, type HotContext, isWritable } from "../HotAnswer.ts"
-import type { BodyOwner } from "../ByteBudget.ts"
-import type { HotReply, HotRequest, HotRoute, HotStream } from "../HotRoute.ts"
+import { type Headers, HotExchange } from "../HotExchange.ts"
+import type { HotRoute, HotStream } from "../HotRoute.ts"
 import { NodeStream } from "./NodeStream.ts"
 import { deadStream } from "../PieceStream.ts"
 import { statusLine } from "../StatusLine.ts"
-
-type Headers = ReadonlyArray<readonly [string, string]>
 
 /** The shared part of hot routes on Node's server. */
 export interface NodeHotContext extends HotContext {
@@ -28,42 +25,28 @@ export const splitTarget = (target: string): readonly [path: string, query: stri
   return mark < 0 ? [origin, ""] : [origin.slice(0, mark), origin.slice(mark + 1)]
 }
 
-/** One request of a hot route on Node's server; the counterpart of `UwsHotExchange`. */
-export class NodeHotExchange implements HotRequest, HotReply {
+/** On Node's server; the counterpart of `UwsHotExchange`. */
+export class NodeHotExchange extends HotExchange<NodeHotContext, NodeStream> {
   readonly method: string
-  readonly path: string
   readonly query: string
   readonly remoteAddress: string
   readonly isProxied: boolean
-  aborted = false
-  private readonly route: HotRoute
   private readonly request: IncomingMessage
   private readonly response: ServerResponse
-  private readonly context: NodeHotContext
   private chunks: Array<Buffer> = []
   private receivedBytes = 0
-  private owner: BodyOwner | undefined
-  /** of the owner's share */
-  private takenBytes = 0
   /** answers in place of the handler, once the rest of the body is out of the way */
   private refusal: ((closes: boolean) => void) | undefined
-  /** the route is refusing the body before it is whole */
-  private isRefusing = false
-  private isAnswered = false
-  private streamed: NodeStream | undefined
-  private abortListeners: Array<() => void> = []
 
   constructor(route: HotRoute, request: IncomingMessage, response: ServerResponse, context: NodeHotContext) {
-    this.route = route
+    super(route, context)
     this.request = request
     this.response = response
-    this.context = context
     this.method = request.method ?? ""
-    this.path = route.path
     this.query = splitTarget(request.url ?? "")[1]
     const raw = request.socket.remoteAddress ?? ""
     const peer = () => canonicalAddress(raw) ?? raw
-    this.remoteAddress = context.clientAddress(peer, this.valueOf("x-forwarded-for"))
+    this.remoteAddress = context.clientAddress(peer, this.headerValue("x-forwarded-for"))
     this.isProxied = context.clientAddress.isProxied(peer)
   }
 
@@ -74,8 +57,8 @@ export class NodeHotExchange implements HotRequest, HotReply {
     request.on("end", () => this.complete())
     response.on("close", () => this.closed())
     this.context.arriving.set(response, () => this.tooSlow())
-    const declared = Number(this.valueOf("content-length"))
-    if (declared > route.maxBodyBytes) this.refuse(declared, this.tooLarge)
+    const declared = Number(this.headerValue("content-length"))
+    if (declared > route.maxBodyBytes) this.refuse(this.tooLarge, declared)
   }
 
   /** As `begin`, for a handshake, which has no body. */
@@ -93,12 +76,7 @@ export class NodeHotExchange implements HotRequest, HotReply {
   }
 
   header(name: string): string {
-    return this.route.headers.includes(name) ? this.valueOf(name) : ""
-  }
-
-  send(status: number, headers: Headers, body?: string | Uint8Array): void {
-    if (this.isRefusing) this.refuse(0, (closes) => this.write(status, headers, body ?? "", closes))
-    else this.write(status, headers, body ?? "", false)
+    return this.route.headers.includes(name) ? this.headerValue(name) : ""
   }
 
   stream(status: number, headers: Headers): HotStream {
@@ -113,11 +91,6 @@ export class NodeHotExchange implements HotRequest, HotReply {
     return this.streamed.pieces
   }
 
-  onAbort(listener: () => void): void {
-    if (this.aborted) listener()
-    else this.abortListeners.push(listener)
-  }
-
   /** After the answer, or instead of it. */
   private closed(): void {
     this.drop()
@@ -126,59 +99,33 @@ export class NodeHotExchange implements HotRequest, HotReply {
     if (isComplete || this.aborted) return
     this.aborted = true
     this.streamed?.abort()
-    for (const listener of this.abortListeners) attempt(listener, this.context)
+    for (const listener of this.abortListeners ?? []) attempt(listener, this.context)
   }
 
   private receive(chunk: Buffer): void {
     this.receivedBytes += chunk.length
     if (this.refusal !== undefined) {
       if (this.receivedBytes > this.context.limits.lingerBytes) this.refusal(true)
-    } else if (this.receivedBytes > this.route.maxBodyBytes) this.refuse(0, this.tooLarge)
+    } else if (this.receivedBytes > this.route.maxBodyBytes) this.refuse(this.tooLarge)
     else if (!this.isAnswered) this.hold(chunk)
   }
 
   private hold(chunk: Buffer): void {
-    this.owner ??= this.context.held.ownerOf(this.route, this, (answer) => this.refuseUnread(answer))
-    if (this.owner === undefined) return
-    if (this.owner.shares.take(this.owner.name, chunk.length)) {
-      this.takenBytes += chunk.length
-      this.chunks.push(chunk)
-    } else {
-      const { overloaded } = this.failures
-      this.refuse(0, (closes) =>
-        this.write(overloaded.status, [jsonType, retrySoon], overloaded.body, closes)
-      )
-    }
-  }
-
-  private refuseUnread(answer: (reply: HotReply) => void): void {
-    this.isRefusing = true
-    attempt(() => answer(this), this.context)
-    const { failed } = this.failures
-    // It threw, or said nothing.
-    if (this.refusal === undefined)
-      this.refuse(0, (closes) => this.write(failed.status, [jsonType], failed.body, closes))
+    const isTaken = this.takes(chunk.length)
+    if (isTaken === true) this.chunks.push(chunk)
+    else if (isTaken === false) this.refuse((closes) => this.fail(this.failures.overloaded, closes))
   }
 
   private complete(): void {
     this.context.arriving.delete(this.response)
     if (this.refusal !== undefined) return this.refusal(false)
     if (this.isAnswered) return
-    try {
-      const body = Buffer.concat(this.chunks)
-      this.drop()
-      this.route.handle(this, body, this)
-    } catch (defect) {
-      this.context.report(defect)
-      const { failed } = this.failures
-      // A stream that nothing will end.
-      if (this.streamed?.pieces.isOver === false) this.response.destroy()
-      else this.write(failed.status, [jsonType], failed.body, false)
-    }
+    const body = Buffer.concat(this.chunks)
+    this.drop()
+    this.handle(body)
   }
 
-  /** Answers once the rest of the body is out of the way; a reset could cost the client the answer. */
-  private refuse(declaredBytes: number, answer: (closes: boolean) => void): void {
+  protected override refuse(answer: (closes: boolean) => void, declaredBytes = 0): void {
     this.refusal = answer
     this.drop()
     const { lingerBytes, lingerMillis } = this.context.limits
@@ -190,26 +137,30 @@ export class NodeHotExchange implements HotRequest, HotReply {
   /** Held bytes of the body are released. */
   private drop(): void {
     this.chunks = []
-    this.owner?.shares.release(this.owner.name, this.takenBytes)
-    this.takenBytes = 0
+    this.release()
   }
 
-  private get failures(): HotFailures {
-    return failuresOf(this.route.errors)
+  protected override get isRefused(): boolean {
+    return this.refusal !== undefined
   }
 
-  private readonly tooLarge = (closes: boolean): void => {
-    const { bodyTooLarge } = this.failures
-    this.write(bodyTooLarge.status, [jsonType], bodyTooLarge.body, closes)
+  protected override cut(): void {
+    this.response.destroy()
   }
+
+  private readonly tooLarge = (closes: boolean): void => this.fail(this.failures.bodyTooLarge, closes)
 
   private tooSlow(): void {
-    const { bodyTooSlow } = this.failures
     this.drop()
-    this.write(bodyTooSlow.status, [jsonType], bodyTooSlow.body, true)
+    this.fail(this.failures.bodyTooSlow, true)
   }
 
-  private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
+  protected override write(
+    status: number,
+    headers: Headers,
+    body: string | Uint8Array,
+    closes: boolean
+  ): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
     const { response } = this
@@ -222,10 +173,10 @@ export class NodeHotExchange implements HotRequest, HotReply {
 
   private headersOf(headers: Headers): Array<string> {
     const written = headers.filter(([name, value]) => isWritable(name, value))
-    return [...written, ...this.context.cors.answer(this.route.cors, this.valueOf("origin"))].flat()
+    return [...written, ...this.context.cors.answer(this.route.cors, this.headerValue("origin"))].flat()
   }
 
-  private valueOf(name: string): string {
+  private headerValue(name: string): string {
     const value = this.request.headers[name]
     return Array.isArray(value) ? value.join(", ") : (value ?? "")
   }

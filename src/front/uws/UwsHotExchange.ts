@@ -1,13 +1,12 @@
 import type { UwsRequest, UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "../ClientAddress.ts"
-import { failuresOf, type FrontAnswer, type HotFailures, jsonType, retrySoon } from "../FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { headerBytes } from "../HeaderText.ts"
 import { attempt, type HotContext, isWritable } from "../HotAnswer.ts"
+import { type Headers, HotExchange } from "../HotExchange.ts"
 import type { HotHead } from "./HotHead.ts"
 import { afterDispatch } from "./LastAnswer.ts"
-import type { BodyOwner } from "../ByteBudget.ts"
-import type { HotReply, HotRequest, HotRoute, HotStream } from "../HotRoute.ts"
+import type { HotRoute, HotStream } from "../HotRoute.ts"
 import { deadStream } from "../PieceStream.ts"
 import { RequestBody } from "./RequestBody.ts"
 import { UploadRate } from "./UploadRate.ts"
@@ -15,20 +14,12 @@ import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "../StatusLine.ts"
 import { UwsStream } from "./UwsStream.ts"
 
-type Headers = ReadonlyArray<readonly [string, string]>
-
-const errorHeaders: Headers = [jsonType]
-const overloadedHeaders: Headers = [jsonType, retrySoon]
 const noBytes = new Uint8Array(0)
 
-/** One request of a hot route, from its first byte to its answer: request and reply of the handler in one object. */
-export class UwsHotExchange implements HotRequest, HotReply {
+export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
   readonly method: string
   readonly query: string
-  aborted = false
   private readonly response: UwsResponse
-  private readonly route: HotRoute
-  private readonly context: HotContext
   private readonly state: FrontState
   private readonly values: ReadonlyArray<string>
   private readonly origin: string
@@ -37,21 +28,12 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
-  /** once some of the body has to be kept */
-  private owner: BodyOwner | undefined
-  /** of the owner's share */
-  private takenBytes = 0
   private rate: UploadRate | undefined
   private refused: RequestBody | undefined
-  /** the route has refused the body before it was whole */
-  private isRefusing = false
-  private isAnswered = false
   /** answered, and the answer waits until the native callback is over: see `LastAnswer.ts` */
   private isWaiting = false
   private readonly isLast: boolean
   private isCorked = false
-  private streamed: UwsStream | undefined
-  private abortListeners: Array<() => void> | undefined
 
   constructor(
     route: HotRoute,
@@ -61,9 +43,8 @@ export class UwsHotExchange implements HotRequest, HotReply {
     context: HotContext,
     state: FrontState
   ) {
-    this.route = route
+    super(route, context)
     this.response = response
-    this.context = context
     this.state = state
     this.method = request.getCaseSensitiveMethod()
     this.query = request.getQuery() ?? ""
@@ -101,10 +82,6 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.state.finished()
   }
 
-  get path(): string {
-    return this.route.path
-  }
-
   header(name: string): string {
     return this.values[this.route.headers.indexOf(name)] ?? ""
   }
@@ -125,12 +102,6 @@ export class UwsHotExchange implements HotRequest, HotReply {
     return isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
   }
 
-  send(status: number, headers: Headers, body?: string | Uint8Array): void {
-    // The client is still sending where the body is refused unread: closing on it could cost it the answer.
-    if (this.isRefusing) this.refuse((closes) => this.write(status, headers, body ?? "", closes))
-    else this.write(status, headers, body ?? "", false)
-  }
-
   stream(status: number, headers: Headers): HotStream {
     if (this.method === "HEAD") this.send(status, headers)
     if (this.aborted || this.isAnswered) return deadStream
@@ -143,11 +114,6 @@ export class UwsHotExchange implements HotRequest, HotReply {
       ended: () => this.state.finished()
     })
     return this.streamed.pieces
-  }
-
-  onAbort(listener: () => void): void {
-    if (this.aborted) listener()
-    else (this.abortListeners ??= []).push(listener)
   }
 
   private receive(chunk: ArrayBuffer, isLast: boolean): void {
@@ -169,16 +135,13 @@ export class UwsHotExchange implements HotRequest, HotReply {
       else this.refuse((closes) => this.fail(this.failures.bodyTooLarge, closes))
       return
     }
-    this.owner ??= this.context.held.ownerOf(this.route, this, (answer) => this.refuseUnread(answer))
-    if (this.owner === undefined) return
-    if (!this.owner.shares.take(this.owner.name, chunk.byteLength)) {
+    const isTaken = this.takes(chunk.byteLength)
+    if (isTaken === undefined) return
+    if (!isTaken) {
       this.drop()
-      const { overloaded } = this.failures
-      const busy = (closes: boolean): void =>
-        this.write(overloaded.status, overloadedHeaders, overloaded.body, closes)
+      const busy = (closes: boolean): void => this.fail(this.failures.overloaded, closes)
       return isLast ? busy(false) : this.refuse(busy)
     }
-    this.takenBytes += chunk.byteLength
     this.held ??= []
     if (isLast) this.rate?.stop()
     else {
@@ -200,33 +163,21 @@ export class UwsHotExchange implements HotRequest, HotReply {
   private drop(): void {
     this.held = []
     this.rate?.stop()
-    this.owner?.shares.release(this.owner.name, this.takenBytes)
-    this.takenBytes = 0
+    this.release()
   }
 
-  private handle(body: Uint8Array): void {
-    try {
-      this.route.handle(this, body, this)
-    } catch (defect) {
-      this.context.report(defect)
-      // A stream that nothing will end.
-      if (this.streamed?.pieces.isOver === false) this.response.close()
-      else this.fail(this.failures.failed, false)
-    }
-  }
-
-  /** Answers once the rest of the body is out of the way. */
-  private refuse(answer: (closes: boolean) => void): void {
+  protected override refuse(answer: (closes: boolean) => void): void {
     const declared = this.declaredBytes > 0 ? this.declaredBytes - this.heldBytes : undefined
     this.refused = new RequestBody(this.response, declared, this.state)
     this.refused.discard((outcome) => answer(outcome !== "Complete"))
   }
 
-  private refuseUnread(answer: (reply: HotReply) => void): void {
-    this.isRefusing = true
-    attempt(() => answer(this), this.context)
-    // It threw, or said nothing.
-    if (this.refused === undefined) this.refuse((closes) => this.fail(this.failures.failed, closes))
+  protected override get isRefused(): boolean {
+    return this.refused !== undefined
+  }
+
+  protected override cut(): void {
+    this.response.close()
   }
 
   private tooSlow(): void {
@@ -234,15 +185,12 @@ export class UwsHotExchange implements HotRequest, HotReply {
     this.fail(this.failures.bodyTooSlow, true)
   }
 
-  private get failures(): HotFailures {
-    return failuresOf(this.route.errors)
-  }
-
-  private fail(answer: FrontAnswer, closes: boolean): void {
-    this.write(answer.status, errorHeaders, answer.body, closes)
-  }
-
-  private write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
+  protected override write(
+    status: number,
+    headers: Headers,
+    body: string | Uint8Array,
+    closes: boolean
+  ): void {
     if (this.aborted || this.isAnswered) return
     this.isAnswered = true
     if (this.isLast) return this.writeLast(() => this.writeWhole(status, headers, body, closes))
