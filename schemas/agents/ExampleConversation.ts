@@ -1,4 +1,5 @@
 import type { ClientFrame } from "./ClientFrame.ts"
+import { clientExamples, serverExamples } from "./FrameExamples.ts"
 import type { ServerFrame } from "./ServerFrame.ts"
 
 /** A session's frames in order; `note` explains the events between them. */
@@ -17,26 +18,19 @@ const event = (seq: number) => ({ type: "event", seq, promptId }) as const
 const hello = {
   type: "hello",
   protocol: 1,
-  client: { version: "0.1.0", platform: "linux-x64", name: "signalbox-agent", journalId: "j-7Qm2" },
-  workspace: { root: "/home/ada/abacus", name: "abacus" }
+  client: clientExamples.hello.client,
+  workspace: clientExamples.hello.workspace
 } as const
 
+const { limits, model, tools } = serverExamples.ready
 const ready = {
   type: "ready",
   sessionId,
-  model: { id: "sandbox/coder", name: "Sandbox: coder", context_length: 128_000 },
+  model,
   thinkingLevel: "off",
-  tools: ["read", "write", "edit", "ls", "find", "grep", "bash"],
+  tools,
   billing: { mode: "credits", plan: null, covers_direct_api: false },
-  limits: {
-    frameBytes: 1_048_576,
-    promptBytes: 262_144,
-    streamChunkBytes: 16_384,
-    streamBytes: 1_048_576,
-    queue: 16,
-    pingMillis: 25_000,
-    deadMillis: 60_000
-  }
+  limits
 } as const
 
 const edit = { path: "src/add.mjs", edits: [{ oldText: "a - b", newText: "a + b" }] }

@@ -48,21 +48,17 @@ export const UsageCredits = Schema.Struct({
 }).annotate({ identifier: "UsageCredits" })
 export type UsageCredits = typeof UsageCredits.Type
 
+const sums = { requests: count, errors: count, totalTokens: count, costUsd: usd }
+
 export const UsageBucket = Schema.Struct({
   bucket: Timestamp.annotate({ description: "Its start" }),
-  requests: count,
-  errors: count,
-  totalTokens: count,
-  costUsd: usd
+  ...sums
 }).annotate({ identifier: "UsageBucket" })
 export type UsageBucket = typeof UsageBucket.Type
 
 export const UsedModel = Schema.Struct({
   model: Schema.String.annotate({ description: "That answered last, or where none did was tried last" }),
-  requests: count,
-  errors: count,
-  totalTokens: count,
-  costUsd: usd
+  ...sums
 }).annotate({ identifier: "UsedModel" })
 export type UsedModel = typeof UsedModel.Type
 

@@ -1,6 +1,5 @@
 import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Breakdowns } from "./reads/Breakdowns.ts"
 import * as Counting from "#src/analytics/counting/Counting.ts"
 import { DropCounts } from "./ingest/DropCounts.ts"
 import { EventDrain } from "./store/EventDrain.ts"
@@ -21,7 +20,6 @@ import { Salts } from "./ingest/Salts.ts"
 import { SaltStore } from "./ingest/SaltStore.ts"
 import * as ScriptRoutes from "./ingest/ScriptRoutes.ts"
 import { SiteDirectory } from "./sites/Sites.ts"
-import { SiteExport } from "./reads/SiteExport.ts"
 import { Sites } from "./sites/Sites.ts"
 import * as SitesRoutes from "./sites/SitesRoutes.ts"
 import { Stats } from "./reads/Stats.ts"
@@ -38,8 +36,6 @@ import { RawRoutes } from "#src/front/RawRoutes.ts"
 const services = Layer.mergeAll(
   Sites.layer,
   Stats.layer,
-  Breakdowns.layer,
-  SiteExport.layer,
   Imports.layer,
   VisitRebuild.layer,
   Counting.layer

@@ -2,14 +2,9 @@ import type { BrowserEvent } from "#schemas/analytics/BrowserEvent.ts"
 import { eventLimits, expectations } from "#schemas/analytics/EventLimits.ts"
 import { FieldFault, expected, required } from "./FieldFault.ts"
 import { isJsonObject, optionalText, requiredText } from "./FieldReader.ts"
-import type { JsonObject } from "./FieldReader.ts"
+import type { Decoded, JsonObject } from "./FieldReader.ts"
 
-/** `BrowserEvent` with null for every absent key, so that all of them have one shape. */
-export type DecodedBrowserEvent = {
-  readonly [K in keyof BrowserEvent]-?: undefined extends BrowserEvent[K]
-    ? Exclude<BrowserEvent[K], undefined> | null
-    : BrowserEvent[K]
-}
+export type DecodedBrowserEvent = Decoded<BrowserEvent>
 
 /**
  * The schema `BrowserEvent` by hand, for the hot path: same events, same faults, first fault in the schema's order of

@@ -2,14 +2,9 @@ import type { CollectEvent } from "#schemas/analytics/CollectEvent.ts"
 import { eventLimits, expectations } from "#schemas/analytics/EventLimits.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
 import { isJsonObject, optionalText, requiredText } from "./FieldReader.ts"
-import type { JsonObject } from "./FieldReader.ts"
+import type { Decoded, JsonObject } from "./FieldReader.ts"
 
-/** `CollectEvent` with null for every absent key, so that all of them have one shape. */
-export type DecodedCollectEvent = {
-  readonly [K in keyof CollectEvent]-?: undefined extends CollectEvent[K]
-    ? Exclude<CollectEvent[K], undefined> | null
-    : CollectEvent[K]
-}
+export type DecodedCollectEvent = Decoded<CollectEvent>
 
 /**
  * The schema `CollectEvent` by hand, for the hot path: same events, same faults, first fault in the schema's order of

@@ -3,6 +3,11 @@ import { FieldFault, expected, required } from "./FieldFault.ts"
 /** A parsed JSON object before anything about it is known. Only own keys that a decoder asks for are ever read. */
 export type JsonObject = { readonly [key: string]: unknown }
 
+/** A decoded event with null for every absent key, so that all of them have one shape. */
+export type Decoded<Event> = {
+  readonly [K in keyof Event]-?: undefined extends Event[K] ? Exclude<Event[K], undefined> | null : Event[K]
+}
+
 export const isJsonObject = (input: unknown): input is JsonObject =>
   typeof input === "object" && input !== null && !Array.isArray(input)
 

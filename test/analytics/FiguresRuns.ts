@@ -2,7 +2,6 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { questionQuery } from "#schemas/analytics/Stats.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
-import { Breakdowns } from "#src/analytics/reads/Breakdowns.ts"
 import * as EventSink from "#src/analytics/store/EventSink.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { Stats } from "#src/analytics/reads/Stats.ts"
@@ -67,10 +66,7 @@ const siteOf = (id: string): SiteRow => ({
   createdAt: new Date(0)
 })
 
-const stores = Layer.merge(Stats.layer, Breakdowns.layer).pipe(
-  Layer.provide(drained),
-  Layer.provideMerge(TestStores.layer)
-)
+const stores = Stats.layer.pipe(Layer.provide(drained), Layer.provideMerge(TestStores.layer))
 
 /** The instants where figures can go wrong: bounds of the queried periods, of buckets, midnights of UTC, now. */
 const edgesOf = (
@@ -192,7 +188,7 @@ const compare = Effect.fnUntraced(function* (
     assert.deepStrictEqual(found, expectedStats(recounted, question), asked)
     return summary.visits
   }
-  const { rows } = yield* (yield* Breakdowns).ofSite(site, { ...query, dimension, limit })
+  const { rows } = yield* (yield* Stats).breakdown(site, { ...query, dimension, limit })
   assert.deepStrictEqual(rows, expectedRows(recounted, question, dimension).slice(0, limit), asked)
   return rows.length
 })

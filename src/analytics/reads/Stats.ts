@@ -1,22 +1,31 @@
-import type { BadRequest } from "#schemas/core/Problem.ts"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, type Stream } from "effect"
+import { type Breakdown, breakdownLimit, type BreakdownParameters } from "#schemas/analytics/Breakdown.ts"
 import type { SeriesEntry, SiteStats, StatsParameters, Summary } from "#schemas/analytics/Stats.ts"
+import type { BadRequest } from "#schemas/core/Problem.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
-import type { StoreError } from "../store/EventStore.ts"
-import { EventDrain } from "../store/EventDrain.ts"
-import { resolveQuery } from "./StatsQuery.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
+import { EventDrain } from "../store/EventDrain.ts"
+import type { StoreError } from "../store/EventStore.ts"
+import { type BreakdownStoreRow, breakdownStatement } from "./BreakdownStatement.ts"
+import { exportOf } from "./SiteExport.ts"
+import { resolveQuery } from "./StatsQuery.ts"
 import { type StatsRow, statsStatement } from "./StatsStatement.ts"
+
+type Read<Query, Answer> = (
+  site: SiteRow,
+  query: Query
+) => Effect.Effect<Answer, BadRequest | SinkUnavailable | StoreError>
 
 /** The statistics of a site. Readers see all events accepted before they asked. */
 export class Stats extends Context.Service<
   Stats,
   {
-    readonly ofSite: (
-      site: SiteRow,
-      query: StatsParameters
-    ) => Effect.Effect<SiteStats, BadRequest | SinkUnavailable | StoreError>
+    readonly ofSite: Read<StatsParameters, SiteStats>
+    /** The most frequent values of a dimension. */
+    readonly breakdown: Read<BreakdownParameters, Breakdown>
+    /** All events of a site and period as lines of JSON; fails where the store does not have all of them yet. */
+    readonly exported: Read<StatsParameters, Stream.Stream<Uint8Array, StoreError>>
   }
 >()("signalbox/analytics/Stats") {
   static readonly layer = Layer.effect(
@@ -24,10 +33,11 @@ export class Stats extends Context.Service<
     Effect.gen(function* () {
       const clickhouse = yield* ClickHouse
       const drain = yield* EventDrain
+      const resolved = (site: SiteRow, query: StatsParameters) =>
+        Effect.flatMap(Clock.currentTimeMillis, (nowMillis) => resolveQuery(site, query, nowMillis))
       return Stats.of({
         ofSite: Effect.fn("Stats.ofSite")(function* (site, query) {
-          const nowMillis = yield* Clock.currentTimeMillis
-          const { filters, period, range, timeZone } = yield* resolveQuery(site, query, nowMillis)
+          const { filters, period, range, timeZone } = yield* resolved(site, query)
           yield* drain.freshen(site.id)
           const { parameters, sql } = statsStatement(site.id, range, filters)
           const rows = yield* clickhouse.query<StatsRow>(sql, parameters)
@@ -45,6 +55,24 @@ export class Stats extends Context.Service<
               seriesEntry(label, inCell.get(Math.floor(startMillis / 1000)))
             )
           }
+        }),
+        breakdown: Effect.fn("Stats.breakdown")(function* (site, asked) {
+          const { dimension, limit = breakdownLimit.default, ...query } = asked
+          const { filters, period, range } = yield* resolved(site, query)
+          yield* drain.freshen(site.id)
+          const { parameters, sql } = breakdownStatement({ site: site.id, range, filters, dimension, limit })
+          const rows = yield* clickhouse.query<BreakdownStoreRow>(sql, parameters)
+          return {
+            dimension,
+            period,
+            filters: { ...filters },
+            rows: rows.map((row) => ({ ...row, value: row.value === "" ? null : row.value }))
+          }
+        }),
+        exported: Effect.fn("Stats.exported")(function* (site, query) {
+          const { range } = yield* resolved(site, query)
+          yield* drain.flush(site.id)
+          return yield* exportOf(clickhouse, site.id, range)
         })
       })
     })

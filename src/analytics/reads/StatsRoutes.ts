@@ -11,7 +11,6 @@ import { storeAway as postgresAway } from "#src/http/StoreAway.ts"
 import { troubleText } from "#src/http/StoreTrouble.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
-import { Breakdowns } from "./Breakdowns.ts"
 import { CountingLease } from "../counting/CountingLease.ts"
 import { csv } from "./Csv.ts"
 import { DropCounts } from "../ingest/DropCounts.ts"
@@ -20,7 +19,6 @@ import { inapplicableFilter } from "./Filters.ts"
 import { Realtime } from "./Realtime.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { SiteDirectory } from "../sites/Sites.ts"
-import { SiteExport } from "./SiteExport.ts"
 import { Sites } from "../sites/Sites.ts"
 import { Stats } from "./Stats.ts"
 import { BadRequest, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
@@ -56,7 +54,6 @@ const csvAnswer = (text: string) => HttpServerResponse.text(text, { contentType:
 const makeFigures = Effect.gen(function* () {
   const { whileCounting } = yield* CountingLease
   const stats = yield* Stats
-  const breakdowns = yield* Breakdowns
   const realtime = yield* Realtime
   return {
     stats: (site: SiteRow, { format, ...query }: StatsParameters & Format) =>
@@ -66,7 +63,7 @@ const makeFigures = Effect.gen(function* () {
           : found
       ),
     breakdown: (site: SiteRow, { format, ...query }: BreakdownParameters & Format) =>
-      Effect.map(whileCounting(asked(breakdowns.ofSite(site, query))), (found) =>
+      Effect.map(whileCounting(asked(stats.breakdown(site, query))), (found) =>
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>
@@ -80,7 +77,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
     const drops = yield* DropCounts
-    const exports = yield* SiteExport
+    const stats = yield* Stats
     const figures = yield* makeFigures
     const { whileCounting } = yield* CountingLease
     const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
@@ -101,7 +98,7 @@ export const layer = HttpApiBuilder.group(
         }),
       exportSite: ({ params, query }) =>
         Effect.flatMap(ownSite(params.id), (site) =>
-          Effect.map(whileCounting(answered(exports.ofSite(site, query))), (lines) =>
+          Effect.map(whileCounting(answered(stats.exported(site, query))), (lines) =>
             HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
           )
         )

@@ -1,14 +1,16 @@
+import { Effect } from "effect"
 import type { CollectionRoute } from "#actors/llm/CollectionRoutes.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import type { Upstream } from "#src/infra/upstream/Upstream.ts"
+import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
-import type { CallLog } from "#src/llm/usage/CallLog.ts"
+import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { AnswerStream, Client } from "./ClientStream.ts"
 import type { Candidates } from "./Candidates.ts"
-import type { TokenCounter } from "./TokenCounter.ts"
+import { TokenCounter } from "./TokenCounter.ts"
 
 /** Services that every call needs. */
 export interface CallParts {
@@ -19,6 +21,18 @@ export interface CallParts {
   /** there is a collector of spans (OTEL_EXPORTER_OTLP_ENDPOINT) */
   readonly isTraced: boolean
 }
+
+export const makeCallParts = Effect.gen(function* () {
+  const { limits, otelEndpoint } = yield* AppConfig
+  const parts: CallParts = {
+    upstream: yield* Upstream,
+    log: yield* CallLog,
+    counter: yield* TokenCounter,
+    limits,
+    isTraced: otelEndpoint !== undefined
+  }
+  return parts
+})
 
 /** The fields that all chunks of one stream share. */
 export interface ChunkHead {

@@ -3,13 +3,11 @@ import { type CollectionRoute, CollectionRoutes } from "#actors/llm/CollectionRo
 import type { ActorUnavailable } from "#actors/kernel/ActorError.ts"
 import type { CallRecord } from "#streams/llm/CallRecord.ts"
 import { AppConfig } from "#src/Config.ts"
-import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { AdmissionAsk } from "#src/llm/ledger/Admission.ts"
 import { admittedCall } from "./Settling.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
-import { CallLog } from "#src/llm/usage/CallLog.ts"
-import type { AnswerSink, Call, CallParts } from "./CallParts.ts"
+import { type AnswerSink, type Call, type CallParts, makeCallParts } from "./CallParts.ts"
 import { CallsInFlight } from "./CallsInFlight.ts"
 import { CallTally } from "./CallTally.ts"
 import { Catalogue } from "#src/llm/catalogue/Catalogue.ts"
@@ -22,7 +20,6 @@ import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { answerPlain, settleLeft, addAnswer, askPlain } from "./PlainAnswer.ts"
 import { answerStream, type Outlet, outletOf } from "./StreamAnswer.ts"
 import { resolve, type Candidates } from "./Candidates.ts"
-import { TokenCounter } from "./TokenCounter.ts"
 import { textOf } from "#streams/llm/ChatChunk.ts"
 import { tryInOrder } from "./Failover.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
@@ -54,18 +51,12 @@ export class Completions extends Context.Service<
   static readonly layer = Layer.effect(
     Completions,
     Effect.gen(function* () {
-      const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
+      const { limits, upstreamCostMaxUsd } = yield* AppConfig
       const catalogue = yield* Catalogue
       const collections = yield* CollectionDirectory
       const routes = yield* CollectionRoutes
       const ledger = yield* Ledger
-      const all: CallParts = {
-        upstream: yield* Upstream,
-        log: yield* CallLog,
-        counter: yield* TokenCounter,
-        limits,
-        isTraced: otelEndpoint !== undefined
-      }
+      const all = yield* makeCallParts
       const underWay = yield* CallsInFlight
 
       const make = (ask: CompletionAsk, candidates: Candidates) => {

@@ -1,6 +1,5 @@
 import { Context, Effect, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
-import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { EstimateReason } from "#streams/llm/CallRecord.ts"
@@ -10,8 +9,7 @@ import { admittedCall, settle } from "./Settling.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
 import { reportCall, type ReportedAsk } from "./CallReport.ts"
-import { CallLog } from "#src/llm/usage/CallLog.ts"
-import type { CallParts } from "./CallParts.ts"
+import { type CallParts, makeCallParts } from "./CallParts.ts"
 import { CallsInFlight } from "./CallsInFlight.ts"
 import { traceAttempt } from "./CallTrace.ts"
 import { CallTally, routerBlock, type Measured } from "./CallTally.ts"
@@ -26,7 +24,7 @@ import { plainAttempt } from "./PlainAnswer.ts"
 import { faultOf } from "./Failover.ts"
 import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Candidates.ts"
-import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
+import { estimateTokens } from "./TokenCounter.ts"
 
 export interface EmbeddingsAsk extends ReportedAsk {
   readonly request: EmbeddingsRequest
@@ -52,14 +50,8 @@ export class Embeddings extends Context.Service<
       const catalogue = yield* Catalogue
       const ledger = yield* Ledger
       const underWay = yield* CallsInFlight
-      const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
-      const parts: CallParts = {
-        upstream: yield* Upstream,
-        log: yield* CallLog,
-        counter: yield* TokenCounter,
-        limits,
-        isTraced: otelEndpoint !== undefined
-      }
+      const { limits, upstreamCostMaxUsd } = yield* AppConfig
+      const parts = yield* makeCallParts
       const { slowCallMillis } = limits
       const refuse = (ask: EmbeddingsAsk, fault: Problem) =>
         Effect.as(reportCall(ask, undefined, fault, slowCallMillis), fault)
