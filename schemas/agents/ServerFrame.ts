@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { SessionId } from "../core/Ids.ts"
 import { ThinkingLevel } from "./ClientFrame.ts"
 import { ToolError, toolMethods, toolNames } from "./ToolCall.ts"
+import { literals } from "../core/Literals.ts"
 
 /**
  * Frames of the server, one JSON object each. Clients ignore unknown fields, kinds and types. Source:
@@ -206,22 +207,9 @@ export const ToolCancel = Schema.Struct({
 })
 
 export const agentErrorCodes = [
-  "bad_frame",
-  "bad_protocol",
-  "hello_required",
-  "unknown_session",
-  "not_owner",
-  "workspace_mismatch",
-  "busy",
-  "unknown_call",
-  "model_forbidden",
-  "insufficient_credits",
-  "rate_limited",
-  "overloaded",
-  "upstream_error",
-  "context_overflow",
-  "budget_exceeded",
-  "internal"
+  ...literals("bad_frame bad_protocol hello_required unknown_session not_owner workspace_mismatch busy"),
+  ...literals("unknown_call model_forbidden insufficient_credits rate_limited overloaded upstream_error"),
+  ...literals("context_overflow budget_exceeded internal")
 ] as const
 export type AgentErrorCode = (typeof agentErrorCodes)[number]
 const Code = Schema.Literals(agentErrorCodes)
@@ -259,17 +247,7 @@ export const ErrorFrame = Schema.Struct({
 }).annotate({ description: "Something was refused. Unless it is fatal the session goes on." })
 export type ErrorFrame = typeof ErrorFrame.Type
 
-export const byeReasons = [
-  "client_bye",
-  "superseded",
-  "restart",
-  "revoked",
-  "ended",
-  "idle",
-  "slow",
-  "protocol",
-  "moved"
-] as const
+export const byeReasons = literals("client_bye superseded restart revoked ended idle slow protocol moved")
 export const ServerBye = Schema.Struct({
   type: Schema.Literal("bye"),
   reason: Schema.Literals(byeReasons),

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { integer } from "../core/Text.ts"
 import { agentLimits } from "./AgentLimits.ts"
+import { literals } from "../core/Literals.ts"
 
 /**
  * The tools of an agent session: their names for models, the methods that clients implement, and the shapes of
@@ -147,17 +148,8 @@ export const toolNames: ReadonlyArray<ToolName> = tools.map(({ name }) => name)
 export const toolMethods: ReadonlyArray<ToolMethod> = tools.map(({ method }) => method)
 
 export const toolErrorCodes = [
-  "denied",
-  "outside_workspace",
-  "not_found",
-  "not_unique",
-  "too_large",
-  "binary",
-  "timeout",
-  "cancelled",
-  "interrupted",
-  "invalid_params",
-  "exec_failed"
+  ...literals("denied outside_workspace not_found not_unique too_large binary timeout cancelled interrupted"),
+  ...literals("invalid_params exec_failed")
 ] as const
 export type ToolErrorCode = (typeof toolErrorCodes)[number]
 

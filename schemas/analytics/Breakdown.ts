@@ -2,25 +2,14 @@ import { Schema } from "effect"
 import { integer } from "../core/Text.ts"
 import { eventLimits } from "./EventLimits.ts"
 import { PeriodName, questionQuery } from "./Stats.ts"
+import { literals } from "../core/Literals.ts"
 
 /** Source: contract/analytics#breakdowns. */
 export const dimensions = [
-  "page",
-  "entry",
-  "exit",
-  "source",
-  "referrer",
-  "campaign",
-  "medium",
-  "country",
-  "browser",
-  "os",
-  "device",
-  "event",
-  "hostname",
-  "term",
-  "content",
-  "channel"
+  ...literals(
+    "page entry exit source referrer campaign medium country browser os device event hostname term"
+  ),
+  ...literals("content channel")
 ] as const
 
 const propPrefix = "prop:"

@@ -1,6 +1,7 @@
 import { EventRecordInvalid } from "./EventRecord.ts"
 import { dayMillis } from "./EventTime.ts"
 import type { EventKind } from "./StoredEvent.ts"
+import { literals } from "#schemas/core/Literals.ts"
 
 /**
  * An event as a visitor-day folds it. Texts are *packed*: the RowBinary bytes of the string (varint length, UTF-8), one
@@ -32,19 +33,10 @@ export interface OwnedVisitEvent extends VisitEvent {
 
 /** The columns of `events` that a visit takes over from its first event, in their order there. */
 export const attributeColumns = [
-  "referrer",
-  "source",
-  "channel",
-  "utm_source",
-  "utm_medium",
-  "utm_campaign",
-  "utm_term",
-  "utm_content",
-  "country",
-  "browser",
-  "browser_version",
-  "os",
-  "device"
+  ...literals(
+    "referrer source channel utm_source utm_medium utm_campaign utm_term utm_content country browser"
+  ),
+  ...literals("browser_version os device")
 ] as const
 
 export const packedEmpty = "\u0000"

@@ -1,5 +1,6 @@
 import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import { literals } from "#schemas/core/Literals.ts"
 
 /** The fields read of a chunk of a stream, or of a whole answer; others are ignored. */
 export interface ChatChunk {
@@ -65,15 +66,8 @@ export const parseRecord = (text: string): JsonRecord | undefined => {
 
 /** Fields of a delta or message that count as output. `role` alone, or empty text, is none. */
 const outputFields = [
-  "content",
-  "reasoning",
-  "reasoning_content",
-  "reasoning_details",
-  "tool_calls",
-  "function_call",
-  "refusal",
-  "audio",
-  "images"
+  ...literals("content reasoning reasoning_content reasoning_details tool_calls function_call refusal audio"),
+  ...literals("images")
 ]
 
 const saysSomething = (value: unknown): boolean =>

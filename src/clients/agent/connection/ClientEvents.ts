@@ -1,5 +1,6 @@
 import type { Ready, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import type { ToolError, ToolMethod } from "#schemas/agents/ToolCall.ts"
+import { literals } from "#schemas/core/Literals.ts"
 
 /** The events that a client sends to its observers. */
 
@@ -8,17 +9,8 @@ import type { ToolError, ToolMethod } from "#schemas/agents/ToolCall.ts"
  * a frame that cannot be done without says something that this version does not know.
  */
 export const closedReasons = [
-  "bye",
-  "superseded",
-  "revoked",
-  "ended",
-  "key_refused",
-  "no_credits",
-  "no_gateway",
-  "refused",
-  "locked",
-  "unreachable",
-  "not_understood"
+  ...literals("bye superseded revoked ended key_refused no_credits no_gateway refused locked unreachable"),
+  ...literals("not_understood")
 ] as const
 export type ClosedReason = (typeof closedReasons)[number]
 
