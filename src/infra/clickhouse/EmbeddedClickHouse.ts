@@ -1,11 +1,11 @@
-import { Effect, Exit, Schedule, Schema, type Scope } from "effect"
-import { type ChildProcess, fork } from "node:child_process"
+import { Effect, Schedule, Schema, type Scope } from "effect"
+import { fork } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import type { Limits } from "#src/Limits.ts"
 import { childEnvironment } from "../process/ChildEnvironment.ts"
+import { endOf, endsWithin, lastLines } from "../process/ChildEnd.ts"
 import { keepRunning, type Running } from "../process/KeepRunning.ts"
 import { writePrivate } from "../process/PrivateFile.ts"
 import { readState } from "../process/StateFile.ts"
@@ -15,9 +15,6 @@ import { forgetLostEngine } from "./LostEngine.ts"
 
 /** User and database of the embedded ClickHouse. */
 const name = "signalbox"
-
-/** The number of the child's last lines that an error shows. */
-const shownLines = 20
 
 /** Threads of the child: four connections of the engine, and files. */
 const childThreads = 8
@@ -49,12 +46,6 @@ const Published = Schema.Struct({
 const isReady = (message: unknown): message is ChildReady =>
   typeof message === "object" && message !== null && "port" in message && typeof message.port === "number"
 
-const ended = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => {
-    child.once("error", (error) => resolve(error.message))
-    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`))
-  })
-
 interface Started extends Running {
   readonly port: number
   readonly pid: number
@@ -77,14 +68,8 @@ const startChild = (
         [optionsVariable]: JSON.stringify(options)
       })
     })
-    const exited = ended(child)
-    const last: Array<string> = []
-    if (child.stderr !== null) {
-      createInterface(child.stderr).on("line", (line) => {
-        if (last.push(line) > shownLines) last.shift()
-        runFork(Effect.logDebug(line))
-      })
-    }
+    const exited = endOf(child)
+    const last = lastLines(child, (line) => runFork(Effect.logDebug(line)))
     const port = yield* Effect.promise(
       () =>
         new Promise<number | undefined>((resolve) => {
@@ -94,13 +79,7 @@ const startChild = (
     ).pipe(Effect.timeoutOrElse({ duration: limits.clickhouseStartMillis, orElse: () => Effect.undefined }))
     const stop = Effect.gen(function* () {
       if (child.connected) child.disconnect()
-      const end = yield* Effect.exit(
-        Effect.timeout(
-          Effect.promise(() => exited),
-          limits.storeStopMillis
-        )
-      )
-      if (Exit.isFailure(end)) child.kill("SIGKILL")
+      if (!(yield* endsWithin(exited, limits.storeStopMillis))) child.kill("SIGKILL")
     })
     if (port !== undefined && child.pid !== undefined) return { exited, stop, port, pid: child.pid }
     child.kill("SIGKILL")

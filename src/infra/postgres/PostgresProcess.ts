@@ -1,7 +1,7 @@
-import { Effect, Exit } from "effect"
-import { spawn, type ChildProcess, type SpawnOptions } from "node:child_process"
+import { Effect } from "effect"
+import { spawn, type SpawnOptions } from "node:child_process"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
+import { endOf, endsWithin, lastLines } from "../process/ChildEnd.ts"
 import type { Running } from "../process/KeepRunning.ts"
 import type { PostgresAccount } from "./PostgresAccount.ts"
 import { PostgresFailed } from "./PostgresFailed.ts"
@@ -12,9 +12,6 @@ interface Program {
   readonly directory: string
   readonly args: ReadonlyArray<string>
 }
-
-/** The number of last lines that an error shows. */
-const shownLines = 20
 
 /**
  * PostgreSQL's account may not be able to walk to DATA_DIR (under /root, say). A process needs no permission on the
@@ -32,12 +29,6 @@ const spawnOptions = (program: Program): SpawnOptions => ({
 })
 
 const environment = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" }
-
-const ended = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => {
-    child.once("error", (error) => resolve(error.message))
-    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`))
-  })
 
 /** Runs a program of PostgreSQL to its end, inside a shell script that sees it as `$0` and its arguments as `$@`. */
 export const run = (
@@ -95,26 +86,16 @@ export const startServer = (
     )
     // The other end may be gone first when both die together; then there is nothing left to stop.
     child.stdin?.on("error", (error) => runFork(Effect.logDebug("PostgreSQL's guard is gone", error)))
-    const exited = ended(child)
-    const last: Array<string> = []
-    const isReady = new Promise<boolean>((resolve) => {
-      if (child.stderr === null) return resolve(false)
-      createInterface(child.stderr).on("line", (line) => {
-        if (last.push(line) > shownLines) last.shift()
-        if (line.includes("ready to accept connections")) resolve(true)
-        runFork(/ PANIC:/.test(line) ? Effect.logWarning(line) : Effect.logDebug(line))
-      })
-      void exited.then(() => resolve(false))
+    const exited = endOf(child)
+    const { promise: isReady, resolve } = Promise.withResolvers<boolean>()
+    const last = lastLines(child, (line) => {
+      if (line.includes("ready to accept connections")) resolve(true)
+      runFork(/ PANIC:/.test(line) ? Effect.logWarning(line) : Effect.logDebug(line))
     })
+    void exited.then(() => resolve(false))
     const stop = Effect.gen(function* () {
       child.stdin?.end()
-      const end = yield* Effect.exit(
-        Effect.timeout(
-          Effect.promise(() => exited),
-          program.stopMillis
-        )
-      )
-      if (Exit.isFailure(end) && child.pid !== undefined) {
+      if (!(yield* endsWithin(exited, program.stopMillis)) && child.pid !== undefined) {
         yield* Effect.logWarning("PostgreSQL did not stop in time and is killed")
         // The group: shell and server.
         process.kill(-child.pid, "SIGKILL")
