@@ -48,6 +48,8 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
   protected abstract refuse(answer: (closes: boolean) => void): void
   protected abstract readonly isRefused: boolean
   protected abstract write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void
+  /** Held bytes of the body are released. */
+  protected abstract drop(): void
   /** Ends the connection. */
   protected abstract cut(): void
 
@@ -85,6 +87,11 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
   protected release(): void {
     this.owner?.shares.release(this.owner.name, this.takenBytes)
     this.takenBytes = 0
+  }
+
+  protected tooSlow(): void {
+    this.drop()
+    this.fail(this.failures.bodyTooSlow, true)
   }
 
   private refuseUnread(answer: (reply: HotReply) => void): void {

@@ -134,8 +134,7 @@ export class NodeHotExchange extends HotExchange<NodeHotContext, NodeStream> {
     this.response.once("close", () => clearTimeout(timer))
   }
 
-  /** Held bytes of the body are released. */
-  private drop(): void {
+  protected override drop(): void {
     this.chunks = []
     this.release()
   }
@@ -149,11 +148,6 @@ export class NodeHotExchange extends HotExchange<NodeHotContext, NodeStream> {
   }
 
   private readonly tooLarge = (closes: boolean): void => this.fail(this.failures.bodyTooLarge, closes)
-
-  private tooSlow(): void {
-    this.drop()
-    this.fail(this.failures.bodyTooSlow, true)
-  }
 
   protected override write(
     status: number,

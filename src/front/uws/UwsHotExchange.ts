@@ -159,8 +159,7 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     this.handle(body)
   }
 
-  /** Held bytes of the body are released. */
-  private drop(): void {
+  protected override drop(): void {
     this.held = []
     this.rate?.stop()
     this.release()
@@ -178,11 +177,6 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
 
   protected override cut(): void {
     this.response.close()
-  }
-
-  private tooSlow(): void {
-    this.drop()
-    this.fail(this.failures.bodyTooSlow, true)
   }
 
   protected override write(
