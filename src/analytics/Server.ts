@@ -24,7 +24,6 @@ import { Sites } from "./sites/Sites.ts"
 import * as SitesRoutes from "./sites/SitesRoutes.ts"
 import { Stats } from "./reads/Stats.ts"
 import * as StatsRoutes from "./reads/StatsRoutes.ts"
-import { VisitRebuild } from "./store/VisitRebuild.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
 import * as Stores from "#src/Stores.ts"
@@ -33,13 +32,7 @@ import * as AnalyticsReadiness from "./AnalyticsReadiness.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 
 /** From the log upwards: ids and realtime figures are read from it, the drain carries it into ClickHouse. */
-const services = Layer.mergeAll(
-  Sites.layer,
-  Stats.layer,
-  Imports.layer,
-  VisitRebuild.layer,
-  Counting.layer
-).pipe(
+const services = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer, Counting.layer).pipe(
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(

@@ -15,7 +15,6 @@ import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { Collections } from "#src/llm/catalogue/Collections.ts"
 import { Completions } from "#src/llm/calls/Completions.ts"
 import { Credits } from "#src/llm/ledger/Credits.ts"
-import { Embeddings } from "#src/llm/calls/Embeddings.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { MarkupDirectory } from "#src/llm/catalogue/MarkupDirectory.ts"
@@ -24,7 +23,6 @@ import { Plans } from "#src/llm/ledger/Plans.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
 import { TokenCounter } from "#src/llm/calls/TokenCounter.ts"
-import { TopUps } from "#src/llm/ledger/TopUps.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
 
@@ -57,13 +55,11 @@ const collectionRoutes = Layer.unwrap(
 )
 
 /** Credits, plans and subscriptions. */
-const money = Layer.mergeAll(Credits.layer, TopUps.layer, Subscriptions.layer, LedgerCheck.layer)
+const money = Layer.mergeAll(Credits.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
 export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
-  Layer.provideMerge(
-    Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
-  ),
+  Layer.provideMerge(Layer.mergeAll(Completions.layer, Collections.layer, Markups.layer, Usage.layer, money)),
   Layer.provideMerge(CallsInFlight.layer),
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
