@@ -2,7 +2,6 @@ import { Schema } from "effect"
 import { SessionId } from "../core/Ids.ts"
 import { ThinkingLevel } from "./ClientFrame.ts"
 import { ToolError, toolMethods, toolNames } from "./ToolCall.ts"
-import { literals } from "../core/Literals.ts"
 
 /**
  * Frames of the server, one JSON object each. Clients ignore unknown fields, kinds and types. Source:
@@ -207,9 +206,22 @@ export const ToolCancel = Schema.Struct({
 })
 
 export const agentErrorCodes = [
-  ...literals("bad_frame bad_protocol hello_required unknown_session not_owner workspace_mismatch busy"),
-  ...literals("unknown_call model_forbidden insufficient_credits rate_limited overloaded upstream_error"),
-  ...literals("context_overflow budget_exceeded internal")
+  "bad_frame",
+  "bad_protocol",
+  "hello_required",
+  "unknown_session",
+  "not_owner",
+  "workspace_mismatch",
+  "busy",
+  "unknown_call",
+  "model_forbidden",
+  "insufficient_credits",
+  "rate_limited",
+  "overloaded",
+  "upstream_error",
+  "context_overflow",
+  "budget_exceeded",
+  "internal"
 ] as const
 export type AgentErrorCode = (typeof agentErrorCodes)[number]
 const Code = Schema.Literals(agentErrorCodes)
@@ -247,7 +259,17 @@ export const ErrorFrame = Schema.Struct({
 }).annotate({ description: "Something was refused. Unless it is fatal the session goes on." })
 export type ErrorFrame = typeof ErrorFrame.Type
 
-export const byeReasons = literals("client_bye superseded restart revoked ended idle slow protocol moved")
+export const byeReasons = [
+  "client_bye",
+  "superseded",
+  "restart",
+  "revoked",
+  "ended",
+  "idle",
+  "slow",
+  "protocol",
+  "moved"
+] as const
 export const ServerBye = Schema.Struct({
   type: Schema.Literal("bye"),
   reason: Schema.Literals(byeReasons),

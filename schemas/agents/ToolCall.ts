@@ -1,7 +1,6 @@
 import { Schema } from "effect"
 import { integer } from "../core/Text.ts"
 import { agentLimits } from "./AgentLimits.ts"
-import { literals } from "../core/Literals.ts"
 
 /**
  * The tools of an agent session: their names for models, the methods that clients implement, and the shapes of
@@ -148,8 +147,17 @@ export const toolNames: ReadonlyArray<ToolName> = tools.map(({ name }) => name)
 export const toolMethods: ReadonlyArray<ToolMethod> = tools.map(({ method }) => method)
 
 export const toolErrorCodes = [
-  ...literals("denied outside_workspace not_found not_unique too_large binary timeout cancelled interrupted"),
-  ...literals("invalid_params exec_failed")
+  "denied",
+  "outside_workspace",
+  "not_found",
+  "not_unique",
+  "too_large",
+  "binary",
+  "timeout",
+  "cancelled",
+  "interrupted",
+  "invalid_params",
+  "exec_failed"
 ] as const
 export type ToolErrorCode = (typeof toolErrorCodes)[number]
 

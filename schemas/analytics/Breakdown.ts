@@ -2,14 +2,25 @@ import { Schema } from "effect"
 import { integer } from "../core/Text.ts"
 import { eventLimits } from "./EventLimits.ts"
 import { PeriodName, questionQuery } from "./Stats.ts"
-import { literals } from "../core/Literals.ts"
 
 /** Source: contract/analytics#breakdowns. */
 export const dimensions = [
-  ...literals(
-    "page entry exit source referrer campaign medium country browser os device event hostname term"
-  ),
-  ...literals("content channel")
+  "page",
+  "entry",
+  "exit",
+  "source",
+  "referrer",
+  "campaign",
+  "medium",
+  "country",
+  "browser",
+  "os",
+  "device",
+  "event",
+  "hostname",
+  "term",
+  "content",
+  "channel"
 ] as const
 
 const propPrefix = "prop:"

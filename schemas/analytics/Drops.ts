@@ -1,17 +1,36 @@
 import { Schema } from "effect"
-import { literals } from "../core/Literals.ts"
 
 /**
  * The reason why a sent event is in no figure; `property`: it is in them, without an invalid property. Source:
  * contract/analytics#drops.
  */
-export const DropReason = Schema.Literals(literals("bot hostname duplicate rate invalid late spam property"))
+export const DropReason = Schema.Literals([
+  "bot",
+  "hostname",
+  "duplicate",
+  "rate",
+  "invalid",
+  "late",
+  "spam",
+  "property"
+])
 export type DropReason = typeof DropReason.Type
 
 /** The purpose of a bot. `library`: a program of any kind; `browser`: an automated browser; `other`: unknown. */
-export const BotCategory = Schema.Literals(
-  literals("search ai seo ads preview feed monitor archive security library browser other")
-)
+export const BotCategory = Schema.Literals([
+  "search",
+  "ai",
+  "seo",
+  "ads",
+  "preview",
+  "feed",
+  "monitor",
+  "archive",
+  "security",
+  "library",
+  "browser",
+  "other"
+])
 export type BotCategory = typeof BotCategory.Type
 
 export const Bot = Schema.Struct({

@@ -1,7 +1,6 @@
 import { Schema } from "effect"
 import { CollectionId } from "../core/Ids.ts"
 import { integer, line } from "../core/Text.ts"
-import { literals } from "../core/Literals.ts"
 
 const price = (of: string) =>
   Schema.String.annotate({
@@ -66,7 +65,14 @@ export const ModelList = Schema.Struct({
 
 const words = (of: string) => line(0, 200).annotate({ description: `Comma-separated ${of}, all required` })
 
-export const modelSorts = literals("name newest price-asc price-desc context-desc context-asc")
+export const modelSorts = [
+  "name",
+  "newest",
+  "price-asc",
+  "price-desc",
+  "context-desc",
+  "context-asc"
+] as const
 
 /** Source: contract/llm#models-list. */
 export const modelQuery = {

@@ -3,10 +3,16 @@ import type { Tokens } from "#schemas/agents/ServerFrame.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
 import type { MessageStep, ResultStep, Step, StepBody } from "#streams/agents/Step.ts"
 import type { StepSize } from "./store/SessionsRepository.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** Steps that begin something: all earlier tool calls are closed. */
-const beginnings = new Set<StepBody["kind"]>(literals("prompt compact applied message compaction done"))
+const beginnings = new Set<StepBody["kind"]>([
+  "prompt",
+  "compact",
+  "applied",
+  "message",
+  "compaction",
+  "done"
+])
 
 /** Results of calls, and marks that calls were sent, are shown with the message that made the calls. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"

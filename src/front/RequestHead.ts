@@ -1,6 +1,5 @@
 import * as Headers from "effect/http/Headers"
 import type { UwsRequest } from "./uws/Addon.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** The parts of a request that uWebSockets.js shows only during its handler, copied. */
 export interface RequestHead {
@@ -29,9 +28,23 @@ const closeOption = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 const prototype: object = Object.getPrototypeOf(Headers.empty)
 
 /** Of these the first counts, as in Node; all others are lists. */
-const single = new Set<string>([
-  ...literals("age authorization content-type etag expires from if-modified-since if-unmodified-since"),
-  ...literals("last-modified location max-forwards proxy-authorization referer retry-after server user-agent")
+const single = new Set([
+  "age",
+  "authorization",
+  "content-type",
+  "etag",
+  "expires",
+  "from",
+  "if-modified-since",
+  "if-unmodified-since",
+  "last-modified",
+  "location",
+  "max-forwards",
+  "proxy-authorization",
+  "referer",
+  "retry-after",
+  "server",
+  "user-agent"
 ])
 
 /** Recipients differ on which of two counts. */

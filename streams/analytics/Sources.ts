@@ -3,12 +3,24 @@ import { join } from "node:path"
 import { BoundedCache } from "./BoundedCache.ts"
 import { displayHostname } from "./DisplayForm.ts"
 import { isSpamSeries, spamReferrers } from "./SpamReferrers.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** The kinds of places that visitors come from; some only a campaign's medium can tell. */
-const channels = literals(
-  "AI Affiliates Audio Direct Email News Paid Push Referral SMS Search Shopping Social Video"
-)
+const channels = [
+  "AI",
+  "Affiliates",
+  "Audio",
+  "Direct",
+  "Email",
+  "News",
+  "Paid",
+  "Push",
+  "Referral",
+  "SMS",
+  "Search",
+  "Shopping",
+  "Social",
+  "Video"
+] as const
 export type Channel = (typeof channels)[number]
 
 const isChannel = (text: string): text is Channel => channels.some((channel) => channel === text)

@@ -1,7 +1,6 @@
 import { EventRecordInvalid } from "./EventRecord.ts"
 import { dayMillis } from "./EventTime.ts"
 import type { EventKind } from "./StoredEvent.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /**
  * An event as a visitor-day folds it. Texts are *packed*: the RowBinary bytes of the string (varint length, UTF-8), one
@@ -33,10 +32,19 @@ export interface OwnedVisitEvent extends VisitEvent {
 
 /** The columns of `events` that a visit takes over from its first event, in their order there. */
 export const attributeColumns = [
-  ...literals(
-    "referrer source channel utm_source utm_medium utm_campaign utm_term utm_content country browser"
-  ),
-  ...literals("browser_version os device")
+  "referrer",
+  "source",
+  "channel",
+  "utm_source",
+  "utm_medium",
+  "utm_campaign",
+  "utm_term",
+  "utm_content",
+  "country",
+  "browser",
+  "browser_version",
+  "os",
+  "device"
 ] as const
 
 export const packedEmpty = "\u0000"

@@ -1,5 +1,4 @@
 import type { CallRecord } from "./CallRecord.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** A call as the table `calls` has it, less its place in the log. Source: src/llm/migrations/clickhouse/0003_Calls.ts. */
 export const rowOf = (record: CallRecord) => ({
@@ -32,9 +31,28 @@ export type CallRow = ReturnType<typeof rowOf>
 
 /** The names of the columns, in the order of the row. */
 export const callColumns = [
-  ...literals("user_id ended duration_ms first_token_ms id key_id source kind streamed requested resolved"),
-  ...literals("collection status error_code success attempts prompt_tokens completion_tokens cached_tokens"),
-  ...literals("charge loss covered")
+  "user_id",
+  "ended",
+  "duration_ms",
+  "first_token_ms",
+  "id",
+  "key_id",
+  "source",
+  "kind",
+  "streamed",
+  "requested",
+  "resolved",
+  "collection",
+  "status",
+  "error_code",
+  "success",
+  "attempts",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "charge",
+  "loss",
+  "covered"
 ] as const satisfies ReadonlyArray<keyof CallRow>
 
 const uint32Max = 4_294_967_295

@@ -1,6 +1,5 @@
 import { mendedJson } from "#schemas/core/JsonFitness.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** The fields read of a chunk of a stream, or of a whole answer; others are ignored. */
 export interface ChatChunk {
@@ -66,8 +65,15 @@ export const parseRecord = (text: string): JsonRecord | undefined => {
 
 /** Fields of a delta or message that count as output. `role` alone, or empty text, is none. */
 const outputFields = [
-  ...literals("content reasoning reasoning_content reasoning_details tool_calls function_call refusal audio"),
-  ...literals("images")
+  "content",
+  "reasoning",
+  "reasoning_content",
+  "reasoning_details",
+  "tool_calls",
+  "function_call",
+  "refusal",
+  "audio",
+  "images"
 ]
 
 const saysSomething = (value: unknown): boolean =>

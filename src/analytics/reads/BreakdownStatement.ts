@@ -18,7 +18,6 @@ import {
   spanOf,
   wholeDays
 } from "../store/VisitRows.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** A row as the store answers it; '' is unknown. */
 export interface BreakdownStoreRow {
@@ -115,7 +114,19 @@ interface InRow {
   readonly value: string
 }
 
-const wholeRow = literals("day visitor start part visit pageviews pages page_s goals goal_s goal_pages")
+const wholeRow = [
+  "day",
+  "visitor",
+  "start",
+  "part",
+  "visit",
+  "pageviews",
+  "pages",
+  "page_s",
+  "goals",
+  "goal_s",
+  "goal_pages"
+]
 
 /**
  * The source of a dimension's value: an attribute from every row; the first and last page from the row that is all of

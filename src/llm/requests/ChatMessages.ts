@@ -1,6 +1,5 @@
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { RequestFault } from "./JsonRequest.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** Address of an image that the upstream fetches itself. This server never does. */
 const remote = /^https?:\/\/[^\s/]/i
@@ -64,9 +63,14 @@ const sum = (a: MessageFigures, b: MessageFigures): MessageFigures => ({
 })
 
 /** Parts of a message that are text, under any name. */
-const textTypes = new Set<string>(
-  literals("input_text output_text refusal thinking reasoning redacted_thinking")
-)
+const textTypes = new Set([
+  "input_text",
+  "output_text",
+  "refusal",
+  "thinking",
+  "reasoning",
+  "redacted_thinking"
+])
 
 const messagesMax = 10_000
 const partsMax = 1_000

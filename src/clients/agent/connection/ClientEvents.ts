@@ -1,6 +1,5 @@
 import type { Ready, ServerFrame } from "#schemas/agents/ServerFrame.ts"
 import type { ToolError, ToolMethod } from "#schemas/agents/ToolCall.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** The events that a client sends to its observers. */
 
@@ -9,8 +8,17 @@ import { literals } from "#schemas/core/Literals.ts"
  * a frame that cannot be done without says something that this version does not know.
  */
 export const closedReasons = [
-  ...literals("bye superseded revoked ended key_refused no_credits no_gateway refused locked unreachable"),
-  ...literals("not_understood")
+  "bye",
+  "superseded",
+  "revoked",
+  "ended",
+  "key_refused",
+  "no_credits",
+  "no_gateway",
+  "refused",
+  "locked",
+  "unreachable",
+  "not_understood"
 ] as const
 export type ClosedReason = (typeof closedReasons)[number]
 

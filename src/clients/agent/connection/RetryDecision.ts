@@ -5,7 +5,6 @@ import {
   type ServerBye
 } from "#schemas/agents/ServerFrame.ts"
 import type { ClosedReason } from "./ClientEvents.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /** The end of an attempt or a connection. */
 export type SocketEnd =
@@ -47,9 +46,13 @@ const again = (problem: string, askedMillis = 0, atOnce = false): RetryDecision 
 const supersededText = "Another client has taken this session over"
 const revokedText = "The key was revoked"
 
-const passing: ReadonlySet<AgentErrorCode> = new Set(
-  literals("busy rate_limited overloaded upstream_error internal")
-)
+const passing: ReadonlySet<AgentErrorCode> = new Set([
+  "busy",
+  "rate_limited",
+  "overloaded",
+  "upstream_error",
+  "internal"
+])
 
 const ofRefusal = (end: SocketEnd & { readonly kind: "refused" }, wasAttached: boolean): RetryDecision => {
   const words = end.words ?? `The server answered ${end.status}`

@@ -5,7 +5,6 @@ import { programKinds, type Surroundings } from "./ProgramNeeds.ts"
 import { readShell, type ShellCommand } from "./ShellCommands.ts"
 import { words } from "./ProgramArguments.ts"
 import { runsOf } from "./Wrappers.ts"
-import { literals } from "#schemas/core/Literals.ts"
 
 /**
  * The needs of a command according to its text, by the programs that it names in the place of a program and by their
@@ -20,9 +19,14 @@ export interface CommandNeeds {
   readonly isPlainCommit: boolean
 }
 
-const askable: ReadonlyArray<ApprovalKind> = literals(
-  "sockets network commit repository install self_running"
-)
+const askable: ReadonlyArray<ApprovalKind> = [
+  "sockets",
+  "network",
+  "commit",
+  "repository",
+  "install",
+  "self_running"
+]
 
 const privileged = words(
   "sudo sudoedit su doas pkexec run0 runuser nsenter machinectl systemd-run setcap chroot"
