@@ -93,16 +93,12 @@ const make = (
     const clock = yield* Clock.Clock
     const now = (): number => monotonicMillis(clock)
     const tables = yield* superviseTable(options, lease, now)
-    let handle = yield* Effect.orDie(tables.acquire("table"))
-    const table: Effect.Effect<RateBucketTable, ActorUnavailable> = Effect.suspend(() => {
-      const open = handle.get()
-      if (open !== undefined) return Effect.succeed(open)
-      return Effect.flatMap(tables.acquire("table"), (reopened) => {
-        handle = reopened
-        return table
-      })
+    yield* Effect.orDie(tables.acquire("table"))
+    const tableNow = (): RateBucketTable | undefined => tables.peek("table")
+    const table = Effect.suspend(() => {
+      const open = tableNow()
+      return open === undefined ? tables.acquire("table") : Effect.succeed(open)
     })
-    const tableNow = (): RateBucketTable | undefined => handle.get() ?? tables.peek("table")?.get()
     const leases = lease === undefined ? undefined : yield* superviseLeases(options, lease, table, now)
 
     const askOf = (keyId: string, ratePerMinute: number, burst?: number, cost = 1): RateAsk => ({
@@ -186,7 +182,7 @@ const superviseLeases = (
     })
   return Supervisor.make({
     name: "rate-lease",
-    maxIdleTime: options.idleMillis,
+    maxIdleMillis: options.idleMillis,
     mailboxCapacity: options.leaseWaiting,
     maxResidentActors: options.leaseKeys,
     build: (_keyId: string) => Effect.succeed({ state: {}, handlers: { fetch } })

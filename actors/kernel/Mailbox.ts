@@ -6,8 +6,8 @@ import type { SchedulerDispatcher } from "effect/Scheduler"
 export class Envelope {
   readonly tag: string
   readonly args: ReadonlyArray<unknown>
-  /** continues the asker; undefined for a tell */
-  readonly reply: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined
+  /** continues the asker */
+  readonly reply: (exit: Exit.Exit<unknown, unknown>) => void
   /** the asker has gone away: a message not begun is then not begun at all */
   isWithdrawn = false
   next: Envelope | undefined = undefined
@@ -20,7 +20,7 @@ export class Envelope {
 }
 
 /**
- * A bounded queue between those who send and the actor's loops. It belongs to the key and not to one life of the actor,
+ * A bounded queue between those who send and the actor's loop. It belongs to the key and not to one life of the actor,
  * so what waits in it outlives a crash and a passivation.
  */
 export class Mailbox {
@@ -29,7 +29,7 @@ export class Mailbox {
   #first: Envelope | undefined
   #last: Envelope | undefined
   #size = 0
-  #takers: Array<() => void> = []
+  #taker: (() => void) | undefined
   #isWakeScheduled = false
 
   constructor(capacity: number, dispatcher: SchedulerDispatcher) {
@@ -49,7 +49,7 @@ export class Mailbox {
     this.#last = envelope
     this.#size++
     // Through the dispatcher: a sender must not find itself running the actor's code before its own next line.
-    if (this.#takers.length > 0 && !this.#isWakeScheduled) {
+    if (this.#taker !== undefined && !this.#isWakeScheduled) {
       this.#isWakeScheduled = true
       this.#dispatcher.scheduleTask(this.#wake, 0)
     }
@@ -72,15 +72,16 @@ export class Mailbox {
   /** Waits until `poll` is worth trying. */
   readonly awaitMessage: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#size > 0) return resume(Effect.void)
-    const taker = (): void => resume(Effect.void)
-    this.#takers.push(taker)
+    this.#taker = () => resume(Effect.void)
     return Effect.sync(() => {
-      this.#takers = this.#takers.filter((other) => other !== taker)
+      this.#taker = undefined
     })
   })
 
   readonly #wake = (): void => {
     this.#isWakeScheduled = false
-    for (let count = Math.min(this.#size, this.#takers.length); count > 0; count--) this.#takers.shift()?.()
+    const taker = this.#taker
+    this.#taker = undefined
+    taker?.()
   }
 }

@@ -2,10 +2,9 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Pull from "effect/Pull"
-import * as Schedule from "effect/Schedule"
+import type { SchedulerDispatcher } from "effect/Scheduler"
 import * as Scope from "effect/Scope"
-import { type Actor, ActorHandle, type ActorKey, type ActorSelf, type Handlers } from "./Actor.ts"
+import type { Actor, ActorDefinition, ActorKey, ActorOptions, ActorSelf, Handlers } from "./Actor.ts"
 import {
   ActorCrashed,
   type ActorRefusal,
@@ -15,10 +14,48 @@ import {
   type TooManyActors
 } from "./ActorError.ts"
 import { type Envelope, Mailbox } from "./Mailbox.ts"
-import type { SlotHost } from "./SlotHost.ts"
 
-/** Continues a caller that waits for a handle. */
-export type Acquirer<State> = (exit: Exit.Exit<ActorHandle<State>, unknown>) => void
+/** Continues a caller that waits for the actor to live. */
+export type Acquirer = (exit: Exit.Exit<void, unknown>) => void
+
+/** Totals since the supervisor was made. */
+export interface ActorCounts {
+  /** messages answered, typed failures included */
+  handled: number
+  /** messages not taken */
+  refused: number
+  /** lives that ended in a defect */
+  crashes: number
+  /** typed failures of `build` */
+  buildFailures: number
+  /** times an actor was given up */
+  escalations: number
+  /** lives ended because the actor was idle or had to make room */
+  passivations: number
+}
+
+/** A supervisor's registry as its slots see it. */
+export interface SlotHost<K extends ActorKey, State, H extends Handlers, R> {
+  readonly options: Required<ActorOptions> & ActorDefinition<K, State, H, unknown, R>
+  readonly dispatcher: SchedulerDispatcher
+  readonly counts: ActorCounts
+  readonly isStopping: boolean
+  now(): number
+  /** runs a life, which is given its own scope */
+  run(
+    life: Effect.Effect<unknown, unknown, R | Scope.Scope>,
+    scope: Scope.Scope
+  ): Fiber.Fiber<unknown, unknown>
+  /** makes room for one more life: the wait before it may begin, or the reason why it may not */
+  admit(): Effect.Effect<void> | TooManyActors
+  /** the key's slot has no life any more, and no caller waits for one */
+  vacated(key: K): void
+  /** says in the log that an actor crashed */
+  report(key: K, cause: Cause.Cause<unknown>): void
+}
+
+/** between crash and restart: at first, doubling with each crash of a window, and at most */
+const pauseMillis = { first: 50, max: 5_000 }
 
 /**
  * A key's place in its supervisor, over all lives of its actor:
@@ -33,32 +70,33 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
   readonly key: K
   readonly mailbox: Mailbox
   readonly #host: SlotHost<K, State, H, R>
-  readonly #restarts: RestartIntensity
   #phase: "vacant" | "starting" | "serving" | "closing" = "vacant"
-  #handle: ActorHandle<State> | undefined
+  #state: State | undefined
+  /** whether the state was read or a message begun since `idleMillis` was last asked */
+  #isUsed = false
   #fiber: Fiber.Fiber<unknown, unknown> | undefined
   #scope: Scope.Closeable | undefined
   /** why a fiber of the actor's own ended it */
   #crash: Cause.Cause<unknown> | undefined
-  /** to end this life as soon as no message is in flight */
-  #isRetiring = false
   /** this life was ended on purpose */
   #isClosed = false
-  #inFlight = new Set<Envelope>()
-  #acquirers: Array<Acquirer<State>> = []
-  #nextPause: ((cause: Cause.Cause<unknown>) => Effect.Effect<unknown>) | undefined
+  #inFlight: Envelope | undefined
+  #acquirers: Array<Acquirer> = []
+  /** oldest first; those that have left the window are dropped when it is next read */
+  #crashedAt: ReadonlyArray<number> = []
+  #pauseMillis = pauseMillis.first
   #usedAt = 0
 
   constructor(key: K, host: SlotHost<K, State, H, R>) {
     this.key = key
     this.#host = host
     this.mailbox = new Mailbox(host.options.mailboxCapacity, host.dispatcher)
-    this.#restarts = new RestartIntensity(host.options.maxRestarts, host.options.restartWindowMillis)
   }
 
-  /** The handle of the present life, or undefined when there is none right now. */
-  get handle(): ActorHandle<State> | undefined {
-    return this.#handle
+  /** The state of the present life, or undefined when there is none right now. Counts as a use. */
+  get state(): State | undefined {
+    this.#isUsed = true
+    return this.#state
   }
 
   get isVacant(): boolean {
@@ -67,11 +105,11 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
 
   /** Nothing here that would be missed: neither an actor nor a crash that still counts. */
   get isForgettable(): boolean {
-    return this.isVacant && this.#restarts.isCalm(this.#host.now())
+    return this.isVacant && this.#recentCrashes().length === 0
   }
 
   get inFlightCount(): number {
-    return this.#inFlight.size
+    return this.#inFlight === undefined ? 0 : 1
   }
 
   /** Resolves at the end of the present life, or at once when there is none. */
@@ -92,10 +130,10 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     return undefined
   }
 
-  /** Continues the acquirer with the handle of the present or next life, or says why not. */
-  acquire(acquirer: Acquirer<State>): ActorRefusal | undefined {
-    if (this.#handle !== undefined) {
-      acquirer(Exit.succeed(this.#handle))
+  /** Continues the acquirer once the present or next life serves, or says why not. */
+  acquire(acquirer: Acquirer): ActorRefusal | undefined {
+    if (this.#state !== undefined) {
+      acquirer(Exit.void)
       return undefined
     }
     const admission = this.isVacant ? this.#admission() : undefined
@@ -105,37 +143,29 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     return undefined
   }
 
-  withdraw(acquirer: Acquirer<State>): void {
+  withdraw(acquirer: Acquirer): void {
     this.#acquirers = this.#acquirers.filter((other) => other !== acquirer)
-  }
-
-  /** Ends this life once the messages in flight are done; the ones that wait go to the next life. */
-  retire(): void {
-    if (this.#phase === "vacant" || this.#phase === "closing") return
-    this.#isRetiring = true
-    this.settle()
   }
 
   /** Milliseconds since it was last used, as far as this was asked in between; undefined unless it has nothing to do. */
   idleMillis(nowMillis: number): number | undefined {
-    if (this.#phase !== "serving" || this.#inFlight.size > 0 || this.mailbox.size > 0) return undefined
-    if (this.#handle?.takeUsed() === true) this.#usedAt = nowMillis
+    if (this.#phase !== "serving" || this.#inFlight !== undefined || this.mailbox.size > 0) return undefined
+    if (this.#isUsed) this.#usedAt = nowMillis
+    this.#isUsed = false
     return nowMillis - this.#usedAt
   }
 
-  /** Closes the actor where it has nothing to do and is to go. */
+  /** Closes the actor where it has nothing to do and its supervisor is closing. */
   settle(): void {
-    if (this.#inFlight.size > 0) return
-    const isLeaving = this.#isRetiring && this.#phase === "serving"
-    if (isLeaving || (this.#host.isStopping() && !this.#isAwaited)) this.close()
+    if (this.#inFlight === undefined && this.#host.isStopping && !this.#isAwaited) this.close()
   }
 
-  /** Ends the life now. Messages in flight, if any, are interrupted and fail with `ActorsStopped`. */
+  /** Ends the life now. A message in flight is interrupted and fails with `ActorsStopped`. */
   close(): void {
     if (this.#phase === "vacant" || this.#phase === "closing") return
     this.#phase = "closing"
     this.#isClosed = true
-    this.#dropHandle()
+    this.#state = undefined
     this.#fiber?.interruptUnsafe()
   }
 
@@ -148,7 +178,7 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
     for (let next = this.mailbox.poll(); next !== undefined; next = this.mailbox.poll()) waiting.push(next)
     // Answered last: a caller that learns of the failure may ask again at once, and that is a new message.
     for (const acquirer of acquirers) acquirer(exit)
-    for (const envelope of waiting) envelope.reply?.(exit)
+    for (const envelope of waiting) envelope.reply(exit)
   }
 
   get #isAwaited(): boolean {
@@ -157,13 +187,12 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
 
   /** The wait of a vacant slot before its next life, or the reason why there is none. */
   #admission(): Effect.Effect<void> | RestartIntensityExceeded | TooManyActors {
-    return this.#restarts.mayStart(this.#host.now()) ? this.#host.admit() : this.#intensityExceeded()
+    return this.#mayStart() ? this.#host.admit() : this.#intensityExceeded()
   }
 
   #start(before: Effect.Effect<unknown>): void {
     this.#phase = "starting"
     this.#crash = undefined
-    this.#isRetiring = false
     this.#isClosed = false
     const scope = Scope.makeUnsafe()
     this.#scope = scope
@@ -172,11 +201,11 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
       this.#fiber = Fiber.getCurrent()
       return before
     }).pipe(
-      Effect.andThen(Effect.suspend(() => this.#host.build(this.key, this.#selfIn(scope)))),
+      Effect.andThen(Effect.suspend(() => this.#host.options.build(this.key, this.#selfIn(scope)))),
       Effect.flatMap((actor) => this.#serve(actor)),
       Effect.onExit((exit) => {
         this.#phase = "closing"
-        this.#dropHandle()
+        this.#state = undefined
         return Scope.close(scope, exit)
       })
     )
@@ -199,14 +228,14 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
   }
 
   #serve(actor: Actor<State, H>): Effect.Effect<void> {
-    const handle = new ActorHandle(actor.state)
-    this.#handle = handle
+    this.#state = actor.state
+    this.#isUsed = true
     this.#phase = "serving"
     const acquirers = this.#acquirers
     this.#acquirers = []
-    for (const acquirer of acquirers) acquirer(Exit.succeed(handle))
+    for (const acquirer of acquirers) acquirer(Exit.void)
     this.settle()
-    const loop = Effect.forever(
+    return Effect.forever(
       Effect.suspend(() => {
         if (this.#phase !== "serving") return Effect.never
         const envelope = this.mailbox.poll()
@@ -216,41 +245,35 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
       }),
       { disableYield: true }
     )
-    const { concurrency } = this.#host.options
-    if (concurrency === 1) return loop
-    return Effect.all(
-      Array.from({ length: concurrency }, () => loop),
-      { concurrency: "unbounded", discard: true }
-    )
   }
 
   #handleMessage(handlers: H, envelope: Envelope): Effect.Effect<void> {
-    this.#inFlight.add(envelope)
-    this.#handle?.get()
+    this.#inFlight = envelope
+    this.#isUsed = true
     const handler = handlers[envelope.tag] as (
       ...args: ReadonlyArray<unknown>
     ) => Effect.Effect<unknown, unknown>
     return Effect.flatMap(Effect.exit(Effect.suspend(() => handler(...envelope.args))), (exit) => {
       if (Exit.isFailure(exit) && !isTypedFailure(exit.cause)) return Effect.failCause(toDefect(exit.cause))
-      this.#inFlight.delete(envelope)
+      this.#inFlight = undefined
       this.#host.counts.handled++
-      envelope.reply?.(exit)
+      envelope.reply(exit)
       this.settle()
       return Effect.void
     })
   }
 
-  /** The life is over and its scope closed: decides what comes next, then answers the messages that were in flight. */
+  /** The life is over and its scope closed: decides what comes next, then answers the message that was in flight. */
   #ended(exit: Exit.Exit<unknown, unknown>): void {
     const inFlight = this.#inFlight
-    this.#inFlight = new Set()
+    this.#inFlight = undefined
     this.#phase = "vacant"
     const cause = this.#crash ?? (Exit.isFailure(exit) ? exit.cause : Cause.empty)
     const { name } = this.#host.options
     if (Cause.hasInterruptsOnly(cause)) {
       this.#host.counts.passivations++
       this.#next(Effect.void)
-      for (const envelope of inFlight) envelope.reply?.(Exit.fail(new ActorsStopped({ actor: name })))
+      inFlight?.reply(Exit.fail(new ActorsStopped({ actor: name })))
       return
     }
     if (this.#crash === undefined && isTypedFailure(cause)) {
@@ -259,41 +282,47 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
       return this.#host.vacated(this.key)
     }
     this.#crashed(cause)
-    const failure = Exit.fail(
-      new ActorCrashed({ actor: name, key: String(this.key), cause: Cause.squash(cause) })
+    inFlight?.reply(
+      Exit.fail(new ActorCrashed({ actor: name, key: String(this.key), cause: Cause.squash(cause) }))
     )
-    for (const envelope of inFlight) envelope.reply?.(failure)
   }
 
   #crashed(cause: Cause.Cause<unknown>): void {
-    const now = this.#host.now()
     this.#host.counts.crashes++
     this.#host.report(this.key, cause)
-    if (this.#restarts.isCalm(now)) this.#nextPause = undefined
-    this.#restarts.crashed(now)
-    if (this.#restarts.mayStart(now)) return this.#next(this.#pause(cause))
-    const error = this.#intensityExceeded()
+    const recent = this.#recentCrashes()
+    if (recent.length === 0) this.#pauseMillis = pauseMillis.first
+    // One more than the restarts that are allowed is all that matters.
+    this.#crashedAt = [...recent, this.#host.now()].slice(-(this.#host.options.maxRestarts + 1))
+    if (this.#mayStart()) {
+      const pause = Effect.sleep(this.#pauseMillis)
+      this.#pauseMillis = Math.min(this.#pauseMillis * 2, pauseMillis.max)
+      return this.#next(pause)
+    }
     this.#host.counts.escalations++
-    this.#host.escalate(error)
-    this.failWaiting(Cause.fail(error))
+    this.failWaiting(Cause.fail(this.#intensityExceeded()))
     this.#host.vacated(this.key)
+  }
+
+  #mayStart(): boolean {
+    return this.#recentCrashes().length <= this.#host.options.maxRestarts
+  }
+
+  #recentCrashes(): ReadonlyArray<number> {
+    // Almost every actor has never crashed: read no clock and copy no empty list.
+    if (this.#crashedAt.length === 0) return this.#crashedAt
+    const since = this.#host.now() - this.#host.options.restartWindowMillis
+    this.#crashedAt = this.#crashedAt.filter((at) => at > since)
+    return this.#crashedAt
   }
 
   /** Begins the next life: after a crash always, after a life that was ended on purpose if a caller waits for it. */
   #next(before: Effect.Effect<unknown>): void {
-    if (!this.#isAwaited && (this.#isClosed || this.#host.isStopping())) return this.#host.vacated(this.key)
+    if (!this.#isAwaited && (this.#isClosed || this.#host.isStopping)) return this.#host.vacated(this.key)
     const admission = this.#host.admit()
     if (Effect.isEffect(admission)) return this.#start(Effect.andThen(admission, before))
     this.failWaiting(Cause.fail(admission))
     this.#host.vacated(this.key)
-  }
-
-  #pause(cause: Cause.Cause<unknown>): Effect.Effect<unknown> {
-    if (this.#nextPause !== undefined) return this.#nextPause(cause)
-    return Effect.flatMap(Schedule.toStepWithSleep(this.#host.options.defectRetryPolicy), (step) => {
-      this.#nextPause = (cause) => Pull.catchDone(step(cause), () => Effect.void)
-      return this.#nextPause(cause)
-    })
   }
 
   #intensityExceeded(): RestartIntensityExceeded {
@@ -305,11 +334,6 @@ export class Slot<K extends ActorKey, State, H extends Handlers, R> {
       restartWindowMillis
     })
   }
-
-  #dropHandle(): void {
-    this.#handle?.close()
-    this.#handle = undefined
-  }
 }
 
 const isTypedFailure = (cause: Cause.Cause<unknown>): boolean =>
@@ -320,35 +344,3 @@ const toDefect = (cause: Cause.Cause<unknown>): Cause.Cause<never> =>
   Cause.die(
     Cause.hasInterruptsOnly(cause) ? new Error("A message handler interrupted itself") : Cause.squash(cause)
   )
-
-/** Counts crashes in a sliding window, to tell a fault that passes from one that stays. */
-class RestartIntensity {
-  readonly #maxRestarts: number
-  readonly #windowMillis: number
-  /** oldest first; at most `maxRestarts + 1` of them matter */
-  #crashedAt: ReadonlyArray<number> = []
-
-  constructor(maxRestarts: number, windowMillis: number) {
-    this.#maxRestarts = maxRestarts
-    this.#windowMillis = windowMillis
-  }
-
-  crashed(nowMillis: number): void {
-    this.#crashedAt = [...this.#recent(nowMillis), nowMillis].slice(-(this.#maxRestarts + 1))
-  }
-
-  mayStart(nowMillis: number): boolean {
-    return this.#recent(nowMillis).length <= this.#maxRestarts
-  }
-
-  isCalm(nowMillis: number): boolean {
-    return this.#recent(nowMillis).length === 0
-  }
-
-  #recent(nowMillis: number): ReadonlyArray<number> {
-    const oldest = this.#crashedAt[0]
-    // Almost every actor has never crashed: don't copy an empty list.
-    if (oldest === undefined || nowMillis - oldest < this.#windowMillis) return this.#crashedAt
-    return this.#crashedAt.filter((at) => nowMillis - at < this.#windowMillis)
-  }
-}

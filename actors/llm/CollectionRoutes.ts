@@ -1,6 +1,6 @@
 /**
  * State: of one collection, the circuit breaker of each member that was asked. One actor per collection.
- * Messages: none; a call asks `order` and reports the outcome of each try, synchronously through a handle.
+ * Messages: none; a call asks `order` and reports the outcome of each try, synchronously.
  * Limits: `maxResidentActors` collections in memory and `membersMax` breakers each; idle ones are passivated.
  * Restart policy: the kernel's; there is no fiber in it that could crash.
  * In a crash, or when it has been idle, its members' health is forgotten: they are asked again.
@@ -88,22 +88,14 @@ export class CollectionRoutes extends Context.Service<
       Effect.map(
         Supervisor.make({
           name: "collection-route",
-          maxIdleTime: options.idleMillis,
+          maxIdleMillis: options.idleMillis,
           build: (_collectionId: string) =>
             Effect.sync(() => ({
               state: new CollectionRoute(options, options.membersMax),
               handlers: {}
             }))
         }),
-        (supervisor): CollectionRoutes["Service"] => {
-          const acquire: CollectionRoutes["Service"]["acquire"] = (id) =>
-            Effect.flatMap(supervisor.acquire(id), (handle) => {
-              const state = handle.get()
-              // Passivated between being built and being asked: the next one is.
-              return state === undefined ? acquire(id) : Effect.succeed(state)
-            })
-          return { peek: (id) => supervisor.peek(id)?.get(), acquire }
-        }
+        ({ acquire, peek }) => ({ acquire, peek })
       )
     )
 }

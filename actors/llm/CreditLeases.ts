@@ -1,6 +1,6 @@
 /**
  * State: none of its own; one `CreditLease` per user who calls models.
- * Messages: none; holds are taken through handles, notices of other processes are handed to the actors that live.
+ * Messages: none; holds are taken through their state, notices of other processes are handed to the actors that live.
  * Limits: `maxUsers` actors, an actor that is idle for `userIdleMillis` ends.
  * Restart policy: the kernel's. A call that meets an actor between two lives acquires again.
  * In a crash of an actor its calls go on, their holds end by themselves; those in line are refused as busy.
@@ -55,7 +55,7 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
   const clock = yield* Clock.Clock
   const leases = yield* Supervisor.make({
     name: "credit-lease",
-    maxIdleTime: options.userIdleMillis,
+    maxIdleMillis: options.userIdleMillis,
     maxResidentActors: options.maxUsers,
     build: (userId: string, self) =>
       Effect.gen(function* () {
@@ -66,14 +66,9 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
       })
   })
   grants.listen({
-    recalled: (userId) => leases.peek(userId)?.get()?.recalled(),
-    returned: (userId) => leases.peek(userId)?.get()?.wake()
+    recalled: (userId) => leases.peek(userId)?.recalled(),
+    returned: (userId) => leases.peek(userId)?.wake()
   })
-  const living = (userId: string): Effect.Effect<CreditLease, ActorUnavailable> =>
-    Effect.flatMap(leases.acquire(userId), (handle) => {
-      const state = handle.get()
-      return state === undefined ? living(userId) : Effect.succeed(state)
-    })
   let asked = 0
   let waiting = 0
   let refused = 0
@@ -87,16 +82,15 @@ const make = Effect.fnUntraced(function* (options: CreditLeasesOptions) {
         Effect.ensuring(Effect.sync(() => waiting--))
       )
     })
-  const stateOf = (userId: string) => leases.peek(userId)?.get()
   return {
-    admitNow: (userId: string, ask: LeaseAsk) => stateOf(userId)?.admitNow(ask),
+    admitNow: (userId: string, ask: LeaseAsk) => leases.peek(userId)?.admitNow(ask),
     admit: (userId: string, ask: LeaseAsk) =>
-      Effect.flatMap(living(userId), (state) => {
+      Effect.flatMap(leases.acquire(userId), (state) => {
         const hold = state.admitNow(ask)
         return hold === undefined ? inLine(state.wait(ask)) : Effect.succeed(hold)
       }),
     extend: (userId: string, hold: Hold, tokens: number) =>
-      Effect.flatMap(living(userId), (state) => {
+      Effect.flatMap(leases.acquire(userId), (state) => {
         if (hold.ended || tokens <= hold.tokens || state.extendNow(hold, tokens)) return Effect.void
         return Effect.asVoid(
           inLine(state.wait({ choices: [hold.choice], tokens, tokensMin: hold.tokens + 1 }, hold))

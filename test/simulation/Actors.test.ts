@@ -50,8 +50,8 @@ const supervise = (random: SeededRandom, ledger: Ledger) => {
   return Supervisor.make({
     name: "simulated",
     ...limits,
-    restartWindow: restartWindowMillis,
-    maxIdleTime: 200,
+    restartWindowMillis,
+    maxIdleMillis: 200,
     build: (key: string, self) =>
       Effect.gen(function* () {
         yield* pause
@@ -103,7 +103,6 @@ const send = (
       const exit = yield* Effect.exit(asked)
       assert.isFalse(exits.has(message), `two replies to ${message}`)
       exits.set(message, { key, exit })
-      if (random.chance(0.05)) yield* actors.passivate(key)
       if (random.chance(0.1)) yield* Effect.exit(actors.acquire(key))
       yield* Effect.sleep(random.below(60))
     }
