@@ -1,10 +1,3 @@
-/**
- * State: none here; a bucket per key that all machines share, kept by the provider of this port (Redis).
- * Messages: `acquire` for one key, one at a time per process; `ping`. Limits: a lease ends after `leaseMillis`, and
- * tokens in hand count against the burst, so over all machines and any time: admitted <= burst + rate * elapsed.
- * Restart policy: none; a failure makes the buckets process-local until `ping` succeeds.
- * In a crash of a process its tokens are lost until `leaseMillis` has passed.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -15,7 +8,10 @@ export class LeaseUnavailable extends Schema.TaggedError<LeaseUnavailable>()("Le
   cause: Schema.Defect()
 }) {}
 
-/** The buckets that all machines share. */
+/**
+ * The buckets that all machines share (Redis). A lease ends after `leaseMillis`, and tokens in hand count against the
+ * burst, so over all machines and any time: admitted <= burst + rate * elapsed. A crash loses the tokens in hand.
+ */
 export class TokenLease extends Context.Service<
   TokenLease,
   {

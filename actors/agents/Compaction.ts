@@ -1,9 +1,3 @@
-/**
- * State: none; a part of a run. Messages: none.
- * Limits: it begins where the context exceeds the model's window less a reserve, and keeps the newest part.
- * Restart policy: the run's.
- * In a crash it is made again; a summary counts once its step is stored.
- */
 import * as Effect from "effect/Effect"
 import type { Conversation } from "#streams/agents/Conversation.ts"
 import { contextTokens, cutOf, shortened, textBefore, tokensOfText } from "#streams/agents/ChatContext.ts"

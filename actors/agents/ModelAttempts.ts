@@ -1,9 +1,3 @@
-/**
- * State: none; a part of a run: one answer of a model, over as many tries as it takes. Messages: none.
- * Limits: `triesMax` tries; a wait that the upstream asks for is obeyed up to a minute.
- * Restart policy: the run's.
- * In a crash the call is made again.
- */
 import * as Effect from "effect/Effect"
 import type { ChatMessage } from "#streams/agents/ChatContext.ts"
 import type { AgentSession } from "./AgentSession.ts"
@@ -29,6 +23,7 @@ export interface Asked {
 const triesMax = 4
 const retryAfterMaxMillis = 60_000
 
+/** One answer of a model, over as many as `triesMax` calls; a wait that the upstream asks for is obeyed up to a minute. */
 export const askModel = Effect.fnUntraced(function* (
   session: AgentSession,
   { limits, models, newId }: AttemptParts,

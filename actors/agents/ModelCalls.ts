@@ -1,9 +1,3 @@
-/**
- * State: none; a port. Messages: `call` makes one model call, `contextLength` says what a model's context holds.
- * Limits: those of the router, which makes, prices and settles the calls.
- * Restart policy: its caller's. A call that fails is a value, never an error.
- * In a crash a call under way is the platform's loss, and its caller makes it again.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ThinkingLevel } from "#schemas/agents/ClientFrame.ts"
@@ -53,6 +47,7 @@ export type ModelAnswer =
       readonly retryAfterMillis: number | undefined
     }
 
+/** The router, which makes, prices and settles model calls. A call that fails is a value, never an error. */
 export class ModelCalls extends Context.Service<
   ModelCalls,
   {

@@ -1,9 +1,3 @@
-/**
- * State: none; a port. Messages: reads and writes of sessions.
- * Limits: those of the store behind it.
- * Restart policy: its caller's.
- * In a crash everything is there that a write has answered for.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

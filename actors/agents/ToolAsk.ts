@@ -1,9 +1,3 @@
-/**
- * State: none; functions. Messages: none.
- * Limits: those of the tools' schemas: output of models and clients is decoded before use.
- * Restart policy: none.
- * In a crash nothing is lost.
- */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"

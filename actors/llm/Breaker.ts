@@ -1,10 +1,3 @@
-/**
- * State: of one model in one collection, how often it failed in a row and until when it is left out.
- * Messages: none; CollectionRoute calls it synchronously. Limits: how long it is open, `BreakerOptions`.
- * Restart policy: none; it is a plain value of its collection's actor.
- * In a crash it is forgotten, and the model is asked again.
- */
-
 /** When a member of a collection is left out, and when it is asked again. */
 export interface BreakerOptions {
   /** failures in a row that open it */

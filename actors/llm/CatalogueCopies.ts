@@ -1,9 +1,3 @@
-/**
- * State: none here; the last good list of each upstream, kept by the provider of this port (Postgres).
- * Messages: `newerThan`, `keep`. Limits: one copy an upstream.
- * Restart policy: none; a copy that could not be kept is kept with the next fetch.
- * In a crash nothing is lost that was kept.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -19,7 +13,7 @@ export interface CatalogueCopy {
   readonly fetchedAt: Date
 }
 
-/** The store of each upstream's last good list, for restarts and for other processes. */
+/** The store of each upstream's last good list, one copy each, for restarts and for other processes. */
 export class CatalogueCopies extends Context.Service<
   CatalogueCopies,
   {

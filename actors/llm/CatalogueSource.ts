@@ -1,9 +1,3 @@
-/**
- * State: none here; the upstream has the list of models, and the provider of this port fetches it.
- * Messages: `fetch`, one at a time. Limits: one answer, `limits.catalogueBytes` in `limits.catalogueFetchMillis`.
- * Restart policy: none; the mirror of the catalogue tries again after a pause.
- * In a crash nothing is lost.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,9 +1,3 @@
-/**
- * State: the amounts one call holds of its limits, in the order in which it got them.
- * Messages: none; the call's code ends it synchronously, by `settle` or `release`, and extends it through CreditLease.
- * Limits: never more than was leased. Restart policy: none; it outlives its actor, and its rest is given back then.
- * In a crash of the process the hold is gone with its lease, and nothing is charged that was not in the log of calls.
- */
 import type { LeaseRow } from "./LeaseRow.ts"
 
 /** Held of each of these limits. */
@@ -39,6 +33,10 @@ const draw = (draws: Array<Drawn>, { limit, windowStart }: LeaseRow, amount: big
   else drawn.amount += amount
 }
 
+/**
+ * The amounts one call holds of its limits, in the order in which it got them; never more than was leased. It outlives
+ * its actor, and its rest is given back then. In a crash of the process it is gone with its lease.
+ */
 export class Hold {
   readonly choice: Choice
   /** output tokens that it covers */

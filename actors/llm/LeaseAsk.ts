@@ -1,13 +1,8 @@
-/**
- * State: none; what a call asks of the leases of its user, how it is refused, and how it waits in line for what its
- * limits do not leave right now. Messages: this is one. Limits: of output tokens, between the fewest that make sense and
- * those that are wanted; of calls in line and their wait, see `LeaseOptions`.
- * Restart policy and crash: a call whose actor crashes or ends while it is in line is refused as busy.
- */
 import type { Choice, Hold } from "./Hold.ts"
 import type { LimitsAway } from "./LimitGrants.ts"
 import type * as Effect from "effect/Effect"
 
+/** A call's wish to hold output tokens: between the fewest that make sense and those that are wanted. */
 export interface LeaseAsk {
   /** in the order of preference */
   readonly choices: ReadonlyArray<Choice>

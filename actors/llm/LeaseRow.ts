@@ -1,14 +1,12 @@
-/**
- * State: this process's lease of one limit in one window, and the amount that calls hold of it.
- * Messages: none; CreditLease calls it synchronously. Limits: none of its own: its amount was granted.
- * Restart policy: none; it ends with its window or its actor, and the rest of later calls is given back.
- * In a crash of the process the lease is given back at its next start, or by others.
- */
 import type { GrantAnswer, LimitGrants } from "./LimitGrants.ts"
 
 /** `retired`: freed credit is given back. `lost`: others have given the lease up, so that nothing is freed. */
 type Standing = "open" | "retired" | "lost"
 
+/**
+ * This process's lease of one limit in one window, and the amount that calls hold of it. It ends with its window or its
+ * actor; the rest of later calls is then given back, after a crash of the process at its next start, or by others.
+ */
 export class LeaseRow {
   readonly limit: string
   readonly windowStart: number

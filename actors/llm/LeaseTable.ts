@@ -1,15 +1,10 @@
-/**
- * State: the leases of one user by limit, of the present windows.
- * Messages: none; CreditLease reads it synchronously, and leases more from its fiber.
- * Limits: of the grants; a lease is kept at the size of recent demand. Restart policy: its actor's.
- * In a crash free credit is given back by the actor's end, and held credit when its call ends.
- */
 import * as Effect from "effect/Effect"
 import type { Choice } from "./Hold.ts"
 import { above } from "./LeaseAsk.ts"
 import { LeaseRow } from "./LeaseRow.ts"
 import type { GrantAnswer, GrantAsk, LimitGrants, LimitsAway } from "./LimitGrants.ts"
 
+/** The leases of one user by limit, of the present windows. A lease is kept at the size of recent demand. */
 export class LeaseTable {
   private readonly grants: LimitGrants["Service"]
   private readonly now: () => number

@@ -1,10 +1,3 @@
-/**
- * State: none here; the limits and leases of all processes, kept by the provider of this port (Postgres).
- * Messages: `grant` a vector of leases, `giveBack` parts of them, `recall` other processes' parts of a user's limits.
- * Limits: a statement that takes too long has failed; the next one finds its grants.
- * Restart policy: none; failures are answered, and a giving back is retried until it has arrived.
- * In a crash of the process nothing of a lease is lost: its owner gives it back at the next start, or others do.
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -46,6 +39,10 @@ export interface LimitsListener {
   readonly returned: (userId: string) => void
 }
 
+/**
+ * The limits of all users, shared by all processes (Postgres). A giving back is retried until it has arrived; the leases
+ * of a process that died are given back at its next start, or by others.
+ */
 export class LimitGrants extends Context.Service<
   LimitGrants,
   {
