@@ -13,10 +13,9 @@ import { AppConfig } from "#src/Config.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as SessionMaintenance from "#src/agents/gateway/SessionMaintenance.ts"
-import { Gateway } from "#src/agents/gateway/Gateway.ts"
+import { makeGateway } from "#src/agents/gateway/Gateway.ts"
 import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
-import { PromptImages } from "#src/agents/models/PromptImages.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
@@ -35,14 +34,13 @@ const homes = Layer.unwrap(
 )
 
 /** From the store upwards: sessions call models through the router of this process. */
-const services = Layer.mergeAll(Gateway.layer, SessionMaintenance.layer).pipe(
+const services = SessionMaintenance.layer.pipe(
   Layer.provideMerge(Sockets.layer),
   Layer.provideMerge(HelloHandler.layer),
   Layer.provideMerge(sessions),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, homes)),
   Layer.provideMerge(AgentOwners.layer),
   Layer.provideMerge(RouterModelCalls.layer),
-  Layer.provideMerge(PromptImages.layer),
   Layer.provide(models)
 )
 
@@ -54,6 +52,6 @@ export const server: RoomServer = {
     Layer.provide(services),
     Layer.provide(models)
   ),
-  raw: RawRoutes.addSockets(Effect.map(Gateway, ({ route }) => [route])).pipe(Layer.provide(services)),
+  raw: RawRoutes.addSockets(makeGateway).pipe(Layer.provide([services, models])),
   paths: [...DownloadRoutes.paths, ...ReferenceRoutes.paths]
 }

@@ -21,12 +21,10 @@ import { Salts } from "./ingest/Salts.ts"
 import { SaltStore } from "./ingest/SaltStore.ts"
 import * as ScriptRoutes from "./ingest/ScriptRoutes.ts"
 import { SiteDirectory } from "./sites/Sites.ts"
-import { SiteExport } from "./reads/SiteExport.ts"
 import { Sites } from "./sites/Sites.ts"
 import * as SitesRoutes from "./sites/SitesRoutes.ts"
 import { Stats } from "./reads/Stats.ts"
 import * as StatsRoutes from "./reads/StatsRoutes.ts"
-import { VisitRebuild } from "./store/VisitRebuild.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
 import * as Stores from "#src/Stores.ts"
@@ -39,9 +37,7 @@ const services = Layer.mergeAll(
   Sites.layer,
   Stats.layer,
   Breakdowns.layer,
-  SiteExport.layer,
   Imports.layer,
-  VisitRebuild.layer,
   Counting.layer
 ).pipe(
   Layer.provideMerge(Ingest.layer),

@@ -24,7 +24,6 @@ import { Plans } from "#src/llm/ledger/Plans.ts"
 import { SubscriptionDirectory } from "#src/llm/ledger/SubscriptionDirectory.ts"
 import { Subscriptions } from "#src/llm/ledger/Subscriptions.ts"
 import { TokenCounter } from "#src/llm/calls/TokenCounter.ts"
-import { TopUps } from "#src/llm/ledger/TopUps.ts"
 import { Usage } from "#src/llm/usage/Usage.ts"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
 
@@ -57,7 +56,7 @@ const collectionRoutes = Layer.unwrap(
 )
 
 /** Credits, plans and subscriptions. */
-const money = Layer.mergeAll(Credits.layer, TopUps.layer, Subscriptions.layer, LedgerCheck.layer)
+const money = Layer.mergeAll(Credits.layer, Subscriptions.layer, LedgerCheck.layer)
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
 export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import {
@@ -19,42 +19,35 @@ import { Sockets } from "./Sockets.ts"
 export const gatewayPath = "/api/v1/agent/ws"
 
 /** The agents' WebSocket: its admission and its upgrade. Source: contract/agents#transport. */
-export class Gateway extends Context.Service<Gateway, { readonly route: HotSocketRoute }>()(
-  "signalbox/agents/Gateway"
-) {
-  static readonly layer = Layer.effect(
-    Gateway,
-    Effect.gen(function* () {
-      const sockets = yield* Sockets
-      const homes = yield* SessionPlacement
-      const enter = yield* entering
-      const fork = Effect.runForkWith(yield* Effect.context<never>())
-      let isDraining = false
-      const route: HotSocketRoute = {
-        path: gatewayPath,
-        headers: ["authorization"],
-        maxFrameBytes: agentLimits.frameBytes,
-        upgrade: (request, handshake) => {
+export const makeGateway = Effect.gen(function* () {
+  const sockets = yield* Sockets
+  const homes = yield* SessionPlacement
+  const enter = yield* entering
+  const fork = Effect.runForkWith(yield* Effect.context<never>())
+  let isDraining = false
+  const route: HotSocketRoute = {
+    path: gatewayPath,
+    headers: ["authorization"],
+    maxFrameBytes: agentLimits.frameBytes,
+    upgrade: (request, handshake) => {
+      if (isDraining) return refuse(handshake, restarting())
+      fork(
+        Effect.map(enter(request.header("authorization"), handshake), (key) => {
+          if (key === undefined) return
+          // The server may have begun to drain while the key was looked up.
           if (isDraining) return refuse(handshake, restarting())
-          fork(
-            Effect.map(enter(request.header("authorization"), handshake), (key) => {
-              if (key === undefined) return
-              // The server may have begun to drain while the key was looked up.
-              if (isDraining) return refuse(handshake, restarting())
-              handshake.accept((socket) => sockets.serve(key, socket))
-            })
-          )
-        },
-        drain: () => {
-          isDraining = true
-          sockets.sayGoodbye()
-          fork(homes.depart)
-        }
-      }
-      return Gateway.of({ route })
-    })
-  )
-}
+          handshake.accept((socket) => sockets.serve(key, socket))
+        })
+      )
+    },
+    drain: () => {
+      isDraining = true
+      sockets.sayGoodbye()
+      fork(homes.depart)
+    }
+  }
+  return [route]
+})
 
 const access: Access = { routerKeys: true, administratorsOnly: false }
 

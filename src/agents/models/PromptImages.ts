@@ -1,60 +1,44 @@
-import { Context, Effect, Layer, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { imagePartType, type ChatMessage } from "#streams/agents/ChatContext.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { Files } from "#src/accounts/Files.ts"
 import { AppConfig } from "#src/Config.ts"
 
-/** Puts account files in the place of their ids in messages: models get images inside the request. */
-export class PromptImages extends Context.Service<
-  PromptImages,
-  {
-    /**
-     * Files that are no image, too large, or gone are described to the model in words.
-     * @param isSeen whether the model takes images
-     */
-    readonly filled: (
-      messages: ReadonlyArray<ChatMessage>,
-      isSeen: boolean
-    ) => Effect.Effect<ReadonlyArray<ChatMessage>>
+/**
+ * Puts account files in the place of their ids in messages: models get images inside the request. Files that are no
+ * image, too large, or gone are described to the model in words, as all are where it takes no images (`isSeen`).
+ */
+export const makePromptImages = Effect.gen(function* () {
+  const files = yield* Files
+  const { limits } = yield* AppConfig
+  const read = Effect.fnUntraced(function* (id: string) {
+    const file = yield* files.find(id)
+    if (file.size > limits.agentImageBytes) return words(id, "it is too large")
+    const bytes = yield* files.read(file, { from: 0, to: file.size })
+    const content = Buffer.concat(yield* Stream.runCollect(bytes))
+    const type = imageTypeOf(content)
+    if (type === undefined) return words(id, "it is no PNG, JPEG, WebP or GIF")
+    const url = `data:${type};base64,${content.toString("base64")}`
+    return { type: "image_url", image_url: { url } }
+  })
+  const partOf = (part: unknown, isSeen: boolean): Effect.Effect<unknown> => {
+    if (!isJsonRecord(part) || part["type"] !== imagePartType) return Effect.succeed(part)
+    const id = String(part["file_id"])
+    if (!isSeen) return Effect.succeed(words(id, "this model takes no images"))
+    return Effect.catch(read(id), ({ _tag }) =>
+      Effect.succeed(words(id, _tag === "NotFound" ? "it is not there any more" : "it cannot be read"))
+    )
   }
->()("signalbox/agents/PromptImages") {
-  static readonly layer = Layer.effect(
-    PromptImages,
-    Effect.gen(function* () {
-      const files = yield* Files
-      const { limits } = yield* AppConfig
-      const read = Effect.fnUntraced(function* (id: string) {
-        const file = yield* files.find(id)
-        if (file.size > limits.agentImageBytes) return words(id, "it is too large")
-        const bytes = yield* files.read(file, { from: 0, to: file.size })
-        const content = Buffer.concat(yield* Stream.runCollect(bytes))
-        const type = imageTypeOf(content)
-        if (type === undefined) return words(id, "it is no PNG, JPEG, WebP or GIF")
-        const url = `data:${type};base64,${content.toString("base64")}`
-        return { type: "image_url", image_url: { url } }
-      })
-      const partOf = (part: unknown, isSeen: boolean): Effect.Effect<unknown> => {
-        if (!isJsonRecord(part) || part["type"] !== imagePartType) return Effect.succeed(part)
-        const id = String(part["file_id"])
-        if (!isSeen) return Effect.succeed(words(id, "this model takes no images"))
-        return Effect.catch(read(id), ({ _tag }) =>
-          Effect.succeed(words(id, _tag === "NotFound" ? "it is not there any more" : "it cannot be read"))
-        )
-      }
-      return PromptImages.of({
-        filled: (messages, isSeen) =>
-          Effect.forEach(messages, (message) => {
-            const { content } = message
-            if (!Array.isArray(content)) return Effect.succeed(message)
-            return Effect.map(
-              Effect.forEach(content, (part) => partOf(part, isSeen)),
-              (parts) => ({ ...message, content: parts })
-            )
-          })
-      })
+  return (messages: ReadonlyArray<ChatMessage>, isSeen: boolean): Effect.Effect<ReadonlyArray<ChatMessage>> =>
+    Effect.forEach(messages, (message) => {
+      const { content } = message
+      if (!Array.isArray(content)) return Effect.succeed(message)
+      return Effect.map(
+        Effect.forEach(content, (part) => partOf(part, isSeen)),
+        (parts) => ({ ...message, content: parts })
+      )
     })
-  )
-}
+})
 
 /** By its first bytes: a name given by the sender does not count, and models refuse data of another type than named. */
 const imageTypeOf = (bytes: Buffer): string | undefined => {

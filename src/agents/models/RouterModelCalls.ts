@@ -6,7 +6,7 @@ import { Keys } from "#src/accounts/Keys.ts"
 import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { InProcessCalls, type InProcessOutcome } from "#src/llm/InProcessCalls.ts"
 import { tokensOfText } from "#streams/agents/ChatContext.ts"
-import { PromptImages } from "./PromptImages.ts"
+import { makePromptImages } from "./PromptImages.ts"
 import { SpokenAnswer } from "./SpokenAnswer.ts"
 import { tools } from "#schemas/agents/ToolCall.ts"
 
@@ -31,12 +31,12 @@ export const layer = Layer.effect(
     const router = yield* InProcessCalls
     const keys = yield* Keys
     const offer = yield* ModelAccess
-    const images = yield* PromptImages
+    const withImages = yield* makePromptImages
 
     const call = Effect.fnUntraced(function* (ask: ModelAsk, key: Principal) {
       const maxTokens = boundOf(offer, ask, key)
       if (maxTokens !== undefined && maxTokens < outputTokensMin) return overBudget
-      const messages = yield* images.filled(ask.messages, offer.seesImages(key, ask.model))
+      const messages = yield* withImages(ask.messages, offer.seesImages(key, ask.model))
       const answer = new SpokenAnswer(ask.onDelta)
       const outcome = yield* router.call({
         key,

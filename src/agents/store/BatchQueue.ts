@@ -7,7 +7,7 @@ import { isAway } from "#src/http/StoreAway.ts"
 /** The reason why a batch failed as a whole. */
 export type BatchFailure = SqlError | TimeoutError
 
-export interface BatchLaneOptions<Ask, Answer, E> {
+interface BatchQueueOptions<Ask, Answer, E> {
   /** Asks Postgres for all of them at once; the answers in their order. */
   readonly run: (asks: ReadonlyArray<Ask>) => Effect.Effect<ReadonlyArray<Exit.Exit<Answer, E>>, BatchFailure>
   /** The error of all waiting asks when Postgres was away. Absent: `run` does not come back before Postgres does. */
@@ -24,13 +24,6 @@ export interface BatchLaneOptions<Ask, Answer, E> {
   readonly onAbandon?: (ask: Ask) => void
 }
 
-/** Asks made while a batch is under way go into the next one, in their order. */
-export interface BatchQueue<Ask, Answer, E> {
-  readonly ask: (ask: Ask) => Effect.Effect<Answer, E>
-  /** Returns when no ask waits. */
-  readonly idle: Effect.Effect<void>
-}
-
 interface Waiting<Ask, Answer, E> {
   readonly ask: Ask
   readonly resume: (answer: Effect.Effect<Answer, E>) => void
@@ -39,22 +32,22 @@ interface Waiting<Ask, Answer, E> {
 }
 
 export const make = <Ask, Answer, E>(
-  options: BatchLaneOptions<Ask, Answer, E>
+  options: BatchQueueOptions<Ask, Answer, E>
 ): Effect.Effect<BatchQueue<Ask, Answer, E>, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const lane = new Lane(options)
-    yield* Effect.forkScoped(lane.serve)
-    return { ask: (ask) => lane.ask(ask), idle: lane.idle }
-  })
+  Effect.tap(
+    Effect.sync(() => new BatchQueue(options)),
+    ({ serve }) => Effect.forkScoped(serve)
+  )
 
-class Lane<Ask, Answer, E> {
-  private readonly options: BatchLaneOptions<Ask, Answer, E>
+/** Asks made while a batch is under way go into the next one, in their order. */
+class BatchQueue<Ask, Answer, E> {
+  private readonly options: BatchQueueOptions<Ask, Answer, E>
   private readonly nudge = new Wakeup()
   private readonly idlers: Array<() => void> = []
   private waiting: Array<Waiting<Ask, Answer, E>> = []
   private isServing = false
 
-  constructor(options: BatchLaneOptions<Ask, Answer, E>) {
+  constructor(options: BatchQueueOptions<Ask, Answer, E>) {
     this.options = options
   }
 
@@ -72,6 +65,7 @@ class Lane<Ask, Answer, E> {
     })
   }
 
+  /** Returns when no ask waits. */
   readonly idle: Effect.Effect<void> = Effect.callback<void>((resume) => {
     if (this.waiting.length === 0 && !this.isServing) resume(Effect.void)
     else this.idlers.push(() => resume(Effect.void))

@@ -1,5 +1,5 @@
 import type { BadRequest } from "#schemas/core/Problem.ts"
-import { Clock, Context, Effect, Layer, Option, Stream } from "effect"
+import { Clock, Effect, Option, Stream } from "effect"
 import type { StatsParameters } from "#schemas/analytics/Stats.ts"
 import type { SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { escapedPath } from "#streams/analytics/DisplayForm.ts"
@@ -12,45 +12,33 @@ import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { spanOf } from "../store/VisitRows.ts"
 
 /** All events of a site and period as lines of JSON, read in pages: however many there are, memory holds one page. */
-export class SiteExport extends Context.Service<
-  SiteExport,
-  {
-    readonly ofSite: (
-      site: SiteRow,
-      query: StatsParameters
-    ) => Effect.Effect<Stream.Stream<Uint8Array, StoreError>, BadRequest | SinkUnavailable | StoreError>
-  }
->()("signalbox/analytics/SiteExport") {
-  static readonly layer = Layer.effect(
-    SiteExport,
-    Effect.gen(function* () {
-      const clickhouse = yield* ClickHouse
-      const drain = yield* EventDrain
-      return SiteExport.of({
-        ofSite: Effect.fn("SiteExport.ofSite")(function* (site, query) {
-          const { range } = yield* resolveQuery(site, query, yield* Clock.currentTimeMillis)
-          yield* drain.flush(site.id)
-          const span = { from: range.fromMillis, to: spanOf(range).to * 1000 }
-          const pageAfter = (after: Place) =>
-            clickhouse.query<ExportRow>(statement(span, after), { site: site.id }).pipe(
-              Effect.map((rows) => {
-                const last = rows.length < pageRows ? undefined : rows.at(-1)
-                const next = Option.map(Option.fromUndefinedOr(last), placeOf)
-                return [rows.length === 0 ? [] : [linesOf(rows)], next] as const
-              })
-            )
-          // Before the answer begins, so that a store that is away is no answer that breaks off.
-          const [first, next] = yield* pageAfter(firstPlace)
-          const rest = Option.match(next, {
-            onNone: () => Stream.empty,
-            onSome: (place) => Stream.paginate(place, pageAfter)
-          })
-          return Stream.concat(Stream.fromIterable(first), rest)
+export const makeSiteExport = Effect.gen(function* () {
+  const clickhouse = yield* ClickHouse
+  const drain = yield* EventDrain
+  return Effect.fn("SiteExport.ofSite")(function* (
+    site: SiteRow,
+    query: StatsParameters
+  ): Effect.fn.Return<Stream.Stream<Uint8Array, StoreError>, BadRequest | SinkUnavailable | StoreError> {
+    const { range } = yield* resolveQuery(site, query, yield* Clock.currentTimeMillis)
+    yield* drain.flush(site.id)
+    const span = { from: range.fromMillis, to: spanOf(range).to * 1000 }
+    const pageAfter = (after: Place) =>
+      clickhouse.query<ExportRow>(statement(span, after), { site: site.id }).pipe(
+        Effect.map((rows) => {
+          const last = rows.length < pageRows ? undefined : rows.at(-1)
+          const next = Option.map(Option.fromUndefinedOr(last), placeOf)
+          return [rows.length === 0 ? [] : [linesOf(rows)], next] as const
         })
-      })
+      )
+    // Before the answer begins, so that a store that is away is no answer that breaks off.
+    const [first, next] = yield* pageAfter(firstPlace)
+    const rest = Option.match(next, {
+      onNone: () => Stream.empty,
+      onSome: (place) => Stream.paginate(place, pageAfter)
     })
-  )
-}
+    return Stream.concat(Stream.fromIterable(first), rest)
+  })
+})
 
 /** Some 10 MB as JSON. */
 const pageRows = 20_000

@@ -20,7 +20,7 @@ import { inapplicableFilter } from "./Filters.ts"
 import { Realtime } from "./Realtime.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { SiteDirectory } from "../sites/Sites.ts"
-import { SiteExport } from "./SiteExport.ts"
+import { makeSiteExport } from "./SiteExport.ts"
 import { Sites } from "../sites/Sites.ts"
 import { Stats } from "./Stats.ts"
 import { BadRequest, NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
@@ -80,7 +80,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
     const drops = yield* DropCounts
-    const exports = yield* SiteExport
+    const exports = yield* makeSiteExport
     const figures = yield* makeFigures
     const { whileCounting } = yield* CountingLease
     const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
@@ -101,7 +101,7 @@ export const layer = HttpApiBuilder.group(
         }),
       exportSite: ({ params, query }) =>
         Effect.flatMap(ownSite(params.id), (site) =>
-          Effect.map(whileCounting(answered(exports.ofSite(site, query))), (lines) =>
+          Effect.map(whileCounting(answered(exports(site, query))), (lines) =>
             HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })
           )
         )

@@ -8,7 +8,7 @@ import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFail
 import { troubleText } from "#src/http/StoreTrouble.ts"
 import { CountingLease } from "../counting/CountingLease.ts"
 import { Sites } from "../sites/Sites.ts"
-import { VisitRebuild } from "./VisitRebuild.ts"
+import { makeVisitRebuild } from "./VisitRebuild.ts"
 import { BadRequest, ServiceUnavailable } from "#schemas/core/Problem.ts"
 
 /** A day as the store counts them; it has days up to 2149-06-06. */
@@ -22,7 +22,7 @@ export const layer = HttpApiBuilder.group(
   "rebuild",
   Effect.fnUntraced(function* (handlers) {
     const sites = yield* Sites
-    const rebuild = yield* VisitRebuild
+    const rebuild = yield* makeVisitRebuild
     const { whileCounting } = yield* CountingLease
     return handlers.handleAll({
       rebuildVisits: ({ params, payload }) =>
@@ -32,9 +32,7 @@ export const layer = HttpApiBuilder.group(
           const from = dayOf(payload.from ?? "1970-01-01")
           const to = dayOf(payload.to ?? "9999-12-31")
           if (to < from) return yield* BadRequest.of("to: it is before from")
-          return yield* whileCounting(
-            rebuild.run({ site: site.id, from, to, isCheck: payload.check ?? false })
-          )
+          return yield* whileCounting(rebuild({ site: site.id, from, to, isCheck: payload.check ?? false }))
         }).pipe(
           Effect.catchTags({
             SinkUnavailable: away,

@@ -7,14 +7,10 @@ import type { UwsAddon, UwsResponse } from "./Addon.ts"
  * WebSockets that are made of requests whose handler has returned. When the callback of uWebSockets.js's `cork` is done,
  * `cork` looks at the state of its request, which is memory of a WebSocket by then, and at times closes the connection for
  * what it finds there (uNetworking/uWebSockets, 1929). Within the cork of another connection it does not look. So there is
- * one for that: from this process to itself, with a request that is never answered.
+ * one for that: from this process to itself, with a request that is never answered. Without such a connection upgrades are
+ * made as the manual has it.
  */
-export interface LateUpgrades {
-  readonly upgrade: (response: UwsResponse, handshake: (response: UwsResponse) => void) => void
-}
-
-/** Without such a connection upgrades are made as the manual has it. */
-class HeldRequest implements LateUpgrades {
+export class LateUpgrades {
   held: UwsResponse | undefined
 
   upgrade(response: UwsResponse, handshake: (response: UwsResponse) => void): void {
@@ -31,7 +27,7 @@ export const make = (addon: UwsAddon): Effect.Effect<LateUpgrades, never, Scope>
       Effect.sync(() => addon.App()),
       (acquired) => Effect.sync(() => void acquired.close())
     )
-    const request = new HeldRequest()
+    const request = new LateUpgrades()
     yield* Effect.acquireRelease(
       Effect.callback<Socket | undefined>((resume) => {
         let client: Socket | undefined

@@ -8,13 +8,12 @@ import { Redis as Client } from "ioredis"
 export interface RedisOptions {
   /** `redis://` or, with TLS, `rediss://`; user, password and database number as usual */
   readonly url: Redacted.Redacted
-  /** how long the start waits for the first connection; then it goes on without, and connects later */
-  readonly connectTimeoutMillis?: number
-  /** a command that takes longer has failed */
-  readonly commandTimeoutMillis?: number
   /** pause between two attempts to connect, doubled from 50 ms up to this */
   readonly reconnectMaxMillis?: number
 }
+
+/** how long the start waits for the first connection; then it goes on without, and connects later */
+const connectTimeoutMillis = 2_000
 
 /**
  * Effect's `Redis` service over ioredis. A Redis that is away makes commands fail at once (`RedisError`): nothing is
@@ -25,8 +24,7 @@ export const layer = (options: RedisOptions): Layer.Layer<EffectRedis.Redis> =>
 
 const make = (options: RedisOptions): Effect.Effect<EffectRedis.Redis["Service"], never, Scope.Scope> =>
   Effect.gen(function* () {
-    const connectTimeoutMillis = options.connectTimeoutMillis ?? 2_000
-    const client = yield* acquireClient(options, connectTimeoutMillis)
+    const client = yield* acquireClient(options)
     yield* connect(client).pipe(
       Effect.timeout(connectTimeoutMillis),
       Effect.catch((error) => Effect.logWarning("Redis is away; it is tried again and again", error))
@@ -58,7 +56,7 @@ const make = (options: RedisOptions): Effect.Effect<EffectRedis.Redis["Service"]
     })
   })
 
-const acquireClient = (options: RedisOptions, connectTimeout: number) =>
+const acquireClient = (options: RedisOptions) =>
   Effect.gen(function* () {
     const runFork = Effect.runForkWith(yield* Effect.context<never>())
     const reconnectMaxMillis = options.reconnectMaxMillis ?? 2_000
@@ -67,8 +65,8 @@ const acquireClient = (options: RedisOptions, connectTimeout: number) =>
         () =>
           new Client(Redacted.value(options.url), {
             lazyConnect: true,
-            connectTimeout,
-            commandTimeout: options.commandTimeoutMillis ?? 1_000,
+            connectTimeout: connectTimeoutMillis,
+            commandTimeout: 1_000,
             enableOfflineQueue: false,
             autoResendUnfulfilledCommands: false,
             maxRetriesPerRequest: 0,

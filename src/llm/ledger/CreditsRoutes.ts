@@ -11,7 +11,7 @@ import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credits, type CreditSums } from "./Credits.ts"
-import { TopUps } from "./TopUps.ts"
+import { makeTopUps } from "./TopUps.ts"
 
 /** The limits of a key, in words. */
 const scopeOf = ({ collections, models }: Principal): string => {
@@ -65,7 +65,7 @@ export const layer = HttpApiBuilder.group(
   "credits",
   Effect.fnUntraced(function* (handlers) {
     const credits = yield* Credits
-    const topUps = yield* TopUps
+    const topUps = yield* makeTopUps
     const keys = yield* KeyDirectory
     const users = yield* Users
     const { limits } = yield* AppConfig

@@ -1,45 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-
-/** A number of a limit that differs from the entries. */
-export interface LedgerDifference {
-  readonly limit: string
-  /** null for limits without windows */
-  readonly windowStart: Date | null
-  readonly what: "settled" | "cap" | "leased"
-  /** by the entries, the keys, the plans, the leases; null: not known there */
-  readonly expected: string | null
-  /** in the limit's row; null: no row, or no cap */
-  readonly found: string | null
-}
-
-/** Sums in pico-USD as decimal text. */
-export interface LedgerSums {
-  readonly toppedUp: string
-  readonly charged: string
-  readonly loss: string
-  /** the parts of the losses, by reason */
-  readonly losses: ReadonlyArray<SumByReason>
-  /** the estimated part of charges and losses, where the upstream did not report its cost, by reason */
-  readonly estimates: ReadonlyArray<SumByReason>
-  /** of credits, by processes */
-  readonly leased: string
-  readonly entries: string
-}
-
-export interface SumByReason {
-  readonly reason: string
-  readonly calls: string
-  /** pico-USD */
-  readonly amount: string
-}
-
-export interface LedgerVerdict extends LedgerSums {
-  /** the first hundred */
-  readonly differences: ReadonlyArray<LedgerDifference>
-  readonly differenceCount: number
-}
+import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 
 /** Holds every balance, cap, allowance and lease against the entries. */
 export class LedgerCheck extends Context.Service<
@@ -54,9 +16,9 @@ export class LedgerCheck extends Context.Service<
 
 const shown = 100
 
-interface Found extends Omit<LedgerDifference, "windowStart"> {
-  readonly windowMillis: string
-}
+type Found = Omit<LedgerVerdict["differences"][number], "windowStart"> & { readonly windowMillis: string }
+
+type SumByReason = LedgerVerdict["losses"][number]
 
 const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
   sql.withTransaction(
@@ -67,13 +29,14 @@ const verify = (sql: SqlClient): Effect.Effect<LedgerVerdict, SqlError> =>
       const [sums] = yield* sumsOf(sql)
       if (sums === undefined) return yield* Effect.die(new Error("Postgres answers no sums"))
       return {
+        ok: differences.length === 0,
         ...sums,
         losses: yield* lossesOf(sql),
         estimates: yield* estimatesOf(sql),
         differenceCount: differences.length,
         differences: differences.slice(0, shown).map(({ windowMillis, ...difference }) => ({
           ...difference,
-          windowStart: windowMillis === "0" ? null : new Date(Number(windowMillis))
+          windowStart: windowMillis === "0" ? null : new Date(Number(windowMillis)).toISOString()
         }))
       }
     })
@@ -89,7 +52,7 @@ const estimatesOf = (sql: SqlClient) =>
     FROM cost_estimates GROUP BY reason ORDER BY reason`
 
 const sumsOf = (sql: SqlClient) =>
-  sql<Omit<LedgerSums, "losses" | "estimates">>`SELECT
+  sql<Pick<LedgerVerdict, "toppedUp" | "charged" | "loss" | "leased" | "entries">>`SELECT
     coalesce(sum(amount) FILTER (WHERE kind = 'topup'), 0)::text AS "toppedUp",
     coalesce(sum(amount) FILTER (WHERE kind = 'charge'), 0)::text AS charged,
     coalesce(sum(amount) FILTER (WHERE kind LIKE 'loss%'), 0)::text AS loss,

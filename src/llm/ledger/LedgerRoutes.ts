@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import type { LedgerVerdict } from "#schemas/llm/LedgerApi.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { Ledger } from "./Ledger.ts"
 import { LedgerCheck } from "./LedgerCheck.ts"
@@ -19,16 +18,7 @@ export const layer = HttpApiBuilder.group(
           yield* Effect.mapError(flush, ({ problem }) =>
             ServiceUnavailable.of(`Calls that have ended are not booked: ${problem}`)
           )
-          const { differences, ...verdict } = yield* storeAwayUntimed(verify)
-          const answer: LedgerVerdict = {
-            ok: verdict.differenceCount === 0,
-            ...verdict,
-            differences: differences.map((difference) => ({
-              ...difference,
-              windowStart: difference.windowStart?.toISOString() ?? null
-            }))
-          }
-          return answer
+          return yield* storeAwayUntimed(verify)
         })
     })
   })

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
@@ -8,31 +8,6 @@ import { picoOfNumber, usdOf } from "#schemas/llm/Money.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import { creditsOf } from "./Payment.ts"
-
-/** Credits that administrators add. */
-export class TopUps extends Context.Service<
-  TopUps,
-  {
-    /** `idempotencyKey` is the caller's own: others may use the same one. */
-    readonly add: (
-      callerId: string,
-      topUp: NewTopUp,
-      idempotencyKey: string | undefined
-    ) => Effect.Effect<TopUp, Conflict | SqlError>
-    readonly list: (
-      userId: string,
-      page: Page
-    ) => Effect.Effect<{ readonly topUps: ReadonlyArray<TopUp>; readonly total: number }, SqlError>
-  }
->()("signalbox/llm/TopUps") {
-  static readonly layer = Layer.effect(
-    TopUps,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      return { add: add(sql, yield* Idempotency), list: list(sql) }
-    })
-  )
-}
 
 interface Row {
   readonly request_id: string
@@ -64,22 +39,28 @@ const book = Effect.fnUntraced(function* (sql: SqlClient, { amount_usd, note, us
   return yield* Effect.fromNullishOr(rows[0]).pipe(Effect.map(resourceOf), Effect.orDie)
 })
 
-const add =
-  (sql: SqlClient, idempotency: Idempotency["Service"]): TopUps["Service"]["add"] =>
-  (callerId, topUp, key) => {
-    if (key === undefined) return sql.withTransaction(book(sql, topUp))
-    const request = [JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])]
-    const once = { scope: `top-up:${callerId}`, userId: callerId, key, request }
-    return idempotency.inTransaction(once, TopUp, book(sql, topUp))
-  }
-
-const list =
-  (sql: SqlClient): TopUps["Service"]["list"] =>
-  (userId, { limit, offset }) =>
-    Effect.gen(function* () {
+/** Credits that administrators add. */
+export const makeTopUps = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const idempotency = yield* Idempotency
+  return {
+    /** `key` is the caller's own for idempotency: others may use the same one. */
+    add: (
+      callerId: string,
+      topUp: NewTopUp,
+      key: string | undefined
+    ): Effect.Effect<TopUp, Conflict | SqlError> => {
+      if (key === undefined) return sql.withTransaction(book(sql, topUp))
+      const request = [JSON.stringify([topUp.user_id, topUp.amount_usd, topUp.note ?? null])]
+      const once = { scope: `top-up:${callerId}`, userId: callerId, key, request }
+      return idempotency.inTransaction(once, TopUp, book(sql, topUp))
+    },
+    list: Effect.fnUntraced(function* (userId: string, { limit, offset }: Page) {
       const rows = yield* sql<Row>`SELECT request_id, user_id, amount::text, note, created_at FROM entries
         WHERE user_id = ${userId} AND kind = 'topup' ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`
       const counted = yield* sql<{ total: number }>`SELECT count(*)::int AS total FROM entries
         WHERE user_id = ${userId} AND kind = 'topup'`
       return { topUps: rows.map(resourceOf), total: counted[0]?.total ?? 0 }
     })
+  }
+})
