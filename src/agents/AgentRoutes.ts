@@ -7,7 +7,7 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
-import { SessionsRepository, type StoredSession } from "./store/SessionsRepository.ts"
+import { makeSessionsRepository, type StoredSession } from "./store/SessionsRepository.ts"
 import { entriesOf, pageOf } from "./Transcript.ts"
 import type { AgentSession } from "#schemas/agents/AgentSession.ts"
 import { usdOf } from "#schemas/llm/Money.ts"
@@ -107,7 +107,7 @@ export const sessionResource = (
 const sessionEnd = Effect.gen(function* () {
   const sessions = yield* AgentSessions
   const placement = yield* SessionPlacement
-  const repository = yield* SessionsRepository
+  const repository = yield* makeSessionsRepository
   const endAtHome = (id: string) => {
     if (!placement.isHere(id)) return placement.endThere(id)
     const session = sessions.peek(id)
@@ -126,7 +126,7 @@ export const layer = HttpApiBuilder.group(
   AgentsRoomApi,
   "agents",
   Effect.fnUntraced(function* (handlers) {
-    const repository = yield* SessionsRepository
+    const repository = yield* makeSessionsRepository
     const endSession = yield* sessionEnd
     const infoOf = yield* agentInfo
     const { limits } = yield* AppConfig

@@ -14,12 +14,10 @@ import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as SessionMaintenance from "#src/agents/gateway/SessionMaintenance.ts"
 import { makeGateway } from "#src/agents/gateway/Gateway.ts"
-import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
 import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
-import { SessionsRepository } from "#src/agents/store/SessionsRepository.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
@@ -36,7 +34,6 @@ const homes = Layer.unwrap(
 /** From the store upwards: sessions call models through the router of this process. */
 const services = SessionMaintenance.layer.pipe(
   Layer.provideMerge(Sockets.layer),
-  Layer.provideMerge(HelloHandler.layer),
   Layer.provideMerge(sessions),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, homes)),
   Layer.provideMerge(AgentOwners.layer),
@@ -48,7 +45,7 @@ const endpoints = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRo
 
 export const server: RoomServer = {
   served: Layer.mergeAll(endpoints, DownloadRoutes.layer, ReferenceRoutes.layer, readiness, metrics).pipe(
-    Layer.provide([SessionsRepository.layer, AgentDownloads.layer]),
+    Layer.provide(AgentDownloads.layer),
     Layer.provide(services),
     Layer.provide(models)
   ),

@@ -15,7 +15,6 @@ import { CollectionDirectory } from "#src/llm/catalogue/CollectionDirectory.ts"
 import { Collections } from "#src/llm/catalogue/Collections.ts"
 import { Completions } from "#src/llm/calls/Completions.ts"
 import { Credits } from "#src/llm/ledger/Credits.ts"
-import { Embeddings } from "#src/llm/calls/Embeddings.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { MarkupDirectory } from "#src/llm/catalogue/MarkupDirectory.ts"
@@ -60,9 +59,7 @@ const money = Layer.mergeAll(Credits.layer, Subscriptions.layer, LedgerCheck.lay
 
 /** From the log of calls upwards: the ledger settles from it, the drain carries it into ClickHouse. */
 export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
-  Layer.provideMerge(
-    Layer.mergeAll(Completions.layer, Embeddings.layer, Collections.layer, Markups.layer, Usage.layer, money)
-  ),
+  Layer.provideMerge(Layer.mergeAll(Completions.layer, Collections.layer, Markups.layer, Usage.layer, money)),
   Layer.provideMerge(CallsInFlight.layer),
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { AgentSession } from "#actors/agents/AgentSession.ts"
 import { AgentSessions, type SessionsFull } from "#actors/agents/AgentSessions.ts"
@@ -21,7 +21,7 @@ import { SessionPlacement } from "../SessionPlacement.ts"
 import type { ClientSocket } from "./ClientSocket.ts"
 
 /** The reason for which a hello is refused. */
-export interface Refusal {
+interface Refusal {
   readonly code: AgentErrorCode
   readonly message: string
   readonly closeCode: number
@@ -46,54 +46,44 @@ const later = (message: string): Refusal => ({
 /** Changes of a session by a hello, for an existing session or a new one. */
 type Changes = Partial<SessionState>
 
-/** Answers a client's hello: finds or makes its session, and attaches it. Source: contract/agents#resuming. */
-export class HelloHandler extends Context.Service<
-  HelloHandler,
-  {
-    /** Ends when the socket is attached, or with the refusal to send. */
-    readonly greet: (socket: ClientSocket, hello: Hello) => Effect.Effect<Refusal | undefined>
-  }
->()("signalbox/agents/HelloHandler") {
-  static readonly layer = Layer.effect(
-    HelloHandler,
-    Effect.gen(function* () {
-      const offer = yield* ModelAccess
-      const homes = yield* SessionPlacement
-      const sessions = yield* AgentSessions
-      const store = yield* StepStore
+/**
+ * Answers a client's hello: finds or makes its session, and attaches it. Ends when the socket is attached, or with the
+ * refusal to send. Source: contract/agents#resuming.
+ */
+export const makeHelloHandler = Effect.gen(function* () {
+  const offer = yield* ModelAccess
+  const homes = yield* SessionPlacement
+  const sessions = yield* AgentSessions
+  const store = yield* StepStore
 
-      const parts: Parts = { offer, homes, sessions, store }
+  const parts: Parts = { offer, homes, sessions, store }
 
-      const greet = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello) {
-        const wanted = yield* chosen(offer, socket, hello.model)
-        if ("closeCode" in wanted) return wanted
-        if (hello.resume === undefined) {
-          if (wanted.model === undefined)
-            return no("model_forbidden", "There is no model that this key can run and pay for")
-          // Before it is made: a session whose id was never sent would count as live.
-          const billing = yield* offer.billing(socket.key, wanted.model.id)
-          const session = yield* made(parts, socket, hello, wanted.model.id)
-          if ("closeCode" in session) return session
-          if (socket.isClosed) return yield* Effect.as(sessions.end(session, "client_bye"), undefined)
-          return yield* attach(parts, socket, hello, session, wanted.model, billing)
-        }
-        const session = yield* resumed(parts, socket, hello, hello.resume)
-        if ("closeCode" in session) return session
-        const known = offer.modelOf(socket.key, session.state.model)
-        const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
-        if (model === undefined)
-          return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
-        const billing = yield* offer.billing(socket.key, model.id)
-        return yield* attach(parts, socket, hello, session, model, billing)
-      })
+  const greet = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello) {
+    const wanted = yield* chosen(offer, socket, hello.model)
+    if ("closeCode" in wanted) return wanted
+    if (hello.resume === undefined) {
+      if (wanted.model === undefined)
+        return no("model_forbidden", "There is no model that this key can run and pay for")
+      // Before it is made: a session whose id was never sent would count as live.
+      const billing = yield* offer.billing(socket.key, wanted.model.id)
+      const session = yield* made(parts, socket, hello, wanted.model.id)
+      if ("closeCode" in session) return session
+      if (socket.isClosed) return yield* Effect.as(sessions.end(session, "client_bye"), undefined)
+      return yield* attach(parts, socket, hello, session, wanted.model, billing)
+    }
+    const session = yield* resumed(parts, socket, hello, hello.resume)
+    if ("closeCode" in session) return session
+    const known = offer.modelOf(socket.key, session.state.model)
+    const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
+    if (model === undefined)
+      return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
+    const billing = yield* offer.billing(socket.key, model.id)
+    return yield* attach(parts, socket, hello, session, model, billing)
+  })
 
-      return HelloHandler.of({
-        greet: (socket, hello) =>
-          Effect.catch(greet(socket, hello), (trouble: Trouble) => Effect.succeed(refusalOf(trouble)))
-      })
-    })
-  )
-}
+  return (socket: ClientSocket, hello: Hello): Effect.Effect<Refusal | undefined> =>
+    Effect.catch(greet(socket, hello), (trouble: Trouble) => Effect.succeed(refusalOf(trouble)))
+})
 
 interface Parts {
   readonly offer: ModelAccess["Service"]

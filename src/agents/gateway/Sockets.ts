@@ -9,7 +9,7 @@ import { AppConfig } from "#src/Config.ts"
 import { type Serve, SessionPlacement } from "../SessionPlacement.ts"
 import { ClientSocket, type SocketKeeper } from "./ClientSocket.ts"
 import { refuse } from "./CloseFrames.ts"
-import { HelloHandler } from "./HelloHandler.ts"
+import { makeHelloHandler } from "./HelloHandler.ts"
 import { Heartbeat } from "./Heartbeat.ts"
 
 /** All sockets of agents: greets them, checks them, and is a home for the sockets that other machines relay. */
@@ -28,7 +28,7 @@ export class Sockets extends Context.Service<
 }
 
 const make = Effect.gen(function* () {
-  const greeting = yield* HelloHandler
+  const answerHello = yield* makeHelloHandler
   const homes = yield* SessionPlacement
   const sessions = yield* AgentSessions
   const keys = yield* Keys
@@ -51,7 +51,7 @@ const make = Effect.gen(function* () {
     nowMillis: () => performance.now(),
     greet: (socket, hello, text) => {
       pulse.greeted(socket)
-      fork(greet(greeting, homes, socket, hello, text))
+      fork(greet(answerHello, homes, socket, hello, text))
     },
     end: (session) => void end(session),
     left: (socket) => pulse.remove(socket)
@@ -85,7 +85,7 @@ const make = Effect.gen(function* () {
 
 /** Attaches the client here, or relays it to its session's home. */
 const greet = (
-  greeting: HelloHandler["Service"],
+  answerHello: Effect.Success<typeof makeHelloHandler>,
   homes: SessionPlacement["Service"],
   socket: ClientSocket,
   hello: Hello,
@@ -97,7 +97,7 @@ const greet = (
       there.received(text)
       return socket.relayed(there)
     }
-    const refusal = yield* greeting.greet(socket, hello)
+    const refusal = yield* answerHello(socket, hello)
     if (refusal === undefined) return
     const { closeCode, code, message, retryAfterMs } = refusal
     refuse(socket.sink, code, message, closeCode, retryAfterMs === undefined ? {} : { retryAfterMs })

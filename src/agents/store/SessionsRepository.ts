@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
@@ -23,65 +23,47 @@ export interface StepSize {
 }
 
 /** Reads sessions without attaching to them. */
-export class SessionsRepository extends Context.Service<
-  SessionsRepository,
-  {
-    /** the latest first */
-    readonly list: (userId: string, limit: number) => Effect.Effect<ReadonlyArray<StoredSession>, SqlError>
-    /** undefined: there is none, or another user has it */
-    readonly find: (id: string, userId: string) => Effect.Effect<StoredSession | undefined, SqlError>
-    /** Ends it for good, and takes it from its owner. Does nothing if it has ended and cannot be resumed. */
-    readonly end: (id: string) => Effect.Effect<void, SqlError>
-    /** Sizes of the steps behind one, the first `limit`. */
-    readonly sizes: (
-      id: string,
-      after: number,
-      limit: number
-    ) => Effect.Effect<ReadonlyArray<StepSize>, SqlError>
-    /** The steps from one on, and before another. */
-    readonly steps: (id: string, from: number, before: number) => Effect.Effect<ReadonlyArray<Step>, SqlError>
-  }
->()("signalbox/agents/SessionsRepository") {
-  static readonly layer = Layer.effect(
-    SessionsRepository,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const { limits } = yield* AppConfig
-      const columns = sql`${sql.literal(recordColumns)}, s.epoch = 1 AND s.version = 0 AS is_new, EXISTS (
+export const makeSessionsRepository = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const { limits } = yield* AppConfig
+  const columns = sql`${sql.literal(recordColumns)}, s.epoch = 1 AND s.version = 0 AS is_new, EXISTS (
         SELECT 1 FROM agent_owners o WHERE o.id = s.owner
           AND o.heartbeat_at > clock_timestamp() - ${limits.agentOwnerDeadMillis} * interval '1 millisecond'
         ) AS owner_lives`
-      return SessionsRepository.of({
-        list: (userId, limit) =>
-          Effect.map(
-            sql<Row>`SELECT ${columns} FROM agent_sessions s WHERE s.user_id = ${userId}
+  return {
+    /** the latest first */
+    list: (userId: string, limit: number): Effect.Effect<ReadonlyArray<StoredSession>, SqlError> =>
+      Effect.map(
+        sql<Row>`SELECT ${columns} FROM agent_sessions s WHERE s.user_id = ${userId}
               ORDER BY s.started_at DESC, s.id LIMIT ${limit}`,
-            (rows) => rows.map(storedOf)
-          ),
-        find: (id, userId) =>
-          Effect.map(
-            sql<Row>`SELECT ${columns} FROM agent_sessions s WHERE s.id = ${id} AND s.user_id = ${userId}`,
-            ([row]) => (row === undefined ? undefined : storedOf(row))
-          ),
-        end: Effect.fnUntraced(function* (id) {
-          const now = new Date(yield* Clock.currentTimeMillis)
-          yield* sql`UPDATE agent_sessions SET epoch = epoch + 1, status = 'ended', ended_at = ${now},
+        (rows) => rows.map(storedOf)
+      ),
+    /** undefined: there is none, or another user has it */
+    find: (id: string, userId: string): Effect.Effect<StoredSession | undefined, SqlError> =>
+      Effect.map(
+        sql<Row>`SELECT ${columns} FROM agent_sessions s WHERE s.id = ${id} AND s.user_id = ${userId}`,
+        ([row]) => (row === undefined ? undefined : storedOf(row))
+      ),
+    /** Ends it for good, and takes it from its owner. Does nothing if it has ended and cannot be resumed. */
+    end: Effect.fnUntraced(function* (id: string) {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      yield* sql`UPDATE agent_sessions SET epoch = epoch + 1, status = 'ended', ended_at = ${now},
               end_reason = 'ended_by_owner'
             WHERE id = ${id} AND (ended_at IS NULL OR end_reason = 'client_bye')`
-        }),
-        sizes: (id, after, limit) =>
-          sql<StepSize>`SELECT index, kind, octet_length(content) AS bytes FROM agent_steps
+    }),
+    /** Sizes of the steps behind one, the first `limit`. */
+    sizes: (id: string, after: number, limit: number): Effect.Effect<ReadonlyArray<StepSize>, SqlError> =>
+      sql<StepSize>`SELECT index, kind, octet_length(content) AS bytes FROM agent_steps
             WHERE session_id = ${id} AND index > ${after} ORDER BY index LIMIT ${limit}`,
-        steps: (id, from, before) =>
-          Effect.map(
-            sql<StepRow>`SELECT ${sql.literal(stepColumns)} FROM agent_steps t
+    /** The steps from one on, and before another. */
+    steps: (id: string, from: number, before: number): Effect.Effect<ReadonlyArray<Step>, SqlError> =>
+      Effect.map(
+        sql<StepRow>`SELECT ${sql.literal(stepColumns)} FROM agent_steps t
               WHERE t.session_id = ${id} AND t.index >= ${from} AND t.index < ${before} ORDER BY t.index`,
-            (rows) => rows.map(stepOf)
-          )
-      })
-    })
-  )
-}
+        (rows) => rows.map(stepOf)
+      )
+  }
+})
 
 interface Row extends RecordRow {
   readonly is_new: boolean

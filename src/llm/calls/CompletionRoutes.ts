@@ -16,7 +16,7 @@ import { type Client, ClientStream } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import { Completions } from "./Completions.ts"
-import { Embeddings } from "./Embeddings.ts"
+import { makeEmbeddings } from "./Embeddings.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
 import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
@@ -102,7 +102,7 @@ const handling = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const reader = yield* makeRequestReader
   const complete = completing(yield* Completions, limits)
-  const embed = embedding(yield* Embeddings)
+  const embed = embedding(yield* makeEmbeddings)
   const once = (exchange: CallExchange, key: Principal, path: string, make: Handled) =>
     onceOnly(answers, exchange, key, path, make)
   const completion: Handle = (exchange, key, body) =>
@@ -168,11 +168,11 @@ const completing =
   }
 
 const embedding =
-  (embeddings: Embeddings["Service"]) =>
+  (embed: Effect.Success<typeof makeEmbeddings>) =>
   (exchange: CallExchange, key: Principal, request: EmbeddingsRequest): Handled => {
     const { callId: id, client, requestId, startedAt } = exchange
     const send = (answer: unknown) => exchange.sendJson(200, JSON.stringify(answer))
-    return embeddings.embed({ id, requestId, key, request, client, send, startedAt })
+    return embed({ id, requestId, key, request, client, send, startedAt })
   }
 
 const access: Access = { routerKeys: true, administratorsOnly: false }

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
@@ -28,7 +28,7 @@ import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Candidates.ts"
 import { estimateTokens, TokenCounter } from "./TokenCounter.ts"
 
-export interface EmbeddingsAsk extends ReportedAsk {
+interface EmbeddingsAsk extends ReportedAsk {
   readonly request: EmbeddingsRequest
   readonly client: Client
   readonly send: (body: unknown) => void
@@ -37,58 +37,46 @@ export interface EmbeddingsAsk extends ReportedAsk {
 }
 
 /**
- * Makes embeddings: one model, one answer, billed like a completion without output. Source: contract/llm#embeddings.
+ * Makes embeddings: one model, one answer, billed like a completion without output. Answers the fault to send; undefined
+ * where the answer was sent, or its client has gone. Source: contract/llm#embeddings.
  */
-export class Embeddings extends Context.Service<
-  Embeddings,
-  {
-    /** The fault to answer with; undefined where the answer was sent, or its client has gone. */
-    readonly embed: (ask: EmbeddingsAsk) => Effect.Effect<Problem | undefined>
+export const makeEmbeddings = Effect.gen(function* () {
+  const catalogue = yield* Catalogue
+  const ledger = yield* Ledger
+  const underWay = yield* CallsInFlight
+  const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
+  const parts: CallParts = {
+    upstream: yield* Upstream,
+    log: yield* CallLog,
+    counter: yield* TokenCounter,
+    limits,
+    isTraced: otelEndpoint !== undefined
   }
->()("signalbox/llm/Embeddings") {
-  static readonly layer = Layer.effect(
-    Embeddings,
-    Effect.gen(function* () {
-      const catalogue = yield* Catalogue
-      const ledger = yield* Ledger
-      const underWay = yield* CallsInFlight
-      const { limits, otelEndpoint, upstreamCostMaxUsd } = yield* AppConfig
-      const parts: CallParts = {
-        upstream: yield* Upstream,
-        log: yield* CallLog,
-        counter: yield* TokenCounter,
-        limits,
-        isTraced: otelEndpoint !== undefined
-      }
-      const { slowCallMillis } = limits
-      const refuse = (ask: EmbeddingsAsk, fault: Problem) =>
-        Effect.as(reportCall(ask, undefined, fault, slowCallMillis), fault)
-      return Embeddings.of({
-        embed: (ask) => {
-          const { key, request } = ask
-          if (!mayUseModel(key, request.model))
-            return refuse(ask, CallFault.modelNotAllowed(request.model, "model"))
-          const model = catalogue.get(request.model)
-          if (model === undefined) return refuse(ask, unknownModel(request.model, catalogue))
-          const hold = askOf(ask, model)
-          const terms = {
-            fees: Decimal.zero,
-            ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
-          }
-          const tally = new CallTally(headOf(ask), terms)
-          return underWay
-            .admit(
-              key,
-              admittedCall(ledger, parts.log, tally, hold, (admission) =>
-                answer(parts, { ...ask, model, hold, tally, admission })
-              )
-            )
-            .pipe(Effect.tap((fault) => reportCall(ask, tally, fault, slowCallMillis)))
-        }
-      })
-    })
-  )
-}
+  const { slowCallMillis } = limits
+  const refuse = (ask: EmbeddingsAsk, fault: Problem) =>
+    Effect.as(reportCall(ask, undefined, fault, slowCallMillis), fault)
+  return (ask: EmbeddingsAsk): Effect.Effect<Problem | undefined> => {
+    const { key, request } = ask
+    if (!mayUseModel(key, request.model))
+      return refuse(ask, CallFault.modelNotAllowed(request.model, "model"))
+    const model = catalogue.get(request.model)
+    if (model === undefined) return refuse(ask, unknownModel(request.model, catalogue))
+    const hold = askOf(ask, model)
+    const terms = {
+      fees: Decimal.zero,
+      ceiling: Decimal.fromNumber(upstreamCostMaxUsd) ?? Decimal.zero
+    }
+    const tally = new CallTally(headOf(ask), terms)
+    return underWay
+      .admit(
+        key,
+        admittedCall(ledger, parts.log, tally, hold, (admission) =>
+          answer(parts, { ...ask, model, hold, tally, admission })
+        )
+      )
+      .pipe(Effect.tap((fault) => reportCall(ask, tally, fault, slowCallMillis)))
+  }
+})
 
 const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): AdmissionAsk => {
   const promptTokens = promptMostOf(request, model)

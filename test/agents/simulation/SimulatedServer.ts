@@ -4,7 +4,6 @@ import { type ModelAsk, ModelCalls } from "#actors/agents/ModelCalls.ts"
 import { StepStore } from "#actors/agents/StepStore.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { Keys } from "#src/accounts/Keys.ts"
-import { HelloHandler } from "#src/agents/gateway/HelloHandler.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { SessionPlacement } from "#src/agents/SessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -61,7 +60,6 @@ export class SimulatedServer {
     })
     const quick = { ...limits, agentCancelMillis: 200, agentRetryMillis: 1, agentSeqReserve: 200 }
     const services = Sockets.layer.pipe(
-      Layer.provideMerge(HelloHandler.layer),
       Layer.provideMerge(AgentSessions.layer({ limits: quick, newId })),
       Layer.provide(
         Layer.succeed(
