@@ -6,7 +6,7 @@ import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
-export interface Network {
+interface Network {
   readonly address: string
   readonly prefix: number
   readonly family: "ipv4" | "ipv6"

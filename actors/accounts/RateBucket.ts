@@ -138,7 +138,7 @@ export class RateBucketTable {
   }
 }
 
-export interface RateTableOptions {
+interface RateTableOptions {
   readonly isShared: boolean
   readonly maxBuckets: number
   readonly idleMillis: number

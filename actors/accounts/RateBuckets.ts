@@ -71,7 +71,7 @@ export interface RateOptions {
   readonly leaseKeys: number
 }
 
-export const rateDefaults: RateOptions = {
+const rateDefaults: RateOptions = {
   rateBurst: 120,
   maxBuckets: 100_000,
   idleMillis: 60_000,

@@ -27,7 +27,7 @@ import {
   type TooManySessions
 } from "./StepStore.ts"
 
-export interface AgentSessionsOptions {
+interface AgentSessionsOptions {
   readonly limits: SessionLimits &
     PromptRun.RunLimits & { readonly agentSessions: number; readonly agentLiveMillis: number }
   readonly newId: (prefix: string) => string

@@ -10,7 +10,7 @@ const reserveTokens = 16_384
 const keepTokens = 20_000
 
 /** The approximate size of the system prompt and the tools. */
-export const overheadTokens = 2_500
+const overheadTokens = 2_500
 
 /** Whether a call to a model with this window would be too long. */
 export const isDue = (conversation: Conversation, window: number | undefined): boolean =>

@@ -28,7 +28,7 @@ export interface RunLimits extends AttemptLimits {
   readonly agentTurns: number
 }
 
-export interface RunParts extends AttemptParts {
+interface RunParts extends AttemptParts {
   readonly limits: RunLimits
   readonly store: StepStore["Service"]
 }

@@ -36,7 +36,7 @@ export interface Entry {
   readonly frame?: Unnumbered
 }
 
-export type Active = Pick<PromptStep | CompactStep, "kind" | "id">
+type Active = Pick<PromptStep | CompactStep, "kind" | "id">
 
 /** The starting point of a session in this process. */
 export interface SessionOrigin {

@@ -76,7 +76,7 @@ export class RealtimeRing {
 
 export type RealtimeEvent = Pick<StoredEvent, "site" | "kind" | "ts" | "visitor" | "path">
 
-export interface RealtimeLimits {
+interface RealtimeLimits {
   /** sites with a ring of their own, 8 KB each */
   readonly sitesMax: number
   /** visitors, and pages of a visitor, in the last five minutes; about 190 bytes each */
@@ -84,7 +84,7 @@ export interface RealtimeLimits {
 }
 
 /** Realtime figures. Source: contract/analytics#realtime. */
-export interface RealtimeSnapshot {
+interface RealtimeSnapshot {
   /** of the last five minutes */
   readonly visitors: number
   readonly pageviews: number

@@ -17,14 +17,14 @@ import type { Hold } from "./Hold.ts"
 import type { HoldRefused, LeaseAsk, LeaseOptions } from "./LeaseAsk.ts"
 import { LimitGrants, type LimitsAway } from "./LimitGrants.ts"
 
-export interface CreditLeasesOptions extends LeaseOptions {
+interface CreditLeasesOptions extends LeaseOptions {
   /** users with leases at once */
   readonly maxUsers: number
   /** longer than a call lasts without progress: its holds are unknown to the actor's next life */
   readonly userIdleMillis: number
 }
 
-export interface LeaseStats {
+interface LeaseStats {
   /** calls for which no lease in memory was enough */
   readonly asked: number
   /** of them, those that wait now */

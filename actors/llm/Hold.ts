@@ -12,7 +12,7 @@ export interface Drawn {
   amount: bigint
 }
 
-export interface Settled {
+interface Settled {
   readonly draws: ReadonlyArray<Drawn>
   /** of each limit */
   readonly drawn: bigint

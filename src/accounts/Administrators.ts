@@ -6,7 +6,7 @@ import type { SqlError } from "effect/sql/SqlError"
 const administratorsLock = 0x5b_0001
 
 /** The keys that open the administration: account keys of administrators that work at this moment. */
-export interface Openers {
+interface Openers {
   /** whether `without` is one of them, or has one */
   readonly isOne: boolean
   /** how many are left without it */

@@ -122,7 +122,7 @@ export const retryAfter = ({ retryAfterSeconds }: Pick<RateDecision, "retryAfter
 })
 
 /** The headers of an answer that tell its key's rate. Source: contract/http#rate-limits. */
-export const rateHeaders = (decision: RateDecision): Record<string, string> => ({
+const rateHeaders = (decision: RateDecision): Record<string, string> => ({
   "ratelimit-limit": String(decision.limit),
   "ratelimit-remaining": String(decision.remaining),
   "ratelimit-reset": String(decision.resetSeconds)

@@ -8,7 +8,7 @@ import * as WaitingCounts from "#src/infra/postgres/WaitingCounts.ts"
 import { AsideCounts, type Count } from "./AsideCounts.ts"
 
 /** A user's requests, by UTC calendar. Errors are answers with a status of 400 or more. */
-export interface RequestFigures {
+interface RequestFigures {
   readonly today: number
   /** ISO week, from Monday */
   readonly week: number

@@ -17,12 +17,12 @@ const beginnings = new Set<StepBody["kind"]>([
 /** Results of calls, and marks that calls were sent, are shown with the message that made the calls. */
 const isShown = (kind: StepBody["kind"]): boolean => kind !== "taken" && kind !== "result"
 
-export interface PageBounds {
+interface PageBounds {
   readonly entries: number
   readonly bytes: number
 }
 
-export interface TranscriptPage {
+interface TranscriptPage {
   /** the index behind the last step that is on it */
   readonly end: number
   /** the steps before this one are needed: results of a message may come after the entries of the next page */

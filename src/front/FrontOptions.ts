@@ -46,7 +46,7 @@ export interface FrontLimits {
   readonly webSocketIdleTimeoutSeconds: number
 }
 
-export const defaultLimits: FrontLimits = {
+const defaultLimits: FrontLimits = {
   maxHeaderBytes: 16 * 1024,
   maxBodyBytes: 1024 * 1024,
   // Well above the 10,000 half-open ones that honest clients must not suffer from; each costs a few kilobytes.

@@ -4,7 +4,7 @@ import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { isNoneMatch, requestedRange } from "./ByteRanges.ts"
 
 /** Bytes that can be read from anywhere, and their description. */
-export interface ServedBytes<E, R> {
+interface ServedBytes<E, R> {
   readonly sizeBytes: number
   readonly contentType: string
   /** strong, with its quotes */

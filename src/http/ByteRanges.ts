@@ -1,7 +1,7 @@
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 
 /** The range that a `Range` header requests of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
-export type RequestedRange =
+type RequestedRange =
   /** none, several, or not understood: the whole body, 200 */
   | { readonly _tag: "Whole" }
   | { readonly _tag: "Part"; readonly range: ByteRange }

@@ -18,7 +18,7 @@ import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
  * The steps of every request to an ordinary endpoint, on either engine: its id in and out, CORS, 404 in the plain
  * form, 405 in that of the path, 500 with nothing of the cause, a log line and two metrics.
  */
-export interface EdgeOptions {
+interface EdgeOptions {
   readonly known: KnownPaths
   /** CORS_ORIGINS */
   readonly corsOrigins: ReadonlyArray<string>

@@ -13,7 +13,7 @@ export interface KnownPaths {
   isMistakable(path: string): boolean
 }
 
-export interface KnownPath {
+interface KnownPath {
   /** the value of `Allow` */
   readonly allow: string
   /** the form of errors that its endpoints answer in */

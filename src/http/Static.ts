@@ -11,7 +11,7 @@ type Encoding = "br" | "gzip" | "identity"
 export type StaticBodies = { readonly identity: Uint8Array } & Partial<Readonly<Record<Encoding, Uint8Array>>>
 
 /** An answer that changes with the program alone. */
-export interface StaticContent {
+interface StaticContent {
   readonly bodies: StaticBodies
   readonly contentType: string
   /** `Cache-Control` */

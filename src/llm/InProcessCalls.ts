@@ -13,7 +13,7 @@ import { Completions } from "./calls/Completions.ts"
 import { readChatRequest } from "./requests/ChatRequest.ts"
 import { RequestFault } from "./requests/JsonRequest.ts"
 
-export interface InProcessAsk {
+interface InProcessAsk {
   readonly key: Principal
   readonly source: "agent"
   /** as POST /chat/completions takes it; it is streamed */

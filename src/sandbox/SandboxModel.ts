@@ -18,7 +18,7 @@ export type Behaviour =
   | "embed"
 
 /** USD per token, request and image, exact. */
-export interface SandboxPrices {
+interface SandboxPrices {
   readonly prompt: Decimal.Decimal
   readonly completion: Decimal.Decimal
   readonly request: Decimal.Decimal

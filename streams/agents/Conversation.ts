@@ -10,7 +10,7 @@ export type Next =
   | { readonly _tag: "Finish"; readonly message: MessageStep }
 
 /** The totals of a prompt so far. Amounts in pico-USD. */
-export interface PromptTotals {
+interface PromptTotals {
   readonly promptTokens: number
   readonly completionTokens: number
   readonly cost: bigint

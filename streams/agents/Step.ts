@@ -42,7 +42,7 @@ export interface QueuedStep {
 }
 
 /** Waiting input was discarded. */
-export interface UnqueuedStep {
+interface UnqueuedStep {
   readonly kind: "unqueued"
 }
 
@@ -68,7 +68,7 @@ export interface MessageStep {
 }
 
 /** These calls were sent to the client with this journal; stored before they are. */
-export interface TakenStep {
+interface TakenStep {
   readonly kind: "taken"
   readonly callIds: ReadonlyArray<string>
   readonly journalId: string
@@ -100,7 +100,7 @@ export interface CompactionStep {
 }
 
 /** The prompt came to its end. */
-export interface DoneStep {
+interface DoneStep {
   readonly kind: "done"
   readonly id: string
   readonly status: PromptStatus

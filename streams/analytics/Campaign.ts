@@ -10,7 +10,7 @@ export interface Campaign {
 }
 
 /** Longer values are cut. */
-export const utmLengthMax = 256
+const utmLengthMax = 256
 
 const none: Campaign = { source: "", medium: "", campaign: "", term: "", content: "", isPaidClick: false }
 

@@ -7,7 +7,7 @@ import { EventRecordInvalid } from "./EventRecord.ts"
 const version = 1
 const nameAt = 6
 
-export interface ImportPlace {
+interface ImportPlace {
   /** of the import */
   readonly name: string
   /** counted over the whole import, from 0 */

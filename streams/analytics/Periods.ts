@@ -14,7 +14,7 @@ export type Period = (typeof periods)[number]
 
 export type Granularity = "hour" | "day" | "month"
 
-export interface Bucket {
+interface Bucket {
   readonly startMillis: number
   /** the start in the site's zone, with its offset */
   readonly label: string

@@ -37,7 +37,7 @@ interface Passing {
 }
 
 /** undefined: the event goes on; a drop: it ends and is counted; a fault: its sender gets an error. */
-export type StepResult = Drop | FieldFault | undefined
+type StepResult = Drop | FieldFault | undefined
 
 export interface Step {
   readonly name: string

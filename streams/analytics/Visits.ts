@@ -23,7 +23,7 @@ export const partSeconds = 3_600
 export const pathsMax = 20_000
 
 /** Page views of a visitor-day that engage pings still find: the latest ones. */
-export const viewsMax = 20_000
+const viewsMax = 20_000
 
 /** A visit, or a part of a very long one, as it stands after the events folded so far. Times are epoch seconds. */
 export interface Visit {
@@ -54,7 +54,7 @@ export interface Visit {
 }
 
 /** 1: the visitor's first view of that page on that day; 0: a later one; 2: not known, after `pathsMax` pages. */
-export type PageNew = 0 | 1 | 2
+type PageNew = 0 | 1 | 2
 
 type Growing<T> = { -readonly [K in keyof T]: T[K] extends ReadonlyArray<infer Item> ? Array<Item> : T[K] }
 

@@ -14,7 +14,7 @@ export interface BatchPolicy {
 export const flushCauses = ["count", "bytes", "age", "demand", "recovery", "terminate"] as const
 export type FlushCause = (typeof flushCauses)[number]
 
-export interface Gathered {
+interface Gathered {
   readonly records: number
   readonly bytes: number
   /** a further record waits in the log, and the byte limit kept it out */

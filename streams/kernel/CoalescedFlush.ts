@@ -1,6 +1,6 @@
 import { Clock, Deferred, Effect, Scope } from "effect"
 
-export interface SharedFlushOptions<E> {
+interface SharedFlushOptions<E> {
   /** makes visible what had been accepted when it starts */
   readonly flush: Effect.Effect<void, E>
   /** whether there is anything to make visible */

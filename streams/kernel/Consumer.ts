@@ -39,7 +39,7 @@ export interface LogConsumer {
   }) => Effect.Effect<void>
 }
 
-export interface ConsumerOptions {
+interface ConsumerOptions {
   readonly files: LogFileSystem
   readonly directory: string
   readonly logId: bigint

@@ -47,7 +47,7 @@ export interface DurableLog {
   readonly stats: () => LogStats
 }
 
-export interface LogStats {
+interface LogStats {
   readonly bytes: number
   readonly segments: number
   readonly firstOffset: number

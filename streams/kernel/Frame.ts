@@ -23,7 +23,7 @@ export const headerBytes = 36
 export const recordHeaderBytes = 4
 const prefixBytes = 8
 
-export interface FrameStamp {
+interface FrameStamp {
   readonly logId: bigint
   readonly baseOffset: number
   readonly count: number

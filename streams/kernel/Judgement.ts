@@ -15,7 +15,7 @@ const neighbourhood = { maxRecords: 1000, maxBytes: 1024 * 1024 }
  */
 const withoutNeighbourMax = 8
 
-export interface JudgementOptions {
+interface JudgementOptions {
   readonly consumer: LogConsumer
   readonly calls: SinkCalls
   /** the batch of records that were not written before */

@@ -29,7 +29,7 @@ export interface LogQuarantine {
   readonly drop: (offset: number) => Effect.Effect<void, NotSetAside | LogUnavailable>
 }
 
-export interface LogQuarantineOptions {
+interface LogQuarantineOptions {
   readonly consumer: LogConsumer
   readonly calls: SinkCalls
   readonly batchOf: (record: LogRecord) => SinkBatch

@@ -21,7 +21,7 @@ export interface Segments {
   readonly count: () => number
 }
 
-export interface SegmentsOptions {
+interface SegmentsOptions {
   readonly files: LogFileSystem
   readonly directory: string
   readonly logId: bigint

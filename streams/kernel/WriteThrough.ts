@@ -36,7 +36,7 @@ interface Slot {
   end: number
 }
 
-export interface WriteThroughOptions {
+interface WriteThroughOptions {
   readonly files: LogFileSystem
   readonly directory: string
   readonly logId: bigint

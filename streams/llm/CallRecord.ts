@@ -39,7 +39,7 @@ export interface CallRecord {
 }
 
 /** Why the platform pays something itself. */
-export const lossReasons = [
+const lossReasons = [
   /** it cost more than was held */
   "beyond_hold",
   /** the upstream charges for a model that costs callers nothing */
@@ -58,7 +58,7 @@ export interface Loss {
 }
 
 /** Why a cost is reckoned here and not the upstream's own. */
-export const estimateReasons = [
+const estimateReasons = [
   /** the upstream told no usage */
   "no_usage",
   /** it told one that the request and the model cannot have come to */

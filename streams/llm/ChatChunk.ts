@@ -100,7 +100,7 @@ const statusOf = (value: unknown): number | undefined => {
 }
 
 /** The HTTP status that an error carries as its code, as OpenRouter has it, or under another name. */
-export const statusIn = (error: unknown): number | undefined => {
+const statusIn = (error: unknown): number | undefined => {
   if (!isJsonRecord(error)) return undefined
   const { code, status, status_code, type } = error
   return [code, status, status_code, type].map(statusOf).find((known) => known !== undefined)

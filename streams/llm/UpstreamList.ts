@@ -31,7 +31,7 @@ export interface ListedPrices {
   readonly reasoning: Decimal.Decimal | undefined
 }
 
-export interface ListedPricing extends ListedPrices {
+interface ListedPricing extends ListedPrices {
   /** the prices of calls with prompts of at least so many tokens, shortest first */
   readonly longPrompts: ReadonlyArray<{ readonly minPromptTokens: number; readonly prices: ListedPrices }>
   /** one of the four that the contract shows is -1: the model routes, and its cost is known afterwards */

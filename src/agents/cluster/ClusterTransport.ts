@@ -13,7 +13,7 @@ import { connect, type TLSSocket } from "node:tls"
  */
 
 /** The purpose of a connection, named in the handshake (ALPN): one port serves both. */
-export const alpnProtocols = ["signalbox-runner", "signalbox-relay"] as const
+const alpnProtocols = ["signalbox-runner", "signalbox-relay"] as const
 export type AlpnProtocol = (typeof alpnProtocols)[number]
 
 const identity = "signalbox"

@@ -12,7 +12,7 @@ import { SessionId } from "#schemas/core/Ids.ts"
 const relay = Schema.Int
 
 /** The key that the client's own machine has checked: `Principal`. */
-export const RelayedKey = Schema.Struct({
+const RelayedKey = Schema.Struct({
   keyId: Schema.String,
   keyName: Schema.String,
   kind: Schema.Literals(["account", "router"]),

@@ -18,7 +18,7 @@ import { fieldFault } from "#src/http/FieldFault.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** A fault of a frame, in words that name the field. */
-export interface FrameFault {
+interface FrameFault {
   readonly message: string
   /** id of the prompt or steer that was meant, if the frame has it */
   readonly id?: string

@@ -40,9 +40,8 @@ const definition = (types: Readonly<Record<string, string>>): string =>
     .join(", ")
 
 export const stateColumns: ReadonlyArray<string> = Object.keys(stateTypes)
-export const factColumns: ReadonlyArray<string> = Object.keys(factTypes)
+const factColumns: ReadonlyArray<string> = Object.keys(factTypes)
 export const stateDefinition = definition(stateTypes)
-export const factDefinition = definition(factTypes)
 
 type Cell = string | number | null
 type StateRow = Readonly<Record<keyof typeof stateTypes, Cell>>

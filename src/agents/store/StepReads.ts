@@ -67,7 +67,7 @@ export const readRecent = Effect.fnUntraced(function* (
   return steps
 })
 
-export interface AnnouncedOf {
+interface AnnouncedOf {
   readonly id: string
   readonly afterSeq: number
   readonly toSeq: number

@@ -65,7 +65,7 @@ const keyOf = (site: string, hash: bigint | string): string => `${site} ${hash}`
  * The batch without the events whose ids another log's events had: a process took them that did not know that, because it
  * was cut off, or died before it could say so.
  */
-export const withoutRepeated = Effect.fnUntraced(function* (
+const withoutRepeated = Effect.fnUntraced(function* (
   clickhouse: ClickHouseService,
   batch: SinkBatch
 ): Effect.fn.Return<SinkBatch, StoreError> {

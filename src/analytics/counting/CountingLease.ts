@@ -15,7 +15,7 @@ export interface Held {
 }
 
 /** `taking-over`: it has the lease, and others may still be counting. `unconfirmed`: no store can be asked about it */
-export type CountingState = "counting" | "standby" | "taking-over" | "unconfirmed"
+type CountingState = "counting" | "standby" | "taking-over" | "unconfirmed"
 
 /**
  * Whether this process counts: takes events, writes visits and answers figures. Of all processes on one Postgres one

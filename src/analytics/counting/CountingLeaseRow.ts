@@ -8,7 +8,7 @@ export interface Taken {
   readonly waitMillis: number
 }
 
-export interface Renewed {
+interface Renewed {
   /** another process waits for its turn */
   readonly isWanted: boolean
 }

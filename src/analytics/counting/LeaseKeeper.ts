@@ -17,7 +17,7 @@ export interface Counter {
   readonly nextOffset: () => number
 }
 
-export interface KeeperOptions {
+interface KeeperOptions {
   readonly state: LeaseState
   readonly row: CountingLeaseRow["Service"]
   readonly clickhouse: ClickHouseService

@@ -24,13 +24,13 @@ export interface ImportPart {
 }
 
 /** A line for the log. */
-export interface AcceptedLine {
+interface AcceptedLine {
   /** counted over the whole import */
   readonly line: number
   readonly record: Uint8Array
 }
 
-export interface ImportLinesOptions {
+interface ImportLinesOptions {
   readonly site: SiteRow
   /** the name in the records */
   readonly root: string

@@ -21,7 +21,7 @@ import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 /** The part begins beyond what was taken: lines in between would be missing. */
 export class ImportGap extends Schema.TaggedError<ImportGap>()("ImportGap", { next: Schema.Int }) {}
 
-export type ImportProblem =
+type ImportProblem =
   | ImportGap
   | ImportUnknown
   | TooManyImports

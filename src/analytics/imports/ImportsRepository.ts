@@ -13,7 +13,7 @@ export class TooManyImports extends Schema.TaggedError<TooManyImports>()("TooMan
   limit: Schema.Int
 }) {}
 
-export interface ImportState {
+interface ImportState {
   /** the name under which its lines are counted, and are in the log: that of the first import it continues */
   readonly root: string
   /** lines taken so far */
@@ -25,7 +25,7 @@ export interface ImportState {
 }
 
 /** The outcome of the lines of a part. */
-export interface ImportedLines {
+interface ImportedLines {
   readonly next: number
   readonly isLast: boolean
   readonly stored: number

@@ -9,7 +9,7 @@ import { dayMillis, dayOf } from "#streams/analytics/EventTime.ts"
 import type { Drop } from "#streams/analytics/Drop.ts"
 
 /** The number of events of a site that were dropped on a UTC day for one reason, or because of one bot. */
-export interface DropCount {
+interface DropCount {
   readonly site: string
   /** `2026-11-21` */
   readonly day: string

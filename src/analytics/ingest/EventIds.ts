@@ -12,7 +12,7 @@ export interface PendingId {
 }
 
 /** The result of `look`: a new event, a stored one, or one on its way to the disk. */
-export type IdSeen = "new" | "stored" | PendingId
+type IdSeen = "new" | "stored" | PendingId
 
 /**
  * The ids that callers gave to the events of a site already received. An id counts from the moment its event goes to
@@ -47,13 +47,13 @@ export class EventIds extends Context.Service<
 }
 
 /** The hold that an append has on its ids. */
-export interface IdClaim {
+interface IdClaim {
   /** the append was taken by the log at this offset: nothing from there on is forgotten before it is settled */
   at(offset: number): void
   settle(isStored: boolean): void
 }
 
-export interface EventIdOptions {
+interface EventIdOptions {
   readonly directory: string
   readonly idsMax: number
   readonly openSitesMax: number

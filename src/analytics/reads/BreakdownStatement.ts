@@ -27,7 +27,7 @@ export interface BreakdownStoreRow {
   readonly count: number
 }
 
-export interface BreakdownAsked {
+interface BreakdownAsked {
   readonly site: string
   readonly range: PeriodRange
   readonly filters: Filters

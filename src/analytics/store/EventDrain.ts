@@ -14,7 +14,7 @@ import { EventLog, eventLogConsumers, ImportLog, importLogConsumers } from "../i
 import { EventSink, type EventSinkStats } from "./EventSink.ts"
 import { SiteOffsets } from "./SiteOffsets.ts"
 
-export interface EventDrainStats {
+interface EventDrainStats {
   /** of live events */
   readonly batcher: BatcherStats
   /** of imported ones */

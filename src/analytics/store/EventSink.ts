@@ -35,7 +35,7 @@ export interface EventSinkStats {
   readonly resident: number
 }
 
-export interface EventSinkOptions {
+interface EventSinkOptions {
   /** hears the site of every event that is in the store, and in its visits */
   readonly onStored?: (site: string) => void
   readonly residentLimits?: ResidentLimits

@@ -1,7 +1,7 @@
 import { Effect, Semaphore } from "effect"
 import type { DurableLog, LogConsumer, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 
-export interface SiteOffsetsOptions {
+interface SiteOffsetsOptions {
   readonly log: DurableLog
   readonly consumer: LogConsumer
   /** Throws on a record that it cannot read. */

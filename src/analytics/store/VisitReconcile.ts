@@ -28,7 +28,7 @@ export interface Reconciled {
   readonly surplus: number
 }
 
-export interface ReconcileOptions {
+interface ReconcileOptions {
   readonly clickhouse: ClickHouseService
   readonly where: VisitorDays
   /** the writer of the differences; undefined: they are only counted */

@@ -54,7 +54,7 @@ export interface UwsWebSocket {
   getUserData(): object
 }
 
-export interface UwsWebSocketBehavior {
+interface UwsWebSocketBehavior {
   readonly maxPayloadLength: number
   readonly maxBackpressure: number
   readonly idleTimeout: number

@@ -94,7 +94,7 @@ export class HotHead {
 }
 
 /** Headers that a hot route asks for, and how they are found. */
-export interface WantedHeaders {
+interface WantedHeaders {
   readonly names: ReadonlyArray<string>
   /** a bit for each length of a name, so that most headers are not compared with any */
   readonly lengths: number

@@ -28,7 +28,7 @@ const openError = (message: string): Socket.SocketError =>
   })
 
 /** The parts of the request that the handshake needs, copied while they could be read. */
-export interface Handshake {
+interface Handshake {
   readonly key: string
   readonly protocol: string
   readonly extensions: string

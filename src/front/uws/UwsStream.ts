@@ -11,7 +11,7 @@ const corkBytes = 16 * 1024
 const quietCheckMillis = 4_000
 
 /** The callbacks at a streamed answer's start and end. */
-export interface StreamEnds {
+interface StreamEnds {
   readonly writeHead: () => void
   /** everything is with the native code, which must not be asked for anything more */
   readonly ended: () => void

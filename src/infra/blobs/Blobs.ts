@@ -14,7 +14,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>()("DiskFull", { cause
 
 export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
 
-export interface WrittenBlob {
+interface WrittenBlob {
   readonly sizeBytes: number
   readonly sha256: Uint8Array
 }
@@ -42,12 +42,12 @@ export class Blobs extends Context.Service<
   static readonly layer = (options: BlobOptions) => Layer.effect(Blobs, make(options))
 }
 
-export interface BlobOptions {
+interface BlobOptions {
   readonly directory: string
 }
 
 /** The part of a `FileHandle` that writing needs. */
-export interface WritableFile {
+interface WritableFile {
   writeFile(chunk: Uint8Array): Promise<void>
   sync(): Promise<void>
   close(): Promise<void>

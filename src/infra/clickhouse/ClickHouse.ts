@@ -9,7 +9,7 @@ import { type ClickHouseFailed, type ClickHouseUnavailable, isLostConnection } f
 /** Settings of one statement, by ClickHouse's names. */
 export type Settings = Readonly<Record<string, string | number>>
 
-export interface InsertOptions {
+interface InsertOptions {
   readonly format: "RowBinary" | "JSONEachRow"
   /** insert_deduplication_token: the same token with the same rows is written once, within the table's window */
   readonly token?: string

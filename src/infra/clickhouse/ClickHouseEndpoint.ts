@@ -10,7 +10,7 @@ import {
 import { type Endpoint, start } from "./EmbeddedClickHouse.ts"
 
 /** `https://user:password@host:8443/database`; user and database are `default` when not named. */
-export const parseEndpoint = (text: string): Endpoint => {
+const parseEndpoint = (text: string): Endpoint => {
   const url = new URL(text)
   return {
     url: url.origin,

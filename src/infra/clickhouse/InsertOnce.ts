@@ -7,7 +7,7 @@ import type { ClickHouseFailed, ClickHouseUnavailable } from "./ClickHouseFailed
 type StoreError = ClickHouseUnavailable | ClickHouseFailed
 
 /** The mapping of a log's batch to rows of one table, whose columns `log_id` and `seq` give the origin of each. */
-export interface OnceOptions<Present> {
+interface OnceOptions<Present> {
   readonly batch: SinkBatch
   /** the same batch was tried before, by this process */
   readonly isRepeated: boolean

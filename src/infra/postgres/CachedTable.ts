@@ -18,16 +18,13 @@ export class CacheFailed extends Schema.TaggedError<CacheFailed>()("CacheFailed"
 }
 
 /** Finds a row by something else than its id; undefined: not to be found by this index. Keys are unique. */
-export type IndexKey<Row> = (row: Row) => string | undefined
+type IndexKey<Row> = (row: Row) => string | undefined
 
 /**
  * `name`: a table with `id` and `changed xid8`, set by the trigger mark_changed. Its rows are deleted only when they have
  * been gone for a day (Sweep.ts).
  */
-export interface CachedTableOptions<
-  M extends Table.RowModel,
-  Index extends string
-> extends Table.TableOptions<M> {
+interface CachedTableOptions<M extends Table.RowModel, Index extends string> extends Table.TableOptions<M> {
   readonly indexes: Readonly<Record<Index, IndexKey<M["Type"]>>>
 }
 

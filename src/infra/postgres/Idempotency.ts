@@ -9,7 +9,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
 
 /** A request that is to be carried out once, however often it is sent. */
-export interface OnceRequest {
+interface OnceRequest {
   /** the operation and the owner of its keys, such as `call:<key id>`: the same key elsewhere is another one */
   readonly scope: string
   /** the user whose bounds the answer counts towards */

@@ -93,7 +93,7 @@ const columnOf = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) 
 const byColumn = (fields: object): Columns =>
   Object.fromEntries(Object.entries(fields).map(([field, value]) => [columnOf(field), value]))
 
-export const goneOf = ({ gone }: Pick<TableOptions<RowModel>, "gone">) =>
+const goneOf = ({ gone }: Pick<TableOptions<RowModel>, "gone">) =>
   typeof gone === "string" ? { is: `${gone} IS NOT NULL`, set: `${gone} = now()` } : gone
 
 /** The parts that statements on the table share. */

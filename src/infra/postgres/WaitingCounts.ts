@@ -1,7 +1,7 @@
 import { Effect, type Scope, Semaphore } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 
-export interface WaitingCountsOptions<Count> {
+interface WaitingCountsOptions<Count> {
   /** the beginning of its lines in the log, such as "request counts" */
   readonly title: string
   readonly everyMillis: number

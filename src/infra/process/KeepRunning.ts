@@ -8,7 +8,7 @@ export interface Running {
   readonly stop: Effect.Effect<void>
 }
 
-export interface KeepRunningOptions<E> {
+interface KeepRunningOptions<E> {
   /** its name in logs */
   readonly name: string
   readonly start: Effect.Effect<Running, E>

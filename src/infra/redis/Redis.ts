@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { Redis as Client } from "ioredis"
 
-export interface RedisOptions {
+interface RedisOptions {
   /** `redis://` or, with TLS, `rediss://`; user, password and database number as usual */
   readonly url: Redacted.Redacted
   /** pause between two attempts to connect, doubled from 50 ms up to this */

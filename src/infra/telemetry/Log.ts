@@ -1,6 +1,6 @@
 import { Cause, Layer, Logger, type LogLevel, References } from "effect"
 
-export type LogFormat = "text" | "json"
+type LogFormat = "text" | "json"
 
 /** `auto`: JSON wherever a program may read along, which is everywhere but on a terminal. */
 export const formatOf = (format: LogFormat | "auto"): LogFormat =>

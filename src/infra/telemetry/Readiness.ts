@@ -13,7 +13,7 @@ export interface ComponentState {
 export const up: ComponentState = { status: "up" }
 export const degraded = (detail: string): ComponentState => ({ status: "degraded", detail })
 
-export interface ReadinessReport {
+interface ReadinessReport {
   readonly status: "ready" | "unready" | "draining"
   readonly components: Readonly<Record<string, ComponentState>>
 }

@@ -24,7 +24,7 @@ export interface JobFailure {
   readonly problem: string
 }
 
-export interface Job extends JobAsk {
+interface Job extends JobAsk {
   /** jobs of different owners take turns */
   readonly owner: string
   readonly transfer: ReadonlyArray<ArrayBuffer>
@@ -32,7 +32,7 @@ export interface Job extends JobAsk {
   readonly done: (answer: JobAnswer | JobFailure) => void
 }
 
-export interface WorkerPoolOptions {
+interface WorkerPoolOptions {
   readonly threads: number
   /** jobs that wait for a thread; above it a further one is refused */
   readonly waitingMax: number

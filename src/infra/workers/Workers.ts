@@ -13,7 +13,7 @@ export class JobNotDone extends Schema.TaggedError<JobNotDone>()("JobNotDone", {
 }
 
 /** A job's question and its owner. */
-export interface JobOptions {
+interface JobOptions {
   /** the module whose `job` is run in a thread (see `JobModule`) */
   readonly module: URL
   /** jobs of different owners take turns */

@@ -30,7 +30,7 @@ export interface RouterBlock {
 }
 
 /** The fields of the block. */
-export interface Routed {
+interface Routed {
   readonly request: { readonly model: string }
   readonly tally: CallTally
   readonly candidates: Pick<Candidates, "collection" | "autoRoute">
@@ -59,7 +59,7 @@ export interface Measured {
 }
 
 /** The facts of a call that are known from its beginning. */
-export type CallHead = Pick<
+type CallHead = Pick<
   CallRecord,
   "id" | "userId" | "keyId" | "source" | "startedAt" | "requested" | "collection" | "kind" | "streamed"
 >

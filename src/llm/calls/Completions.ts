@@ -29,7 +29,7 @@ import * as Decimal from "#schemas/llm/Decimal.ts"
 import * as CallFault from "./CallFault.ts"
 
 /** A completion's request, after its body was read. */
-export interface CompletionAsk extends ReportedAsk {
+interface CompletionAsk extends ReportedAsk {
   readonly source: "api" | "agent"
   readonly request: ChatRequest
   readonly client: Client

@@ -11,7 +11,7 @@ import type { Candidates } from "./Candidates.ts"
 const imageTokens = 5_000
 
 /** The longest context of any model, for models whose list does not tell theirs. */
-export const contextTokensMax = 2_000_000
+const contextTokensMax = 2_000_000
 
 /** Tokens around a message that are not in its text. */
 const framingTokens = 16

@@ -12,7 +12,7 @@ export type Tried<A> =
   | { readonly _tag: "ClientGone" }
 
 /** The outcome of asking the models of a stage, one after the other. */
-export type StageResult<A> =
+type StageResult<A> =
   | { readonly _tag: "Done"; readonly value: A; readonly model: CatalogueModel }
   | { readonly _tag: "AllFailed"; readonly failures: ReadonlyArray<AttemptFailure> }
   | { readonly _tag: "ClientGone" }

@@ -101,12 +101,12 @@ export const answerPlain = Effect.fnUntraced(function* (
   return undefined
 })
 
-export type PlainOutcome =
+type PlainOutcome =
   | { readonly _tag: "Answered"; readonly json: JsonRecord }
   | { readonly _tag: "Failed"; readonly failure: AttemptFailure; readonly spent: Spent }
   | { readonly _tag: "ClientGone"; readonly spent: Spent }
 
-export interface PlainAsk {
+interface PlainAsk {
   readonly upstream: Upstream["Service"]
   readonly path: string
   readonly body: OutgoingBody

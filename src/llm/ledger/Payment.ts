@@ -11,8 +11,8 @@ export const creditsOf = (userId: string): string => `credits:${userId}`
 export const capOf = (keyId: string): string => `key:${keyId}`
 
 /** In the order in which limits are locked. */
-export const allowanceWindows = ["day", "hour", "week"] as const
-export type AllowanceWindow = (typeof allowanceWindows)[number]
+const allowanceWindows = ["day", "hour", "week"] as const
+type AllowanceWindow = (typeof allowanceWindows)[number]
 
 export const allowanceOf = (subscriptionId: string, window: AllowanceWindow): string =>
   `allowance:${subscriptionId}:${window}`

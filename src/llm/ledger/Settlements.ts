@@ -75,7 +75,7 @@ export const cutDown = (
 }
 
 /** Entries and draws by column, as `ledger_settle` takes them. */
-export interface SettlementColumns {
+interface SettlementColumns {
   readonly requests: Array<string>
   readonly kinds: Array<string>
   readonly debits: Array<string>

@@ -43,7 +43,7 @@ export const imageProblem = (url: string): string | undefined => {
 }
 
 /** The figures of the messages that routing and billing need. */
-export interface MessageFigures {
+interface MessageFigures {
   readonly imageCount: number
   /** characters */
   readonly textLength: number

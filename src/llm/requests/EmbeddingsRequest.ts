@@ -22,7 +22,7 @@ export interface EmbeddingsRequest {
 }
 
 /** A request whose body is at hand as JSON. */
-export interface ParsedEmbeddingsRequest extends EmbeddingsRequest {
+interface ParsedEmbeddingsRequest extends EmbeddingsRequest {
   readonly body: JsonRecord
   readonly text: string
 }

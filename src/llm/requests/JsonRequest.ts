@@ -20,7 +20,7 @@ export class RequestFault {
 export class TooMuchJson extends RequestFault {}
 
 /** A long conversation with a thousand tools has some 50,000 members, a list of token ids 300,000 values. */
-export const requestBounds: JsonBounds = { members: 100_000, values: 1_000_000 }
+const requestBounds: JsonBounds = { members: 100_000, values: 1_000_000 }
 
 /** A body as JSON, within the limits that hold for every JSON body here. */
 export const readJson = (bytes: Buffer, bounds: JsonBounds = requestBounds): unknown => {

@@ -1,5 +1,5 @@
 /** One kind of need that the user is asked for before it is met. */
-export interface KindOfNeed {
+interface KindOfNeed {
   /** ends the sentence "Run a command …" */
   readonly says: string
   /** whether a rule wider than one exact command or file may cover it */
@@ -64,7 +64,7 @@ export interface ApprovalAsk {
 export type Kept = "session" | "always"
 
 /** The rule of this place in `ApprovalAsk.rules`, for this session or for this workspace. */
-export interface RuleApproval {
+interface RuleApproval {
   readonly rule: number
   readonly kept: Kept
 }

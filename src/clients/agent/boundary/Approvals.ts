@@ -3,7 +3,7 @@ import type { Approval, ApprovalAsk, Kept, RuleOffer } from "./Approval.ts"
 import { changeApprovals, type Granted, readApprovals } from "./ApprovalFile.ts"
 import { isCovered, type Need, type Rule, ruleCovers, ruleName, rulesFor, type Subject } from "./Rule.ts"
 
-export const approvalLimits = {
+const approvalLimits = {
   /** approvals that are kept for one workspace; beyond it none is kept until some are revoked */
   kept: 1_000,
   /** approvals of one session; beyond it the oldest is asked for again */
@@ -25,7 +25,7 @@ export interface Question {
 }
 
 /** One approval as it is listed. */
-export interface Permission extends Omit<Granted, "key" | "rule"> {
+interface Permission extends Omit<Granted, "key" | "rule"> {
   readonly scope: "session" | "session rule" | "workspace" | "workspace rule"
 }
 

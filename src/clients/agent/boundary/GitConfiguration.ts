@@ -9,7 +9,7 @@ const maxBytes = 256 * 1024
 const maxWords = 2_000
 
 /** Paths in a workspace that the configurations of its repositories have git run. */
-export interface Configured {
+interface Configured {
   /** directories of hooks: only git's own setup writes there */
   readonly sealed: ReadonlyArray<string>
   /** scripts and further configuration, which are the user's to change */

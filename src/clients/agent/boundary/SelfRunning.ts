@@ -6,7 +6,7 @@ import { packageDirectories, selfRunningFiles } from "./SelfRunningFiles.ts"
 import type { Parts } from "./WorkspacePath.ts"
 
 /** A path that other programs run by themselves, or obey. */
-export interface SelfRunningPath {
+interface SelfRunningPath {
   /** the file, or the directory that holds it */
   readonly parts: Parts
   readonly by: string

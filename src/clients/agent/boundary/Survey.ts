@@ -18,7 +18,7 @@ const turn = 1_000
 /** Times of a file system move in steps; a directory that changed so shortly before it was read may have changed again. */
 const stepMillis = 50
 
-export interface SelfRunningEntry {
+interface SelfRunningEntry {
   /** the program that runs it */
   readonly by: string
   /** where it leads, of a link */

@@ -23,7 +23,7 @@ export interface Workspace {
 }
 
 /** `change` and `write` refuse protected names; `write` also makes the directories on the way that are missing. */
-export type Purpose = "read" | "change" | "write"
+type Purpose = "read" | "change" | "write"
 
 /** A name in an open directory, which its receiver closes. `name` was not a link when it was found. */
 export interface Place {

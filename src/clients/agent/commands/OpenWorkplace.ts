@@ -19,7 +19,7 @@ export interface Workplace {
   readonly stateDir: string
 }
 
-export interface WorkplaceOptions {
+interface WorkplaceOptions {
   readonly url?: string
   readonly workspace: string
   readonly network?: "ask" | "off"

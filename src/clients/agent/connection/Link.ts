@@ -37,7 +37,7 @@ export interface Patience {
   readonly lostMillis: number
 }
 
-export interface LinkParts {
+interface LinkParts {
   readonly server: ServerAddress
   /** made anew for each attempt: it says how far the session was seen */
   readonly hello: () => Hello

@@ -30,7 +30,7 @@ export type Read =
   | Strange
   | { readonly kind: "broken" }
 
-export interface Strange {
+interface Strange {
   readonly kind: "strange"
   readonly seq: number | undefined
   /** its type, and the kind of an event; "" where it has none. Untrusted: print it safely */

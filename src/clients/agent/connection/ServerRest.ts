@@ -20,13 +20,13 @@ export const AgentSession = Schema.Struct({
 export type AgentSession = typeof AgentSession.Type
 
 /** The fields of `GET /agent` that the client needs. */
-export const GatewayInfo = Schema.Struct({
+const GatewayInfo = Schema.Struct({
   protocol: Schema.Int,
   default_model: Schema.NullOr(Schema.String),
   models: Schema.Array(AgentModel),
   billing: AgentBilling
 })
-export type GatewayInfo = typeof GatewayInfo.Type
+type GatewayInfo = typeof GatewayInfo.Type
 
 const Sessions = Schema.Struct({ data: Schema.Array(AgentSession) })
 const Uploaded = Schema.Struct({ id: Schema.String })

@@ -14,7 +14,7 @@ import type { ToolState } from "./ClientEvents.ts"
 /** The server has at most 8 under way; beyond this it is not one of ours. */
 const runningMax = 32
 
-export interface ToolCallParts {
+interface ToolCallParts {
   readonly runner: Pick<ToolRunner, "runInTurn">
   readonly approve: Approve
   /** gives up on the frame where there is no connection */

@@ -19,15 +19,15 @@ export interface Bubblewrap {
   readonly filter: true | { readonly reason: string }
 }
 
-export interface NoBubblewrap {
+interface NoBubblewrap {
   readonly reason: string
   /** it is there, and the system does not let it work */
   readonly installed: boolean
 }
 
 /** Files that bubblewrap is handed: it tells of its process on the first and reads the socket filter from the second. */
-export const statusFile = 3
-export const filterFile = 4
+const statusFile = 3
+const filterFile = 4
 
 const isolation = [
   ..."--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --cap-drop ALL".split(

@@ -65,7 +65,7 @@ const questionOf = (request: CommandRequest): Question => {
 }
 
 /** The settings of the commands of one workspace. */
-export interface CommandSettings {
+interface CommandSettings {
   readonly jail: Jail
   readonly survey: Survey
   readonly root: string

@@ -14,7 +14,7 @@ export interface ShellCommand {
 }
 
 /** The reading of a command's text. It decides only the questions to the user; the sandbox sets the limits. */
-export interface ShellReading {
+interface ShellReading {
   readonly commands: ReadonlyArray<ShellCommand>
   /** only words, `&&` and `;`: no redirection, pipe, substitution, variable, assignment, job or error */
   readonly isPlain: boolean

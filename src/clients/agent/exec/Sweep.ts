@@ -16,7 +16,7 @@ interface Planted {
 }
 
 /** Rights that a command had: their effects are not looked for. */
-export interface SweepAllowed {
+interface SweepAllowed {
   readonly repository: boolean
   readonly selfRunning: boolean
   /** the user allowed it all their own rights: it is reported, and left running */

@@ -3,7 +3,7 @@ import { shells } from "./ShellCommands.ts"
 import { argumentsOf, words } from "./ProgramArguments.ts"
 
 /** The programs a command runs in turn: commands by their words, and texts that a shell reads. */
-export interface Runs {
+interface Runs {
   readonly commands?: ReadonlyArray<ReadonlyArray<string>>
   readonly texts?: ReadonlyArray<string>
 }
@@ -97,7 +97,7 @@ const git: Unwrap = (rest) => {
 }
 
 /** `npx x@1 y`: the package's program, which mostly has its name. */
-export const programOfPackage = (specifier: string): string =>
+const programOfPackage = (specifier: string): string =>
   specifier.replace(/(?!^)@[^/]*$/, "").replace(/^@[^/]+\//, "")
 
 const fetching = "-p --package -w --workspace --from --with --python"

@@ -23,7 +23,7 @@ const keptMillis = 35 * 24 * 3_600_000
 const Identity = Schema.fromJsonString(Schema.Struct({ journalId: Schema.String }))
 const isSession = Schema.is(JournalEntry)
 
-export interface KnownSession {
+interface KnownSession {
   readonly id: string
   readonly usedMillis: number
 }

@@ -46,7 +46,7 @@ const entryOf = (line: string): JournalEntry | undefined => {
   return entry._tag === "Some" ? entry.value : undefined
 }
 
-export interface JournalText {
+interface JournalText {
   readonly entries: ReadonlyArray<JournalEntry>
   /** the last line is not whole: it was being written, and nothing relied on it */
   readonly torn: boolean

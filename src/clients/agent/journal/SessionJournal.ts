@@ -4,7 +4,7 @@ import { AppendFile } from "./AppendFile.ts"
 import { lineOf, readJournalText, type JournalEntry, type StoredOutcome } from "./JournalEntry.ts"
 
 /** A call that may not be made twice, as the journal knows it. */
-export type JournalCall =
+type JournalCall =
   /** nothing was done: the user had not answered when the client ended */
   | { readonly state: "asked"; readonly promptId: string }
   | { readonly state: "started"; readonly promptId: string }

@@ -2,7 +2,7 @@ import type { Ready } from "#schemas/agents/ServerFrame.ts"
 import type { ClientEvent } from "../connection/ClientEvents.ts"
 import type { Reporter, Write } from "./Reporter.ts"
 
-export interface SessionLine {
+interface SessionLine {
   readonly url: string
   readonly workspace: { readonly root: string; readonly name: string }
   readonly client: { readonly version: string }

@@ -14,7 +14,7 @@ const abortMillis = 5_000
 /** A session that says nothing for so long after it was attached, and works on nothing, has nothing to say. */
 const quietMillis = 1_000
 
-export interface PrintOptions {
+interface PrintOptions {
   readonly client: Client
   readonly reporter: Reporter
   /** The prompt, made when the session is there: files may have to be uploaded. Undefined: wait for the running one. */

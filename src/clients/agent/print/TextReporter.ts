@@ -3,7 +3,7 @@ import { printable } from "../boundary/Printable.ts"
 import type { ClientEvent, LinkState, ToolState } from "../connection/ClientEvents.ts"
 import type { Reporter, Write } from "./Reporter.ts"
 
-export interface TextOutputs {
+interface TextOutputs {
   /** the answer; as the model wrote it, or made safe for a terminal */
   readonly answer: Write
   /** progress, one line at a time */

@@ -3,9 +3,9 @@ import { locate, openFile, type Workspace } from "../boundary/Walk.ts"
 import { partsOf } from "../boundary/WorkspacePath.ts"
 import { failureOf } from "../tools/FailureOf.ts"
 
-export const imageBytesMax = 5 * 1024 * 1024
+const imageBytesMax = 5 * 1024 * 1024
 
-export type ImageRead =
+type ImageRead =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly code: string; readonly problem: string }
 export type ImageReader = (path: string) => ImageRead

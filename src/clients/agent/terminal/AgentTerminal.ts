@@ -19,7 +19,7 @@ import type { Theme } from "./Theme.ts"
 /** Twice the same key within this long leaves. */
 const twiceMillis = 1_000
 
-export interface AgentTerminalOptions {
+interface AgentTerminalOptions {
   readonly client: Client
   readonly terminal: Terminal
   readonly theme: Theme

@@ -16,13 +16,13 @@ import { safeLine, strictText } from "./SafeText.ts"
 import type { Theme } from "./Theme.ts"
 
 /** In a smaller window nothing can be allowed. */
-export const smallestWindow = { columns: 32, rows: 10 } as const
+const smallestWindow = { columns: 32, rows: 10 } as const
 /** In a lower window the question has all lines to itself. */
 export const roomyRows = 16
 /** Lines of what would run that are seen at once, at least. */
 const detailRows = 3
 
-export interface ApprovalDialogOptions {
+interface ApprovalDialogOptions {
   readonly ask: ApprovalAsk
   /** how many wait, this one included */
   readonly waiting: () => number

@@ -23,7 +23,7 @@ export const commands = [
   { name: "quit", argument: "", says: "leave; the session can be resumed" }
 ] as const
 
-export type CommandName = (typeof commands)[number]["name"]
+type CommandName = (typeof commands)[number]["name"]
 
 export type Command =
   | { readonly kind: "prompt"; readonly text: string }

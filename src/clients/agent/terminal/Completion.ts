@@ -8,7 +8,7 @@ import { thinkingLevels } from "#schemas/agents/ClientFrame.ts"
 import { commands } from "./Command.ts"
 import { safeLine } from "./SafeText.ts"
 
-export interface CompletionSources {
+interface CompletionSources {
   /** paths of the workspace's files, relative to its root; directories end in a slash */
   readonly files: () => Promise<ReadonlyArray<string>>
   /** ids of models */

@@ -6,7 +6,7 @@ import { safeLine } from "./SafeText.ts"
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" })
 
 /** Tabs as spaces: how wide a tab is depends on where it stands, which no drawing library knows. */
-export const untabbed = (text: string): string => text.replaceAll("\t", "    ")
+const untabbed = (text: string): string => text.replaceAll("\t", "    ")
 
 /** One line, ending in … where it was cut. */
 export const fitted = (text: string, width: number): string =>

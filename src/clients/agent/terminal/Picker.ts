@@ -5,7 +5,7 @@ import type { Theme } from "./Theme.ts"
 /** A choice: its texts are safe to print. */
 export type Choice = SelectItem
 
-export interface PickerOptions {
+interface PickerOptions {
   readonly title: string
   readonly choices: ReadonlyArray<Choice>
   readonly theme: Theme

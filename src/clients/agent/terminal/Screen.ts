@@ -9,7 +9,7 @@ import { TranscriptView } from "./TranscriptView.ts"
 /** How often the lines that change with time are drawn. */
 const tickMillis = 200
 
-export interface ScreenOptions {
+interface ScreenOptions {
   readonly terminal: Terminal
   readonly theme: Theme
   readonly state: () => TerminalState

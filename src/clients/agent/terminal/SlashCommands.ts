@@ -11,7 +11,7 @@ import type { TerminalState } from "./TerminalState.ts"
 import { changePermissions, type Permissions } from "./PermissionText.ts"
 import { thinkingLevels } from "#schemas/agents/ClientFrame.ts"
 
-export interface CommandSurroundings {
+interface CommandSurroundings {
   readonly client: Client
   readonly state: () => TerminalState
   readonly models: () => Promise<ReadonlyArray<AgentModel>>

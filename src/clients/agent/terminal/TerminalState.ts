@@ -47,7 +47,7 @@ export interface Queued {
 
 export type Item = PromptItem | MessageItem | ToolItem | NoticeItem
 
-export interface PromptItem {
+interface PromptItem {
   readonly kind: "prompt"
   readonly id: string
   readonly text: string

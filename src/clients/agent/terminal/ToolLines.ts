@@ -130,7 +130,7 @@ const textOf = (item: ToolItem): string => {
   return typeof text === "string" ? text : Array.isArray(text) ? text.join("\n") : ""
 }
 
-export interface ToolDrawing {
+interface ToolDrawing {
   readonly theme: Theme
   readonly width: number
   /** everything that is known of the call */

@@ -6,7 +6,7 @@ import { openDirectory, type Workspace } from "../boundary/Walk.ts"
 import { partsOf } from "../boundary/WorkspacePath.ts"
 
 /** No directory is read further than this. */
-export const maxDirectoryEntries = 100_000
+const maxDirectoryEntries = 100_000
 
 /** The names of a directory that is held, in the order of their bytes; `isWhole`: there were no more. */
 export const entriesOf = (

@@ -12,7 +12,7 @@ const maxVisited = 200_000
 const maxDepth = 128
 
 /** Something a search came by, in a directory that is held only while it is looked at. */
-export interface Visited {
+interface Visited {
   readonly directory: HeldDirectory
   readonly name: string
   readonly parts: Parts

@@ -2,7 +2,7 @@ import { drainPending, Session } from "chdb"
 import { mkdirSync } from "node:fs"
 import { Slots } from "./Slots.ts"
 
-export interface EngineOptions {
+interface EngineOptions {
   readonly directory: string
   readonly database: string
   readonly queryBytes: number
