@@ -1,11 +1,11 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Cause, Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { CountingLease, instant, LeaseState } from "#src/analytics/counting/CountingLease.ts"
 import { noteIds } from "#src/analytics/counting/CountedIds.ts"
 import { highestEpoch, raise } from "#src/analytics/counting/Fence.ts"
 import { LeaseKeeper } from "#src/analytics/counting/LeaseKeeper.ts"
-import { CountingLeaseRow } from "#src/analytics/counting/CountingLeaseRow.ts"
+import { makeCountingLeaseRow } from "#src/analytics/counting/CountingLeaseRow.ts"
 import * as EventSink from "#src/analytics/store/EventSink.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { limits } from "#src/Limits.ts"
@@ -103,14 +103,12 @@ describe("visits of two processes that count in turn", () => {
   )
 })
 
-const rows = CountingLeaseRow.layer.pipe(Layer.provideMerge(TestStores.layer))
-
-layer(rows, { excludeTestServices: true, timeout: 60_000 })("the lease on counting", (it) => {
+layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the lease on counting", (it) => {
   const aDay = 86_400_000
 
   it.effect("is one process's, with an epoch of its own, until it is due or let go", () =>
     Effect.gen(function* () {
-      const row = yield* CountingLeaseRow
+      const row = yield* makeCountingLeaseRow
       const sql = yield* SqlClient
       assert.deepStrictEqual(yield* row.take("a", aDay), { epoch: 1, waitMillis: 0 })
       assert.isUndefined(yield* row.take("b", aDay))
@@ -131,7 +129,7 @@ layer(rows, { excludeTestServices: true, timeout: 60_000 })("the lease on counti
 
   it.effect("goes to the process that asked for a turn", () =>
     Effect.gen(function* () {
-      const row = yield* CountingLeaseRow
+      const row = yield* makeCountingLeaseRow
       const taken = yield* row.take("a", aDay)
       const epoch = taken?.epoch ?? 0
       yield* row.want("b", aDay)
@@ -148,7 +146,7 @@ layer(rows, { excludeTestServices: true, timeout: 60_000 })("the lease on counti
 
   it.effect("is taken by one of many that try at once", () =>
     Effect.gen(function* () {
-      const row = yield* CountingLeaseRow
+      const row = yield* makeCountingLeaseRow
       const tries = Array.from({ length: 20 }, (_, index) => row.take(`racer ${index}`, aDay))
       const taken = yield* Effect.all(tries, { concurrency: "unbounded" })
       assert.lengthOf(
@@ -163,7 +161,7 @@ layer(rows, { excludeTestServices: true, timeout: 60_000 })("the lease on counti
   it.effect("goes beyond the epochs that ClickHouse knows, where Postgres came from an older copy", () =>
     Effect.gen(function* () {
       const clickhouse = yield* ClickHouse
-      const row = yield* CountingLeaseRow
+      const row = yield* makeCountingLeaseRow
       yield* raise(clickhouse, 1_000)
       const state = new LeaseState(60_000)
       const keeper = new LeaseKeeper({

@@ -9,7 +9,7 @@ import { Realtime, refill } from "../reads/Realtime.ts"
 import { idsOfOthers } from "./CountedIds.ts"
 import { CountingLease, LeaseState } from "./CountingLease.ts"
 import { type Counter, LeaseKeeper } from "./LeaseKeeper.ts"
-import { CountingLeaseRow } from "./CountingLeaseRow.ts"
+import { makeCountingLeaseRow } from "./CountingLeaseRow.ts"
 import { createHash } from "node:crypto"
 import { statSync } from "node:fs"
 import { hostname } from "node:os"
@@ -44,7 +44,7 @@ export const leaseLayer = Layer.effectContext(
     const state = new LeaseState(lastsMillis)
     const keeper = new LeaseKeeper({
       state,
-      row: yield* CountingLeaseRow,
+      row: yield* makeCountingLeaseRow,
       clickhouse: yield* ClickHouse,
       limits,
       lastsMillis,
@@ -60,7 +60,7 @@ export const leaseLayer = Layer.effectContext(
     })
     return Context.make(CountingLease, state).pipe(Context.add(Keeping, { state, start }))
   })
-).pipe(Layer.provide(CountingLeaseRow.layer))
+)
 
 const startMillis = 2_000
 

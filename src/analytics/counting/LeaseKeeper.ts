@@ -19,7 +19,7 @@ export interface Counter {
 
 interface KeeperOptions {
   readonly state: LeaseState
-  readonly row: CountingLeaseRow["Service"]
+  readonly row: CountingLeaseRow
   readonly clickhouse: ClickHouseService
   readonly limits: Limits
   readonly lastsMillis: number
