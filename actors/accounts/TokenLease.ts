@@ -1,6 +1,6 @@
 /**
- * State: none here; a bucket per key that all machines share, kept by the provider of this port (Redis).
- * Messages: `acquire` for one key, one at a time per process; `ping`. Limits: a lease ends after `leaseMillis`, and
+ * State: none here; a bucket per key and a window per subject that all machines share, kept by Redis behind this port.
+ * Messages: `acquire` for one key, one at a time per process; `takeWindow`; `ping`. Limits: a lease ends after `leaseMillis`, and
  * tokens in hand count against the burst, so over all machines and any time: admitted <= burst + rate * elapsed.
  * Restart policy: none; a failure makes the buckets process-local until `ping` succeeds.
  * In a crash of a process its tokens are lost until `leaseMillis` has passed.
@@ -9,13 +9,14 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LeaseGrant, LeaseWanted } from "./RateBucket.ts"
+import type { WindowAsk, WindowCount } from "./RateWindow.ts"
 
 /** The shared buckets cannot be asked. */
 export class LeaseUnavailable extends Schema.TaggedError<LeaseUnavailable>()("LeaseUnavailable", {
   cause: Schema.Defect()
 }) {}
 
-/** The buckets that all machines share. */
+/** The buckets and windows that all machines share. */
 export class TokenLease extends Context.Service<
   TokenLease,
   {
@@ -25,6 +26,8 @@ export class TokenLease extends Context.Service<
       wanted: LeaseWanted,
       leaseMillis: number
     ): Effect.Effect<LeaseGrant, LeaseUnavailable>
+    /** Takes the cost from the subject's window, or nothing, without a lease: such requests are rare. */
+    takeWindow(ask: WindowAsk): Effect.Effect<WindowCount, LeaseUnavailable>
     readonly ping: Effect.Effect<void, LeaseUnavailable>
   }
 >()("signalbox/accounts/TokenLease") {}
