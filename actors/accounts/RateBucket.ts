@@ -5,7 +5,10 @@
  * Restart policy: the supervisor's; its fibers only sweep and ask whether the lease is back.
  * In a crash the rows are lost: every key has a full bucket again, or, where machines share, what Redis says.
  */
+import { type RateDecision, RateWindowTable } from "./RateWindow.ts"
+
 export class RateBucketTable {
+  readonly windows: RateWindowTable
   readonly #rows = new Map<string, Row>()
   readonly #options: RateTableOptions
   #sharing: Sharing
@@ -15,6 +18,7 @@ export class RateBucketTable {
 
   constructor(options: RateTableOptions) {
     this.#options = options
+    this.windows = new RateWindowTable(options.maxBuckets)
     this.#sharing = options.isShared ? "shared" : "alone"
   }
 
@@ -75,8 +79,9 @@ export class RateBucketTable {
     this.#sharing = "shared"
   }
 
-  /** Forgets the rows that are as good as none: full, no lease, and not used for `idleMillis`. */
+  /** Forgets the rows that are as good as none: full, no lease, and not used for `idleMillis`; and ended windows. */
   sweep(nowMillis: number): void {
+    this.windows.sweep(nowMillis)
     for (const [keyId, row] of this.#rows) {
       if (nowMillis - row.atMillis < this.#options.idleMillis) continue
       const leased = nowMillis < row.leaseUntilMillis ? row.lease : 0
@@ -85,11 +90,12 @@ export class RateBucketTable {
   }
 
   stats(): RateStats {
+    const { forgotten, refused, windows } = this.windows.stats()
     return {
       sharing: this.#sharing,
-      buckets: this.#rows.size,
-      refused: this.#refused,
-      forgotten: this.#forgotten,
+      buckets: this.#rows.size + windows,
+      refused: this.#refused + refused,
+      forgotten: this.#forgotten + forgotten,
       leaseFailures: this.#leaseFailures
     }
   }
@@ -160,18 +166,6 @@ export interface RateAsk {
   readonly cost: number
 }
 
-export interface RateDecision {
-  readonly allowed: boolean
-  /** requests a minute: RateLimit-Limit */
-  readonly limit: number
-  /** requests possible at once from here on: RateLimit-Remaining */
-  readonly remaining: number
-  /** whole seconds until the bucket is full: RateLimit-Reset */
-  readonly resetSeconds: number
-  /** whole seconds until as much as was asked for is there, at least 1; 0 when allowed: Retry-After */
-  readonly retryAfterSeconds: number
-}
-
 export interface LeaseWanted {
   readonly ratePerMinute: number
   readonly burst: number
@@ -189,6 +183,7 @@ export interface LeaseGrant {
 
 export interface RateStats {
   readonly sharing: Sharing
+  /** windows among them, as in the other figures */
   readonly buckets: number
   readonly refused: number
   /** rows dropped for want of room */

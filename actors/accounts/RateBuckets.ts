@@ -1,10 +1,11 @@
 /**
- * State: the table of all keys' buckets (one actor), and no more than a place in line per key that needs a lease.
+ * State: the table of all keys' buckets and all subjects' windows (one actor), and no more than a place in line per key that needs a lease.
  * Messages: `fetch` of a key's lease, one at a time per key, so that one request serves all who wait for it.
  * Limits: see `RateOptions`; a refusal for want of room in a mailbox is decided from what this process knows.
  * Restart policy: the kernel's; a failing or slow lease is no crash, it makes the buckets process-local.
  * In a crash of the table every key's bucket is full again (shared: as Redis says); of a lease's actor, nothing is lost.
  */
+import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,10 +15,11 @@ import type { ActorUnavailable } from "../kernel/ActorError.ts"
 import { monotonicMillis } from "../kernel/Monotonic.ts"
 import * as SampledMetrics from "../kernel/SampledMetrics.ts"
 import * as Supervisor from "../kernel/Supervisor.ts"
-import { type RateAsk, RateBucketTable, type RateDecision, type RateStats } from "./RateBucket.ts"
-import { TokenLease } from "./TokenLease.ts"
+import { type RateAsk, RateBucketTable, type RateStats } from "./RateBucket.ts"
+import type { RateDecision, WindowAsk } from "./RateWindow.ts"
+import { type LeaseUnavailable, TokenLease } from "./TokenLease.ts"
 
-/** The request rate of each key, limited. */
+/** The requests of each key, owner or address, limited by a bucket or in fixed windows. */
 export class RateBuckets extends Context.Service<
   RateBuckets,
   {
@@ -33,6 +35,8 @@ export class RateBuckets extends Context.Service<
       burst?: number,
       cost?: number
     ): Effect.Effect<RateDecision, ActorUnavailable>
+    /** Of a window that begins with an idle subject's first take. Fails as `take` does. */
+    takeWindow(ask: WindowAsk): Effect.Effect<RateDecision, ActorUnavailable>
     /** `sharing` is for `/readyz`: "away" means that each process limits on its own until Redis is back */
     readonly stats: () => RateStats
   }
@@ -54,7 +58,7 @@ export class RateBuckets extends Context.Service<
 export interface RateOptions {
   /** the least burst of a key whose rate is higher */
   readonly rateBurst: number
-  /** keys with a bucket that is not full, in memory; beyond it the oldest is forgotten */
+  /** keys with a bucket that is not full, in memory, and as many windows; beyond it the oldest is forgotten */
   readonly maxBuckets: number
   /** a full bucket unused for this long (up to twice) is forgotten */
   readonly idleMillis: number
@@ -124,9 +128,32 @@ const make = (
     return {
       takeNow: (...args) => tableNow()?.take(askOf(...args), now()),
       take: (...args) => take(askOf(...args)),
+      takeWindow: (ask) => Effect.flatMap(table, (rows) => takeWindow(options, lease, rows, ask, now)),
       stats
     }
   })
+
+const takeWindow = (
+  options: RateOptions,
+  lease: Lease | undefined,
+  rows: RateBucketTable,
+  ask: WindowAsk,
+  now: () => number
+): Effect.Effect<RateDecision> => {
+  const takeAlone = Effect.sync(() => rows.windows.take(ask, now()))
+  if (lease === undefined || rows.sharing !== "shared" || rows.windows.isSpent(ask, now())) return takeAlone
+  const sentAtMillis = now()
+  return Effect.matchEffect(Effect.timeout(lease.takeWindow(ask), options.leaseTimeoutMillis), {
+    onSuccess: (count) => Effect.sync(() => rows.windows.learn(ask, count, sentAtMillis)),
+    onFailure: (failure) => Effect.andThen(leaseFailed(rows, failure), takeAlone)
+  })
+}
+
+const leaseFailed = (rows: RateBucketTable, failure: LeaseUnavailable | Cause.TimeoutError) => {
+  const isNews = rows.sharing === "shared"
+  rows.leaseFailed()
+  return isNews ? Effect.logWarning("Rate limits hold per machine while Redis is away", failure) : Effect.void
+}
 
 const superviseTable = (options: RateOptions, lease: Lease | undefined, now: () => number) =>
   Supervisor.make({
@@ -171,13 +198,7 @@ const superviseLeases = (
       const grant = lease.acquire(ask.keyId, wanted, options.leaseMillis)
       return Effect.matchEffect(Effect.timeout(grant, options.leaseTimeoutMillis), {
         onSuccess: (granted) => Effect.sync(() => rows.granted(ask, granted, sentAtMillis)),
-        onFailure: (failure) => {
-          const isNews = rows.sharing === "shared"
-          rows.leaseFailed()
-          return isNews
-            ? Effect.logWarning("Rate limits hold per machine while Redis is away", failure)
-            : Effect.void
-        }
+        onFailure: (failure) => leaseFailed(rows, failure)
       })
     })
   return Supervisor.make({
@@ -193,14 +214,18 @@ const superviseLeases = (
 const noStats = { buckets: 0, refused: 0, forgotten: 0, leaseFailures: 0 }
 
 const samples = (stats: () => RateStats): ReadonlyArray<SampledMetrics.Sample> => [
-  ["signalbox_rate_buckets", "Keys with a rate bucket in memory", () => stats().buckets],
+  ["signalbox_rate_buckets", "Rate buckets and windows in memory", () => stats().buckets],
   [
     "signalbox_rate_away",
     "1 while rate limits hold per machine because Redis is away",
     () => (stats().sharing === "away" ? 1 : 0)
   ],
-  ["signalbox_rate_refused_total", "Requests over their key's rate", () => stats().refused],
-  ["signalbox_rate_forgotten_total", "Rate buckets dropped for want of room", () => stats().forgotten],
+  ["signalbox_rate_refused_total", "Requests over their rate", () => stats().refused],
+  [
+    "signalbox_rate_forgotten_total",
+    "Rate buckets and windows dropped for want of room",
+    () => stats().forgotten
+  ],
   [
     "signalbox_rate_lease_failures_total",
     "Leases that Redis did not give in time",

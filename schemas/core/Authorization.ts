@@ -35,6 +35,42 @@ export const AdministratorsOnly = Context.Reference<boolean>("signalbox/core/Adm
   defaultValue: () => false
 })
 
+interface NamedMeter {
+  /** its own: a plural that begins the text of a refusal, and part of its subjects' names in a shared store */
+  readonly name: string
+  /** the subject: the key, its owner, or the client's address (of IPv6, the /64); of a request without a key, its address */
+  readonly per: "credential" | "owner" | "address"
+}
+
+/**
+ * A limit on the requests of each subject. A bucket holds `limit`, and refills as much in `seconds`; a window begins with
+ * the first request of an idle subject, and admits `limit` until `seconds` later. Without a limit of its own it is a
+ * bucket of the key's rate or, where that is none, of the default one.
+ */
+export type Meter = NamedMeter &
+  (
+    | { readonly shape: "bucket" | "window"; readonly limit: number; readonly seconds: number }
+    | { readonly shape: "bucket"; readonly limit: null; readonly seconds: 60 }
+  )
+
+/** The meter of a request, and the part of its limit that the request takes. */
+export interface Metering {
+  readonly meter: Meter
+  /** whole, at least 1; more than the limit counts as the limit */
+  readonly cost: number
+}
+
+/** One request of the key's own rate. */
+export const requestOfKey: Metering = {
+  meter: { name: "Requests", per: "credential", shape: "bucket", limit: null, seconds: 60 },
+  cost: 1
+}
+
+/** Annotation of a group or an endpoint: the meter that counts in the place of the key's own rate. */
+export const Metered = Context.Reference<Metering>("signalbox/core/Metered", {
+  defaultValue: () => requestOfKey
+})
+
 const security = {
   apiKey: HttpApiSecurity.http({ scheme: "bearer" }).pipe(
     HttpApiSecurity.annotateMerge(
@@ -49,9 +85,9 @@ const security = {
 
 /**
  * Admission to the endpoints of a group: bearer authentication, the kinds of keys and roles that its annotations let in,
- * and the token bucket of the key. Answers carry `RateLimit-Limit`, `RateLimit-Remaining`, `RateLimit-Reset` (seconds);
- * a refusal for the rate is 429, or 403 in block mode, with `Retry-After` (whole seconds, at least 1) and, where the wait
- * is over 60 s, `x-should-retry: false`. Source: contract/http#rate-limits.
+ * and its meter, the token bucket of the key by default. Answers carry `RateLimit-Limit`, `RateLimit-Remaining`,
+ * `RateLimit-Reset` (seconds); a refusal for the rate is 429, or 403 in block mode, with `Retry-After` (whole seconds, at
+ * least 1) and, where the wait is over 60 s, `x-should-retry: false`. Source: contract/http#rate-limits.
  */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentKey }>()(
   "signalbox/core/Authorization",

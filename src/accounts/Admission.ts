@@ -1,15 +1,18 @@
 import { hash } from "node:crypto"
-import { Cause, Clock, Context, Effect, Exit, Layer, Redacted, type Types } from "effect"
-import { HttpEffect, HttpServerResponse } from "effect/http"
-import type { RateDecision } from "#actors/accounts/RateBucket.ts"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, Predicate, Redacted, type Types } from "effect"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import type { RateDecision } from "#actors/accounts/RateWindow.ts"
 import {
   AdministratorsOnly,
   Authorization,
   CurrentKey,
+  Metered,
+  type Metering,
   OpenAiAuthorization,
   OpenToRouterKeys,
-  type Principal
+  type Principal,
+  requestOfKey
 } from "#schemas/core/Authorization.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -19,16 +22,25 @@ import { Keys } from "./Keys.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 
-/** Keys that an endpoint lets in. */
+/** Keys that an endpoint lets in, and the meter that counts them. */
 export interface Access {
   readonly routerKeys: boolean
   readonly administratorsOnly: boolean
+  readonly metering: Metering
+}
+
+/** Of endpoints that let in every good key at its own rate. */
+export const anyKey: Access = { routerKeys: true, administratorsOnly: false, metering: requestOfKey }
+
+/** The request, ordinary or raw, whose address is read only where a meter counts it. */
+export interface Caller {
+  readonly remoteAddress: string | Option.Option<string>
 }
 
 /** A request whose key is known. */
 export interface Entry {
   readonly key: Principal
-  /** for the answer, whatever it is: the rate of the key */
+  /** for the answer, whatever it is: the state of its meter */
   readonly headers: Readonly<Record<string, string>>
   /** the answer, where the key may not call the endpoint or asks too often */
   readonly refusal: Refusal | undefined
@@ -43,13 +55,14 @@ export class Admission extends Context.Service<
     /** @param authorization the header as it came; "" for none */
     readonly enter: (
       authorization: string,
-      access: Access
+      access: Access,
+      caller: Caller
     ) => Effect.Effect<Entry, Unauthorized | ServiceUnavailable>
     /**
-     * For requests without a key. Each address (of IPv6, the /64) has a bucket as large as a key's; its name, which a
-     * shared store may see, is a hash: no address is kept.
+     * For requests without a key: each address (of IPv6, the /64) is a subject of the meter. Its name, which a shared
+     * store may see, is a hash: no address is kept. The refusal is 429 in any mode.
      */
-    readonly enterWithoutKey: (address: string, what: string) => Effect.Effect<void, RateLimited>
+    readonly enterWithoutKey: (caller: Caller, metering: Metering) => Effect.Effect<void, RateLimited>
     /** The principal of a key, as far as memory knows, before a request's body is read; undefined: no key that could be good */
     readonly recall: (authorization: string) => Principal | "unknown" | undefined
     /** The request was answered, which its key's owner sees in their figures. */
@@ -66,37 +79,42 @@ export class Admission extends Context.Service<
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
       // The limiter is given up only when the process is: that is the server's fault, not the caller's.
-      const take = (bucket: string, perMinute: number) => Effect.orDie(buckets.take(bucket, perMinute))
-      const rateOf = ({ keyId, rateLimitPerMinute }: Principal) => {
-        const perMinute = rateLimitPerMinute ?? limits.ratePerMinute
-        const decision = buckets.takeNow(keyId, perMinute)
-        return decision === undefined ? take(keyId, perMinute) : Effect.succeed(decision)
+      const take = (metering: Metering, key: Principal | undefined, caller: Caller) => {
+        const { cost, meter } = metering
+        const subject = subjectOf(metering, key, caller)
+        const limit = meter.limit ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
+        if (meter.shape === "window")
+          return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
+        const perMinute = (limit * 60) / meter.seconds
+        const burst = meter.limit ?? undefined
+        const decision = buckets.takeNow(subject, perMinute, burst, cost)
+        const taken =
+          decision === undefined
+            ? Effect.orDie(buckets.take(subject, perMinute, burst, cost))
+            : Effect.succeed(decision)
+        return perMinute === limit ? taken : Effect.map(taken, (rate) => ({ ...rate, limit }))
       }
       return Admission.of({
-        enter: Effect.fnUntraced(function* (authorization, access) {
+        enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const key = yield* storeAway(keys.authenticate(secretIn(authorization)))
           if (key === undefined) return yield* invalidKey()
           if (key.kind === "router" && !access.routerKeys)
             return { key, headers: {}, refusal: accountKeysOnly() }
-          const rate = yield* rateOf(key)
-          const text = `Rate limit of ${rate.limit} requests a minute reached`
+          const rate = yield* take(access.metering, key, caller)
           return {
             key,
             headers: rateHeaders(rate),
             refusal: !rate.allowed
-              ? refuse.of(`${text}; ${againIn(rate)}`, retryAfter(rate))
+              ? refuse.of(refusalText(access.metering, key, rate), retryAfter(rate))
               : access.administratorsOnly && key.role !== "admin"
                 ? Forbidden.of("Only administrators may do this")
                 : undefined
           }
         }),
-        enterWithoutKey: Effect.fnUntraced(function* (address, what) {
-          const rate = yield* take(bucketOf(address), limits.ratePerMinute)
+        enterWithoutKey: Effect.fnUntraced(function* (caller, metering) {
+          const rate = yield* take(metering, undefined, caller)
           if (rate.allowed) return
-          return yield* RateLimited.of(
-            `${what} are asked for too often from your address; ${againIn(rate)}`,
-            retryAfter(rate)
-          )
+          return yield* RateLimited.of(refusalText(metering, undefined, rate), retryAfter(rate))
         }),
         recall: (authorization) => keys.recall(secretIn(authorization)),
         record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
@@ -110,7 +128,15 @@ export const invalidKey = () => Unauthorized.of("Invalid or missing API key")
 
 const accountKeysOnly = () => Forbidden.of("A router key may not do this; use an account key")
 
-const againIn = ({ retryAfterSeconds }: RateDecision): string => `try again in ${retryAfterSeconds} s`
+const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: RateDecision): string => {
+  const reached =
+    meter.per === "address" || key === undefined
+      ? `${meter.name} are asked for too often from your address`
+      : meter === requestOfKey.meter
+        ? `Rate limit of ${rate.limit} requests a minute reached`
+        : `${meter.name} are limited to ${rate.limit} in ${meter.seconds} s`
+  return `${reached}; try again in ${rate.retryAfterSeconds} s`
+}
 
 /** Clients ignore a wait that is longer and come back at once. Source: contract/http#rate-limits. */
 const retryWorthwhileSeconds = 60
@@ -128,8 +154,17 @@ const rateHeaders = (decision: RateDecision): Record<string, string> => ({
   "ratelimit-reset": String(decision.resetSeconds)
 })
 
-const bucketOf = (address: string): string =>
-  `anonymous ${hash("sha256", `anonymous ${addressBlock(address)}`, "base64url").slice(0, 22)}`
+const subjectOf = ({ meter }: Metering, key: Principal | undefined, caller: Caller): string => {
+  // Every request makes this name: the general one is the key's id as it is.
+  if (meter === requestOfKey.meter && key !== undefined) return key.keyId
+  const { name, per } = meter
+  if (per !== "address" && key !== undefined) return `${name} ${per === "owner" ? key.userId : key.keyId}`
+  const { remoteAddress } = caller
+  const address = Predicate.isString(remoteAddress)
+    ? remoteAddress
+    : Option.getOrElse(remoteAddress, () => "")
+  return `${name} ${hash("sha256", `${name} ${addressBlock(address)}`, "base64url").slice(0, 22)}`
+}
 
 const secretIn = (authorization: string): string => bearer.exec(authorization)?.[1] ?? ""
 
@@ -145,7 +180,8 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
   const annotations = Context.merge(group.annotations, endpoint.annotations)
   return {
     routerKeys: Context.get(annotations, OpenToRouterKeys),
-    administratorsOnly: Context.get(annotations, AdministratorsOnly)
+    administratorsOnly: Context.get(annotations, AdministratorsOnly),
+    metering: Context.get(annotations, Metered)
   }
 }
 
@@ -157,7 +193,8 @@ const middleware = Effect.gen(function* () {
       Effect.gen(function* () {
         const { headers, key, refusal } = yield* admission.enter(
           `Bearer ${Redacted.value(credential)}`,
-          accessOf(endpoint, group)
+          accessOf(endpoint, group),
+          yield* HttpServerRequest.HttpServerRequest
         )
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeaders(response, headers))

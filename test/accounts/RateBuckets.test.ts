@@ -4,8 +4,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
-import type { LeaseWanted, RateDecision } from "#actors/accounts/RateBucket.ts"
+import type { LeaseWanted } from "#actors/accounts/RateBucket.ts"
 import { RateBuckets, type RateOptions } from "#actors/accounts/RateBuckets.ts"
+import type { RateDecision } from "#actors/accounts/RateWindow.ts"
 import { LeaseUnavailable, TokenLease } from "#actors/accounts/TokenLease.ts"
 import { forSeeds } from "#test/simulation/Seed.ts"
 
@@ -115,6 +116,7 @@ class FakeLease {
         this.tokens -= granted
         return Effect.succeed({ granted, remaining: this.tokens })
       }).pipe(Effect.delay(this.delayMillis)),
+    takeWindow: () => Effect.die("these tests have no windows"),
     ping: Effect.suspend(() =>
       this.isAway ? Effect.fail(new LeaseUnavailable({ cause: "away" })) : Effect.void
     )

@@ -9,8 +9,9 @@ import {
   ServerError,
   ServiceUnavailable
 } from "#schemas/core/Problem.ts"
-import { type Access, Admission } from "#src/accounts/Admission.ts"
+import { Admission, anyKey } from "#src/accounts/Admission.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import type { HotRequest } from "#src/front/HotRoute.ts"
 import type { HotHandshake, HotSocketRoute } from "#src/front/HotSocket.ts"
 import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { SessionPlacement } from "../SessionPlacement.ts"
@@ -32,7 +33,7 @@ export const makeGateway = Effect.gen(function* () {
     upgrade: (request, handshake) => {
       if (isDraining) return refuse(handshake, restarting())
       fork(
-        Effect.map(enter(request.header("authorization"), handshake), (key) => {
+        Effect.map(enter(request, handshake), (key) => {
           if (key === undefined) return
           // The server may have begun to drain while the key was looked up.
           if (isDraining) return refuse(handshake, restarting())
@@ -49,15 +50,17 @@ export const makeGateway = Effect.gen(function* () {
   return [route]
 })
 
-const access: Access = { routerKeys: true, administratorsOnly: false }
-
 /** The key of a handshake that may have sessions; any other is answered in plain HTTP. */
 const entering = Effect.gen(function* () {
   const admission = yield* Admission
   const offer = yield* ModelAccess
-  return (authorization: string, handshake: HotHandshake): Effect.Effect<Principal | undefined> =>
+  return (request: HotRequest, handshake: HotHandshake): Effect.Effect<Principal | undefined> =>
     Effect.gen(function* () {
-      const { headers, key, refusal } = yield* admission.enter(authorization, access)
+      const { headers, key, refusal } = yield* admission.enter(
+        request.header("authorization"),
+        anyKey,
+        request
+      )
       const problem = refusal ?? ((yield* storeAway(offer.mayStart(key))) ? undefined : notCovered())
       admission.record(key, problem?.status ?? 101)
       if (problem === undefined) return key

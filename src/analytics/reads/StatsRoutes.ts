@@ -1,10 +1,10 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import type { BreakdownParameters } from "#schemas/analytics/Breakdown.ts"
 import type { StatsParameters } from "#schemas/analytics/Stats.ts"
-import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { CurrentKey, type Metering } from "#schemas/core/Authorization.ts"
 import { Admission } from "#src/accounts/Admission.ts"
 import type { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { storeAway as postgresAway } from "#src/http/StoreAway.ts"
@@ -110,6 +110,11 @@ export const layer = HttpApiBuilder.group(
  * Without a key there is none whose rate could be counted: each reader's address has a bucket, as large as a key's. One
  * for the site would let a single reader close it for all.
  */
+const requestWithoutKey: Metering = {
+  meter: { name: "Public sites", per: "address", shape: "bucket", limit: null, seconds: 60 },
+  cost: 1
+}
+
 export const publicLayer = HttpApiBuilder.group(
   AnalyticsRoomApi,
   "publicStats",
@@ -120,11 +125,7 @@ export const publicLayer = HttpApiBuilder.group(
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.get(id)
       if (site?.public !== true) return yield* NotFound.of("Site not found")
-      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
-      yield* admission.enterWithoutKey(
-        Option.getOrElse(remoteAddress, () => ""),
-        "Public sites"
-      )
+      yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, requestWithoutKey)
       return site
     })
     return handlers.handleAll({

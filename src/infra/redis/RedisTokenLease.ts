@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
 import type { LeaseWanted } from "#actors/accounts/RateBucket.ts"
+import { costOf, type WindowAsk } from "#actors/accounts/RateWindow.ts"
 import { LeaseUnavailable, TokenLease } from "#actors/accounts/TokenLease.ts"
 
 /**
@@ -56,12 +57,34 @@ const acquireScript = Redis.script(
   }
 ).withReturnType<readonly [granted: string, remaining: string]>()
 
-/** The shared rate buckets, in Redis (5 or newer). */
+/**
+ * One subject's window, a counter that expires with it, on Redis' clock.
+ *
+ * KEYS: window. ARGV: cost, limit, milliseconds. Reply: 1 if admitted, cost admitted so far, milliseconds left.
+ */
+const takeWindowScript = Redis.script(
+  (ask: WindowAsk) => [`signalbox:window:{${ask.subject}}`, costOf(ask), ask.limit, ask.seconds * 1_000],
+  {
+    numberOfKeys: 1,
+    lua: `
+      local used = tonumber(redis.call('GET', KEYS[1]) or '0')
+      local left = redis.call('PTTL', KEYS[1])
+      if used + ARGV[1] > tonumber(ARGV[2]) then return { 0, used, left } end
+      used = redis.call('INCRBY', KEYS[1], ARGV[1])
+      if left >= 0 then return { 1, used, left } end
+      redis.call('PEXPIRE', KEYS[1], ARGV[3])
+      return { 1, used, tonumber(ARGV[3]) }
+    `
+  }
+).withReturnType<readonly [allowed: number, used: number, leftMillis: number]>()
+
+/** The shared rate buckets and windows, in Redis (5 or newer). */
 export const layer: Layer.Layer<TokenLease, never, Redis.Redis> = Layer.effect(
   TokenLease,
   Effect.gen(function* () {
     const redis = yield* Redis.Redis
     const acquire = redis.eval(acquireScript)
+    const takeWindow = redis.eval(takeWindowScript)
     // Random, so that a process that starts again does not take over what its predecessor held.
     const holder = randomUUID()
     const unavailable = (cause: Redis.RedisError) => new LeaseUnavailable({ cause })
@@ -69,6 +92,11 @@ export const layer: Layer.Layer<TokenLease, never, Redis.Redis> = Layer.effect(
       acquire: (keyId, wanted, leaseMillis) =>
         acquire(holder, keyId, wanted, leaseMillis).pipe(
           Effect.map(([granted, remaining]) => ({ granted: Number(granted), remaining: Number(remaining) })),
+          Effect.mapError(unavailable)
+        ),
+      takeWindow: (ask) =>
+        takeWindow(ask).pipe(
+          Effect.map(([allowed, used, leftMillis]) => ({ allowed: allowed === 1, used, leftMillis })),
           Effect.mapError(unavailable)
         ),
       ping: redis.send("PING").pipe(Effect.asVoid, Effect.mapError(unavailable))

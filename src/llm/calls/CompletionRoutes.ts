@@ -1,12 +1,12 @@
 import { Cause, Effect, Result, Layer } from "effect"
-import { type Access, Admission, invalidKey } from "#src/accounts/Admission.ts"
+import { Admission, anyKey, invalidKey } from "#src/accounts/Admission.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import { openAiError, type Problem, bodyOf } from "#schemas/core/Problem.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
-import type { HotReply, HotRoute } from "#src/front/HotRoute.ts"
+import type { HotReply, HotRequest, HotRoute } from "#src/front/HotRoute.ts"
 import type { JobNotDone } from "#src/infra/workers/Workers.ts"
 import { CallBodies, type HeldBody } from "./CallBodies.ts"
 import { reportUnread } from "./CallReport.ts"
@@ -84,7 +84,7 @@ export const completionRoutes = Effect.gen(function* () {
         held?.keep(0)
         clients.delete(exchange.client)
       })
-      const answered = answering(exchange, enter(exchange, handle))
+      const answered = answering(exchange, enter(exchange, request, handle))
       const traced = isTraced ? traceCall(answered, exchange, path, request.header("traceparent")) : answered
       run(Effect.ensuring(traced, leave))
     }
@@ -175,14 +175,12 @@ const embedding =
     return embed({ id, requestId, key, request, client, send, startedAt })
   }
 
-const access: Access = { routerKeys: true, administratorsOnly: false }
-
 /** Lets in who may call and has room for the body, and calls `handle`. */
 const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
   const admission = yield* Admission
   const { watch } = yield* KeyWatch
-  return Effect.fnUntraced(function* (exchange: CallExchange, handle: Handle) {
-    const entry = yield* Effect.result(admission.enter(exchange.authorization, access))
+  return Effect.fnUntraced(function* (exchange: CallExchange, request: HotRequest, handle: Handle) {
+    const entry = yield* Effect.result(admission.enter(exchange.authorization, anyKey, request))
     if (Result.isFailure(entry)) {
       const { failure } = entry
       return failure._tag === "ServiceUnavailable" ? CallFault.overloaded(failure.message) : failure

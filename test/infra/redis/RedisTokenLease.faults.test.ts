@@ -7,6 +7,7 @@ import type * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
+import type { RateDecision } from "#actors/accounts/RateWindow.ts"
 import { TokenLease } from "#actors/accounts/TokenLease.ts"
 import * as Redis from "#src/infra/redis/Redis.ts"
 import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
@@ -75,6 +76,32 @@ describeWith(redisServer, "rate buckets shared through Redis", () => {
       assert.strictEqual((yield* other.acquire("key_1", { ...wanted, want: 100 }, minute)).granted, 70)
       yield* Effect.sleep(5)
       assert.strictEqual((yield* one.acquire("key_1", { ...wanted, held: 30 }, minute)).granted, 0)
+    }).pipe(Effect.scoped, quiet)
+  )
+
+  it.live("admit over two processes no more than the limit in a window, and as much in the next one", () =>
+    Effect.gen(function* () {
+      const { url } = yield* startRedis
+      const [first, second] = yield* Effect.all([bucketsOf(url), bucketsOf(url)])
+      const taken = (buckets: typeof first, cost: number) =>
+        Effect.map(
+          buckets.takeWindow({ subject: "Sends usr_1", limit: 15, seconds: 600, cost }),
+          ({ allowed }) => (allowed ? cost : 0)
+        )
+      const asked = Array.from({ length: 20 }, () => [taken(first, 1), taken(second, 2), taken(second, 1)])
+      const costs = yield* Effect.all(asked.flat(), { concurrency: "unbounded" })
+      assert.strictEqual(
+        costs.reduce<number>((sum, cost) => sum + cost, 0),
+        15
+      )
+      const whole = { subject: "Sends usr_2", limit: 15, seconds: 1, cost: 15 }
+      const startedAt = performance.now()
+      assert.isTrue((yield* first.takeWindow(whole)).allowed)
+      const next = { until: ({ allowed }: RateDecision) => allowed, schedule: Schedule.spaced(5) }
+      assert.deepInclude(yield* Effect.repeat(second.takeWindow(whole), next), { limit: 15, remaining: 0 })
+      assert.isAtLeast(performance.now() - startedAt, 990, "by Redis' clock, which may go a little faster")
+      for (const buckets of [first, second])
+        assert.deepInclude(buckets.stats(), { sharing: "shared", leaseFailures: 0 })
     }).pipe(Effect.scoped, quiet)
   )
 
