@@ -2,8 +2,8 @@ import { configDefaults, defineConfig } from "vitest/config"
 import { patternsOf } from "./test/harness/Tiers.ts"
 
 const shared = {
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout: 120_000,
+  hookTimeout: 180_000,
   // Of one file, where it says that its tests may run side by side: they do so to wait.
   maxConcurrency: 20,
   pool: "forks",

@@ -176,7 +176,7 @@ const sayOnce = () => {
         problem ?? "",
         problem === undefined
           ? Effect.logInfo("The upstream's list of models is up to date again")
-          : Effect.logWarning(`The upstream's list of models is not to be had: ${problem}; ${served}`)
+          : Effect.logWarning(`The upstream's list of models cannot be fetched: ${problem}; ${served}`)
       )
     },
     leftOut: ({ firstFault, leftOut, models }: UpstreamList) =>
@@ -229,7 +229,7 @@ const samples = (
   ],
   [
     "signalbox_catalogue_stale",
-    "1 while the upstream's list is not to be had and an older one is served",
+    "1 while the upstream's list cannot be fetched and an older one is served",
     () => (status().isStale ? 1 : 0)
   ],
   ["signalbox_catalogue_fetches_total", "Tries to fetch the upstream's list", () => known.fetches],

@@ -64,10 +64,15 @@ export const openAiError = (status: number, message: string): string => {
   return JSON.stringify({ error: { message, type, code, param: null } })
 }
 
+/** Clients ignore a wait for their rate that is longer, and come back at once. Source: contract/http#rate-limits. */
+const retryWorthwhileSeconds = 60
+
 /** The headers that go with an error, beside those of every answer. */
 export const headersOf = (problem: Problem): Record<string, string> => {
-  const { shouldRetry, status } = problem
+  const { status } = problem
   const seconds = problem.retryAfterSeconds ?? (status === 503 ? retryAfterDefaultSeconds : undefined)
+  const isTooLong = seconds !== undefined && seconds > retryWorthwhileSeconds && status !== 503
+  const shouldRetry = problem.shouldRetry ?? (isTooLong ? false : undefined)
   return {
     ...(seconds === undefined ? {} : { "retry-after": String(seconds) }),
     ...(shouldRetry === undefined ? {} : { "x-should-retry": String(shouldRetry) }),
@@ -76,12 +81,12 @@ export const headersOf = (problem: Problem): Record<string, string> => {
   }
 }
 
+const statuses = new Map<number, Pick<Fields, "code"> & { readonly type: string }>()
+
 /**
  * A line of the table of errors: a class whose instances are yielded or failed with, made by `of`, and the schemas of
  * its two forms for endpoints to declare. `code` is the one in the OpenAI form where an instance names none.
  */
-const statuses = new Map<number, Pick<Fields, "code"> & { readonly type: string }>()
-
 const problem = <const Tag extends string>(
   tag: Tag,
   status: number,

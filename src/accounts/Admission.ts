@@ -105,7 +105,7 @@ export class Admission extends Context.Service<
             key,
             headers: rateHeaders(rate),
             refusal: !rate.allowed
-              ? refuse.of(refusalText(access.metering, key, rate), retryAfter(rate))
+              ? refuse.of(refusalText(access.metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
               : access.administratorsOnly && key.role !== "admin"
                 ? Forbidden.of("Only administrators may do this")
                 : undefined
@@ -114,7 +114,7 @@ export class Admission extends Context.Service<
         enterWithoutKey: Effect.fnUntraced(function* (caller, metering) {
           const rate = yield* take(metering, undefined, caller)
           if (rate.allowed) return
-          return yield* RateLimited.of(refusalText(metering, undefined, rate), retryAfter(rate))
+          return yield* RateLimited.of(refusalText(metering, undefined, rate), { retryAfterSeconds: rate.retryAfterSeconds })
         }),
         recall: (authorization) => keys.recall(secretIn(authorization)),
         record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
@@ -137,15 +137,6 @@ const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: Rate
         : `${meter.name} are limited to ${rate.limit} in ${meter.seconds} s`
   return `${reached}; try again in ${rate.retryAfterSeconds} s`
 }
-
-/** Clients ignore a wait that is longer and come back at once. Source: contract/http#rate-limits. */
-const retryWorthwhileSeconds = 60
-
-/** `Retry-After`, and the word not to retry where the wait is not worth it. */
-export const retryAfter = ({ retryAfterSeconds }: Pick<RateDecision, "retryAfterSeconds">) => ({
-  retryAfterSeconds,
-  ...(retryAfterSeconds > retryWorthwhileSeconds ? { shouldRetry: false } : {})
-})
 
 /** The headers of an answer that tell its key's rate. Source: contract/http#rate-limits. */
 const rateHeaders = (decision: RateDecision): Record<string, string> => ({

@@ -10,10 +10,17 @@ export interface HotCors {
   preflight(cors: HotRoute["cors"], origin: string, requestedHeaders: string, allow: string): Headers
 }
 
+/** Headers that scripts of other origins may read: of answers of the API, hot or ordinary. */
+export const exposedHeaders =
+  "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Content-Disposition, ETag"
+
 const none: Headers = []
 const open: Headers = [["Access-Control-Allow-Origin", "*"]]
+const exposed: Headers = [["Access-Control-Expose-Headers", exposedHeaders]]
 /** An answer that depends on the origin must not be cached for another one. */
 const vary: Headers = [["Vary", "Origin"]]
+
+const anyExposed: Headers = [...open, ...exposed]
 
 /** one day; browsers cap it lower */
 const preflightMaxAgeSeconds = "86400"
@@ -22,9 +29,10 @@ export const make = (origins: ReadonlyArray<string>): HotCors => {
   const isAny = origins.includes("*")
   const allowed = new Set(origins)
   const answer: HotCors["answer"] = (cors, origin) => {
-    if (cors === "open" || isAny) return open
+    if (cors === "open") return open
+    if (isAny) return anyExposed
     if (allowed.size === 0) return none
-    return allowed.has(origin) ? [["Access-Control-Allow-Origin", origin], ...vary] : vary
+    return allowed.has(origin) ? [["Access-Control-Allow-Origin", origin], ...vary, ...exposed] : vary
   }
   return {
     answer,

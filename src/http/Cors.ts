@@ -1,4 +1,5 @@
 import { HttpServerResponse, type HttpServerRequest } from "effect/http"
+import { exposedHeaders } from "#src/front/HotCors.ts"
 
 /**
  * CORS of the ordinary endpoints: only the origins of CORS_ORIGINS, and no credentials, since keys travel in a header.
@@ -15,9 +16,6 @@ export interface Cors {
 }
 
 const allowOrigin = "access-control-allow-origin"
-
-const exposed =
-  "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Content-Disposition, ETag"
 
 /** How long a browser may keep a preflight's answer. */
 const preflightSeconds = 600
@@ -56,7 +54,7 @@ export const make = (origins: ReadonlyArray<string>): Cors => {
       if (origin === undefined) return varied
       return HttpServerResponse.setHeaders(varied, {
         [allowOrigin]: origin,
-        "access-control-expose-headers": exposed
+        "access-control-expose-headers": exposedHeaders
       })
     }
   }

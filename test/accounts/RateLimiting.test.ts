@@ -1,7 +1,6 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { headersOf, RateLimited } from "#schemas/core/Problem.ts"
-import { retryAfter } from "#src/accounts/Admission.ts"
 import type { ConfigChanges } from "#src/Config.ts"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
@@ -30,7 +29,7 @@ const told = ({ headers }: Answer) => ({
 describe("a refusal", () => {
   it("says x-should-retry: false where the wait is over a minute, and not where it is one", () => {
     const headersFor = (seconds: number) =>
-      headersOf(RateLimited.of("too often", retryAfter({ retryAfterSeconds: seconds })))
+      headersOf(RateLimited.of("too often", { retryAfterSeconds: seconds }))
     assert.deepStrictEqual(headersFor(61), { "retry-after": "61", "x-should-retry": "false" })
     assert.deepStrictEqual(headersFor(60), { "retry-after": "60" })
   })

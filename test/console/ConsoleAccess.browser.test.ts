@@ -132,8 +132,11 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     await light.filter({ hasText: "All rooms up" }).waitFor()
     process.kill(server.pid(), "SIGSTOP")
     try {
+      // The time for an answer begins with the request, which comes a moment after the words.
+      const asked = page.waitForRequest((request) => request.url().endsWith("/api/v1/sites"))
       await page.getByRole("link", { name: "Sites" }).click()
       await page.getByText("Asking for your sites …").waitFor()
+      await asked
       // From then on no timer runs: nothing is asked again unless the reader says so.
       const now: number = await page.evaluate("Date.now()")
       await page.clock.pauseAt(now + 21_000)

@@ -76,7 +76,7 @@ export const makeHelloHandler = Effect.gen(function* () {
     const known = offer.modelOf(socket.key, session.state.model)
     const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
     if (model === undefined)
-      return no("model_forbidden", `The model ${session.state.model} is not to be had any more`)
+      return no("model_forbidden", `The model ${session.state.model} is no longer available`)
     const billing = yield* offer.billing(socket.key, model.id)
     return yield* attach(parts, socket, hello, session, model, billing)
   })

@@ -10,7 +10,7 @@ import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as ClientAddress from "../ClientAddress.ts"
-import { flatErrors } from "../FlatErrors.ts"
+import { plainErrors } from "../PlainErrors.ts"
 import { type FrontOptions, limitsOf } from "../FrontOptions.ts"
 import type { HotContext } from "../HotAnswer.ts"
 import { NodeFrontServer } from "./NodeFrontServer.ts"
@@ -49,7 +49,7 @@ export const make = (
         Effect.gen(function* () {
           const scope = yield* Effect.scope
           // Every request is asked for its address here, those that look after this server's health too: none is missed.
-          const app = withClientAddress(flatErrors(httpApp), ClientAddress.make(trustProxy))
+          const app = withClientAddress(plainErrors(httpApp), ClientAddress.make(trustProxy))
           const serve = middleware === undefined ? server.serve(app) : server.serve(app, middleware)
           yield* withBodyLimit(serve, limits.maxBodyBytes)
           // Added last, so that it runs before the requests that are left are interrupted.

@@ -10,7 +10,7 @@ import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type * as Scope from "effect/Scope"
 import type { UwsRequest, UwsResponse, UwsSocketContext } from "./Addon.ts"
 import { Exchange } from "./Exchange.ts"
-import { flatErrors } from "../FlatErrors.ts"
+import { plainErrors } from "../PlainErrors.ts"
 import { badRequest } from "../FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { RequestBody } from "./RequestBody.ts"
@@ -31,7 +31,7 @@ export const makeServe = (
   state: FrontState
 ): Effect.Effect<Serve> =>
   Effect.contextWith((services: Context.Context<never>) => {
-    const handled = HttpEffect.toHandled(flatErrors(httpApp), respond, middleware)
+    const handled = HttpEffect.toHandled(plainErrors(httpApp), respond, middleware)
     const limited = withBodyLimit(services, state.limits.maxBodyBytes)
     return Effect.succeed((response, request, socket) => {
       const head = read(request)

@@ -11,7 +11,6 @@ import {
   ServerError,
   ServiceUnavailable
 } from "#schemas/core/Problem.ts"
-import { retryAfter } from "#src/accounts/Admission.ts"
 import type { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 /** The errors of model calls. Source: contract/http#error-codes. */
@@ -57,7 +56,7 @@ export const conflict = (message: string): Problem => Conflict.of(message, { cod
 
 /** The upstream's rate, not the key's. */
 export const rateLimited = (message: string, retryAfterSeconds?: number): Problem =>
-  RateLimited.of(message, retryAfterSeconds === undefined ? {} : retryAfter({ retryAfterSeconds }))
+  RateLimited.of(message, { retryAfterSeconds })
 
 export const upstreamError = (message: string): Problem => BadGateway.of(message)
 

@@ -139,7 +139,7 @@ const listState = ({ fetchedAt, models, problem }: CatalogueStatus): ComponentSt
   const served = fetchedAt === undefined ? "no models" : `${models} models of ${fetchedAt.toISOString()}`
   return problem === undefined
     ? { status: "up", detail: served }
-    : { status: "degraded", detail: `${served}; the upstream's list is not to be had: ${problem}` }
+    : { status: "degraded", detail: `${served}; the upstream's list cannot be fetched: ${problem}` }
 }
 
 /** The line "catalogue" of `/readyz`. */

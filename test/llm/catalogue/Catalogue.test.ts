@@ -139,7 +139,7 @@ layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60
         assert.deepStrictEqual(yield* readyz, ["ready", "up", `1 models of ${fetchedAt}`])
         server.otherwise = sends("", 503)
         yield* Effect.flip(catalogue.refresh)
-        const detail = `1 models of ${fetchedAt}; the upstream's list is not to be had: the upstream answered 503`
+        const detail = `1 models of ${fetchedAt}; the upstream's list cannot be fetched: the upstream answered 503`
         assert.deepStrictEqual(yield* readyz, ["ready", "degraded", detail])
       })
     )

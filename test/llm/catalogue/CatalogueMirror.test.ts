@@ -218,8 +218,8 @@ describe("the mirror of the catalogue", () => {
       yield* TestClock.adjust(hour)
       const served = "1 models of 1970-01-01T00:00:00.000Z are served"
       assert.deepStrictEqual(outside.lines, [
-        `The upstream's list of models is not to be had: ECONNREFUSED; ${served}`,
-        `The upstream's list of models is not to be had: the upstream answered 503; ${served}`,
+        `The upstream's list of models cannot be fetched: ECONNREFUSED; ${served}`,
+        `The upstream's list of models cannot be fetched: the upstream answered 503; ${served}`,
         "The upstream's list of models is up to date again"
       ])
     }))

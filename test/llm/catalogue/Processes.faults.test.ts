@@ -80,7 +80,7 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 120_000 })("in an
       assert.strictEqual(status, 200)
       assert.match(
         JSON.stringify(body),
-        /"catalogue":\{"status":"degraded","detail":"5 models of [^"]+; the upstream's list is not to be had: ECONNREFUSED/
+        /"catalogue":\{"status":"degraded","detail":"5 models of [^"]+; the upstream's list cannot be fetched: ECONNREFUSED/
       )
     }).pipe(Effect.scoped)
   )

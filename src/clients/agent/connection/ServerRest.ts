@@ -53,7 +53,7 @@ export class RequestRefused extends Error {
 
 const answerTimeoutMillis = 15_000
 
-/** The server's own words in the body of a refusal, of either error family. */
+/** The server's own words in the body of a refusal, in either form. */
 export const wordsOf = (body: string): string | undefined => {
   const refusal = Schema.decodeUnknownOption(Refusal)(body)
   if (refusal._tag === "None") return undefined

@@ -35,7 +35,7 @@ const textAt = (value: unknown, name: string): string | undefined => {
   return typeof text === "string" ? text : undefined
 }
 
-/** The fault in an answer of either error family. */
+/** The fault in an answer of either form. */
 export const faultOf = (status: number, body: unknown): Fault => {
   const error = at(body, "error")
   if (typeof error === "string")

@@ -8,7 +8,7 @@ import { forStatus, jsonType } from "./FrontAnswer.ts"
  * Failures that reach the front become empty answers in Effect; here they get the body `{"error": "..."}` that all
  * errors have. A client's error is an answer like any other; a server's error is still reported.
  */
-export const flatErrors = <E, R>(
+export const plainErrors = <E, R>(
   app: Effect.Effect<Response.HttpServerResponse, E, R>
 ): Effect.Effect<Response.HttpServerResponse, E, R> =>
   Effect.catchCause(app, (cause) =>
