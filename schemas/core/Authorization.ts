@@ -47,6 +47,7 @@ export interface Meter {
   readonly per: "credential" | "owner" | "address"
   /** null: the key's rate a minute, else the default one, and the burst of that rate */
   readonly limit: number | null
+  /** 60 where `limit` is null */
   readonly seconds: number
 }
 
