@@ -90,12 +90,11 @@ export class RateBucketTable {
   }
 
   stats(): RateStats {
-    const { forgotten, refused, windows } = this.windows.stats()
     return {
       sharing: this.#sharing,
-      buckets: this.#rows.size + windows,
-      refused: this.#refused + refused,
-      forgotten: this.#forgotten + forgotten,
+      buckets: this.#rows.size + this.windows.size,
+      refused: this.#refused + this.windows.refused,
+      forgotten: this.#forgotten + this.windows.forgotten,
       leaseFailures: this.#leaseFailures
     }
   }

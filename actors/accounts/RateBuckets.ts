@@ -1,5 +1,6 @@
 /**
- * State: the table of all keys' buckets and all subjects' windows (one actor), and no more than a place in line per key that needs a lease.
+ * State: the table of all keys' buckets and all subjects' windows (one actor), and no more than a place in line per key
+ * that needs a lease.
  * Messages: `fetch` of a key's lease, one at a time per key, so that one request serves all who wait for it.
  * Limits: see `RateOptions`; a refusal for want of room in a mailbox is decided from what this process knows.
  * Restart policy: the kernel's; a failing or slow lease is no crash, it makes the buckets process-local.

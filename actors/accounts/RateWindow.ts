@@ -9,34 +9,44 @@ export class RateWindowTable {
   /** in the order in which they began */
   readonly #rows = new Map<string, Window>()
   readonly #maxWindows: number
-  #refused = 0
-  #forgotten = 0
+  refused = 0
+  forgotten = 0
 
   constructor(maxWindows: number) {
     this.#maxWindows = maxWindows
   }
 
+  get size(): number {
+    return this.#rows.size
+  }
+
   /** Takes the cost, or nothing. The first take of an idle subject begins its window. */
   take(ask: WindowAsk, nowMillis: number): RateDecision {
     const window = this.#open(ask.subject, nowMillis)
-    const cost = costOf(ask)
-    if (window === undefined) {
-      const endsAtMillis = nowMillis + ask.seconds * 1_000
-      return this.#put(ask, true, { used: cost, endsAtMillis }, nowMillis)
-    }
-    const allowed = window.used + cost <= ask.limit
-    return this.#put(ask, allowed, allowed ? { ...window, used: window.used + cost } : window, nowMillis)
+    const used = (window?.used ?? 0) + ask.cost
+    const leftMillis = window === undefined ? ask.seconds * 1_000 : window.endsAtMillis - nowMillis
+    if (used <= ask.limit) return this.learn(ask, { allowed: true, used, leftMillis }, nowMillis)
+    return this.learn(ask, { allowed: false, used: used - ask.cost, leftMillis }, nowMillis)
   }
 
   /** The window is known to have no room: a shared store need not be asked. */
   isSpent(ask: WindowAsk, nowMillis: number): boolean {
-    const window = this.#open(ask.subject, nowMillis)
-    return window !== undefined && window.used + costOf(ask) > ask.limit
+    return (this.#open(ask.subject, nowMillis)?.used ?? 0) + ask.cost > ask.limit
   }
 
-  /** Puts a shared count in. The time is that before it was asked for: the window must end here before it ends there. */
-  learn(ask: WindowAsk, { allowed, leftMillis, used }: WindowCount, sentAtMillis: number): RateDecision {
-    return this.#put(ask, allowed, { used, endsAtMillis: sentAtMillis + leftMillis }, sentAtMillis)
+  /** Puts a count in. Of a shared one the time is that before it was asked for: the window must end here first. */
+  learn({ limit, subject }: WindowAsk, count: WindowCount, nowMillis: number): RateDecision {
+    const { allowed, leftMillis, used } = count
+    if (this.#rows.size >= this.#maxWindows && !this.#rows.has(subject)) {
+      const first = this.#rows.keys().next()
+      if (first.done !== true) this.#rows.delete(first.value)
+      this.forgotten++
+    }
+    this.#rows.set(subject, { used, endsAtMillis: nowMillis + leftMillis })
+    if (!allowed) this.refused++
+    const resetSeconds = Math.max(1, Math.ceil(leftMillis / 1_000))
+    const remaining = Math.max(0, limit - used)
+    return { allowed, limit, remaining, resetSeconds, retryAfterSeconds: allowed ? 0 : resetSeconds }
   }
 
   /** Forgets the windows that have ended. */
@@ -44,28 +54,11 @@ export class RateWindowTable {
     for (const subject of this.#rows.keys()) this.#open(subject, nowMillis)
   }
 
-  stats(): { readonly windows: number; readonly refused: number; readonly forgotten: number } {
-    return { windows: this.#rows.size, refused: this.#refused, forgotten: this.#forgotten }
-  }
-
   #open(subject: string, nowMillis: number): Window | undefined {
     const window = this.#rows.get(subject)
     if (window === undefined || nowMillis < window.endsAtMillis) return window
     this.#rows.delete(subject)
     return undefined
-  }
-
-  #put({ limit, subject }: WindowAsk, allowed: boolean, window: Window, nowMillis: number): RateDecision {
-    if (this.#rows.size >= this.#maxWindows && !this.#rows.has(subject)) {
-      const first = this.#rows.keys().next()
-      if (first.done !== true) this.#rows.delete(first.value)
-      this.#forgotten++
-    }
-    this.#rows.set(subject, window)
-    if (!allowed) this.#refused++
-    const resetSeconds = Math.max(1, Math.ceil((window.endsAtMillis - nowMillis) / 1_000))
-    const remaining = Math.max(0, limit - window.used)
-    return { allowed, limit, remaining, resetSeconds, retryAfterSeconds: allowed ? 0 : resetSeconds }
   }
 }
 
@@ -88,11 +81,11 @@ export interface WindowAsk {
   readonly limit: number
   /** of a window, from its first take */
   readonly seconds: number
-  /** whole; more than `limit` counts as `limit` */
+  /** whole, 1 to `limit` */
   readonly cost: number
 }
 
-/** The window of a shared store, after a take. */
+/** A window after a take. */
 export interface WindowCount {
   readonly allowed: boolean
   /** cost admitted so far */
@@ -104,6 +97,3 @@ interface Window {
   readonly used: number
   readonly endsAtMillis: number
 }
-
-/** The cost that an ask takes of its window. */
-export const costOf = ({ cost, limit }: WindowAsk): number => Math.min(cost, limit)

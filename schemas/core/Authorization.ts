@@ -35,23 +35,21 @@ export const AdministratorsOnly = Context.Reference<boolean>("signalbox/core/Adm
   defaultValue: () => false
 })
 
-interface NamedMeter {
-  /** its own: a plural that begins the text of a refusal, and part of its subjects' names in a shared store */
-  readonly name: string
-  /** the subject: the key, its owner, or the client's address (of IPv6, the /64); of a request without a key, its address */
-  readonly per: "credential" | "owner" | "address"
-}
-
 /**
  * A limit on the requests of each subject. A bucket holds `limit`, and refills as much in `seconds`; a window begins with
- * the first request of an idle subject, and admits `limit` until `seconds` later. Without a limit of its own it is a
- * bucket of the key's rate or, where that is none, of the default one.
+ * the first request of an idle subject, and admits `limit` until `seconds` later.
  */
-export type Meter = NamedMeter &
-  (
-    | { readonly shape: "bucket" | "window"; readonly limit: number; readonly seconds: number }
-    | { readonly shape: "bucket"; readonly limit: null; readonly seconds: 60 }
-  )
+export interface Meter {
+  /** its own: a plural that begins the text of a refusal, and part of its subjects' names in a shared store */
+  readonly name: string
+  readonly shape: "bucket" | "window"
+  /** the subject: the key, its owner, or the client's address (of IPv6, the /64); of a request without a key, its address */
+  readonly per: "credential" | "owner" | "address"
+  /** null: the key's rate a minute, else the default one, and the burst of that rate */
+  readonly limit: number | null
+  /** 60 where `limit` is null */
+  readonly seconds: number
+}
 
 /** The meter of a request, and the part of its limit that the request takes. */
 export interface Metering {

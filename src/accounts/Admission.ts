@@ -80,9 +80,10 @@ export class Admission extends Context.Service<
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
       // The limiter is given up only when the process is: that is the server's fault, not the caller's.
       const take = (metering: Metering, key: Principal | undefined, caller: Caller) => {
-        const { cost, meter } = metering
+        const { meter } = metering
         const subject = subjectOf(metering, key, caller)
         const limit = meter.limit ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
+        const cost = Math.min(metering.cost, limit)
         if (meter.shape === "window")
           return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
         const perMinute = (limit * 60) / meter.seconds

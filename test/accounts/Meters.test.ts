@@ -16,6 +16,8 @@ const sends: Meter = { name: "Sends", per: "owner", shape: "window", limit: 5, s
 const looks: Meter = { name: "Looks", per: "credential", shape: "bucket", limit: 2, seconds: 3_600 }
 const visits: Meter = { name: "Visits", per: "address", shape: "window", limit: 2, seconds: 30 }
 
+const bulks: Meter = { name: "Bulks", per: "owner", shape: "window", limit: 3, seconds: 3_600 }
+
 const success = Schema.Struct({ done: Schema.Literal(true) })
 
 class Sends extends HttpApiGroup.make("sends")
@@ -29,7 +31,10 @@ class Sends extends HttpApiGroup.make("sends")
       .annotate(Metered, { meter: looks, cost: 1 }),
     HttpApiEndpoint.get("visit", "/visit", { success })
       .annotate(OpenApi.Summary, "Visit")
-      .annotate(Metered, { meter: visits, cost: 1 })
+      .annotate(Metered, { meter: visits, cost: 1 }),
+    HttpApiEndpoint.get("bulk", "/bulk", { success })
+      .annotate(OpenApi.Summary, "Send much")
+      .annotate(Metered, { meter: bulks, cost: 10 })
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)
@@ -50,7 +55,7 @@ const sendsRoom: Room = {
     served: HttpApiBuilder.layer(SendsRoomApi).pipe(
       Layer.provide(
         HttpApiBuilder.group(SendsRoomApi, "sends", (handlers) =>
-          handlers.handleAll({ plain: done, send: done, look: done, visit: done })
+          handlers.handleAll({ plain: done, send: done, look: done, visit: done, bulk: done })
         )
       )
     ),
@@ -129,6 +134,15 @@ server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("an endpoint's own me
           [200, 5, 3]
         )
       })
+  )
+
+  it.effect("takes a cost above its limit as the limit", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      assert.deepStrictEqual(told(yield* ask("GET", "/api/v1/bulk", { key })), [200, 3, 0, 3_600])
+      assert.strictEqual((yield* ask("GET", "/api/v1/bulk", { key })).status, 429)
+    })
   )
 
   it.effect("is a bucket of the key, with its limit and seconds in the headers", () =>

@@ -110,7 +110,7 @@ export const layer = HttpApiBuilder.group(
  * Without a key there is none whose rate could be counted: each reader's address has a bucket, as large as a key's. One
  * for the site would let a single reader close it for all.
  */
-const requestWithoutKey: Metering = {
+const publicReads: Metering = {
   meter: { name: "Public sites", per: "address", shape: "bucket", limit: null, seconds: 60 },
   cost: 1
 }
@@ -125,7 +125,7 @@ export const publicLayer = HttpApiBuilder.group(
     const publicSite = Effect.fnUntraced(function* (id: string) {
       const site = directory.get(id)
       if (site?.public !== true) return yield* NotFound.of("Site not found")
-      yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, requestWithoutKey)
+      yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, publicReads)
       return site
     })
     return handlers.handleAll({

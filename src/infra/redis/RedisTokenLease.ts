@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
 import type { LeaseWanted } from "#actors/accounts/RateBucket.ts"
-import { costOf, type WindowAsk } from "#actors/accounts/RateWindow.ts"
+import type { WindowAsk } from "#actors/accounts/RateWindow.ts"
 import { LeaseUnavailable, TokenLease } from "#actors/accounts/TokenLease.ts"
 
 /**
@@ -63,7 +63,7 @@ const acquireScript = Redis.script(
  * KEYS: window. ARGV: cost, limit, milliseconds. Reply: 1 if admitted, cost admitted so far, milliseconds left.
  */
 const takeWindowScript = Redis.script(
-  (ask: WindowAsk) => [`signalbox:window:{${ask.subject}}`, costOf(ask), ask.limit, ask.seconds * 1_000],
+  (ask: WindowAsk) => [`signalbox:window:{${ask.subject}}`, ask.cost, ask.limit, ask.seconds * 1_000],
   {
     numberOfKeys: 1,
     lua: `
