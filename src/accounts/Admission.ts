@@ -106,7 +106,9 @@ export class Admission extends Context.Service<
             key,
             headers: rateHeaders(rate),
             refusal: !rate.allowed
-              ? refuse.of(refusalText(access.metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+              ? refuse.of(refusalText(access.metering, key, rate), {
+                  retryAfterSeconds: rate.retryAfterSeconds
+                })
               : access.administratorsOnly && key.role !== "admin"
                 ? Forbidden.of("Only administrators may do this")
                 : undefined
@@ -115,7 +117,9 @@ export class Admission extends Context.Service<
         enterWithoutKey: Effect.fnUntraced(function* (caller, metering) {
           const rate = yield* take(metering, undefined, caller)
           if (rate.allowed) return
-          return yield* RateLimited.of(refusalText(metering, undefined, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+          return yield* RateLimited.of(refusalText(metering, undefined, rate), {
+            retryAfterSeconds: rate.retryAfterSeconds
+          })
         }),
         recall: (authorization) => keys.recall(secretIn(authorization)),
         record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())

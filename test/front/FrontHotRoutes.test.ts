@@ -186,6 +186,7 @@ describe.each(engines)("hot routes on %s", (engine) => {
     const allowed = await ask("/restricted", { headers: { origin: "https://one.example" } })
     assert.strictEqual(allowed.headers.get("access-control-allow-origin"), "https://one.example")
     assert.strictEqual(allowed.headers.get("vary"), "Origin")
+    assert.include(allowed.headers.get("access-control-expose-headers"), "RateLimit-Remaining")
     const other = await ask("/restricted", { headers: { origin: "https://two.example" } })
     assert.isNull(other.headers.get("access-control-allow-origin"))
     assert.strictEqual(other.status, 200)
