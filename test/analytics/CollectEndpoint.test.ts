@@ -87,11 +87,12 @@ describe("POST /api/v1/collect", () => {
         bearer("sk_0123456789012345678901234567890123456789")
       ]
       for (const headers of wrong) {
-        const { json, status } = yield* probe.collect("not json", headers)
+        const refused = yield* probe.collect("not json", headers)
         assert.deepStrictEqual(
-          { status, json },
+          { status: refused.status, json: refused.json },
           { status: 401, json: { error: "Invalid or missing site secret" } }
         )
+        assert.strictEqual(refused.headers["www-authenticate"], "Bearer")
       }
       assert.strictEqual(
         (yield* probe.collect({ url: "/" }, { authorization: `bEARER ${secret}` })).status,
@@ -198,7 +199,7 @@ describe("POST /api/v1/collect", () => {
         probe.waitSeconds = 2
         const { headers, json, status } = yield* probe.collect([{ url: "/" }, { url: "/" }])
         assert.deepStrictEqual({ status, json }, { status: 429, json: { error: "Rate limit exceeded" } })
-        assert.strictEqual(headers["Retry-After"], "2")
+        assert.strictEqual(headers["retry-after"], "2")
         assert.deepStrictEqual(probe.rateAsked, [site.id, 2])
         assert.deepStrictEqual(probe.dropped, { rate: 2 })
       })

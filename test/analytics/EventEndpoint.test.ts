@@ -95,7 +95,7 @@ describe("POST /api/event", () => {
       probe.waitSeconds = 7
       const { headers, json, status } = yield* probe.event(hit)
       assert.deepStrictEqual({ status, json }, { status: 429, json: { error: "Rate limit exceeded" } })
-      assert.strictEqual(headers["Retry-After"], "7")
+      assert.strictEqual(headers["retry-after"], "7")
       assert.deepStrictEqual(probe.dropped, { rate: 1 })
       assert.strictEqual((yield* probe.stored).length, 1)
     })
@@ -118,7 +118,7 @@ describe("POST /api/event", () => {
           probe.refusal = refusal
           const answer = yield* probe.event(hit)
           assert.strictEqual(answer.status, status)
-          assert.strictEqual(answer.headers["Retry-After"], retryAfter)
+          assert.strictEqual(answer.headers["retry-after"], retryAfter)
           assert.isString(answer.json?.error)
         }
         probe.refusal = undefined
@@ -165,7 +165,7 @@ describe("POST /api/event", () => {
       const probe = yield* startIngest
       probe.addressWaitSeconds = 7
       const refused = yield* probe.event(hit, { "user-agent": "Made/Up" }, "203.0.113.77")
-      assert.deepStrictEqual([refused.status, refused.headers["Retry-After"]], [429, "7"])
+      assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [429, "7"])
       assert.deepStrictEqual(probe.addressesAsked, [`${site.id} 203.0.113.77`])
       assert.deepStrictEqual(probe.rateAsked, [])
       assert.deepStrictEqual(probe.dropped, { rate: 1 })

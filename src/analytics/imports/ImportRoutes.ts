@@ -1,5 +1,5 @@
 import { ByteSize, Effect, Semaphore } from "effect"
-import { HttpEffect, HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
@@ -49,12 +49,10 @@ const problems = {
     Effect.fail(BadRequest.of(`continues: there is no import ${JSON.stringify(name)}`)),
   TooManyImports: () => Effect.fail(BadRequest.of(`import: at most ${importLimits.namesPerSite} of a site`)),
   LogFull: ({ retryAfterSeconds }: LogFull) =>
-    HttpEffect.appendPreResponseHandler((_, response) =>
-      Effect.succeed(HttpServerResponse.setHeader(response, "retry-after", String(retryAfterSeconds)))
-    ).pipe(
-      Effect.andThen(
-        Effect.fail(RateLimited.of("Too many imported events wait for the store; go on with this part later"))
-      )
+    Effect.fail(
+      RateLimited.of("Too many imported events wait for the store; go on with this part later", {
+        retryAfterSeconds
+      })
     ),
   LogUnavailable: ({ reason }: LogUnavailable): Effect.Effect<never, StorageFull | ServiceUnavailable> =>
     reason === "disk_full"

@@ -1,6 +1,7 @@
 import {
   BadRequest,
   bodyOf,
+  headersOf,
   NotFound,
   PayloadTooLarge,
   type Problem,
@@ -18,18 +19,19 @@ export interface IngestAnswer {
   readonly status: number
   /** `{"error": …}` or a `CollectAnswer`; '' for none */
   readonly body: string
-  /** with 429 and 503 */
-  readonly retryAfterSeconds?: number
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
 }
 
-const answer = (problem: Problem): IngestAnswer => {
-  const { retryAfterSeconds, status } = problem
-  const body = bodyOf(problem, "plain")
-  return retryAfterSeconds === undefined ? { status, body } : { status, body, retryAfterSeconds }
-}
+const json: readonly [string, string] = ["Content-Type", "application/json"]
+
+const answer = (problem: Problem): IngestAnswer => ({
+  status: problem.status,
+  body: bodyOf(problem, "plain"),
+  headers: [json, ...Object.entries(headersOf(problem))]
+})
 
 /** The event is on disk, or is one that counts nowhere. */
-export const taken: IngestAnswer = { status: 202, body: "" }
+export const taken: IngestAnswer = { status: 202, body: "", headers: [] }
 
 export const unknownSite = answer(NotFound.of("Unknown site"))
 
@@ -46,7 +48,10 @@ export const standby = (text: string): IngestAnswer =>
 
 const tooFast = answer(RateLimited.of("Rate limit exceeded"))
 
-export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({ ...tooFast, retryAfterSeconds })
+export const rateLimited = (retryAfterSeconds: number): IngestAnswer => ({
+  ...tooFast,
+  headers: [json, ["retry-after", String(retryAfterSeconds)]]
+})
 
 /** A disk that fails may be back in a moment: the log tries by itself. */
 const retryAfterFailureSeconds = 1
@@ -70,6 +75,6 @@ export const collected = (results: CollectAnswer["results"]): IngestAnswer => {
   const accepted = results.filter((result) => result.stored).length
   const answer: CollectAnswer = { accepted, results }
   return results.every((result) => result.error !== undefined)
-    ? { status: 400, body: JSON.stringify({ error: "No event was accepted", ...answer }) }
-    : { status: 202, body: JSON.stringify(answer) }
+    ? { status: 400, body: JSON.stringify({ error: "No event was accepted", ...answer }), headers: [json] }
+    : { status: 202, body: JSON.stringify(answer), headers: [json] }
 }

@@ -63,14 +63,5 @@ const countryOf = (request: HotRequest): string => {
   return ""
 }
 
-const noHeaders: ReadonlyArray<readonly [string, string]> = []
-const json: readonly [string, string] = ["Content-Type", "application/json"]
-
-const send = (reply: HotReply, { status, body, retryAfterSeconds }: IngestAnswer): void => {
-  if (body === "") return reply.send(status, noHeaders)
-  reply.send(
-    status,
-    retryAfterSeconds === undefined ? [json] : [json, ["Retry-After", String(retryAfterSeconds)]],
-    body
-  )
-}
+const send = (reply: HotReply, { body, headers, status }: IngestAnswer): void =>
+  body === "" ? reply.send(status, headers) : reply.send(status, headers, body)
