@@ -1,4 +1,5 @@
 import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
+import { jobs } from "./infra/migrations/postgres/0014_Jobs.ts"
 import { ground } from "./infra/migrations/postgres/0015_Ground.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Room } from "./Room.ts"
@@ -11,7 +12,7 @@ import { rooms } from "./Rooms.ts"
 const inOrder = <A extends { readonly id: number }>(migrations: ReadonlyArray<A>): ReadonlyArray<A> =>
   migrations.toSorted((one, other) => one.id - other.id)
 
-const shared: ReadonlyArray<PostgresMigration> = [ground]
+const shared: ReadonlyArray<PostgresMigration> = [jobs, ground]
 
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>
 

@@ -1,0 +1,170 @@
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** The first job of a lane, and the lease on that lane. */
+export interface Claimed {
+  readonly lane: string
+  /** names the lease */
+  readonly epoch: string
+  readonly seq: string
+  readonly id: string
+  readonly attempts: number
+  readonly repeated: boolean
+  /** JSON */
+  readonly payload: string
+  readonly offered_millis: number
+}
+
+/** The end of an attempt; `left` gives the lane back with the attempt's end unknown. */
+export interface Settlement extends Pick<Claimed, "lane" | "epoch" | "seq"> {
+  readonly outcome: "done" | "dead" | "again" | "later" | "left"
+  readonly restMillis: number
+  readonly error: string | null
+}
+
+/** A dead job, for people. */
+export interface DeadJob {
+  readonly queue: string
+  readonly lane: string
+  readonly id: string
+  readonly attempts: number
+  readonly error: string | null
+  readonly payload: unknown
+  readonly offeredAt: Date
+  readonly endedAt: Date
+}
+
+export interface QueueCounts {
+  readonly queue: string
+  readonly waiting: number
+  readonly dead: number
+  /** how long the lane that is due the longest has been; 0 where none is */
+  readonly lateMillis: number
+}
+
+/** Characters of an error that are kept. */
+const errorLengthMax = 2_000
+
+/** Postgres has no text with a zero in it, and its client no array of nothing but nulls: '' stands for null. */
+const textOf = (error: string | null): string =>
+  (error ?? "").replaceAll("\u0000", "\uFFFD").slice(0, errorLengthMax)
+
+/** The functions of src/infra/migrations/postgres/0014_Jobs.ts as one client calls them. */
+export class JobStore {
+  private readonly sql: SqlClient
+
+  constructor(sql: SqlClient) {
+    this.sql = sql
+  }
+
+  offer(
+    queue: string,
+    jobs: ReadonlyArray<{
+      readonly lane: string
+      readonly id: string
+      readonly payload: string
+      /** ISO 8601, or '' */
+      readonly notBefore: string
+    }>
+  ): Effect.Effect<number, SqlError> {
+    return Effect.map(
+      this.sql<{ added: number }>`SELECT jobs_offer(${queue}, ${jobs.map(({ lane }) => lane)}::text[],
+        ${jobs.map(({ id }) => id)}::text[], ${jobs.map(({ payload }) => payload)}::text[],
+        ${jobs.map(({ notBefore }) => notBefore)}::text[]) AS added`,
+      ([row]) => row?.added ?? 0
+    )
+  }
+
+  claim(
+    queue: string,
+    holder: string,
+    lanesMax: number,
+    leaseMillis: number
+  ): Effect.Effect<ReadonlyArray<Claimed>, SqlError> {
+    return this.sql<Claimed>`SELECT * FROM jobs_claim(${queue}, ${holder}, ${lanesMax}, ${leaseMillis})`
+  }
+
+  /** Answers the lanes that were still on lease; the others stay as they are. */
+  settle(
+    queue: string,
+    settlements: ReadonlyArray<Settlement>
+  ): Effect.Effect<ReadonlySet<string>, SqlError> {
+    return this.lanes(
+      this.sql`SELECT jobs_settle(${queue}, ${settlements.map(({ lane }) => lane)}::text[],
+        ${settlements.map(({ epoch }) => epoch)}::text[], ${settlements.map(({ seq }) => seq)}::text[],
+        ${settlements.map(({ outcome }) => outcome)}::text[],
+        ${settlements.map(({ restMillis }) => String(restMillis))}::text[]::double precision[],
+        ${settlements.map(({ error }) => textOf(error))}::text[]) AS lanes`
+    )
+  }
+
+  /** Answers the lanes that were still on lease. */
+  extend(
+    queue: string,
+    leases: ReadonlyArray<Pick<Claimed, "lane" | "epoch">>,
+    leaseMillis: number
+  ): Effect.Effect<ReadonlySet<string>, SqlError> {
+    return this.lanes(
+      this.sql`SELECT jobs_extend(${queue}, ${leases.map(({ lane }) => lane)}::text[],
+        ${leases.map(({ epoch }) => epoch)}::text[], ${leaseMillis}) AS lanes`
+    )
+  }
+
+  /** Milliseconds until a lane is due or its lease ends; undefined: none is going to be. */
+  next(queue: string): Effect.Effect<number | undefined, SqlError> {
+    return Effect.map(
+      this.sql<{ millis: number | null }>`SELECT jobs_next(${queue}) AS millis`,
+      ([row]) => row?.millis ?? undefined
+    )
+  }
+
+  redrive(
+    queue: string,
+    ids: ReadonlyArray<string> | undefined,
+    jobsMax: number
+  ): Effect.Effect<number, SqlError> {
+    return Effect.map(
+      this.sql<{ added: number }>`SELECT jobs_redrive(${queue}, ${ids ?? null}::text[], ${jobsMax}) AS added`,
+      ([row]) => row?.added ?? 0
+    )
+  }
+
+  /** Newest first; of all queues where it is undefined. */
+  dead(queue: string | undefined, jobsMax: number): Effect.Effect<ReadonlyArray<DeadJob>, SqlError> {
+    return this.sql<DeadJob>`SELECT queue, lane, id, attempts, last_error AS error, payload,
+        offered_at AS "offeredAt", ended_at AS "endedAt"
+      FROM jobs_ended WHERE outcome = 'dead' AND (${queue ?? null}::text IS NULL OR queue = ${queue ?? null})
+      ORDER BY ended_at DESC, seq DESC LIMIT ${jobsMax}`
+  }
+
+  readonly counts = Effect.suspend(
+    () =>
+      this.sql<QueueCounts>`SELECT coalesce(l.queue, e.queue) AS queue, coalesce(l.waiting, 0)::float8 AS waiting,
+        coalesce(e.dead, 0)::float8 AS dead, greatest(coalesce(l.late_millis, 0), 0)::float8 AS "lateMillis"
+      FROM (SELECT queue, sum(waiting) AS waiting,
+              extract(epoch FROM jobs_now() - min(due_at) FILTER (WHERE due_at < 'infinity')) * 1000 AS late_millis
+            FROM job_lanes GROUP BY queue) AS l
+      FULL JOIN (SELECT queue, count(*) AS dead FROM jobs_ended WHERE outcome = 'dead' GROUP BY queue) AS e USING (queue)
+      ORDER BY 1`
+  )
+
+  /** Deletes ended jobs that are old, and lanes without jobs that no longer rest. */
+  deleteOld(doneMillis: number, deadMillis: number): Effect.Effect<void, SqlError> {
+    const idle = `${60 * 60_000} milliseconds`
+    return Effect.all([
+      this.sql`DELETE FROM jobs_ended WHERE ended_at < jobs_now() - ${doneMillis} * interval '1 millisecond'
+        AND (outcome = 'done' OR ended_at < jobs_now() - ${deadMillis} * interval '1 millisecond')`,
+      this.sql`DELETE FROM job_lanes WHERE waiting = 0 AND rests_until < jobs_now() - ${idle}::interval`
+    ]).pipe(Effect.asVoid)
+  }
+
+  private lanes(
+    statement: Effect.Effect<ReadonlyArray<object>, SqlError>
+  ): Effect.Effect<ReadonlySet<string>, SqlError> {
+    return Effect.map(
+      statement as Effect.Effect<ReadonlyArray<{ readonly lanes: ReadonlyArray<string> }>, SqlError>,
+      ([row]) => new Set(row?.lanes)
+    )
+  }
+}

@@ -1,0 +1,237 @@
+import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
+
+/**
+ * Plans of these functions must not follow statistics: a queue is empty whenever it is analysed, and full when it
+ * matters. Joins by hash, merge or whole scans, which such statistics ask for, made a turn a thousand times slower.
+ */
+const planned = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan`
+
+/** Rows of lanes and jobs are rewritten all the time: vacuum comes by number, not by share, and without pauses. */
+const storage = `WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_cost_delay = 0)`
+
+const tables: ReadonlyArray<string> = [
+  // `due_at`: from when on the first job of the lane may be taken. A lease is a `due_at` ahead, an empty lane is at
+  // infinity. `epoch` names the lease, `holder` is null without one. The lane rests until `rests_until`, empty or not.
+  `CREATE TABLE job_lanes (
+     queue text COLLATE "C" NOT NULL,
+     lane text COLLATE "C" NOT NULL,
+     due_at timestamptz NOT NULL,
+     waiting integer NOT NULL CHECK (waiting >= 0),
+     epoch bigint NOT NULL DEFAULT 0,
+     holder text,
+     rests_until timestamptz NOT NULL DEFAULT '-infinity',
+     PRIMARY KEY (queue, lane)) ${storage}`,
+  `CREATE INDEX job_lanes_due ON job_lanes (queue, due_at) WHERE due_at < 'infinity'`,
+
+  // `seq` is drawn while the lane is locked: it is the order of the commits. `open`: an attempt has begun and nothing
+  // is known of its end. `repeated`: an earlier attempt was left open, and may have had its effect.
+  `CREATE TABLE jobs (
+     queue text COLLATE "C" NOT NULL,
+     lane text COLLATE "C" NOT NULL,
+     seq bigint GENERATED ALWAYS AS IDENTITY,
+     id text COLLATE "C" NOT NULL,
+     not_before timestamptz,
+     attempts integer NOT NULL DEFAULT 0,
+     open boolean NOT NULL DEFAULT false,
+     repeated boolean NOT NULL DEFAULT false,
+     last_error text,
+     payload jsonb NOT NULL,
+     offered_at timestamptz NOT NULL,
+     PRIMARY KEY (queue, lane, seq),
+     UNIQUE (queue, id)) ${storage}`,
+
+  `CREATE TABLE jobs_ended (
+     queue text COLLATE "C" NOT NULL,
+     lane text COLLATE "C" NOT NULL,
+     seq bigint NOT NULL,
+     id text COLLATE "C" NOT NULL,
+     outcome text NOT NULL CHECK (outcome IN ('done', 'dead')),
+     attempts integer NOT NULL,
+     repeated boolean NOT NULL,
+     last_error text,
+     payload jsonb NOT NULL,
+     offered_at timestamptz NOT NULL,
+     ended_at timestamptz NOT NULL)`,
+  `CREATE INDEX jobs_ended_age ON jobs_ended USING brin (ended_at) WITH (pages_per_range = 32)`,
+  `CREATE INDEX jobs_dead ON jobs_ended (queue, seq) WHERE outcome = 'dead'`,
+  // Never the same twice, so that the lease of a lane that was deleted and made again is another one.
+  `CREATE SEQUENCE job_epochs CACHE 64`
+]
+
+const functions: ReadonlyArray<string> = [
+  // The clock of due times and leases; tests replace it.
+  `CREATE FUNCTION jobs_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() $$`,
+
+  // In arrays of texts '' stands for null. Adds jobs at the ends of their lanes, leaving out those whose id waits already; answers how many were new. Lanes
+  // are locked in one order, before a seq is drawn.
+  `CREATE FUNCTION jobs_offer(p_queue text, p_lanes text[], p_ids text[], p_payloads text[], p_not_before text[])
+   RETURNS integer LANGUAGE plpgsql ${planned} AS $$
+   DECLARE
+     at timestamptz := jobs_now();
+     added integer;
+   BEGIN
+     INSERT INTO job_lanes AS l (queue, lane, due_at, waiting)
+     SELECT p_queue, a.lane, coalesce(nullif((array_agg(a.not_before ORDER BY a.n))[1], '')::timestamptz, at), count(*)
+     FROM unnest(p_lanes, p_not_before) WITH ORDINALITY AS a(lane, not_before, n)
+     GROUP BY a.lane ORDER BY a.lane COLLATE "C"
+     ON CONFLICT (queue, lane) DO UPDATE SET waiting = l.waiting + excluded.waiting,
+       due_at = CASE WHEN l.waiting = 0 THEN greatest(excluded.due_at, l.rests_until) ELSE l.due_at END;
+     INSERT INTO jobs (queue, lane, id, not_before, payload, offered_at)
+     SELECT p_queue, a.lane, a.id, nullif(a.not_before, '')::timestamptz, a.payload::jsonb, at
+     FROM unnest(p_lanes, p_ids, p_payloads, p_not_before) WITH ORDINALITY AS a(lane, id, payload, not_before, n)
+     ORDER BY a.n
+     ON CONFLICT (queue, id) DO NOTHING;
+     GET DIAGNOSTICS added = ROW_COUNT;
+     IF added < cardinality(p_ids) THEN
+       UPDATE job_lanes l SET waiting = c.jobs,
+         due_at = CASE WHEN c.jobs = 0 THEN 'infinity' WHEN l.holder IS NOT NULL THEN l.due_at
+                       ELSE greatest(c.head, l.rests_until) END
+       FROM (SELECT a.lane,
+               (SELECT count(*)::integer FROM jobs j WHERE j.queue = p_queue AND j.lane = a.lane) AS jobs,
+               (SELECT coalesce(j.not_before, j.offered_at) FROM jobs j
+                WHERE j.queue = p_queue AND j.lane = a.lane ORDER BY j.seq LIMIT 1) AS head
+             FROM (SELECT DISTINCT unnest(p_lanes) AS lane) AS a) AS c
+       WHERE l.queue = p_queue AND l.lane = c.lane;
+     END IF;
+     RETURN added;
+   END $$`,
+
+  // The first jobs of at most so many due lanes, which the holder has on lease from now on. Each statement sees
+  // all that was committed before it: the heads are read once the lanes are locked.
+  `CREATE FUNCTION jobs_claim(p_queue text, p_holder text, p_lanes_max integer, p_lease_millis double precision)
+   RETURNS TABLE (lane text, epoch text, seq text, id text, attempts integer, repeated boolean, payload text,
+     offered_millis double precision)
+   LANGUAGE plpgsql ${planned} AS $$
+   #variable_conflict use_column
+   DECLARE
+     at timestamptz := jobs_now();
+     lanes text[];
+     epochs bigint[];
+     claimed integer;
+   BEGIN
+     WITH due AS MATERIALIZED (
+       SELECT l.lane FROM job_lanes l WHERE l.queue = p_queue AND l.due_at <= at AND l.due_at < 'infinity'
+       ORDER BY l.due_at LIMIT p_lanes_max FOR UPDATE SKIP LOCKED),
+     held AS (
+       UPDATE job_lanes l SET due_at = at + p_lease_millis * interval '1 millisecond', holder = p_holder,
+         epoch = nextval('job_epochs')
+       WHERE l.queue = p_queue AND l.lane = ANY (ARRAY(SELECT due.lane FROM due)) RETURNING l.lane, l.epoch)
+     SELECT array_agg(held.lane), array_agg(held.epoch) INTO lanes, epochs FROM held;
+     IF lanes IS NULL THEN RETURN; END IF;
+     RETURN QUERY
+       UPDATE jobs j SET attempts = j.attempts + 1, repeated = j.repeated OR j.open, open = true
+       FROM unnest(lanes, epochs) AS held(lane, epoch), LATERAL (
+         SELECT h.seq FROM jobs h WHERE h.queue = p_queue AND h.lane = held.lane ORDER BY h.seq LIMIT 1) AS head
+       WHERE j.queue = p_queue AND j.lane = held.lane AND j.seq = head.seq AND (j.not_before IS NULL OR j.not_before <= at)
+       RETURNING j.lane, held.epoch::text, j.seq::text, j.id, j.attempts, j.repeated, j.payload::text,
+         extract(epoch FROM j.offered_at)::double precision * 1000;
+     GET DIAGNOSTICS claimed = ROW_COUNT;
+     IF claimed < cardinality(lanes) THEN
+       UPDATE job_lanes l SET holder = NULL, due_at = coalesce((
+         SELECT greatest(coalesce(h.not_before, h.offered_at), l.rests_until) FROM jobs h
+         WHERE h.queue = p_queue AND h.lane = l.lane ORDER BY h.seq LIMIT 1), 'infinity')
+       FROM unnest(lanes) AS held(lane)
+       WHERE l.queue = p_queue AND l.lane = held.lane AND NOT EXISTS (
+         SELECT FROM jobs j WHERE j.queue = p_queue AND j.lane = held.lane AND j.open);
+     END IF;
+   END $$`,
+
+  // Ends attempts, and answers the lanes whose lease was still the caller's: of the others nothing is changed. 'done'
+  // and 'dead' end the job; 'again' has failed, 'later' has not, and the same job is due after its delay; 'left' gives
+  // the lane back with its attempt open. Every lane rests for the delay.
+  `CREATE FUNCTION jobs_settle(p_queue text, p_lanes text[], p_epochs text[], p_seqs text[], p_outcomes text[],
+     p_delays double precision[], p_errors text[])
+   RETURNS text[] LANGUAGE plpgsql ${planned} AS $$
+   DECLARE
+     at timestamptz := jobs_now();
+     held text[];
+     has_all boolean;
+     ended integer;
+   BEGIN
+     WITH settled AS (
+       UPDATE job_lanes l SET holder = NULL, waiting = l.waiting - a.ends,
+         rests_until = at + a.delay * interval '1 millisecond',
+         due_at = CASE WHEN l.waiting = a.ends THEN 'infinity' ELSE at + a.delay * interval '1 millisecond' END
+       FROM (SELECT u.lane, u.epoch::bigint AS epoch, u.delay, (u.outcome IN ('done', 'dead'))::integer AS ends
+             FROM unnest(p_lanes, p_epochs, p_outcomes, p_delays) AS u(lane, epoch, outcome, delay)
+             ORDER BY u.lane COLLATE "C") AS a
+       WHERE l.queue = p_queue AND l.lane = a.lane AND l.epoch = a.epoch AND l.holder IS NOT NULL
+       RETURNING l.lane)
+     SELECT coalesce(array_agg(settled.lane), '{}') INTO held FROM settled;
+     has_all := cardinality(held) = cardinality(p_lanes);
+     WITH removed AS (
+       DELETE FROM jobs j
+       USING unnest(p_lanes, p_seqs, p_outcomes, p_errors) AS a(lane, seq, outcome, error)
+       WHERE a.outcome IN ('done', 'dead') AND (has_all OR a.lane = ANY (held))
+         AND j.queue = p_queue AND j.lane = a.lane AND j.seq = a.seq::bigint
+       RETURNING j.lane, j.seq, j.id, a.outcome, j.attempts, j.repeated, coalesce(nullif(a.error, ''), j.last_error) AS last_error,
+         j.payload, j.offered_at)
+     INSERT INTO jobs_ended (queue, lane, seq, id, outcome, attempts, repeated, last_error, payload, offered_at, ended_at)
+     SELECT p_queue, r.lane, r.seq, r.id, r.outcome, r.attempts, r.repeated, r.last_error, r.payload, r.offered_at, at
+     FROM removed r;
+     GET DIAGNOSTICS ended = ROW_COUNT;
+     IF ended < cardinality(held) THEN
+       UPDATE jobs j SET open = a.outcome = 'left', last_error = coalesce(nullif(a.error, ''), j.last_error),
+         attempts = CASE WHEN a.outcome = 'later' THEN 0 ELSE j.attempts END,
+         repeated = j.repeated AND a.outcome <> 'later'
+       FROM unnest(p_lanes, p_seqs, p_outcomes, p_errors) AS a(lane, seq, outcome, error)
+       WHERE a.outcome NOT IN ('done', 'dead') AND (has_all OR a.lane = ANY (held))
+         AND j.queue = p_queue AND j.lane = a.lane AND j.seq = a.seq::bigint;
+     END IF;
+     RETURN held;
+   END $$`,
+
+  // Lengthens leases; answers the lanes whose lease was still the caller's.
+  `CREATE FUNCTION jobs_extend(p_queue text, p_lanes text[], p_epochs text[], p_lease_millis double precision)
+   RETURNS text[] LANGUAGE plpgsql ${planned} AS $$
+   DECLARE
+     held text[];
+   BEGIN
+     WITH extended AS (
+       UPDATE job_lanes l SET due_at = jobs_now() + p_lease_millis * interval '1 millisecond'
+       FROM (SELECT u.lane, u.epoch::bigint AS epoch FROM unnest(p_lanes, p_epochs) AS u(lane, epoch)
+             ORDER BY u.lane COLLATE "C") AS a
+       WHERE l.queue = p_queue AND l.lane = a.lane AND l.epoch = a.epoch AND l.holder IS NOT NULL
+       RETURNING l.lane)
+     SELECT coalesce(array_agg(extended.lane), '{}') INTO held FROM extended;
+     RETURN held;
+   END $$`,
+
+  // Milliseconds until a lane is due, or its lease ends; null: none is.
+  `CREATE FUNCTION jobs_next(p_queue text) RETURNS double precision LANGUAGE plpgsql ${planned} AS $$
+   BEGIN
+     RETURN (SELECT extract(epoch FROM l.due_at - jobs_now())::double precision * 1000 FROM job_lanes l
+       WHERE l.queue = p_queue AND l.due_at < 'infinity' ORDER BY l.due_at LIMIT 1);
+   END $$`,
+
+  // Dead jobs wait again, at the ends of their lanes and in their order; those of the ids, or so many of all.
+  `CREATE FUNCTION jobs_redrive(p_queue text, p_ids text[], p_max integer) RETURNS integer LANGUAGE plpgsql AS $$
+   DECLARE
+     lanes text[];
+     revived text[];
+     payloads text[];
+     added integer;
+   BEGIN
+     WITH removed AS (
+       DELETE FROM jobs_ended e WHERE e.ctid = ANY (ARRAY(
+         SELECT d.ctid FROM jobs_ended d
+         WHERE d.queue = p_queue AND d.outcome = 'dead' AND (p_ids IS NULL OR d.id = ANY (p_ids))
+         ORDER BY d.seq LIMIT p_max FOR UPDATE SKIP LOCKED))
+       RETURNING e.lane, e.id, e.payload, e.seq)
+     SELECT array_agg(r.lane ORDER BY r.seq), array_agg(r.id ORDER BY r.seq), array_agg(r.payload::text ORDER BY r.seq)
+     INTO lanes, revived, payloads FROM removed r;
+     IF lanes IS NULL THEN RETURN 0; END IF;
+     added := jobs_offer(p_queue, lanes, revived, payloads, array_fill(''::text, ARRAY[cardinality(lanes)]));
+     UPDATE jobs j SET repeated = true FROM unnest(revived) AS r(id) WHERE j.queue = p_queue AND j.id = r.id;
+     RETURN added;
+   END $$`
+]
+
+/** Work that is done once: see src/infra/jobs/Jobs.ts. */
+export const jobs: PostgresMigration = {
+  id: 14,
+  name: "jobs",
+  statements: [...tables, ...functions]
+}
