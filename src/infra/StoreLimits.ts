@@ -37,6 +37,23 @@ export const storeLimits = {
   /** … and characters of them; beyond it the oldest cannot be repeated any more */
   idempotencyUserCharacters: 16 * 1024 * 1024,
 
+  /** the connection that listens is asked for a sign of life this often … */
+  listenCheckMillis: 10_000,
+  /** … is lost without an answer within this … */
+  listenAnswerMillis: 5_000,
+  /** … and opened again so long after its loss */
+  listenRetryMillis: 250,
+  /** notices for other processes are gathered for so long … */
+  noticeGatherMillis: 5,
+  /** … into payloads of so many bytes; Postgres takes less than 8,000 */
+  noticePayloadBytes: 7_900,
+  /** topics that wait to be sent; beyond it the others are told that anything may be news */
+  noticesUnsent: 10_000,
+  /** a statement with notices that takes longer has failed … */
+  noticeSendMillis: 5_000,
+  /** … and is tried again after so long */
+  noticeRetryMillis: 1_000,
+
   /** a query that takes longer fails */
   clickhouseQueryMillis: 30_000,
   /** an insert that takes longer fails (and is repeated with the same token) */

@@ -1,5 +1,4 @@
-import { PgClient } from "@effect/sql-pg/PgClient"
-import { Clock, Context, Effect, Layer, Queue, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
@@ -13,6 +12,7 @@ import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
+import { Listener } from "#src/infra/postgres/Listener.ts"
 import { LeaseBook } from "./LeaseBook.ts"
 
 /** This process's leases in Postgres, under the name of its owner. */
@@ -32,7 +32,7 @@ export class LimitStore extends Context.Service<
   static readonly layer = Layer.effect(
     LimitStore,
     Effect.flatMap(CallLog, ({ log }) => make(log.id.toString(16).padStart(16, "0")))
-  )
+  ).pipe(Layer.provide(Listener.layer))
 }
 
 const decodeGrants = Schema.decodeUnknownSync(
@@ -78,21 +78,11 @@ const make = Effect.fnUntraced(function* (owner: string) {
   yield* fork(store.settleUp)
   yield* often(store.heartbeat, limits.ledgerHeartbeatMillis)
   yield* often(store.sweep, limits.ledgerSweepEveryMillis)
-  yield* fork(hear(yield* PgClient, store))
+  const { on } = yield* Listener
+  // A call that waits asks again by itself: missed words are no loss.
+  yield* on("ledger", { heard: (payload) => store.heard(payload), opened: () => undefined })
   return store.service
 })
-
-/** One connection listens; if it is lost, another one does. */
-const hear = (pg: PgClient, store: Store): Effect.Effect<void> =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const queue = yield* pg.listen("ledger")
-      while (true) store.heard((yield* Queue.take(queue)).payload)
-    })
-  ).pipe(
-    Effect.catch(() => Effect.void),
-    Effect.andThen(Effect.sleep(1_000))
-  )
 
 class Store {
   readonly owner: string
