@@ -1,19 +1,22 @@
 import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
+import { ground } from "./infra/migrations/postgres/0015_Ground.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Room } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
 
 /**
- * The tables of all rooms, independent of `ROOMS`: one series of numbers a store, so that a fresh database has the
+ * The tables of all rooms and of the services they share, independent of `ROOMS`: one series of numbers a store, so that a fresh database has the
  * history of an upgraded one. A migration that has been released is never changed: a later one changes what it made.
  */
 const inOrder = <A extends { readonly id: number }>(migrations: ReadonlyArray<A>): ReadonlyArray<A> =>
   migrations.toSorted((one, other) => one.id - other.id)
 
+const shared: ReadonlyArray<PostgresMigration> = [ground]
+
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>
 
 export const postgresMigrationsOf = (list: WithTables): ReadonlyArray<PostgresMigration> =>
-  inOrder(list.flatMap(({ migrations }) => migrations.postgres))
+  inOrder([...shared, ...list.flatMap(({ migrations }) => migrations.postgres)])
 
 export const postgresMigrations = postgresMigrationsOf(rooms)
 

@@ -15,6 +15,7 @@ import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import type { Secrets } from "./infra/secrets/Secrets.ts"
 
 /**
  * A room is a part of the server that `ROOMS` can name. Its record is data, light to import: the command line, the
@@ -47,8 +48,14 @@ export interface RoomServer {
   readonly paths: ReadonlyArray<KnownEndpoint>
 }
 
-/** The services that every room can rest on: configuration, stores, and accounts. */
-export type Ground = AppConfig | SqlClient | Readiness | Quarantines | Layer.Success<typeof Accounts.offers>
+/** The services that every room can rest on: configuration, stores, the services over them, and accounts. */
+export type Ground =
+  | AppConfig
+  | SqlClient
+  | Readiness
+  | Quarantines
+  | Secrets
+  | Layer.Success<typeof Accounts.offers>
 
 /** The services behind the endpoints of all rooms. */
 export type Serving =

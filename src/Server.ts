@@ -13,6 +13,7 @@ import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./Stores.ts"
 import * as DiskSpace from "./infra/telemetry/DiskSpace.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
+import { Secrets } from "./infra/secrets/Secrets.ts"
 import * as Front from "./front/Front.ts"
 import { RawRoutes } from "./front/RawRoutes.ts"
 import { publish } from "./PublishedApi.ts"
@@ -107,7 +108,7 @@ const serverOf = (
   Layer.merge(serve(config, list, loaded), drainNotice).pipe(
     Layer.provideMerge(front(config, loaded, maxConnections)),
     Layer.provideMerge(accountsOffers),
-    Layer.provideMerge(Quarantines.layer),
+    Layer.provideMerge(Layer.merge(Quarantines.layer, Secrets.layer)),
     Layer.provideMerge(DiskSpace.layer),
     Layer.provideMerge(Readiness.layer),
     Layer.provideMerge(Layer.tap(storesOf(list, loaded), () => sayStoresReady))
