@@ -1,7 +1,13 @@
 import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
-import { AdministratorsOnly, Authorization, CurrentKey, OpenToRouterKeys } from "../core/Authorization.ts"
+import {
+  AdministratorsOnly,
+  Authorization,
+  CurrentKey,
+  NeedsScope,
+  OpenToRouterKeys
+} from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { FileId, PathId, UserId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
@@ -87,19 +93,18 @@ const fileDescription =
 
 export class AccountApi extends HttpApiGroup.make("account")
   .add(
-    HttpApiEndpoint.get("health", "/health", { success: Health }).annotate(
-      OpenApi.Summary,
-      "Is the key good?"
-    ),
-    HttpApiEndpoint.get("stats", "/stats", { success: Stats }).annotate(
-      OpenApi.Summary,
-      "The owner's requests"
-    ),
+    HttpApiEndpoint.get("health", "/health", { success: Health })
+      .annotate(NeedsScope, "any")
+      .annotate(OpenApi.Summary, "Is the key good?"),
+    HttpApiEndpoint.get("stats", "/stats", { success: Stats })
+      .annotate(NeedsScope, "any")
+      .annotate(OpenApi.Summary, "The owner's requests"),
     HttpApiEndpoint.get("listUsers", "/users", {
       query: pageQuery({ limitDefault: usersLimitDefault, limitMax: 100 }),
       success: UserList
     })
       .middleware(PagesForAdmins)
+      .annotate(NeedsScope, "any")
       .annotate(OpenApi.Summary, "The caller's own record; all users for an administrator"),
     HttpApiEndpoint.post("echoUser", "/users", { payload: NewUser, success: UserEcho })
       .middleware(JsonBody)

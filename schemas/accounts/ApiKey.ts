@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
 import { OpenAiAuthorization } from "../core/Authorization.ts"
+import { Scopes } from "../core/Credential.ts"
 import { OpenAiErrorBoundary } from "../core/ErrorBoundary.ts"
 import { CollectionId, KeyId, PathId, UserId } from "../core/Ids.ts"
 import { OpenAiJsonBody } from "../core/JsonBody.ts"
@@ -39,6 +40,9 @@ export class KeyRow extends Model.Class<KeyRow>("KeyRow")({
   kind: Model.FieldExcept(["update", "jsonUpdate"])(KeyKindSchema),
   prefix: Model.GeneratedByApp(Schema.String.annotate({ description: "The key's first 12 characters" })),
   user_id: made(UserId),
+  scopes: maybeGiven(Schema.Array(Schema.String).annotate({ description: "Of a router key: none" }), Scopes, {
+    default: ["full"]
+  }),
   models: maybeGiven(
     names("null with `collections` null too: every model; else none but through them"),
     Schema.NullOr(ModelIds)
@@ -117,7 +121,7 @@ export class KeysApi extends HttpApiGroup.make("keys")
       .annotate(OpenApi.Summary, "Make a key")
       .annotate(
         OpenApi.Description,
-        "`models`, `collections` and `spend_limit_usd` are for router keys. A rate above 6,000 requests a minute " +
+        "`models`, `collections` and `spend_limit_usd` are for router keys, `scopes` for account keys. A rate above 6,000 requests a minute " +
           "(`RATE_PER_MINUTE_MAX`) is an administrator's to give. A user has at most 100 keys (409)."
       ),
     HttpApiEndpoint.patch("updateKey", "/keys/:id", {

@@ -1,16 +1,17 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import type { Credential, Scope } from "./Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "./Problem.ts"
 
 /** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
 export type KeyKind = "account" | "router"
 
-/** The caller: the key of the request and its owner. */
-export interface Principal {
+/** The caller: the credential of the request, and what is known of its owner and key. */
+export interface Principal extends Credential {
+  readonly kind: KeyKind
+  /** the key whose limits and usage count */
   readonly keyId: string
   readonly keyName: string
-  readonly kind: KeyKind
-  readonly userId: string
   readonly role: "user" | "admin"
   /** ids that a router key is limited to; null: no limit */
   readonly models: ReadonlyArray<string> | null
@@ -28,6 +29,14 @@ export class CurrentKey extends Context.Service<CurrentKey, Principal>()("signal
  */
 export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenToRouterKeys", {
   defaultValue: () => false
+})
+
+/**
+ * Annotation of a group or an endpoint: the scope that a credential needs, which router keys do not have; "any": every
+ * scope will do. Source: contract/accounts#scopes.
+ */
+export const NeedsScope = Context.Reference<Scope | "any">("signalbox/core/NeedsScope", {
+  defaultValue: () => "full"
 })
 
 /** Annotation of a group or an endpoint: keys of others than administrators get 403, before their body is looked at. */

@@ -3,7 +3,7 @@ import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
-import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
@@ -12,12 +12,12 @@ import { answerFile, receiveFile } from "./FileTransfer.ts"
 import { Files } from "./Files.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
-import { Users } from "./Users.ts"
+import { administers, Users } from "./Users.ts"
 
 const now = Effect.map(Clock.currentTimeMillis, (millis) => new Date(millis).toISOString())
 
 const health = Effect.gen(function* () {
-  const { keyName, userId } = yield* CurrentKey
+  const { keyName, ownerId: userId } = yield* CurrentKey
   const timestamp = yield* now
   return {
     status: "ok",
@@ -35,7 +35,7 @@ const percentage = (part: number, whole: number): string =>
   `${(whole === 0 ? 0 : (part / whole) * 100).toFixed(2)}%`
 
 const stats = Effect.gen(function* () {
-  const { keyName, userId } = yield* CurrentKey
+  const { keyName, ownerId: userId } = yield* CurrentKey
   const figures = yield* storeAway(Effect.flatMap(RequestCounts, (counts) => counts.ofUser(userId)))
   // The key's owner was there a moment ago, when the key was looked up.
   const user = yield* Effect.flatMap(Users, (users) => Effect.orDie(users.find(userId)))
@@ -54,17 +54,14 @@ const stats = Effect.gen(function* () {
   }
 })
 
-/** Router keys go into apps: an administrator's gets no more there than any other. */
-const seesAll = ({ kind, role }: Principal): boolean => role === "admin" && kind === "account"
-
 /** Administrators get all users, page by page; others their own record. Source: contract/accounts#users. */
 const listUsers = (query: { readonly limit?: number; readonly offset?: number }) =>
   Effect.gen(function* () {
     const caller = yield* CurrentKey
-    const { keyName, userId } = caller
+    const { keyName, ownerId: userId } = caller
     const users = yield* Users
     const page = pageOf(query, usersLimitDefault)
-    if (!seesAll(caller)) {
+    if (!administers(caller)) {
       const own = yield* Effect.orDie(users.find(userId))
       return { users: [own], meta: { ...page, total: 1, apiKey: keyName } }
     }
@@ -95,7 +92,7 @@ export const layer = HttpApiBuilder.group(
           }),
         deleteFile: ({ params }) =>
           CurrentKey.pipe(
-            Effect.flatMap(({ userId }) => files.remove(params.id, userId)),
+            Effect.flatMap(({ ownerId }) => files.remove(params.id, ownerId)),
             storeAway,
             Effect.as({ deleted: true as const }),
             Effect.catchTag("NotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
@@ -103,7 +100,7 @@ export const layer = HttpApiBuilder.group(
       })
       .handleRaw("uploadFile", ({ request }) =>
         CurrentKey.pipe(
-          Effect.flatMap(({ userId }) => receiveFile(files, userId, request, maxFileSizeBytes)),
+          Effect.flatMap(({ ownerId }) => receiveFile(files, ownerId, request, maxFileSizeBytes)),
           Effect.map(({ filename, id }) => ({ id, filename, url: `/api/v1/files/${id}` }))
         )
       )
@@ -119,7 +116,7 @@ const withoutPage = (params: Readonly<Record<string, string | Array<string>>>) =
 /** Without an administrator's key `limit` and `offset` are not even read. */
 export const pagesForAdmins = Layer.succeed(PagesForAdmins, (httpEffect) =>
   Effect.flatMap(CurrentKey, (caller) =>
-    seesAll(caller)
+    administers(caller)
       ? httpEffect
       : Effect.updateService(httpEffect, HttpServerRequest.ParsedSearchParams, withoutPage)
   )

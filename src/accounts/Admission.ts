@@ -9,11 +9,13 @@ import {
   CurrentKey,
   Metered,
   type Metering,
+  NeedsScope,
   OpenAiAuthorization,
   OpenToRouterKeys,
   type Principal,
   requestOfKey
 } from "#schemas/core/Authorization.ts"
+import { covers, type Scope } from "#schemas/core/Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
@@ -25,12 +27,19 @@ import { RequestCounts } from "./RequestCounts.ts"
 /** Keys that an endpoint lets in, and the meter that counts them. */
 export interface Access {
   readonly routerKeys: boolean
+  /** of all keys but those of routers */
+  readonly scope: Scope | "any"
   readonly administratorsOnly: boolean
   readonly metering: Metering
 }
 
-/** Of endpoints that let in every good key at its own rate. */
-export const anyKey: Access = { routerKeys: true, administratorsOnly: false, metering: requestOfKey }
+/** Of endpoints that let in router keys, and account keys with every right, at their own rate. */
+export const anyKey: Access = {
+  routerKeys: true,
+  scope: "full",
+  administratorsOnly: false,
+  metering: requestOfKey
+}
 
 /** The request, ordinary or raw, whose address is read only where a meter counts it. */
 export interface Caller {
@@ -99,8 +108,8 @@ export class Admission extends Context.Service<
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const key = yield* storeAway(keys.authenticate(secretIn(authorization)))
           if (key === undefined) return yield* invalidKey()
-          if (key.kind === "router" && !access.routerKeys)
-            return { key, headers: {}, refusal: accountKeysOnly() }
+          const closed = closedTo(key, access)
+          if (closed !== undefined) return { key, headers: {}, refusal: closed }
           const rate = yield* take(access.metering, key, caller)
           return {
             key,
@@ -122,7 +131,7 @@ export class Admission extends Context.Service<
           })
         }),
         recall: (authorization) => keys.recall(secretIn(authorization)),
-        record: (key, status) => counts.record(key.userId, status >= 400, clock.currentTimeMillisUnsafe())
+        record: (key, status) => counts.record(key.ownerId, status >= 400, clock.currentTimeMillisUnsafe())
       })
     })
   )
@@ -131,7 +140,14 @@ export class Admission extends Context.Service<
 /** Source: contract/http#credentials. */
 export const invalidKey = () => Unauthorized.of("Invalid or missing API key")
 
-const accountKeysOnly = () => Forbidden.of("A router key may not do this; use an account key")
+/** Why the endpoint is not open to this kind of key, or to its scopes. Source: contract/accounts#scopes. */
+const closedTo = (key: Principal, { routerKeys, scope }: Access): Forbidden | undefined => {
+  if (key.kind === "router")
+    return routerKeys ? undefined : Forbidden.of("A router key may not do this; use an account key")
+  return scope === "any" || covers(key.scopes, scope)
+    ? undefined
+    : Forbidden.of(`This takes the scope ${scope}`)
+}
 
 const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: RateDecision): string => {
   const reached =
@@ -152,9 +168,9 @@ const rateHeaders = (decision: RateDecision): Record<string, string> => ({
 
 const subjectOf = ({ meter }: Metering, key: Principal | undefined, caller: Caller): string => {
   // Every request makes this name: the general one is the key's id as it is.
-  if (meter === requestOfKey.meter && key !== undefined) return key.keyId
+  if (meter === requestOfKey.meter && key !== undefined) return key.id
   const { name, per } = meter
-  if (per !== "address" && key !== undefined) return `${name} ${per === "owner" ? key.userId : key.keyId}`
+  if (per !== "address" && key !== undefined) return `${name} ${per === "owner" ? key.ownerId : key.id}`
   const { remoteAddress } = caller
   const address = Predicate.isString(remoteAddress)
     ? remoteAddress
@@ -176,6 +192,7 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
   const annotations = Context.merge(group.annotations, endpoint.annotations)
   return {
     routerKeys: Context.get(annotations, OpenToRouterKeys),
+    scope: Context.get(annotations, NeedsScope),
     administratorsOnly: Context.get(annotations, AdministratorsOnly),
     metering: Context.get(annotations, Metered)
   }
@@ -198,12 +215,12 @@ const middleware = Effect.gen(function* () {
         const handled: Handled =
           refusal === undefined
             ? Effect.map(Effect.provideService(httpEffect, CurrentKey, key), (response) =>
-                endingWithKey(watch, key.keyId, response)
+                endingWithKey(watch, key.id, response)
               )
             : Effect.fail(refusal)
         return yield* handled.pipe(
           Effect.onExit((exit) => Effect.sync(() => record(admission, key, exit))),
-          Effect.annotateLogs({ keyId: key.keyId, userId: key.userId })
+          Effect.annotateLogs({ keyId: key.keyId, userId: key.ownerId })
         )
       })
   })

@@ -142,10 +142,13 @@ const hasExpired = ({ expires_at }: KeyRow, now: number): boolean =>
   expires_at !== null && expires_at.getTime() <= now
 
 const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
+  kind: key.kind,
+  id: key.id,
+  ownerId: key.user_id,
+  scopes: key.scopes,
+  expiresAt: key.expires_at,
   keyId: key.id,
   keyName: key.name,
-  kind: key.kind,
-  userId: key.user_id,
   role,
   models: key.models,
   collections: key.collections,
@@ -160,14 +163,16 @@ const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, B
       : Effect.succeed(instant)
   })
 
-/** Account keys have no restrictions of these kinds. Source: contract/accounts#keys. */
-const routerFields = ["models", "collections", "spend_limit_usd"] as const
+/** The restrictions of each kind of key, which the other kind does not take. Source: contract/accounts#keys. */
+const restrictions = {
+  router: ["models", "collections", "spend_limit_usd"],
+  account: ["scopes"]
+} as const
 
-const routerOnly = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, BadRequest> => {
-  const field = routerFields.find((name) => fields[name] !== undefined && fields[name] !== null)
-  return kind === "account" && field !== undefined
-    ? Effect.fail(invalidField(field, "only router keys take it"))
-    : Effect.void
+const fitsKind = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<void, BadRequest> => {
+  const other = kind === "account" ? "router" : "account"
+  const field = restrictions[other].find((name) => fields[name] !== undefined && fields[name] !== null)
+  return field === undefined ? Effect.void : Effect.fail(invalidField(field, `only ${other} keys take it`))
 }
 
 /** A user may not give their own keys a rate that would fill the server. */
@@ -213,7 +218,7 @@ const management = (
   })
 
   const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey, by: Principal) {
-    yield* routerOnly(key.kind, key)
+    yield* fitsKind(key.kind, key)
     yield* rateFits(key, by, ratePerMinuteMax)
     yield* known(userId, key.collections)
     const secret = newSecret(key.kind === "router" ? "sk_mr_" : "sk_")
@@ -222,6 +227,7 @@ const management = (
       kind: key.kind,
       prefix: prefixOf(secret),
       hash: hashOf(secret),
+      scopes: key.scopes ?? (key.kind === "router" ? [] : ["full"]),
       models: key.models ?? null,
       collections: key.collections ?? null,
       expires_at: yield* expiryOf(key.expires_at),
@@ -236,12 +242,13 @@ const management = (
     yield* rateFits(change, by, ratePerMinuteMax)
     // Another process may have made it a moment ago, so Postgres is asked for its kind.
     const row = yield* Effect.catchTag(directory.find(id, owner), "NotFound", () => directory.read(id, owner))
-    yield* routerOnly(row.kind, change)
+    yield* fitsKind(row.kind, change)
     yield* known(row.user_id, change.collections)
     const { expires_at, ...rest } = change
     const expiry = expires_at === undefined ? {} : { expires_at: yield* expiryOf(expires_at) }
-    // A key that is to expire is one that goes.
-    const before = typeof expires_at === "string" ? openedWithout(id, owner) : undefined
+    // A key that is to expire, or to open less, is one that goes.
+    const goes = typeof expires_at === "string" || change.scopes?.includes("full") === false
+    const before = goes ? openedWithout(id, owner) : undefined
     return yield* directory.update(id, owner, { ...rest, ...expiry }, before)
   })
 

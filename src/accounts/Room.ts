@@ -2,6 +2,7 @@ import { HttpApi } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { accounts as tables } from "./migrations/postgres/0001_Accounts.ts"
+import { sessions } from "./migrations/postgres/0016_Sessions.ts"
 
 /** Users, keys, files and health: every server has this room. */
 export const accounts = {
@@ -10,7 +11,7 @@ export const accounts = {
   api: AccountsRoomApi,
   rawApi: HttpApi.make("signalbox"),
   migrations: {
-    postgres: [tables],
+    postgres: [tables, sessions],
     clickhouse: []
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,

@@ -2,6 +2,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type NewUser, type UserChange, UserRow } from "#schemas/accounts/User.ts"
+import { covers } from "#schemas/core/Credential.ts"
 import type { Page } from "#schemas/core/Page.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
@@ -25,8 +26,12 @@ export class UserDirectory extends Context.Service<UserDirectory, CachedTable.Ca
   )
 }
 
+/** Router keys, and account keys of some scopes, go into apps: an administrator's gets no more there than any other. */
+export const administers = ({ role, scopes }: Principal): boolean =>
+  role === "admin" && covers(scopes, "full")
+
 /** Administrators reach the rows of all users. */
-export const reachOf = (key: Principal): string | undefined => (key.role === "admin" ? undefined : key.userId)
+export const reachOf = (key: Principal): string | undefined => (administers(key) ? undefined : key.ownerId)
 
 export class Users extends Context.Service<
   Users,
@@ -87,8 +92,8 @@ const make = (directory: UserDirectory["Service"], sql: SqlClient): Users["Servi
     find: (id) => directory.find(id, undefined),
     named,
     meant: Effect.fnUntraced(function* (caller, userId, deed) {
-      if (userId === undefined || userId === caller.userId) return caller.userId
-      if (caller.role !== "admin" || caller.kind !== "account") {
+      if (userId === undefined || userId === caller.ownerId) return caller.ownerId
+      if (!administers(caller)) {
         return yield* Forbidden.of(`user_id: only administrators ${deed}`)
       }
       yield* named(userId)

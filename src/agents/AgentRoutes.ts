@@ -131,7 +131,7 @@ export const layer = HttpApiBuilder.group(
     const infoOf = yield* agentInfo
     const { limits } = yield* AppConfig
 
-    const caller = Effect.map(CurrentKey, ({ userId }) => userId)
+    const caller = Effect.map(CurrentKey, ({ ownerId }) => ownerId)
     const shown = (session: StoredSession) =>
       Effect.map(Clock.currentTimeMillis, (now) => sessionResource(session, now, limits.agentLiveMillis))
 

@@ -153,7 +153,7 @@ class EligibleModels {
   eligible(key: Principal, id: string): EligibleModel | undefined {
     if (id.startsWith(collectionPrefix)) {
       const slug = id.slice(collectionPrefix.length)
-      const collection = this.#collections.by("slug", slugKey(key.userId, slug))
+      const collection = this.#collections.by("slug", slugKey(key.ownerId, slug))
       return collection === undefined ? undefined : this.#eligibleOfCollection(key, collection)
     }
     const model = this.#catalogue.get(id)
@@ -172,7 +172,7 @@ class EligibleModels {
 
   #ofCollections(key: Principal): ReadonlyArray<EligibleModel> {
     return Array.from(this.#collections.all())
-      .filter(({ user_id }) => user_id === key.userId)
+      .filter(({ user_id }) => user_id === key.ownerId)
       .map((collection) => this.#eligibleOfCollection(key, collection))
       .filter((eligible) => eligible !== undefined)
   }
@@ -236,9 +236,9 @@ const funding = Effect.gen(function* () {
     const key = keys.holder(keyId)
     if (key === undefined) return noFunds
     const limit = directory.get(keyId)?.spend_limit_usd ?? null
-    const { balance } = yield* credits.of(key.userId)
+    const { balance } = yield* credits.of(key.ownerId)
     const spent = limit === null ? 0n : yield* credits.spentBy(keyId)
-    const subscription = yield* subscriptions.of(key.userId)
+    const subscription = yield* subscriptions.of(key.ownerId)
     const isActive = subscription?.subscription.status === "active"
     return {
       subscription: isActive ? subscription : undefined,

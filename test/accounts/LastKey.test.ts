@@ -31,24 +31,28 @@ const firstKey = Effect.gen(function* () {
 })
 
 layer(TestServer.own(), options)("the last administrator's last key", (it) => {
-  it.effect("stays: it is neither revoked nor made to expire, whatever other keys there are", () =>
-    Effect.gen(function* () {
-      const { ask, makeKey, makeUser } = yield* TestServer
-      const { id } = yield* firstKey
-      yield* makeUser()
-      yield* makeKey({ kind: "router" })
-      const expired = yield* makeKey({ expires_at: soon() })
-      const sql = yield* SqlClient
-      yield* sql`UPDATE keys SET expires_at = now() - interval '1 s' WHERE id = ${expired.id}`
-      for (const answer of [
-        yield* ask("DELETE", `${keys}/${id}`),
-        yield* ask("PATCH", `${keys}/${id}`, { json: { expires_at: soon() } })
-      ]) {
-        assert.deepStrictEqual([answer.status, answer.json], [409, lastKey])
-      }
-      assert.strictEqual((yield* ask("PATCH", `${keys}/${id}`, { json: { name: "other" } })).status, 200)
-      yield* sql`UPDATE keys SET name = 'admin' WHERE id = ${id}`
-    })
+  it.effect(
+    "stays: it is neither revoked, nor made to expire, nor narrowed, whatever other keys there are",
+    () =>
+      Effect.gen(function* () {
+        const { ask, makeKey, makeUser } = yield* TestServer
+        const { id } = yield* firstKey
+        yield* makeUser()
+        yield* makeKey({ kind: "router" })
+        yield* makeKey({ scopes: ["read", "write"] })
+        const expired = yield* makeKey({ expires_at: soon() })
+        const sql = yield* SqlClient
+        yield* sql`UPDATE keys SET expires_at = now() - interval '1 s' WHERE id = ${expired.id}`
+        for (const answer of [
+          yield* ask("DELETE", `${keys}/${id}`),
+          yield* ask("PATCH", `${keys}/${id}`, { json: { expires_at: soon() } }),
+          yield* ask("PATCH", `${keys}/${id}`, { json: { scopes: ["read", "write"] } })
+        ]) {
+          assert.deepStrictEqual([answer.status, answer.json], [409, lastKey])
+        }
+        assert.strictEqual((yield* ask("PATCH", `${keys}/${id}`, { json: { name: "other" } })).status, 200)
+        yield* sql`UPDATE keys SET name = 'admin' WHERE id = ${id}`
+      })
   )
 
   it.effect("goes once there is another, and of two that go at once one stays", () =>

@@ -4,7 +4,7 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from 
 import { Authorization, type Meter, Metered } from "#schemas/core/Authorization.ts"
 import { ErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import { bodyOf, headersOf } from "#schemas/core/Problem.ts"
-import { Admission } from "#src/accounts/Admission.ts"
+import { Admission, anyKey } from "#src/accounts/Admission.ts"
 import type { ConfigChanges } from "#src/Config.ts"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
@@ -73,7 +73,7 @@ const rawSend = Effect.map(Admission, (admission) => [
     headers: ["authorization"],
     maxBodyBytes: 0,
     handle: (request, _body, reply) => {
-      const access = { routerKeys: false, administratorsOnly: false, metering: { meter: sends, cost: 1 } }
+      const access = { ...anyKey, routerKeys: false, metering: { meter: sends, cost: 1 } }
       const entered = admission.enter(request.header("authorization"), access, request)
       Effect.runFork(
         Effect.map(Effect.orDie(entered), ({ headers, refusal }) =>

@@ -12,7 +12,7 @@ import { ingestRoutes } from "#src/analytics/ingest/IngestRoutes.ts"
 import { Realtime } from "#src/analytics/reads/Realtime.ts"
 import { Salts } from "#src/analytics/ingest/Salts.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
-import { SiteDirectory } from "#src/analytics/sites/Sites.ts"
+import { credentialOf, SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
@@ -190,7 +190,7 @@ export const startIngest = Effect.gen(function* () {
       applyLocal: () => undefined,
       status: () => ({ rows: 1, suspended: false, staleMillis: 0 }),
       get: (id) => (id === site.id ? siteRow : undefined),
-      findBySecret: (sent) => (sent === secret ? siteRow : undefined)
+      findBySecret: (sent) => (sent === secret ? credentialOf(siteRow) : undefined)
     }),
     Layer.succeed(Clock.Clock, { ...clock, currentTimeMillisUnsafe: () => state.now }),
     AppConfig.layerOf({ dataDir: root })

@@ -54,7 +54,7 @@ layer(layers)("Sites", (it) => {
       assert.strictEqual(site.domain, "example.com")
       assert.strictEqual(site.timezone, "UTC")
       assert.match(secret, /^ssk_[0-9A-Za-z]{40}$/)
-      assert.strictEqual(directory.findBySecret(secret)?.id, site.id)
+      assert.strictEqual(directory.findBySecret(secret)?.site.id, site.id)
       assert.deepStrictEqual(yield* sites.find(site.id, owner), site)
       const rows = yield* sql`SELECT sites::text FROM sites WHERE id = ${site.id}`
       assert.notInclude(JSON.stringify(rows), secret.slice(12))

@@ -127,6 +127,7 @@ describe("an operation of the published document", () => {
   let server: Reachable
   let person: Caller
   let router: string
+  let reader: string
   let siteSecret: string
 
   beforeAll(async () => {
@@ -134,6 +135,8 @@ describe("an operation of the published document", () => {
     person = await makeCaller(server, 0)
     const json = { name: "router", kind: "router" }
     router = textAt(await ask(server, "POST", `${api}/keys`, { json }), "key")
+    const scoped = { name: "reader", kind: "account", scopes: ["read", "write"] }
+    reader = textAt(await ask(server, "POST", `${api}/keys`, { json: scoped }), "key")
     siteSecret = textAt(
       await ask(server, "POST", `${api}/sites`, {
         key: person.key,
@@ -173,6 +176,14 @@ describe("an operation of the published document", () => {
   it("is 403 for a router key, also an administrator's, where it takes an account", async () => {
     for (const operation of operationsOf("account", "admin"))
       await isRefused(operation, router, 403, "A router key may not do this; use an account key")
+  })
+
+  it("is 403 for a key of other scopes than full, also an administrator's, but for health, stats and users", async () => {
+    const open = ["GET /health", "GET /stats", "GET /users"]
+    for (const operation of operationsOf("any", "account", "administrators", "admin"))
+      if (open.includes(nameOf(operation)))
+        assert.strictEqual((await send(operation, reader)).status, 200, nameOf(operation))
+      else await isRefused(operation, reader, 403, "This takes the scope full")
   })
 
   it("is 403 for a user where it takes an administrator, before its body is looked at", async () => {

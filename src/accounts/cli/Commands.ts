@@ -54,6 +54,10 @@ const keys = noun("keys", "List, make and revoke keys", [
       name: Argument.String("name"),
       kind: Flag.Literals("kind", ["account", "router"]).pipe(Flag.withDefault("account")),
       expires_at: optional(Flag.String("expires"), "ISO-8601 instant, such as 2027-01-01T00:00:00Z"),
+      scopes: many(
+        "scope",
+        "full (the default), read, write, read:<bucket> or write:<bucket>, for account keys; say it again for more"
+      ),
       models: many("model", "A model that a router key may use; say it again for more"),
       collections: many(
         "collection",

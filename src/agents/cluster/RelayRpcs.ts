@@ -1,6 +1,8 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
+import { KeyKindSchema } from "#schemas/accounts/ApiKey.ts"
 import { SessionId } from "#schemas/core/Ids.ts"
+import { TimestampOfDate } from "#schemas/core/Timestamp.ts"
 
 /**
  * Messages between two machines, for clients of one whose sessions live on the other. All clients between the two share
@@ -13,10 +15,13 @@ const relay = Schema.Int
 
 /** The key that the client's own machine has checked: `Principal`. */
 const RelayedKey = Schema.Struct({
+  kind: KeyKindSchema,
+  id: Schema.String,
+  ownerId: Schema.String,
+  scopes: Schema.Array(Schema.String),
+  expiresAt: Schema.NullOr(TimestampOfDate),
   keyId: Schema.String,
   keyName: Schema.String,
-  kind: Schema.Literals(["account", "router"]),
-  userId: Schema.String,
   role: Schema.Literals(["user", "admin"]),
   models: Schema.NullOr(Schema.Array(Schema.String)),
   collections: Schema.NullOr(Schema.Array(Schema.String)),

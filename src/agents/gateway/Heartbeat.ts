@@ -64,9 +64,9 @@ export class Heartbeat {
   #look(now: number): void {
     const known = new Map<string, boolean>()
     for (const socket of Array.from(this.all())) {
-      const { keyId } = socket.key
-      const isGood = known.get(keyId) ?? this.#isKeyGood(keyId)
-      known.set(keyId, isGood)
+      const { id } = socket.key
+      const isGood = known.get(id) ?? this.#isKeyGood(id)
+      known.set(id, isGood)
       if (!isGood) this.#revoked(socket)
       else if (!socket.isRelayed && now - socket.heardAt >= agentLimits.deadMillis) socket.expire()
     }

@@ -98,7 +98,7 @@ const resumed = Effect.fnUntraced(function* (
   hello: Hello,
   id: string
 ) {
-  const session = yield* sessions.acquire(id, key.userId)
+  const session = yield* sessions.acquire(id, key.ownerId)
   if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
   const { root } = session.facts
   if (root !== hello.workspace.root)
@@ -121,7 +121,7 @@ const made = Effect.fnUntraced(function* (
     if (tried === idsTried) return later("This process has no sessions to give at the moment; try again")
     id = newId("ses")
   }
-  const { keyId, userId } = key
+  const { keyId, ownerId: userId } = key
   const startedAt = Date.now()
   const { name: workspaceName, root } = hello.workspace
   const facts = { id, userId, keyId, root, workspaceName, startedAt }

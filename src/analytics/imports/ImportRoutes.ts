@@ -71,7 +71,7 @@ export const layer = HttpApiBuilder.group(
     const imports = yield* Imports
     const { limits } = yield* AppConfig
     const room = yield* Semaphore.make(partsAtOnce)
-    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
+    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ ownerId }) => sites.find(id, ownerId))
     const taken = handlers.handleRaw("importEvents", ({ params, query, request }) =>
       Effect.gen(function* () {
         const site = yield* ownSite(params.id)

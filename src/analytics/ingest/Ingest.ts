@@ -23,7 +23,7 @@ import type { IngestAnswer } from "./IngestAnswer.ts"
 import { Realtime } from "../reads/Realtime.ts"
 import { Salts } from "./Salts.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
-import { SiteDirectory } from "../sites/Sites.ts"
+import { type SiteCredential, SiteDirectory } from "../sites/Sites.ts"
 import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
 import { CollectReason, type CollectResult } from "#schemas/analytics/CollectEvent.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
@@ -106,7 +106,7 @@ export class Ingest extends Context.Service<
         event: (body, request, answer) => takeEvent(parts, body, request, answer),
         collect: (body, authorization, answer) => collect.take(body, authorization, answer),
         refusal: () => (parts.lease.isCounting() ? undefined : Answer.standby(parts.lease.refusal())),
-        ownerOf: (authorization) => collect.siteOf(authorization)?.user_id,
+        ownerOf: (authorization) => collect.credentialOf(authorization)?.ownerId,
         lookups
       })
     })
@@ -207,8 +207,7 @@ class Collect {
     this.#eventsMax = eventsMax
   }
 
-  /** The site whose secret it is. */
-  siteOf(authorization: string): SiteRow | undefined {
+  credentialOf(authorization: string): SiteCredential | undefined {
     const secret = /^bearer +(ssk_\S+) *$/i.exec(authorization)?.[1]
     return secret === undefined ? undefined : this.#parts.sites.findBySecret(secret)
   }
@@ -216,7 +215,7 @@ class Collect {
   take(body: Uint8Array, authorization: string, answer: (answer: IngestAnswer) => void): void {
     const { lease } = this.#parts
     if (!lease.isCounting()) return answer(Answer.standby(lease.refusal()))
-    const site = this.siteOf(authorization)
+    const site = this.credentialOf(authorization)?.site
     if (site === undefined) return answer(Answer.badSecret)
     const nowMillis = this.#parts.nowMillis()
     const prepaid = body.length > paidLaterBytes ? Math.ceil(body.length / eventBytes) : 0

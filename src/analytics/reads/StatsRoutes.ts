@@ -80,7 +80,7 @@ export const layer = HttpApiBuilder.group(
     const stats = yield* Stats
     const figures = yield* makeFigures
     const { whileCounting } = yield* CountingLease
-    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ userId }) => sites.find(id, userId))
+    const ownSite = (id: string) => Effect.flatMap(CurrentKey, ({ ownerId }) => sites.find(id, ownerId))
     return handlers.handleAll({
       siteStats: ({ params, query }) =>
         Effect.flatMap(ownSite(params.id), (site) => figures.stats(site, query)),

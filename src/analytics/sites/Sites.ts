@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Credential } from "#schemas/core/Credential.ts"
 import { type NewSite, type SiteChange, SiteRow } from "#schemas/analytics/Site.ts"
 import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
@@ -26,6 +27,21 @@ export const normaliseDomain = (text: string): string | undefined => {
   return (isIp === true || isName) && hostname.length <= 253 ? hostname : undefined
 }
 
+/** The secret of a site, which writes its events alone. */
+export interface SiteCredential extends Credential {
+  readonly kind: "site"
+  readonly site: SiteRow
+}
+
+export const credentialOf = (site: SiteRow): SiteCredential => ({
+  kind: "site",
+  id: site.id,
+  ownerId: site.user_id,
+  scopes: [],
+  expiresAt: null,
+  site
+})
+
 /**
  * The sites of this server in memory, a poll behind Postgres at most, and served without it: ingest asks it for every
  * event. A rotated secret and a deleted site stop within a second, everywhere.
@@ -34,7 +50,7 @@ export class SiteDirectory extends Context.Service<
   SiteDirectory,
   CachedTable.CachedTable<typeof SiteRow, "secret"> & {
     /** by the secret that a caller sent, whatever it sent */
-    readonly findBySecret: (secret: string) => SiteRow | undefined
+    readonly findBySecret: (secret: string) => SiteCredential | undefined
   }
 >()("signalbox/analytics/SiteDirectory") {
   static readonly layer = Layer.effect(
@@ -50,7 +66,13 @@ export class SiteDirectory extends Context.Service<
         gone: "deleted_at"
       }),
       // The hash is the key of a map: no comparison takes longer the more of a secret is right.
-      (sites) => ({ ...sites, findBySecret: (secret) => sites.by("secret", hashOf(secret).toString("hex")) })
+      (sites) => ({
+        ...sites,
+        findBySecret: (secret) => {
+          const site = sites.by("secret", hashOf(secret).toString("hex"))
+          return site === undefined ? undefined : credentialOf(site)
+        }
+      })
     )
   )
 }

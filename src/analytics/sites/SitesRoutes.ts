@@ -7,7 +7,7 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { Sites } from "./Sites.ts"
 import { FirstAccepted } from "../ingest/FirstAccepted.ts"
 
-const caller = Effect.map(CurrentKey, ({ userId }) => userId)
+const caller = Effect.map(CurrentKey, ({ ownerId }) => ownerId)
 
 export const layer = HttpApiBuilder.group(
   AnalyticsRoomApi,

@@ -27,7 +27,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       rebuildVisits: ({ params, payload }) =>
         Effect.gen(function* () {
-          const { userId } = yield* CurrentKey
+          const { ownerId: userId } = yield* CurrentKey
           const site = yield* sites.find(params.id, userId)
           const from = dayOf(payload.from ?? "1970-01-01")
           const to = dayOf(payload.to ?? "9999-12-31")

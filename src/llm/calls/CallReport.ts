@@ -36,7 +36,7 @@ export const reportCall = (
     Effect.annotateLogs({
       requestId: ask.requestId,
       callId: ask.id,
-      userId: ask.key.userId,
+      userId: ask.key.ownerId,
       keyId: ask.key.keyId,
       model: ask.request.model.slice(0, nameLengthMax),
       member: record?.resolved ?? "",
@@ -53,7 +53,7 @@ export const reportCall = (
 }
 
 /** A body from which no call was made. */
-export const reportUnread = (requestId: string, { userId }: Principal, fault: Problem) =>
+export const reportUnread = (requestId: string, { ownerId: userId }: Principal, fault: Problem) =>
   Effect.logInfo("A call was refused").pipe(
     Effect.annotateLogs({
       requestId,

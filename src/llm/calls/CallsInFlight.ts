@@ -8,7 +8,7 @@ import * as CallFault from "./CallFault.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 
 /** The key and the owner of a call. */
-type Caller = Pick<Principal, "keyId" | "userId">
+type Caller = Pick<Principal, "keyId" | "ownerId">
 
 /**
  * Counts the calls under way and bounds them: by the connections to the upstream, so that none ever waits for
@@ -36,21 +36,21 @@ export class CallsInFlight extends Context.Service<
       const capacity = Math.min(limits.callsInFlight, limits.upstreamConnections)
       const users = new FairShares(capacity, limits.callsPerUser)
       const keys = new FairShares(capacity, limits.callsPerKey)
-      const refusalOf = ({ keyId, userId }: Caller): Problem | undefined => {
+      const refusalOf = ({ keyId, ownerId }: Caller): Problem | undefined => {
         if (count >= capacity) return CallFault.overloaded("Too many calls are under way; try again")
         if (log.isFailing()) return CallFault.overloaded("Calls cannot be booked at the moment; try again")
-        if (!users.take(userId, 1))
+        if (!users.take(ownerId, 1))
           return CallFault.overloaded(
             "Too many calls of this user are under way; try again when some are done"
           )
         if (keys.take(keyId, 1)) return undefined
-        users.release(userId, 1)
+        users.release(ownerId, 1)
         return CallFault.overloaded("Too many calls of this key are under way; try again when some are done")
       }
-      const leave = ({ keyId, userId }: Caller) =>
+      const leave = ({ keyId, ownerId }: Caller) =>
         Effect.suspend(() => {
           count--
-          users.release(userId, 1)
+          users.release(ownerId, 1)
           keys.release(keyId, 1)
           return isEnding && count === 0 ? Deferred.succeed(allOver, undefined) : Effect.void
         })

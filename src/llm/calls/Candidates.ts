@@ -43,7 +43,7 @@ export const resolve = (
 ): Candidates | Problem => {
   if (!request.model.startsWith(collectionPrefix)) return direct(key, request, catalogue)
   const slug = request.model.slice(collectionPrefix.length)
-  const collection = collections.by("slug", slugKey(key.userId, slug))
+  const collection = collections.by("slug", slugKey(key.ownerId, slug))
   if (!mayUseCollection(key, collection?.id)) return CallFault.modelNotAllowed(request.model, "model")
   if (collection === undefined) return CallFault.modelNotFound(request.model)
   const members = collection.models.map((id) => catalogue.get(id)).filter((model) => model !== undefined)

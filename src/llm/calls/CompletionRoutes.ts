@@ -70,7 +70,7 @@ export const completionRoutes = Effect.gen(function* () {
     admit: (request) => {
       const key = admission.recall(request.header("authorization"))
       if (key === "unknown") return { _tag: "Unknown" }
-      if (key !== undefined) return { _tag: "Known", userId: key.userId }
+      if (key !== undefined) return { _tag: "Known", userId: key.ownerId }
       const answer = (reply: HotReply) => new CallExchange(request, noBody, reply).fail(invalidKey())
       return { _tag: "Refused", answer }
     },
@@ -117,7 +117,7 @@ const handling = Effect.gen(function* () {
 })
 
 /** A call with an Idempotency-Key is told apart by its body until it is over. */
-const toRead = (exchange: CallExchange, { userId }: Principal, held: HeldBody): BodyToRead => {
+const toRead = (exchange: CallExchange, { ownerId: userId }: Principal, held: HeldBody): BodyToRead => {
   const isKept = exchange.idempotencyKey !== ""
   return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
 }
@@ -189,9 +189,9 @@ const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
     exchange.headers.push(...Object.entries(headers))
     exchange.onStatus = (status) => admission.record(key, status)
     if (refusal !== undefined) return refusal
-    const held = bodies.ofUser(key.userId, exchange.body.length)
+    const held = bodies.ofUser(key.ownerId, exchange.body.length)
     if (held === undefined) return tooMuch
-    const unwatch = watch(key.keyId, () => exchange.expel())
+    const unwatch = watch(key.id, () => exchange.expel())
     const leave = Effect.sync(() => {
       unwatch()
       held.keep(0)

@@ -116,14 +116,14 @@ const askOf = (
   { limits }: CallParts
 ): AdmissionAsk => ({
   ...holdOf(request, candidates, limits),
-  userId: key.userId,
+  userId: key.ownerId,
   keyId: key.keyId,
   source
 })
 
 const headOf = ({ id, key, request, source, startedAt }: CompletionAsk, { collection }: Candidates) => ({
   id,
-  userId: key.userId,
+  userId: key.ownerId,
   keyId: key.keyId,
   source,
   startedAt,

@@ -73,7 +73,7 @@ export const makeEmbeddings = Effect.gen(function* () {
 const askOf = ({ key, request }: EmbeddingsAsk, model: CatalogueModel): AdmissionAsk => {
   const promptTokens = promptMostOf(request, model)
   return {
-    userId: key.userId,
+    userId: key.ownerId,
     keyId: key.keyId,
     source: "api",
     models: [model.id],
@@ -97,7 +97,7 @@ const framingTokens = 16
 
 const headOf = ({ id, key, request, startedAt }: EmbeddingsAsk) => ({
   id,
-  userId: key.userId,
+  userId: key.ownerId,
   keyId: key.keyId,
   source: "api" as const,
   startedAt,

@@ -21,7 +21,7 @@ const acceptable = /^[\x20-\x7e]{1,255}$/
 export const onceOnly = (
   answers: Idempotency["Service"],
   exchange: CallExchange,
-  { keyId, userId }: Pick<Principal, "keyId" | "userId">,
+  { keyId, ownerId }: Pick<Principal, "keyId" | "ownerId">,
   path: string,
   make: Handled
 ): Handled => {
@@ -31,7 +31,7 @@ export const onceOnly = (
     return Effect.succeed(
       CallFault.invalidRequest(new RequestFault("Idempotency-Key", "at most 255 characters of ASCII"))
     )
-  const claim = answers.claim({ scope: `call:${keyId}`, userId, key, request: [`${path}\n`, body] })
+  const claim = answers.claim({ scope: `call:${keyId}`, userId: ownerId, key, request: [`${path}\n`, body] })
   return Effect.flatMap(storeAway(claim), (claimed): Handled => {
     switch (claimed._tag) {
       case "InFlight":

@@ -108,7 +108,7 @@ const make = (
   limits: CollectionLimits
 ): Collections["Service"] => ({
   list: directory.list,
-  listFor: (key) => directory.list(key.userId).filter(({ id }) => mayUseCollection(key, id)),
+  listFor: (key) => directory.list(key.ownerId).filter(({ id }) => mayUseCollection(key, id)),
   find: directory.find,
   create: Effect.fn("Collections.create")(function* (userId, { auto_route = true, models, name, ...given }) {
     const slug = given.slug ?? slugOf(name)

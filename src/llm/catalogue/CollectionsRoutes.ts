@@ -45,7 +45,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           const userId = yield* users.meant(caller, query.user_id, deed)
-          const listed = userId === caller.userId ? collections.listFor(caller) : collections.list(userId)
+          const listed = userId === caller.ownerId ? collections.listFor(caller) : collections.list(userId)
           return { object: "list" as const, data: listed.map(resourceOf) }
         }),
       createCollection: ({ payload }) =>
@@ -61,9 +61,7 @@ export const layer = HttpApiBuilder.group(
           if (!mayUseCollection(caller, params.id)) {
             return yield* Forbidden.of("This key may not use that collection", { code: "model_not_allowed" })
           }
-          // A router key acts for its owner alone, also where that is an administrator.
-          const reach = caller.kind === "router" ? caller.userId : reachOf(caller)
-          return resourceOf(yield* collections.find(params.id, reach))
+          return resourceOf(yield* collections.find(params.id, reachOf(caller)))
         }),
       updateCollection: ({ params, payload }) =>
         CurrentKey.pipe(

@@ -51,7 +51,7 @@ export const layer = HttpApiBuilder.group(
       const key = yield* CurrentKey
       const isCollection = id.startsWith(collectionPrefix)
       const collection = isCollection
-        ? directory.by("slug", slugKey(key.userId, id.slice(collectionPrefix.length)))
+        ? directory.by("slug", slugKey(key.ownerId, id.slice(collectionPrefix.length)))
         : undefined
       if (isCollection ? !mayUseCollection(key, collection?.id) : !mayUseModel(key, id)) {
         return yield* Forbidden.of("This key may not use that model", { code: "model_not_allowed" })

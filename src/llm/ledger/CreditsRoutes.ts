@@ -72,7 +72,7 @@ export const layer = HttpApiBuilder.group(
 
     const asked = Effect.gen(function* () {
       const caller = yield* CurrentKey
-      const sums = yield* storeAway(credits.of(caller.userId))
+      const sums = yield* storeAway(credits.of(caller.ownerId))
       const spent = yield* storeAway(credits.spentBy(caller.keyId))
       return { caller, sums, spent, row: keys.get(caller.keyId) }
     })
@@ -92,7 +92,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           yield* users.named(payload.user_id)
-          return yield* storeAway(topUps.add(caller.userId, payload, headers["idempotency-key"]))
+          return yield* storeAway(topUps.add(caller.ownerId, payload, headers["idempotency-key"]))
         })
     })
   })

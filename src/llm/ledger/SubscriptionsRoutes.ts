@@ -40,7 +40,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       readSubscription: () =>
         CurrentKey.pipe(
-          Effect.flatMap(({ userId }) => subscriptions.of(userId)),
+          Effect.flatMap(({ ownerId }) => subscriptions.of(ownerId)),
           storeAway,
           Effect.map((state) => (state === undefined ? notSubscribed : ownResource(state)))
         ),

@@ -29,7 +29,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleAll({
       readUsage: ({ query }) =>
         Effect.gen(function* () {
-          const { userId } = yield* CurrentKey
+          const { ownerId: userId } = yield* CurrentKey
           if (query.window !== undefined) {
             return yield* Effect.catchTags(usage.ofWindow(userId, query.window, query.source), stores)
           }

@@ -41,10 +41,13 @@ export interface Machine {
 }
 
 export const key: Principal = {
+  id: "key_1",
   keyId: "key_1",
   keyName: "test",
   kind: "router",
-  userId: "usr_1",
+  ownerId: "usr_1",
+  scopes: [],
+  expiresAt: null,
   role: "user",
   models: ["sandbox/coder"],
   collections: null,

@@ -16,10 +16,13 @@ import { answerOf, type Turn } from "./Script.ts"
 import { type SimulatedDatabase, storeOf } from "./SimulatedStore.ts"
 
 export const key: Principal = {
+  id: "key_1",
   keyId: "key_1",
   keyName: "one",
   kind: "account",
-  userId: "usr_1",
+  ownerId: "usr_1",
+  scopes: ["full"],
+  expiresAt: null,
   role: "user",
   models: null,
   collections: null,

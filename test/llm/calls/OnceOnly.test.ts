@@ -36,7 +36,7 @@ const noAnswers = () => {
 }
 
 const once = (answers: Idempotency["Service"], exchange: CallExchange, make: Effect.Effect<undefined>) =>
-  onceOnly(answers, exchange, { keyId: "key_1", userId: "usr_1" }, "/", make)
+  onceOnly(answers, exchange, { keyId: "key_1", ownerId: "usr_1" }, "/", make)
 
 describe("a call with an Idempotency-Key", () => {
   it.effect("is sent whole and not kept where the answer is too long", () =>

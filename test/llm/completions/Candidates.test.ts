@@ -40,10 +40,13 @@ const collections = {
 }
 
 const account: Principal = {
+  id: "key_1",
   keyId: "key_1",
   keyName: "test",
   kind: "account",
-  userId: "usr_1",
+  ownerId: "usr_1",
+  scopes: ["full"],
+  expiresAt: null,
   role: "user",
   models: null,
   collections: null,
@@ -175,7 +178,7 @@ describe("a key that is limited", () => {
 
   it("has the collections of its own owner, never another's of the same name", () => {
     assert.strictEqual(
-      asked("collection/mixed", {}, { ...account, userId: "usr_2" }),
+      asked("collection/mixed", {}, { ...account, ownerId: "usr_2" }),
       "404 model_not_found model"
     )
   })

@@ -10,7 +10,7 @@ const notesMax = 3
 
 const own = <A, E>(use: (userId: string) => Effect.Effect<A, E>) =>
   CurrentKey.pipe(
-    Effect.flatMap(({ userId }) => use(userId)),
+    Effect.flatMap(({ ownerId }) => use(ownerId)),
     storeAway
   )
 

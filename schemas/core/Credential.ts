@@ -1,0 +1,39 @@
+import { Schema } from "effect"
+
+/** Keys of accounts and routers, and the secret of a site. */
+export type CredentialKind = "account" | "router" | "site"
+
+/** The part of its owner's rights that a credential has. Source: contract/accounts#scopes. */
+export type Scope = "full" | "read" | "write" | `read:${string}` | `write:${string}`
+
+const scopePattern = /^(?:full|(?:read|write)(?::[a-zA-Z0-9._-]{1,100})?)$/u
+
+const scopeExpected = "full, read, write, read:<bucket> or write:<bucket>"
+
+/** At least one, at most 100, as a request gives them. */
+export const Scopes = Schema.Array(
+  Schema.String.check(Schema.isPattern(scopePattern, { expected: scopeExpected }))
+)
+  .check(
+    Schema.isMinLength(1, { expected: "at least one scope" }),
+    Schema.isMaxLength(100, { expected: "at most 100 scopes" })
+  )
+  .annotate({
+    description: `They add up: ${scopeExpected}. Without \`full\` a key opens what names its scope, and GET of health, stats and users.`
+  })
+
+/** A proof of rights that a caller shows, whatever its kind. */
+export interface Credential {
+  readonly kind: CredentialKind
+  readonly id: string
+  /** the user whose rights it has */
+  readonly ownerId: string
+  /** They add up. A router key and a site's secret have none: their kind says what they open. */
+  readonly scopes: ReadonlyArray<string>
+  /** null: never by itself */
+  readonly expiresAt: Date | null
+}
+
+/** Whether one of the scopes gives what is needed: `full` gives everything, `read` every `read:<bucket>`. */
+export const covers = (scopes: ReadonlyArray<string>, needed: Scope): boolean =>
+  scopes.some((scope) => scope === "full" || scope === needed || needed.startsWith(`${scope}:`))
