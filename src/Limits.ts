@@ -1,7 +1,6 @@
 import { accountsLimits } from "./accounts/Limits.ts"
 import { agentLimits } from "./agents/Limits.ts"
 import { analyticsLimits } from "./analytics/Limits.ts"
-import { jobLimits } from "./infra/jobs/Limits.ts"
 import { storeLimits } from "./infra/StoreLimits.ts"
 import { llmLimits } from "./llm/Limits.ts"
 
@@ -79,7 +78,6 @@ const serverLimits = {
 export const limits = {
   ...serverLimits,
   ...storeLimits,
-  ...jobLimits,
   ...accountsLimits,
   ...analyticsLimits,
   ...llmLimits,

@@ -15,6 +15,7 @@ import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import type { Jobs } from "./infra/jobs/Jobs.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
 import type { Secrets } from "./infra/secrets/Secrets.ts"
 
@@ -57,6 +58,7 @@ export type Ground =
   | Quarantines
   | Secrets
   | Notices
+  | Jobs
   | Layer.Success<typeof Accounts.offers>
 
 /** The services behind the endpoints of all rooms. */

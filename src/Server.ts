@@ -13,6 +13,7 @@ import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./Stores.ts"
 import * as DiskSpace from "./infra/telemetry/DiskSpace.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
+import { Jobs } from "./infra/jobs/Jobs.ts"
 import { Notices } from "./infra/notices/Notices.ts"
 import { Secrets } from "./infra/secrets/Secrets.ts"
 import * as Front from "./front/Front.ts"
@@ -109,6 +110,7 @@ const serverOf = (
   Layer.merge(serve(config, list, loaded), drainNotice).pipe(
     Layer.provideMerge(front(config, loaded, maxConnections)),
     Layer.provideMerge(accountsOffers),
+    Layer.provideMerge(Jobs.layer),
     Layer.provideMerge(Layer.mergeAll(Quarantines.layer, Secrets.layer, Notices.layer)),
     Layer.provideMerge(DiskSpace.layer),
     Layer.provideMerge(Readiness.layer),

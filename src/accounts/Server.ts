@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
@@ -56,7 +57,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
 export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, readiness, Sweep.layer("files", "deleted_at")),
+  served: Layer.mergeAll(endpoints, readiness, Sweep.layer("files", "deleted_at"), Sweeps.ofJobs),
   raw: Layer.empty,
   paths: []
 }

@@ -1,6 +1,9 @@
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
+import { AppConfig } from "#src/Config.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { offers } from "./Offers.ts"
@@ -30,12 +33,21 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
   ])
 )
 
+const keptAnswers = Layer.unwrap(
+  Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const { sweep } = yield* Idempotency
+    return Sweeps.layer({ name: "kept-answers", everyMillis: limits.idempotencySweepMillis, run: sweep })
+  })
+)
+
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     unsupportedFormats,
     catalogueReadiness,
-    Sweep.layer("collections", "deleted_at")
+    Sweep.layer("collections", "deleted_at"),
+    keptAnswers
   ).pipe(Layer.provide(offers)),
   raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers), Layer.provide(Workers.layer)),
   paths: []

@@ -1,6 +1,7 @@
 import { Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
-import { queue, later } from "./Job.ts"
+import { AppConfig } from "#src/Config.ts"
+import { later, queue } from "./Job.ts"
 import { Jobs } from "./Jobs.ts"
 
 interface Sweep<E, R> {
@@ -42,3 +43,12 @@ export const layer = <E, R>({
       })
     })
   )
+
+/** Ended jobs that are old, and lanes that are empty. */
+export const ofJobs = Layer.unwrap(
+  Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const { deleteOld } = yield* Jobs
+    return layer({ name: "jobs", everyMillis: limits.sweepEveryMillis, run: deleteOld })
+  })
+)

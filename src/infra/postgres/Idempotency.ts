@@ -63,6 +63,8 @@ export class Idempotency extends Context.Service<
       result: Schema.Codec<A, unknown>,
       make: Effect.Effect<A, E>
     ) => Effect.Effect<A, E | Conflict | SqlError>
+    /** Removes answers that are no longer kept. */
+    readonly sweep: Effect.Effect<unknown, SqlError>
   }
 >()("signalbox/infra/Idempotency") {
   static readonly layer = Layer.effect(
@@ -70,10 +72,8 @@ export class Idempotency extends Context.Service<
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
       const store = new Store(yield* SqlClient, limits)
-      const often = (problem: string, effect: Effect.Effect<unknown, SqlError>, everyMillis: number) =>
-        Effect.forkScoped(Effect.repeat(logged(problem, effect), Schedule.spaced(everyMillis)))
-      yield* often("Claims could not be renewed", store.renew, limits.idempotencyBeatMillis)
-      yield* often("Old answers were not removed", store.sweep, limits.idempotencySweepMillis)
+      const renew = logged("Claims could not be renewed", store.renew)
+      yield* Effect.forkScoped(Effect.repeat(renew, Schedule.spaced(limits.idempotencyBeatMillis)))
       return store
     })
   )

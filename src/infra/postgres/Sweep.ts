@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 
 /**
  * Deletes the rows of a table that have been gone for a day, some at a time; answers how many. Copies in memory have let
@@ -25,13 +26,8 @@ export const sweep = Effect.fnUntraced(function* (table: string, gone: string) {
  * them) and subscriptions (those that have ended are listed).
  */
 export const layer = (table: string, gone: string) =>
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { limits } = yield* AppConfig
-      const once = sweep(table, gone).pipe(
-        Effect.asVoid,
-        Effect.catch((error) => Effect.logWarning(`rows of ${table} that are gone were not deleted`, error))
-      )
-      yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(limits.sweepEveryMillis), once)))
-    })
+  Layer.unwrap(
+    Effect.map(AppConfig, ({ limits }) =>
+      Sweeps.layer({ name: table, everyMillis: limits.sweepEveryMillis, run: sweep(table, gone) })
+    )
   )

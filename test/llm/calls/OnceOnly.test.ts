@@ -30,6 +30,7 @@ const noAnswers = () => {
         _tag: "Claimed",
         finish: (answer) => Effect.sync(() => (answer === undefined ? released++ : kept.push(answer)))
       }),
+    sweep: Effect.void,
     inTransaction: () => assert.fail("a call outlasts a transaction")
   }
   return { answers, kept, released: () => released }
