@@ -7,6 +7,7 @@ import type { Authorization, OpenAiAuthorization } from "#schemas/core/Authoriza
 import type { ErrorBoundary, OpenAiErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import type { JsonBody, OpenAiJsonBody } from "#schemas/core/JsonBody.ts"
 import type { PagesForAdmins } from "#schemas/accounts/AccountApi.ts"
+import type { SignIn } from "#schemas/accounts/SessionApi.ts"
 import type * as Accounts from "./accounts/Offers.ts"
 import type { AppConfig } from "./Config.ts"
 import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
@@ -76,6 +77,7 @@ export type Serving =
   | OpenAiErrorBoundary
   | OpenAiJsonBody
   | PagesForAdmins
+  | SignIn
 
 /** Why a room cannot start: the start says its message, and ends with its `exitCode` where it has one. */
 export type RoomFault = Error

@@ -16,11 +16,13 @@ export const serverUrl = Effect.gen(function* () {
 /** A host name, IPv4 or bracketed IPv6 address, with or without a port (RFC 9110, 7.2), and nothing that quotes. */
 const authority = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 
+type Header = (name: string) => string | undefined
+
 /** The origin that a proxy was asked for, from `Host` and `X-Forwarded-Proto`; undefined where they name neither host nor address. */
-const askedFor = ({ headers }: HttpServerRequest.HttpServerRequest): string | undefined => {
-  const host = headers["host"] ?? ""
+const askedFor = (header: Header): string | undefined => {
+  const host = header("host") ?? ""
   // The last one comes from the nearest proxy; that proxy received those before it.
-  const scheme = headers["x-forwarded-proto"]?.split(",").at(-1)?.trim().toLowerCase()
+  const scheme = header("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase()
   return authority.test(host) ? `${scheme === "https" ? "https" : "http"}://${host}` : undefined
 }
 
@@ -35,6 +37,21 @@ export const serverUrlFor = Effect.gen(function* () {
   return (request: HttpServerRequest.HttpServerRequest): string => {
     if (baseUrl !== undefined) return baseUrl
     const peer = (): string => Option.getOrElse(request.peerAddress, () => "")
-    return (isProxied(peer) ? askedFor(request) : undefined) ?? own
+    return (isProxied(peer) ? askedFor((name) => request.headers[name]) : undefined) ?? own
   }
 })
+
+/**
+ * The origins by which a browser may know this server, the public one first: that of `BASE_URL`, and the `Host` that the
+ * request names, by the scheme that a trusted proxy reports. Unlike an address in an answer, one from a request is only
+ * compared with what the same request says, so any `Host` will do.
+ */
+export const publicOrigins = (baseUrl: string | undefined) => {
+  const own = baseUrl === undefined ? [] : [new URL(baseUrl).origin]
+  return (request: { readonly isProxied: boolean; readonly header: Header }): ReadonlyArray<string> => {
+    const asked = askedFor((name) =>
+      name === "x-forwarded-proto" && !request.isProxied ? undefined : request.header(name)
+    )
+    return asked === undefined ? own : [...own, new URL(asked).origin]
+  }
+}

@@ -5,6 +5,7 @@ import { SystemApi } from "../system/SystemApi.ts"
 import { AccountApi } from "./AccountApi.ts"
 import { AdminApi } from "./AdminApi.ts"
 import { KeysApi } from "./ApiKey.ts"
+import { SessionApi } from "./SessionApi.ts"
 
 /** The endpoints that every server has: accounts and health. */
 export class AccountsRoomApi extends HttpApi.make("signalbox")
@@ -12,5 +13,6 @@ export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(AdminApi)
   .add(KeysApi)
   .add(QuarantineApi)
+  .add(SessionApi)
   .add(SystemApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -1,11 +1,18 @@
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AdministratorsOnly, Authorization } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
+import { TimestampOfDate } from "../core/Timestamp.ts"
 import { Deleted } from "./AccountApi.ts"
 import { NewUser, User, UserChange } from "./User.ts"
 import { Conflict, NotFound } from "../core/Problem.ts"
+
+const LoginLink = Schema.Struct({
+  url: Schema.String.annotate({ description: "Shown now and never again; the ticket is behind `#`" }),
+  expiresAt: TimestampOfDate
+}).annotate({ identifier: "LoginLink", description: "Whoever opens it first is signed in as the user" })
 
 /** Users, as administrators manage them. Source: contract/accounts#users. */
 export class AdminApi extends HttpApiGroup.make("admin")
@@ -36,7 +43,18 @@ export class AdminApi extends HttpApiGroup.make("admin")
       error: [NotFound.plain, Conflict.plain]
     })
       .annotate(OpenApi.Summary, "Delete a user")
-      .annotate(OpenApi.Description, "Their keys stop working everywhere within a second.")
+      .annotate(OpenApi.Description, "Their keys and sessions end everywhere within a second."),
+    HttpApiEndpoint.post("createLoginLink", "/users/:id/login-link", {
+      params: { id: PathId },
+      success: LoginLink.pipe(HttpApiSchema.status(201)),
+      error: NotFound.plain
+    })
+      .annotate(OpenApi.Summary, "Make a link that signs a user in")
+      .annotate(
+        OpenApi.Description,
+        "For a person without a key: it works once, for 15 minutes. A user has at most 10; another one takes the place " +
+          "of the oldest."
+      )
   )
   .annotate(AdministratorsOnly, true)
   .middleware(Authorization)

@@ -12,7 +12,7 @@ import { pageQuery } from "../core/Page.ts"
 import { integer, line } from "../core/Text.ts"
 import { Instant, TimestampOfDate } from "../core/Timestamp.ts"
 
-export const KeyKindSchema = Schema.Literals(["account", "router"])
+const KeyKindSchema = Schema.Literals(["account", "router"])
 
 const KeyName = line(1, 100)
 const ModelIds = Schema.Array(line(1, 200)).check(

@@ -1,15 +1,12 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import type { Credential, Scope } from "./Credential.ts"
+import type { Credential, PrincipalKind, Scope } from "./Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "./Problem.ts"
-
-/** An account key does everything of its owner; a router key calls models, agents and the account endpoints. */
-export type KeyKind = "account" | "router"
 
 /** The caller: the credential of the request, and what is known of its owner and key. */
 export interface Principal extends Credential {
-  readonly kind: KeyKind
-  /** the key whose limits and usage count */
+  readonly kind: typeof PrincipalKind.Type
+  /** the key whose limits and usage count; of a session that a login link opened, which has none, its own id */
   readonly keyId: string
   readonly keyName: string
   readonly role: "user" | "admin"
@@ -37,6 +34,14 @@ export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenT
  */
 export const NeedsScope = Context.Reference<Scope | "any">("signalbox/core/NeedsScope", {
   defaultValue: () => "full"
+})
+
+/**
+ * Annotation of a group or an endpoint: the cookie of a session opens it, too, where no Authorization is sent. Elsewhere
+ * the cookie counts for nothing. Source: contract/sessions#cookie.
+ */
+export const OpenToCookies = Context.Reference<boolean>("signalbox/core/OpenToCookies", {
+  defaultValue: () => false
 })
 
 /** Annotation of a group or an endpoint: keys of others than administrators get 403, before their body is looked at. */

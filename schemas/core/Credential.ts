@@ -1,7 +1,10 @@
 import { Schema } from "effect"
 
-/** Keys of accounts and routers, and the secret of a site. */
-export type CredentialKind = "account" | "router" | "site"
+/** Keys of accounts and routers, the secret of a site, and the session of a person in a browser. */
+export type CredentialKind = "account" | "router" | "site" | "session"
+
+/** The kinds that endpoints of the pipeline let in. */
+export const PrincipalKind = Schema.Literals(["account", "router", "session"])
 
 /** The part of its owner's rights that a credential has. Source: contract/accounts#scopes. */
 export type Scope = "full" | "read" | "write" | `read:${string}` | `write:${string}`

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { PrincipalKind } from "../core/Credential.ts"
 import { PathId, TopUpId, UserId } from "../core/Ids.ts"
 import { line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
@@ -24,7 +25,7 @@ export type Credits = typeof Credits.Type
 export const CallingKey = Schema.Struct({
   data: Schema.Struct({
     label: Schema.String.annotate({ description: "The key's name" }),
-    kind: Schema.Literals(["account", "router"]),
+    kind: PrincipalKind,
     scope: Schema.String,
     models: Schema.NullOr(Schema.Array(Schema.String)),
     collections: Schema.NullOr(Schema.Array(Schema.String)),

@@ -2,7 +2,9 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { serverUrlFor } from "#src/ServerUrl.ts"
 import { FirstBoot } from "./FirstBoot.ts"
+import { Sessions } from "./sessions/Sessions.ts"
 import { Users } from "./Users.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -10,6 +12,8 @@ export const layer = HttpApiBuilder.group(
   "admin",
   Effect.fnUntraced(function* (handlers) {
     const users = yield* Users
+    const sessions = yield* Sessions
+    const urlFor = yield* serverUrlFor
     const { forgetDeadKey } = yield* FirstBoot
     return handlers.handleAll({
       createUser: ({ payload }) => storeAway(users.create(payload)),
@@ -19,7 +23,14 @@ export const layer = HttpApiBuilder.group(
       deleteUser: ({ params }) =>
         users
           .remove(params.id)
-          .pipe(storeAway, Effect.tap(forgetDeadKey), Effect.as({ deleted: true as const }))
+          .pipe(storeAway, Effect.tap(forgetDeadKey), Effect.as({ deleted: true as const })),
+      createLoginLink: ({ params, request }) =>
+        Effect.gen(function* () {
+          const { id } = yield* users.find(params.id)
+          const { endsAt, ticket } = yield* storeAway(sessions.makeTicket(id))
+          yield* Effect.logInfo("A login link was made").pipe(Effect.annotateLogs({ for: id }))
+          return { url: `${urlFor(request)}/login#${ticket}`, expiresAt: endsAt }
+        })
     })
   })
 )

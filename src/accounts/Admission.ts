@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import { Cause, Clock, Context, Effect, Exit, Layer, Option, Predicate, Redacted, type Types } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Option, Predicate, type Types } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import type { RateDecision } from "#actors/accounts/RateWindow.ts"
@@ -11,6 +11,7 @@ import {
   type Metering,
   NeedsScope,
   OpenAiAuthorization,
+  OpenToCookies,
   OpenToRouterKeys,
   type Principal,
   requestOfKey
@@ -20,9 +21,10 @@ import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schem
 import { AppConfig } from "#src/Config.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import { Keys } from "./Keys.ts"
+import { Credentials } from "./Credentials.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
+import { type BrowserRequest, makeBrowserRequest, makeSessionCookie } from "./sessions/SessionCookie.ts"
 
 /** Keys that an endpoint lets in, and the meter that counts them. */
 export interface Access {
@@ -30,6 +32,8 @@ export interface Access {
   /** of all keys but those of routers */
   readonly scope: Scope | "any"
   readonly administratorsOnly: boolean
+  /** the cookie of a session will do, where no Authorization is sent */
+  readonly cookies: boolean
   readonly metering: Metering
 }
 
@@ -38,12 +42,15 @@ export const anyKey: Access = {
   routerKeys: true,
   scope: "full",
   administratorsOnly: false,
+  cookies: false,
   metering: requestOfKey
 }
 
 /** The request, ordinary or raw, whose address is read only where a meter counts it. */
 export interface Caller {
   readonly remoteAddress: string | Option.Option<string>
+  /** for endpoints that are open to cookies */
+  readonly browser?: BrowserRequest
 }
 
 /** A request whose key is known. */
@@ -81,34 +88,26 @@ export class Admission extends Context.Service<
   static readonly layer = Layer.effect(
     Admission,
     Effect.gen(function* () {
-      const keys = yield* Keys
+      const credentials = yield* Credentials
+      const cookie = yield* makeSessionCookie
       const buckets = yield* RateBuckets
       const counts = yield* RequestCounts
       const clock = yield* Clock.Clock
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
-      // The limiter is given up only when the process is: that is the server's fault, not the caller's.
-      const take = (metering: Metering, key: Principal | undefined, caller: Caller) => {
-        const { meter } = metering
-        const subject = subjectOf(metering, key, caller)
-        const limit = meter.limit ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
-        const cost = Math.min(metering.cost, limit)
-        if (meter.shape === "window")
-          return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
-        const perMinute = (limit * 60) / meter.seconds
-        const burst = meter.limit ?? undefined
-        const decision = buckets.takeNow(subject, perMinute, burst, cost)
-        const taken =
-          decision === undefined
-            ? Effect.orDie(buckets.take(subject, perMinute, burst, cost))
-            : Effect.succeed(decision)
-        return perMinute === limit ? taken : Effect.map(taken, (rate) => ({ ...rate, limit }))
-      }
+      const take = taking(buckets, limits.ratePerMinute)
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
-          const key = yield* storeAway(keys.authenticate(secretIn(authorization)))
+          const browser = access.cookies && authorization === "" ? caller.browser : undefined
+          const shown = browser === undefined ? undefined : cookie.valueIn(browser)
+          const key = yield* storeAway(
+            shown === undefined
+              ? credentials.authenticate(secretIn(authorization))
+              : credentials.authenticateCookie(shown)
+          )
           if (key === undefined) return yield* invalidKey()
-          const closed = closedTo(key, access)
+          const closed =
+            browser !== undefined && cookie.isForeign(browser) ? foreignPage() : closedTo(key, access)
           if (closed !== undefined) return { key, headers: {}, refusal: closed }
           const rate = yield* take(access.metering, key, caller)
           return {
@@ -130,15 +129,38 @@ export class Admission extends Context.Service<
             retryAfterSeconds: rate.retryAfterSeconds
           })
         }),
-        recall: (authorization) => keys.recall(secretIn(authorization)),
+        recall: (authorization) => credentials.recall(secretIn(authorization)),
         record: (key, status) => counts.record(key.ownerId, status >= 400, clock.currentTimeMillisUnsafe())
       })
     })
   )
 }
 
+/** The limiter is given up only when the process is: that is the server's fault, not the caller's. */
+const taking =
+  (buckets: RateBuckets["Service"], ratePerMinute: number) =>
+  (metering: Metering, key: Principal | undefined, caller: Caller) => {
+    const { meter } = metering
+    const subject = subjectOf(metering, key, caller)
+    const limit = meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
+    const cost = Math.min(metering.cost, limit)
+    if (meter.shape === "window")
+      return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
+    const perMinute = (limit * 60) / meter.seconds
+    const burst = meter.limit ?? undefined
+    const decision = buckets.takeNow(subject, perMinute, burst, cost)
+    const taken =
+      decision === undefined
+        ? Effect.orDie(buckets.take(subject, perMinute, burst, cost))
+        : Effect.succeed(decision)
+    return perMinute === limit ? taken : Effect.map(taken, (rate) => ({ ...rate, limit }))
+  }
+
 /** Source: contract/http#credentials. */
 export const invalidKey = () => Unauthorized.of("Invalid or missing API key")
+
+/** Source: contract/sessions#foreign-pages. */
+export const foreignPage = () => Forbidden.of("Pages of other origins may not do this")
 
 /** Why the endpoint is not open to this kind of key, or to its scopes. Source: contract/accounts#scopes. */
 const closedTo = (key: Principal, { routerKeys, scope }: Access): Forbidden | undefined => {
@@ -194,6 +216,7 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
     routerKeys: Context.get(annotations, OpenToRouterKeys),
     scope: Context.get(annotations, NeedsScope),
     administratorsOnly: Context.get(annotations, AdministratorsOnly),
+    cookies: Context.get(annotations, OpenToCookies),
     metering: Context.get(annotations, Metered)
   }
 }
@@ -201,14 +224,22 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
 const middleware = Effect.gen(function* () {
   const admission = yield* Admission
   const watch = yield* KeyWatch
+  const browserRequest = yield* makeBrowserRequest
+  const cookie = yield* makeSessionCookie
   return Authorization.of({
-    apiKey: (httpEffect, { credential, endpoint, group }) =>
+    apiKey: (httpEffect, { endpoint, group }) =>
       Effect.gen(function* () {
-        const { headers, key, refusal } = yield* admission.enter(
-          `Bearer ${Redacted.value(credential)}`,
-          accessOf(endpoint, group),
-          yield* HttpServerRequest.HttpServerRequest
-        )
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const browser = browserRequest(request)
+        const access = accessOf(endpoint, group)
+        const authorization = request.headers["authorization"] ?? ""
+        const { headers, key, refusal } = yield* admission
+          .enter(authorization, access, { remoteAddress: request.remoteAddress, browser })
+          .pipe(
+            Effect.tapErrorTag("Unauthorized", () =>
+              access.cookies && authorization === "" ? cookie.clear(browser) : Effect.void
+            )
+          )
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeaders(response, headers))
         )

@@ -1,29 +1,29 @@
 import { Context, Effect, Layer, Stream } from "effect"
 import { HttpBody, HttpServerResponse } from "effect/http"
 import { AppConfig } from "#src/Config.ts"
-import { Keys } from "./Keys.ts"
+import { Credentials } from "./Credentials.ts"
 
 /**
- * Ends long answers with the key of their request: it was revoked or has expired, or its owner was deleted. Source:
- * contract/accounts#keys.
+ * Ends long answers with the credential of their request: a key was revoked or has expired, a session has ended, or the
+ * owner was deleted. Source: contract/accounts#keys.
  */
 export class KeyWatch extends Context.Service<
   KeyWatch,
   {
-    /** Calls `onEnd` once when the key ends, unless the function that it answers was called before. */
-    readonly watch: (keyId: string, onEnd: () => void) => () => void
+    /** Calls `onEnd` once when the credential ends, unless the function that it answers was called before. */
+    readonly watch: (id: string, onEnd: () => void) => () => void
   }
 >()("signalbox/accounts/KeyWatch") {
   static readonly layer = Layer.effect(
     KeyWatch,
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
-      const keys = yield* Keys
-      const watched = new Watched((keyId) => keys.holder(keyId) !== undefined)
+      const credentials = yield* Credentials
+      const watched = new Watched((id) => credentials.holder(id) !== undefined)
       const timer = setInterval(() => watched.look(), limits.keyWatchMillis)
       timer.unref()
       yield* Effect.addFinalizer(() => Effect.sync(() => clearInterval(timer)))
-      return KeyWatch.of({ watch: (keyId, onEnd) => watched.add(keyId, onEnd) })
+      return KeyWatch.of({ watch: (id, onEnd) => watched.add(id, onEnd) })
     })
   )
 }

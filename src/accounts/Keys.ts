@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type ApiKeyChange, KeyRow, type NewApiKey } from "#schemas/accounts/ApiKey.ts"
@@ -10,7 +10,7 @@ import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { openersWithout } from "./Administrators.ts"
-import { reachOf, UserDirectory } from "./Users.ts"
+import { reachOf } from "./Users.ts"
 
 /** All keys that are not revoked, in memory: authentication asks nobody. A revocation holds within a second. */
 export class KeyDirectory extends Context.Service<
@@ -31,16 +31,10 @@ export class KeyDirectory extends Context.Service<
   )
 }
 
-/** Creates, changes and revokes keys, and finds the holder of a secret. */
+/** Creates, changes and revokes keys. */
 export class Keys extends Context.Service<
   Keys,
   {
-    /** the holder of a secret; undefined: none (unknown, expired, revoked, its owner deleted) */
-    readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
-    /** As `authenticate`, from memory alone: "unknown" is a secret that only Postgres could know. */
-    readonly recall: (secret: string) => Principal | "unknown" | undefined
-    /** The holder of a key, by its id and from memory; undefined once it is revoked or has expired. */
-    readonly holder: (keyId: string) => Principal | undefined
     readonly list: (
       userId: string,
       page: Page
@@ -68,92 +62,14 @@ export class Keys extends Context.Service<
     Keys,
     Effect.gen(function* () {
       const directory = yield* KeyDirectory
-      const users = yield* UserDirectory
       const sql = yield* SqlClient
       return Keys.of({
         ...management(directory, sql, yield* AppConfig),
-        authenticate: yield* authentication(directory, users, sql),
-        recall: recalling(directory, users, yield* Clock.Clock),
-        holder: holding(directory, users, yield* Clock.Clock),
         countOf: (userId) => directory.list(userId).length
       })
     })
   )
 }
-
-const form = /^sk_(mr_)?[0-9A-Za-z]{40}$/
-
-/** Look-ups under way at once for keys that memory does not know: guesses must not take Postgres's connections. */
-const lookupsAtOnce = 2
-
-const authentication = Effect.fnUntraced(function* (
-  directory: KeyDirectory["Service"],
-  users: UserDirectory["Service"],
-  sql: SqlClient
-) {
-  const lookups = yield* Semaphore.make(lookupsAtOnce)
-  /** A key that another process has just made is not here yet. */
-  const ask = (hash: Uint8Array) =>
-    lookups.withPermits(1)(
-      directory.first(sql`SELECT ${directory.columns} FROM keys WHERE hash = ${hash} AND ${directory.live}`)
-    )
-  /** Nor a user who was made with the key: memory is brought up to date before the key is refused as ownerless. */
-  const ownerOf = (key: KeyRow) => {
-    const known = users.get(key.user_id)
-    if (known !== undefined) return Effect.succeed(known)
-    return Effect.map(Effect.catchTag(users.refreshNow, "CacheFailed", Effect.die), () =>
-      users.get(key.user_id)
-    )
-  }
-  return (secret: string): Effect.Effect<Principal | undefined, SqlError> =>
-    Effect.gen(function* () {
-      if (!form.test(secret)) return undefined
-      const hash = hashOf(secret)
-      // The hash is the key of a map: no comparison takes longer the more of a secret is right.
-      const key = directory.by("hash", hash.toString("hex")) ?? (yield* ask(hash))
-      const now = yield* Clock.currentTimeMillis
-      if (key === undefined) return undefined
-      const user = yield* ownerOf(key)
-      return user === undefined || hasExpired(key, now) ? undefined : principalOf(key, user.role)
-    })
-})
-
-const recalling =
-  (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
-  (secret: string): Principal | "unknown" | undefined => {
-    if (!form.test(secret)) return undefined
-    const key = directory.by("hash", hashOf(secret).toString("hex"))
-    const user = key === undefined ? undefined : users.get(key.user_id)
-    if (key === undefined || user === undefined) return "unknown"
-    return hasExpired(key, clock.currentTimeMillisUnsafe()) ? undefined : principalOf(key, user.role)
-  }
-
-const holding =
-  (directory: KeyDirectory["Service"], users: UserDirectory["Service"], clock: Clock.Clock) =>
-  (keyId: string): Principal | undefined => {
-    const key = directory.get(keyId)
-    const user = key === undefined ? undefined : users.get(key.user_id)
-    if (key === undefined || user === undefined || hasExpired(key, clock.currentTimeMillisUnsafe()))
-      return undefined
-    return principalOf(key, user.role)
-  }
-
-const hasExpired = ({ expires_at }: KeyRow, now: number): boolean =>
-  expires_at !== null && expires_at.getTime() <= now
-
-const principalOf = (key: KeyRow, role: Principal["role"]): Principal => ({
-  kind: key.kind,
-  id: key.id,
-  ownerId: key.user_id,
-  scopes: key.scopes,
-  expiresAt: key.expires_at,
-  keyId: key.id,
-  keyName: key.name,
-  role,
-  models: key.models,
-  collections: key.collections,
-  rateLimitPerMinute: key.rate_limit_per_minute
-})
 
 const expiryOf = (text: string | null | undefined): Effect.Effect<Date | null, BadRequest> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {

@@ -6,11 +6,14 @@ import { Blobs } from "#src/infra/blobs/Blobs.ts"
 import * as Redis from "#src/infra/redis/Redis.ts"
 import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
 import { Admission } from "./Admission.ts"
+import { Credentials } from "./Credentials.ts"
 import { Files } from "./Files.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import { KeyDirectory, Keys } from "./Keys.ts"
 import { KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
+import { SessionDirectory, Sessions } from "./sessions/Sessions.ts"
+import { SessionUses } from "./sessions/SessionUses.ts"
 import { UserDirectory, Users } from "./Users.ts"
 
 const rateBuckets = Layer.unwrap(
@@ -33,12 +36,16 @@ const blobs = Layer.unwrap(
 )
 
 /**
- * Users, keys and files, over Postgres and the disk: the base of every other room. The first boot comes before the
+ * Users, keys, sessions and files, over Postgres and the disk: the base of every other room. The first boot comes before the
  * directories read the tables.
  */
 export const offers = Layer.merge(Admission.layer, KeyWatch.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(Keys.layer, Users.layer, RequestCounts.layer, Files.layer, rateBuckets)),
-  Layer.provideMerge(Layer.merge(KeyDirectory.layer, UserDirectory.layer)),
+  Layer.provideMerge(Credentials.layer),
+  Layer.provide(SessionUses.layer),
+  Layer.provideMerge(
+    Layer.mergeAll(Keys.layer, Users.layer, Sessions.layer, RequestCounts.layer, Files.layer, rateBuckets)
+  ),
+  Layer.provideMerge(Layer.mergeAll(KeyDirectory.layer, UserDirectory.layer, SessionDirectory.layer)),
   Layer.provide(blobs),
   Layer.provideMerge(FirstBoot.layer)
 )

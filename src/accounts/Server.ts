@@ -14,6 +14,9 @@ import * as AccountRoutes from "./AccountRoutes.ts"
 import * as Admission from "./Admission.ts"
 import * as AdminRoutes from "./AdminRoutes.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
+import * as SessionRoutes from "./sessions/SessionRoutes.ts"
+import * as Sessions from "./sessions/Sessions.ts"
+import * as SignIn from "./sessions/SignIn.ts"
 
 /** Without Postgres a component is degraded: keys and sites are still known, other reads answer 503. */
 const served = (status: CacheStatus): ComponentState =>
@@ -49,15 +52,26 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
     AdminRoutes.layer,
     KeysRoutes.layer,
     QuarantineRoutes.layer,
+    SessionRoutes.layer,
     SystemRoutes.layer
   ])
 )
 
 /** The middleware of all rooms that accounts provide. */
-export const middleware = Layer.merge(Admission.middlewareLayer, AccountRoutes.pagesForAdmins)
+export const middleware = Layer.mergeAll(
+  Admission.middlewareLayer,
+  AccountRoutes.pagesForAdmins,
+  SignIn.layer
+)
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, readiness, Sweep.layer("files", "deleted_at"), Sweeps.ofJobs),
+  served: Layer.mergeAll(
+    endpoints,
+    readiness,
+    Sweep.layer("files", "deleted_at"),
+    Sessions.sweeping,
+    Sweeps.ofJobs
+  ),
   raw: Layer.empty,
   paths: []
 }

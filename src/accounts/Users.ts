@@ -54,7 +54,7 @@ export class Users extends Context.Service<
       id: string,
       change: UserChange
     ) => Effect.Effect<UserRow, NotFound | Conflict | SqlError>
-    /** their keys and sites go with them */
+    /** their keys, sessions and sites go with them */
     readonly remove: (id: string) => Effect.Effect<UserRow, NotFound | Conflict | SqlError>
   }
 >()("signalbox/accounts/Users") {
@@ -114,6 +114,8 @@ const make = (directory: UserDirectory["Service"], sql: SqlClient): Users["Servi
         Effect.gen(function* () {
           yield* spared(id)
           yield* sql`UPDATE keys SET revoked_at = now() WHERE user_id = ${id} AND revoked_at IS NULL`
+          yield* sql`UPDATE web_sessions SET ended_at = now() WHERE user_id = ${id} AND ended_at IS NULL`
+          yield* sql`DELETE FROM login_links WHERE user_id = ${id}`
           yield* sql`UPDATE sites SET deleted_at = now() WHERE user_id = ${id} AND deleted_at IS NULL`
         })
       )

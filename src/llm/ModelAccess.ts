@@ -4,7 +4,8 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CollectionRow } from "#schemas/llm/Collection.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
-import { KeyDirectory, Keys } from "#src/accounts/Keys.ts"
+import { Credentials } from "#src/accounts/Credentials.ts"
+import { KeyDirectory } from "#src/accounts/Keys.ts"
 import { Catalogue } from "./catalogue/Catalogue.ts"
 import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
 import { CollectionDirectory, slugKey } from "./catalogue/CollectionDirectory.ts"
@@ -231,9 +232,9 @@ const funding = Effect.gen(function* () {
   const credits = yield* Credits
   const subscriptions = yield* Subscriptions
   const directory = yield* KeyDirectory
-  const keys = yield* Keys
+  const credentials = yield* Credentials
   const lookup = Effect.fnUntraced(function* (keyId: string) {
-    const key = keys.holder(keyId)
+    const key = credentials.holder(keyId)
     if (key === undefined) return noFunds
     const limit = directory.get(keyId)?.spend_limit_usd ?? null
     const { balance } = yield* credits.of(key.ownerId)

@@ -71,6 +71,7 @@ const access = {
     "GET /admin/users/{id}",
     "PATCH /admin/users/{id}",
     "DELETE /admin/users/{id}",
+    "POST /admin/users/{id}/login-link",
     "GET /admin/quarantine",
     "POST /admin/quarantine/{log}/{offset}/retry",
     "DELETE /admin/quarantine/{log}/{offset}",
@@ -84,6 +85,8 @@ const access = {
     "DELETE /subscriptions/{id}",
     "GET /admin/ledger/verify"
   ],
+  /** a session; `POST /api/session` itself takes a key or a ticket in its own way */
+  session: ["GET /api/session", "DELETE /api/session", "POST /api/session/token"],
   /** the secret of a site */
   site: ["POST /collect"]
 } as const
@@ -121,6 +124,17 @@ const errorOf = ({
   return typeof error === "string"
     ? { message: error, family: "FlatError" }
     : { message: error.message, family: "OpenAiError" }
+}
+
+/** The cookie of a new session. */
+const cookieBy = async (server: Reachable, key: string): Promise<string> => {
+  const { headers } = await ask(server, "POST", "/api/session", { key })
+  return headers.getSetCookie()[0]?.split(";", 1)[0] ?? ""
+}
+
+const tokenBy = async (server: Reachable, key: string): Promise<string> => {
+  const headers = { cookie: await cookieBy(server, key) }
+  return textAt(await ask(server, "POST", "/api/session/token", { key: "", headers }), "token")
 }
 
 describe("an operation of the published document", () => {
@@ -168,13 +182,13 @@ describe("an operation of the published document", () => {
   })
 
   it("is 401 without a key, with an unknown one, with something else, and with the secret of a site", async () => {
-    for (const operation of operationsOf("any", "account", "administrators", "admin"))
+    for (const operation of operationsOf("any", "account", "administrators", "admin", "session"))
       for (const key of ["", `sk_${"0".repeat(40)}`, "x", siteSecret])
         await isRefused(operation, key, 401, "Invalid or missing API key")
   })
 
   it("is 403 for a router key, also an administrator's, where it takes an account", async () => {
-    for (const operation of operationsOf("account", "admin"))
+    for (const operation of operationsOf("account", "admin", "session"))
       await isRefused(operation, router, 403, "A router key may not do this; use an account key")
   })
 
@@ -189,6 +203,39 @@ describe("an operation of the published document", () => {
   it("is 403 for a user where it takes an administrator, before its body is looked at", async () => {
     for (const operation of operationsOf("administrators", "admin"))
       await isRefused(operation, person.key, 403, "Only administrators may do this")
+  })
+
+  it("is 401 for a key where it takes a session, with words of its own", async () => {
+    for (const operation of operationsOf("session"))
+      for (const key of [person.key, reader, server.adminKey()])
+        await isRefused(operation, key, 401, "There is no session; sign in by POST /api/session")
+  })
+
+  it("lets a session's token come as far as its key", async () => {
+    for (const [key, classes] of [
+      [person.key, ["any", "account"]],
+      [server.adminKey(), ["any", "account", "administrators", "admin"]]
+    ] as const) {
+      const token = await tokenBy(server, key)
+      for (const operation of operationsOf(...classes)) {
+        const { body, status } = await send(operation, token)
+        assert.notInclude([401, 403, 500, 502, 503], status, `${nameOf(operation)} ${JSON.stringify(body)}`)
+      }
+    }
+  })
+
+  it("takes no notice of a session's cookie, but where it takes a session", async () => {
+    const headers = { cookie: await cookieBy(server, server.adminKey()) }
+    for (const operation of operationsOf("any", "account", "administrators", "admin")) {
+      const answer = await ask(server, operation.method, pathTo(operation), { key: "", headers })
+      assert.strictEqual(answer.status, 401, nameOf(operation))
+      assert.isEmpty(answer.headers.getSetCookie())
+    }
+    for (const operation of operationsOf("session")) {
+      const cookie = await cookieBy(server, person.key)
+      const answer = await ask(server, operation.method, pathTo(operation), { key: "", headers: { cookie } })
+      assert.strictEqual(answer.status, 200, nameOf(operation))
+    }
   })
 
   it("lets all others come as far as what they ask for", async () => {

@@ -112,7 +112,12 @@ export interface Outside {
 }
 
 /** A test that means no rate limit meets none, and on a busy machine a read waits for what it is to show. */
-const patient = { ratePerMinute: 1_000_000, rateBurst: 1_000_000, readWaitMillis: 60_000 }
+const patient = {
+  ratePerMinute: 1_000_000,
+  rateBurst: 1_000_000,
+  signInsPerMinute: 1_000_000,
+  readWaitMillis: 60_000
+}
 
 class StoppableClock {
   private stoppedAt: number | undefined

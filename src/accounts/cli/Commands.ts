@@ -32,7 +32,14 @@ const users = noun("users", "List, make and delete users (administrators)", [
     "Delete a user",
     id("Id of the user (usr_…)"),
     (client, params) => client.admin.deleteUser({ params }),
-    (_, { id }) => `Deleted ${id}; their keys stop working within a second`
+    (_, { id }) => `Deleted ${id}; their keys and sessions end within a second`
+  ),
+  verb(
+    "login-link",
+    "Make a link that signs a user in, once",
+    id("Id of the user (usr_…)"),
+    (client, params) => client.admin.createLoginLink({ params }),
+    ({ expiresAt, url }) => `${url}\nIt works once, until ${expiresAt.toISOString()}.`
   )
 ])
 

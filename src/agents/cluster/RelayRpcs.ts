@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { KeyKindSchema } from "#schemas/accounts/ApiKey.ts"
+import { PrincipalKind } from "#schemas/core/Credential.ts"
 import { SessionId } from "#schemas/core/Ids.ts"
 import { TimestampOfDate } from "#schemas/core/Timestamp.ts"
 
@@ -15,7 +15,7 @@ const relay = Schema.Int
 
 /** The key that the client's own machine has checked: `Principal`. */
 const RelayedKey = Schema.Struct({
-  kind: KeyKindSchema,
+  kind: PrincipalKind,
   id: Schema.String,
   ownerId: Schema.String,
   scopes: Schema.Array(Schema.String),

@@ -4,7 +4,7 @@ import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import type { Hello } from "#schemas/agents/ClientFrame.ts"
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { Keys } from "#src/accounts/Keys.ts"
+import { Credentials } from "#src/accounts/Credentials.ts"
 import { AppConfig } from "#src/Config.ts"
 import { type Serve, SessionPlacement } from "../SessionPlacement.ts"
 import { ClientSocket, type SocketKeeper } from "./ClientSocket.ts"
@@ -31,7 +31,7 @@ const make = Effect.gen(function* () {
   const answerHello = yield* makeHelloHandler
   const homes = yield* SessionPlacement
   const sessions = yield* AgentSessions
-  const keys = yield* Keys
+  const credentials = yield* Credentials
   const { limits } = yield* AppConfig
   const fork = Effect.runForkWith(yield* Effect.context<never>())
 
@@ -43,7 +43,7 @@ const make = Effect.gen(function* () {
       if (!session.isEnding) fork(sessions.end(session, "revoked"))
     } else refuse(socket.sink, "not_owner", "The key is not valid any more", closeCodes.revoked)
   }
-  const pulse = new Heartbeat((keyId) => keys.holder(keyId) !== undefined, revoked)
+  const pulse = new Heartbeat((id) => credentials.holder(id) !== undefined, revoked)
   const keeper: SocketKeeper = {
     framesPerSecond: limits.agentFramesPerSecond,
     bytesPerSecond: limits.agentBytesPerSecond,

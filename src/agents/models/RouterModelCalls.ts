@@ -2,7 +2,7 @@ import { Effect, Layer, Schema } from "effect"
 import { type ModelAnswer, type ModelAsk, ModelCalls, type ModelMessage } from "#actors/agents/ModelCalls.ts"
 import type { AgentErrorCode } from "#schemas/agents/ServerFrame.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { Keys } from "#src/accounts/Keys.ts"
+import { Credentials } from "#src/accounts/Credentials.ts"
 import { ModelAccess } from "#src/llm/ModelAccess.ts"
 import { InProcessCalls, type InProcessOutcome } from "#src/llm/InProcessCalls.ts"
 import { tokensOfText } from "#streams/agents/ChatContext.ts"
@@ -29,7 +29,7 @@ export const layer = Layer.effect(
   ModelCalls,
   Effect.gen(function* () {
     const router = yield* InProcessCalls
-    const keys = yield* Keys
+    const credentials = yield* Credentials
     const offer = yield* ModelAccess
     const withImages = yield* makePromptImages
 
@@ -50,13 +50,13 @@ export const layer = Layer.effect(
 
     return ModelCalls.of({
       call: (ask) => {
-        const key = keys.holder(ask.keyId)
+        const key = credentials.holder(ask.keyId)
         return key === undefined
           ? Effect.succeed(failure("model_forbidden", "The session's key is not valid any more"))
           : call(ask, key)
       },
       contextLength: (keyId, model) => {
-        const key = keys.holder(keyId)
+        const key = credentials.holder(keyId)
         const known = key === undefined ? "unknown" : offer.modelOf(key, model)
         return typeof known === "string" || known.context_length === 0 ? undefined : known.context_length
       }

@@ -35,7 +35,7 @@ const creditsResource = ({ caller, row, spent, sums }: Asked): CreditsResource =
     scope: scopeOf(caller),
     spend_limit_usd: row?.spend_limit_usd ?? null,
     spent_usd: usdOf(spent),
-    expires_at: row?.expires_at?.toISOString() ?? null
+    expires_at: caller.expiresAt?.toISOString() ?? null
   }
 })
 
@@ -54,7 +54,7 @@ const keyResource = ({ caller, row, spent, sums }: Asked, ratePerMinute: number)
       limit_reset: null,
       usage: usdOf(spent),
       is_free_tier: sums.lifetimeToppedUp === 0n,
-      expires_at: row?.expires_at?.toISOString() ?? null,
+      expires_at: caller.expiresAt?.toISOString() ?? null,
       rate_limit: { requests: caller.rateLimitPerMinute ?? ratePerMinute, interval: "60s" }
     }
   }

@@ -3,7 +3,7 @@ import { AgentSessions } from "#actors/agents/AgentSessions.ts"
 import { type ModelAsk, ModelCalls } from "#actors/agents/ModelCalls.ts"
 import { StepStore } from "#actors/agents/StepStore.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { Keys } from "#src/accounts/Keys.ts"
+import { Credentials } from "#src/accounts/Credentials.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import { SessionPlacement } from "#src/agents/SessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -46,7 +46,7 @@ const offerOf = (looksUp: () => Effect.Effect<void>) =>
   })
 
 /** Of the accounts only this is asked. */
-const keys = Layer.mock(Keys)({ recall: () => undefined, holder: () => key, countOf: () => 1 })
+const credentials = Layer.mock(Credentials)({ recall: () => undefined, holder: () => key })
 
 /** A server with the real gateway and sessions over the simulated database, with a model that keeps to a script. */
 export class SimulatedServer {
@@ -73,7 +73,7 @@ export class SimulatedServer {
       Layer.provide([
         models,
         offerOf(() => this.duringHello),
-        keys,
+        credentials,
         SessionPlacement.layerAlone,
         AppConfig.layerOf({})
       ])
