@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Credential } from "#schemas/core/Credential.ts"
 import { type NewSite, type SiteChange, SiteRow } from "#schemas/analytics/Site.ts"
 import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
 import { type BadRequest, type Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
@@ -94,6 +96,8 @@ export class Sites extends Context.Service<
       change: SiteChange
     ) => Effect.Effect<SiteRow, NotFound | BadRequest | SqlError>
     readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
+    /** Its statistics begin anew: what was accepted before is in no figure any more. Answers since when. */
+    readonly reset: (id: string, userId: string) => Effect.Effect<Date, NotFound | SqlError>
     /** answers the new secret */
     readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, NotFound | SqlError>
   }
@@ -101,7 +105,7 @@ export class Sites extends Context.Service<
   static readonly layer = Layer.effect(
     Sites,
     Effect.gen(function* () {
-      return make(yield* SiteDirectory, (yield* AppConfig).limits.sitesPerUser)
+      return make(yield* SiteDirectory, yield* SqlClient, (yield* AppConfig).limits.sitesPerUser)
     })
   )
 }
@@ -122,16 +126,20 @@ const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), se
 
 const visitorSecretBytes = 32
 
-const make = (directory: SiteDirectory["Service"], sitesMax: number): Sites["Service"] => ({
+const make = (directory: SiteDirectory["Service"], sql: SqlClient, sitesMax: number): Sites["Service"] => ({
   list: directory.list,
   find: directory.find,
-  create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {
+  create: Effect.fn("Sites.create")(function* (
+    userId,
+    { domain, name, public: isPublic, retentionDays, timezone }
+  ) {
     const secret = newSecret("ssk_")
     const fields = {
       name,
       domain: yield* domainOf(domain),
       timezone: yield* timezoneOf(timezone ?? "UTC"),
       public: isPublic ?? false,
+      retentionDays: retentionDays ?? null,
       ...secretColumns(secret),
       visitorSecret: randomBytes(visitorSecretBytes)
     }
@@ -145,6 +153,15 @@ const make = (directory: SiteDirectory["Service"], sitesMax: number): Sites["Ser
     })
   }),
   remove: (id, userId) => Effect.asVoid(directory.remove(id, userId)),
+  // Events and figures of the generation before have another dataset's name, here as soon as this is committed.
+  reset: Effect.fn("Sites.reset")(function* (id, userId) {
+    const site = yield* directory.first(
+      sql`UPDATE sites SET generation = generation + 1, reset_at = now(), first_event_at = NULL
+        WHERE id = ${id} AND user_id = ${userId} AND ${directory.live} RETURNING ${directory.columns}`
+    )
+    if (site?.resetAt == null) return yield* notFound("Site")
+    return site.resetAt
+  }),
   rotateSecret: (id, userId) => {
     const secret = newSecret("ssk_")
     return Effect.as(directory.update(id, userId, secretColumns(secret)), secret)
