@@ -11,6 +11,7 @@ import { type BadRequest, type Conflict, invalidField, type NotFound } from "#sc
 import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
 import { parse } from "tldts"
+import { Purges } from "../purges/Purges.ts"
 import { bareHostname } from "#streams/analytics/PageUrl.ts"
 
 /**
@@ -105,7 +106,12 @@ export class Sites extends Context.Service<
   static readonly layer = Layer.effect(
     Sites,
     Effect.gen(function* () {
-      return make(yield* SiteDirectory, yield* SqlClient, (yield* AppConfig).limits.sitesPerUser)
+      return make({
+        directory: yield* SiteDirectory,
+        purges: yield* Purges,
+        sql: yield* SqlClient,
+        sitesMax: (yield* AppConfig).limits.sitesPerUser
+      })
     })
   )
 }
@@ -126,7 +132,14 @@ const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), se
 
 const visitorSecretBytes = 32
 
-const make = (directory: SiteDirectory["Service"], sql: SqlClient, sitesMax: number): Sites["Service"] => ({
+interface SitesParts {
+  readonly directory: SiteDirectory["Service"]
+  readonly purges: Purges["Service"]
+  readonly sql: SqlClient
+  readonly sitesMax: number
+}
+
+const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"] => ({
   list: directory.list,
   find: directory.find,
   create: Effect.fn("Sites.create")(function* (
@@ -146,18 +159,23 @@ const make = (directory: SiteDirectory["Service"], sql: SqlClient, sitesMax: num
     return { site: yield* directory.insertFor(userId, fields, sitesMax), secret }
   }),
   update: Effect.fn("Sites.update")(function* (id, userId, change) {
-    return yield* directory.update(id, userId, {
+    const fields = {
       ...change,
       ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
       ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
-    })
+    }
+    const isShorter = typeof change.retentionDays === "number"
+    return yield* directory.update(id, userId, fields, isShorter ? purges.site(id) : undefined)
   }),
-  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId)),
+  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId, purges.site(id))),
   // Events and figures of the generation before have another dataset's name, here as soon as this is committed.
   reset: Effect.fn("Sites.reset")(function* (id, userId) {
-    const site = yield* directory.first(
+    const begun = directory.first(
       sql`UPDATE sites SET generation = generation + 1, reset_at = now(), first_event_at = NULL
         WHERE id = ${id} AND user_id = ${userId} AND ${directory.live} RETURNING ${directory.columns}`
+    )
+    const site = yield* sql.withTransaction(
+      Effect.tap(begun, (row) => (row === undefined ? Effect.void : purges.site(id)))
     )
     if (site?.resetAt == null) return yield* notFound("Site")
     return site.resetAt
