@@ -130,7 +130,8 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
     storePid: store.pid,
     filled: () => filled,
     fillUntil: async (untilMillis, parts) => {
-      const site = { id: filled.traffic.site, domain, visitorSecret: new Uint8Array(32) }
+      const dataset = filled.traffic.site
+      const site = { dataset, domain, visitorSecret: new Uint8Array(32), retentionDays: null }
       const filler = await makeFiller(site, store.url)
       const events = between(traffic, filled, untilMillis)
       const perBatch =

@@ -6,15 +6,26 @@ import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId, SiteId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { given, hidden, made, madeAt, maybeGiven, shape } from "../core/Noun.ts"
-import { Conflict, NotFound } from "../core/Problem.ts"
-import { line } from "../core/Text.ts"
-import { TimestampOfDate } from "../core/Timestamp.ts"
+import { Conflict, NotFound, ServiceUnavailable } from "../core/Problem.ts"
+import { integer, line } from "../core/Text.ts"
+import { Timestamp, TimestampOfDate } from "../core/Timestamp.ts"
 
 const Domain = line(1, 253).annotate({
   description: "Host name; a scheme, `www.`, port and path are dropped, international names kept as punycode",
   examples: ["example.com"]
 })
 const TimeZone = line(1, 64).annotate({ description: "IANA time zone", examples: ["Europe/Berlin"] })
+
+const RetentionDays = Schema.NullOr(integer(1, 3_650)).annotate({
+  description: "UTC days before today that are kept; older events and visits are deleted. null: all are kept",
+  examples: [365]
+})
+
+/** Only the server writes it. */
+const noted = Model.Field({
+  select: Schema.NullOr(Schema.Date),
+  json: Schema.NullOr(TimestampOfDate)
+})
 
 /** A row of `sites`. Source: contract/analytics#sites. */
 export class SiteRow extends Model.Class<SiteRow>("SiteRow")({
@@ -25,11 +36,13 @@ export class SiteRow extends Model.Class<SiteRow>("SiteRow")({
   domain: given(Schema.String, Domain),
   timezone: maybeGiven(Schema.String, TimeZone, { default: "UTC" }),
   public: maybeGiven(Schema.Boolean, Schema.Boolean, { default: false }),
-  firstEventAt: Model.Field({
-    select: Schema.NullOr(Schema.Date),
-    json: Schema.NullOr(TimestampOfDate)
-  }),
+  retentionDays: maybeGiven(Schema.NullOr(Schema.Int), RetentionDays, { default: null }),
+  /** since the last reset */
+  firstEventAt: noted,
+  resetAt: noted,
   createdAt: madeAt,
+  /** the name of its statistics in logs and stores (streams/analytics/Site.ts) */
+  dataset: hidden,
   secret_prefix: Model.FieldOnly(["insert", "update"])(Schema.String),
   /** SHA-256 of the site secret: lower-case hexadecimal in memory */
   secret_hash: Model.Field({ select: Schema.String, insert: Schema.Uint8Array, update: Schema.Uint8Array }),
@@ -67,6 +80,11 @@ export const SiteList = Schema.Struct({ sites: Schema.Array(Site) }).annotate({
   description: "The caller's own sites, oldest first"
 })
 
+const ResetSite = Schema.Struct({ resetAt: Timestamp }).annotate({
+  identifier: "ResetSite",
+  description: "What was accepted before this instant is in no figure any more"
+})
+
 const params = { id: PathId }
 
 /** Sites and their secrets, for their owner's account keys. Source: contract/analytics#sites. */
@@ -96,7 +114,7 @@ export class SitesApi extends HttpApiGroup.make("sites")
       params,
       success: Schema.Struct({ deleted: Schema.Literal(true) }).annotate({
         identifier: "DeletedSite",
-        description: "It takes and shows nothing any more"
+        description: "It takes and shows nothing any more, and its statistics are deleted within the hour"
       }),
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "Delete a site"),
@@ -104,7 +122,18 @@ export class SitesApi extends HttpApiGroup.make("sites")
       params,
       success: RotatedSecret,
       error: NotFound.plain
-    }).annotate(OpenApi.Summary, "Replace a site's secret")
+    }).annotate(OpenApi.Summary, "Replace a site's secret"),
+    HttpApiEndpoint.post("resetSite", "/sites/:id/reset", {
+      params,
+      success: ResetSite,
+      error: [NotFound.plain, ServiceUnavailable.plain]
+    })
+      .annotate(OpenApi.Summary, "Delete a site's statistics")
+      .annotate(
+        OpenApi.Description,
+        "Events, visits, drops, imports and remembered event ids of the site up to now are gone from every answer at " +
+          "once, and deleted within the hour. Counting goes on. It cannot be undone."
+      )
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)

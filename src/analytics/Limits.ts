@@ -52,6 +52,25 @@ export const analyticsLimits = {
   importTurnRows: 2_000,
   importTurnMonths: 2,
 
+  // --- purges: see src/docs/decisions/0023-purges.md
+  /** rows are deleted so long after a deletion or reset, when other processes know of it and what was under way is stored, … */
+  purgeDelayMillis: 5_000,
+  /** … and once more when so much has passed */
+  purgeSettleMillis: 600_000,
+  /** … and what is dead is looked for this often, whatever became of that, for so many sites at a time */
+  purgeLookMillis: 600_000,
+  purgeSites: 1_000,
+  /** deleted rows are taken from the disk this often */
+  purgeDiskMillis: 12 * 3_600_000,
+  /** pause between the deletions of two months */
+  purgeRestMillis: 200,
+  /** rows of Postgres that one statement deletes */
+  purgeRows: 1_000,
+  /** a purge of a site, or of a month's deleted rows from the disk, that takes longer has failed, and goes on */
+  purgeAttemptMillis: 600_000,
+  /** the id of a purged site is remembered for so long, for logs that come late */
+  purgedKeptMillis: 400 * 24 * 3_600_000,
+
   // --- the lease on counting: see src/docs/decisions/0018-one-process-counts.md
   /** a process may count for so long after Postgres, or ClickHouse, last said that it is the one */
   countingLeaseMillis: 3_500,

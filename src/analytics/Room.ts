@@ -8,6 +8,7 @@ import { imports } from "./migrations/postgres/0003_Imports.ts"
 import { namedDrops } from "./migrations/postgres/0004_NamedDrops.ts"
 import { counting } from "./migrations/postgres/0012_Counting.ts"
 import { grownImports } from "./migrations/postgres/0013_GrownImports.ts"
+import { purges } from "./migrations/postgres/0017_Purges.ts"
 import { analytics as tables } from "./migrations/clickhouse/0001_Analytics.ts"
 import { noDrafts } from "./migrations/clickhouse/0002_NoDrafts.ts"
 import { counting as epochs } from "./migrations/clickhouse/0004_Counting.ts"
@@ -19,7 +20,7 @@ export const analytics = {
   api: AnalyticsRoomApi,
   rawApi: HttpApi.make("signalbox").add(IngestApi).add(ScriptsApi),
   migrations: {
-    postgres: [drops, imports, namedDrops, counting, grownImports],
+    postgres: [drops, imports, namedDrops, counting, grownImports, purges],
     clickhouse: [tables, noDrafts, epochs]
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,

@@ -14,6 +14,8 @@ import * as ImportRoutes from "./imports/ImportRoutes.ts"
 import { Imports } from "./imports/Imports.ts"
 import { Ingest } from "./ingest/Ingest.ts"
 import { ingestRoutes } from "./ingest/IngestRoutes.ts"
+import { Purges } from "./purges/Purges.ts"
+import * as PurgeWorker from "./purges/PurgeWorker.ts"
 import { Realtime } from "./reads/Realtime.ts"
 import * as RebuildRoutes from "./store/RebuildRoutes.ts"
 import { Salts } from "./ingest/Salts.ts"
@@ -33,6 +35,7 @@ import { RawRoutes } from "#src/front/RawRoutes.ts"
 
 /** From the log upwards: ids and realtime figures are read from it, the drain carries it into ClickHouse. */
 const services = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer, Counting.layer).pipe(
+  Layer.provideMerge(Purges.layer),
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(
@@ -66,7 +69,8 @@ export const server: RoomServer = {
     endpoints,
     ScriptRoutes.layer,
     AnalyticsReadiness.layer,
-    AnalyticsMetrics.layer
+    AnalyticsMetrics.layer,
+    PurgeWorker.layer
   ).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse)),
   raw: RawRoutes.add(ingestRoutes).pipe(Layer.provide(services), Layer.provide(Stores.clickHouse)),
   paths: ScriptRoutes.paths

@@ -96,7 +96,7 @@ const kindOf = (name: string | null): EventKind =>
 const nameOf = (name: string | null): string => (name === null || name === "pageview" ? "" : name)
 
 export const draftOf = (sent: Sent): Draft => ({
-  site: sent.site.id,
+  site: sent.site.dataset,
   kind: sent.kind,
   ts: sent.receivedMillis,
   received: sent.receivedMillis,

@@ -10,11 +10,14 @@ export const eventAgeMaxMillis = 7 * dayMillis
 /** Days since 1970-01-01, in UTC. */
 export const dayOf = (millis: number): number => Math.floor(millis / dayMillis)
 
-/** Older than `eventAgeMaxMillis`: counted apart from other faults, because its sender is only late. */
+/** The first UTC day that a site keeps: everything before is deleted. Source: contract/analytics#retention. */
+export const firstKeptDay = (retentionDays: number | null, nowMillis: number): number =>
+  retentionDays === null ? 0 : Math.max(0, dayOf(nowMillis) - retentionDays)
+
+/** Older than events may be, or than its site keeps: counted apart from other faults, because its sender is only late. */
 export class TooLate extends FieldFault {
-  constructor() {
-    super("timestamp", "must be at most 7 days in the past")
-  }
+  static readonly ofAge = new TooLate("timestamp", "must be at most 7 days in the past")
+  static readonly ofRetention = new TooLate("timestamp", "must not be before the days that the site keeps")
 }
 
 /** The instant that a `timestamp` names, whole milliseconds; null is now. The bounds themselves are allowed. */
@@ -29,5 +32,5 @@ export const eventTime = (
   if (millis > nowMillis) return new FieldFault("timestamp", "must not be in the future")
   // Days are stored as days since 1970; an import is free of the limit on age, not of this one.
   if (millis < 0) return new FieldFault("timestamp", "must not be before 1970")
-  return millis < nowMillis - ageMaxMillis ? new TooLate() : millis
+  return millis < nowMillis - ageMaxMillis ? TooLate.ofAge : millis
 }

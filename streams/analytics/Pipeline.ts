@@ -7,7 +7,7 @@ import { countryOfCode, countryOfZone } from "./Country.ts"
 import { draftOf } from "./Draft.ts"
 import type { Draft, Sent } from "./Draft.ts"
 import { Drop } from "./Drop.ts"
-import { dayOf, eventTime } from "./EventTime.ts"
+import { dayOf, eventTime, firstKeptDay, TooLate } from "./EventTime.ts"
 import { FieldFault, expected } from "./FieldFault.ts"
 import { canonicalAddress } from "./IpAddress.ts"
 import { isWithin, type PageUrl } from "./PageUrl.ts"
@@ -52,7 +52,8 @@ const time: Step = {
     if (ts instanceof FieldFault) return ts
     draft.ts = ts
     draft.day = dayOf(ts)
-    return undefined
+    const isKept = draft.day >= firstKeptDay(sent.site.retentionDays, sent.receivedMillis)
+    return isKept ? undefined : TooLate.ofRetention
   }
 }
 

@@ -45,13 +45,13 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       first.count(one, Drop.hostname, noon + 86_400_000)
       first.count(two, Drop.duplicate, noon)
       assert.deepStrictEqual(yield* first.ofSite(one, "2026-11-21"), [
-        { site: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 3 },
-        { site: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
+        { dataset: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 3 },
+        { dataset: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
       ])
       second.count(one, Drop.duplicate, noon)
       assert.deepStrictEqual(yield* second.ofSite(one, "2026-11-21"), [
-        { site: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 4 },
-        { site: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
+        { dataset: one, day: "2026-11-21", reason: "duplicate", bot: null, count: 4 },
+        { dataset: one, day: "2026-11-22", reason: "hostname", bot: null, count: 1 }
       ])
       assert.strictEqual((yield* second.ofSite(one, "2026-11-22")).length, 1)
     })
@@ -63,8 +63,9 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       const day = "2026-11-23"
       const counted = noon + 2 * 86_400_000
       // Counts from before there were names, and under a name that is no longer listed.
-      yield* sql`INSERT INTO drops (site, day, reason, count) VALUES (${one}, ${day}, 'bot', 1)`
-      yield* sql`INSERT INTO drops (site, day, reason, name, count) VALUES (${one}, ${day}, 'bot', 'Oldbot', 9)`
+      yield* sql`INSERT INTO drops (site, dataset, day, reason, count) VALUES (${one}, ${one}, ${day}, 'bot', 1)`
+      yield* sql`INSERT INTO drops (site, dataset, day, reason, name, count)
+        VALUES (${one}, ${one}, ${day}, 'bot', 'Oldbot', 9)`
       const drops = yield* start
       const userAgents = [
         "GPTBot/1.2",
@@ -77,7 +78,7 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
       for (const userAgent of userAgents) {
         drops.count(one, new Drop("bot", parseAgent(userAgent).bot), counted)
       }
-      const fields = { site: one, day, reason: "bot" as const }
+      const fields = { dataset: one, day, reason: "bot" as const }
       assert.deepStrictEqual(yield* drops.ofSite(one, day), [
         { ...fields, bot: { name: "Oldbot", category: "other" }, count: 9 },
         { ...fields, bot: { name: "Other bot", category: "other" }, count: 3 },

@@ -12,13 +12,14 @@ import { Stats } from "#src/analytics/reads/Stats.ts"
 import type { Limits } from "#src/Limits.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { switchedBy } from "#test/infra/clickhouse/SwitchedClickHouse.ts"
+import { offeredPurges } from "./OfferedPurges.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 
 const outage = { isAway: false, isStuck: false }
 
 const roomWith = (limits: Partial<Limits>) =>
-  Layer.mergeAll(Stats.layer, Sites.layer).pipe(
+  Layer.mergeAll(Stats.layer, Sites.layer.pipe(Layer.provide(offeredPurges))).pipe(
     Layer.provideMerge(EventDrain.layer),
     Layer.provideMerge(EventSink.layer),
     Layer.provideMerge(FirstEvents.layer),

@@ -55,6 +55,7 @@ const scenes: ReadonlyArray<readonly [string, string]> = [
 
 const siteOf = (id: string): SiteRow => ({
   id,
+  dataset: id,
   user_id: "usr_1",
   name: "Example",
   domain: "example.org",
@@ -62,7 +63,9 @@ const siteOf = (id: string): SiteRow => ({
   public: false,
   secret_hash: "",
   visitorSecret: new Uint8Array(),
+  retentionDays: null,
   firstEventAt: null,
+  resetAt: null,
   createdAt: new Date(0)
 })
 

@@ -10,6 +10,7 @@ import { Ingest } from "#src/analytics/ingest/Ingest.ts"
 import { SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { Sites } from "#src/analytics/sites/Sites.ts"
 import { eventually } from "#test/harness/Eventually.ts"
+import { offeredPurges } from "./OfferedPurges.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { chrome, lookups } from "./Senders.ts"
 
@@ -98,6 +99,7 @@ const people = (from: number, to: number): ReadonlyArray<number> =>
   Array.from({ length: to - from }, (_, index) => from + index).filter((line) => line % 3 !== 1)
 
 const rooms = Sites.layer.pipe(
+  Layer.provide(offeredPurges),
   Layer.provideMerge(SiteDirectory.layer),
   Layer.provideMerge(TestStores.layerWith({ limits: { logSegmentBytes: 1_000 } }))
 )

@@ -32,6 +32,7 @@ export const siteRow: SiteRow = {
   public: false,
   secret_hash: "",
   firstEventAt: null,
+  resetAt: null,
   createdAt: new Date(noon)
 }
 

@@ -258,7 +258,8 @@ describe("the hostname of a browser hit", () => {
     const hostname = parsePageUrl("https://www.BÜCHER.example/")?.hostname ?? ""
     assert.strictEqual(hostname, "xn--bcher-kva.example")
     assert.isTrue(isWithin(`lesen.${hostname}`, "xn--bcher-kva.example"))
-    const site = { id: "st_1", domain: "xn--bcher-kva.example", visitorSecret: new Uint8Array(32) }
+    const domain = "xn--bcher-kva.example"
+    const site = { dataset: "st_1", domain, visitorSecret: new Uint8Array(32), retentionDays: null }
     const sent = decodeBrowserEvent({ s: "st_1", k: "pageview", u: "https://lesen.bücher.example/" })
     if (sent instanceof FieldFault) return assert.fail(sent.message)
     const rest = { address: "192.0.2.1", userAgent: chrome, countryCode: "", receivedMillis: noon }

@@ -17,10 +17,12 @@ export const chrome =
 
 export const googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 
-export const site: Site = {
+export const site: Site & { readonly id: string } = {
   id: "st_0000000000000000000001",
+  dataset: "st_0000000000000000000001",
   domain: "example.org",
-  visitorSecret: new Uint8Array(32).fill(7)
+  visitorSecret: new Uint8Array(32).fill(7),
+  retentionDays: null
 }
 
 export const lookups: Lookups = {

@@ -2,6 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { normaliseDomain, SiteDirectory, Sites } from "#src/analytics/sites/Sites.ts"
+import { offeredPurges } from "./OfferedPurges.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
 describe("normaliseDomain", () => {
@@ -31,7 +32,11 @@ describe("normaliseDomain", () => {
   })
 })
 
-const layers = Sites.layer.pipe(Layer.provideMerge(SiteDirectory.layer), Layer.provideMerge(TestStores.layer))
+const layers = Sites.layer.pipe(
+  Layer.provide(offeredPurges),
+  Layer.provideMerge(SiteDirectory.layer),
+  Layer.provideMerge(TestStores.layer)
+)
 
 layer(layers)("Sites", (it) => {
   const owner = "usr_0000000000000000000001"

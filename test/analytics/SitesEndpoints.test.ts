@@ -35,8 +35,9 @@ layer(TestServer.shared, live)("sites", (it) => {
       const { createdAt, id, ...rest } = siteOf(made)
       assert.match(id, /^st_[0-9A-Za-z]{22}$/)
       assert.match(String(createdAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-      const defaults = { timezone: "UTC", public: false, firstEventAt: null }
-      assert.deepStrictEqual(rest, { name: "Blog", domain: "example.com", ...defaults })
+      const defaults = { timezone: "UTC", public: false, retentionDays: null }
+      const never = { firstEventAt: null, resetAt: null }
+      assert.deepStrictEqual(rest, { name: "Blog", domain: "example.com", ...defaults, ...never })
       assert.match(textOf(made, "secret"), /^ssk_[0-9A-Za-z]{40}$/)
       const second = yield* create({ timezone: "Europe/Berlin", public: true }, { key })
       assert.deepInclude(siteOf(second), { timezone: "Europe/Berlin", public: true })

@@ -9,6 +9,7 @@ import { TestStores } from "#test/harness/TestStores.ts"
 
 const site: SiteRow = {
   id: "st_0000000000000000000001",
+  dataset: "st_0000000000000000000001",
   user_id: "usr_1",
   name: "Example",
   domain: "example.org",
@@ -16,7 +17,9 @@ const site: SiteRow = {
   public: false,
   secret_hash: "",
   visitorSecret: new Uint8Array(),
+  retentionDays: null,
   firstEventAt: null,
+  resetAt: null,
   createdAt: new Date(0)
 }
 

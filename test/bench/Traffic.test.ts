@@ -73,7 +73,8 @@ describe("made-up traffic", () => {
     saltAt: () => ({ day: 0, text: "" }),
     eventAgeMaxMillis: Number.POSITIVE_INFINITY
   }
-  const site = { id: options.site, domain: options.domain, visitorSecret: new Uint8Array() }
+  const { domain, site: dataset } = options
+  const site = { dataset, domain, visitorSecret: new Uint8Array(), retentionDays: null }
   const storedOf = ({ beacon, ts, visitor }: TrafficEvent): StoredEvent => {
     const sent = sentByBrowser(site, beacon, { ...visitor, countryCode: visitor.country, receivedMillis: ts })
     const stored = sent instanceof FieldFault ? sent : process(sent, lookups)

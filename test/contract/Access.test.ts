@@ -48,6 +48,7 @@ const access = {
     "PATCH /sites/{id}",
     "DELETE /sites/{id}",
     "POST /sites/{id}/secret",
+    "POST /sites/{id}/reset",
     "GET /sites/{id}/stats",
     "GET /sites/{id}/breakdown",
     "GET /sites/{id}/realtime",

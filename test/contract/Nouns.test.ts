@@ -42,6 +42,7 @@ const nouns: ReadonlyArray<Noun> = [
       ["PATCH", "/sites/{id}", { json: { name: "mine" } }],
       ...reads.map((read) => ["GET", `/sites/{id}/${read}`] as const),
       ["POST", "/sites/{id}/secret"],
+      ["POST", "/sites/{id}/reset"],
       ["POST", "/sites/{id}/import?import=a&offset=0", { body: "" }],
       ["POST", "/sites/{id}/visits/rebuild", { json: {} }],
       ["DELETE", "/sites/{id}"]

@@ -111,12 +111,16 @@ export interface Outside {
   readonly isShared?: boolean
 }
 
-/** A test that means no rate limit meets none, and on a busy machine a read waits for what it is to show. */
+/**
+ * A test that means no rate limit meets none, on a busy machine a read waits for what it is to show, and what is deleted goes
+ * at once.
+ */
 const patient = {
   ratePerMinute: 1_000_000,
   rateBurst: 1_000_000,
   signInsPerMinute: 1_000_000,
-  readWaitMillis: 60_000
+  readWaitMillis: 60_000,
+  purgeDelayMillis: 0
 }
 
 class StoppableClock {

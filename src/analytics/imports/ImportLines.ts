@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { sentByServer } from "#streams/analytics/Draft.ts"
 import { Drop } from "#streams/analytics/Drop.ts"
+import { TooLate } from "#streams/analytics/EventTime.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
 import * as ImportRecord from "#streams/analytics/ImportRecord.ts"
@@ -82,6 +83,8 @@ export class ImportLines {
     const event = decodeCollectEvent(json)
     if (event instanceof FieldFault) return this.#refuse(line, event)
     const stored = process(sentByServer(site, event, nowMillis), this.#lookups)
+    // An import has no limit of age but what its site keeps.
+    if (stored instanceof TooLate) return this.#count(Drop.late)
     if (stored instanceof FieldFault) return this.#refuse(line, stored)
     if (stored instanceof Drop) return this.#count(stored)
     // The id is for other processes on the same stores, which do not see this one's log.

@@ -7,7 +7,7 @@ import { importLogConsumers } from "../ingest/EventLog.ts"
 import type { ImportsRepository } from "./ImportsRepository.ts"
 
 interface Reached {
-  readonly site: string
+  readonly dataset: string
   readonly name: string
   /** lines below it are in the log */
   readonly to: number
@@ -45,22 +45,22 @@ export class ImportProgress {
   })
 
   /** These lines of an import are in the log. */
-  note(site: string, name: string, to: number): void {
-    const key = `${site} ${name}`
-    if (to > (this.#reached.get(key)?.to ?? 0)) this.#reached.set(key, { site, name, to })
+  note(dataset: string, name: string, to: number): void {
+    const key = `${dataset} ${name}`
+    if (to > (this.#reached.get(key)?.to ?? 0)) this.#reached.set(key, { dataset, name, to })
   }
 
   /** Postgres knows of the import's lines. */
-  told(site: string, name: string): void {
-    this.#reached.delete(`${site} ${name}`)
+  told(dataset: string, name: string): void {
+    this.#reached.delete(`${dataset} ${name}`)
   }
 
   /** Tells Postgres what it does not know yet, and lets the log forget it. */
   readonly settle: Effect.Effect<void, SqlError | LogUnavailable> = Effect.gen({ self: this }, function* () {
     const to = this.#log.durableOffset()
-    for (const { name, site, to: logged } of Array.from(this.#reached.values())) {
-      yield* this.#repository.noteLogged(site, name, logged)
-      this.told(site, name)
+    for (const { dataset, name, to: logged } of Array.from(this.#reached.values())) {
+      yield* this.#repository.noteLogged(dataset, name, logged)
+      this.told(dataset, name)
     }
     const consumer = this.#log.consumer(importLogConsumers.progress)
     if (to > consumer.committed()) yield* consumer.commit(to)

@@ -66,28 +66,28 @@ export class Imports extends Context.Service<
         yield* appendLines(
           log,
           lines.accepted.filter(({ line }) => line >= logged),
-          (line) => progress.note(site.id, root, line + 1)
+          (line) => progress.note(site.dataset, root, line + 1)
         )
         const { bots, dropped, errors, failed, stored } = lines.tally()
         const reached = Math.max(next, part.offset + part.lines.length)
         const day = dayOf(yield* Clock.currentTimeMillis)
         const drops = lines.drops().map(({ count, drop }) => ({
-          site: site.id,
+          dataset: site.dataset,
           day,
           reason: drop.reason,
           name: nameToCount(drop.bot),
           count
         }))
         const outcome = { next: reached, isLast: part.isLast, stored, failed, dropped, drops }
-        yield* storeAway(repository.advance(site.id, root, outcome))
-        progress.told(site.id, root)
+        yield* storeAway(repository.advance(site.dataset, root, outcome))
+        progress.told(site.dataset, root)
         yield* settleOrAway(progress)
         return { next: reached, stored, dropped, bots, errors, failed }
       })
 
       return Imports.of({
         take: (site, part) => alone(take(site, part)),
-        list: (site) => Effect.map(storeAway(repository.list(site.id)), (rows) => rows.map(importOf))
+        list: (site) => Effect.map(storeAway(repository.list(site.dataset)), (rows) => rows.map(importOf))
       })
     })
   )
@@ -101,7 +101,7 @@ const settleMillis = 5_000
 const settleOrAway = (progress: ImportProgress) => storeAway(progress.settle)
 
 const beginOrAway = (repository: ImportsRepository["Service"], site: SiteRow, part: ImportPart) =>
-  storeAway(repository.begin(site.id, part.name, part.continues))
+  storeAway(repository.begin(site, part.name, part.continues))
 
 const importOf = (row: ImportRow): Import => ({
   name: row.name,

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { addDrops, type DropRow } from "../ingest/DropCounts.ts"
 
 /** The import that a new one continues was never made. */
@@ -12,6 +13,9 @@ export class ImportUnknown extends Schema.TaggedError<ImportUnknown>()("ImportUn
 export class TooManyImports extends Schema.TaggedError<TooManyImports>()("TooManyImports", {
   limit: Schema.Int
 }) {}
+
+/** The statistics that an import adds to. */
+type Target = Pick<SiteRow, "id" | "dataset">
 
 interface ImportState {
   /** the name under which its lines are counted, and are in the log: that of the first import it continues */
@@ -63,81 +67,86 @@ export class ImportsRepository extends Context.Service<
      * of imports that were given up are forgotten.
      */
     readonly begin: (
-      site: string,
+      site: Target,
       name: string,
       continues: string | undefined
     ) => Effect.Effect<ImportState, SqlError | ImportUnknown | TooManyImports>
     /** the import has come to `next`; with its last part its salt is thrown away */
-    readonly advance: (site: string, root: string, lines: ImportedLines) => Effect.Effect<void, SqlError>
+    readonly advance: (dataset: string, root: string, lines: ImportedLines) => Effect.Effect<void, SqlError>
     /** after a crash: these lines are in the log */
-    readonly noteLogged: (site: string, root: string, to: number) => Effect.Effect<void, SqlError>
+    readonly noteLogged: (dataset: string, root: string, to: number) => Effect.Effect<void, SqlError>
     /** the newest first */
-    readonly list: (site: string) => Effect.Effect<ReadonlyArray<ImportRow>, SqlError>
+    readonly list: (dataset: string) => Effect.Effect<ReadonlyArray<ImportRow>, SqlError>
   }
 >()("signalbox/analytics/ImportsRepository") {
   static readonly layer = Layer.effect(
     ImportsRepository,
     Effect.map(SqlClient, (sql) => ({
       begin: (site, name, continues) => begin(site, name, continues).pipe(sql.withTransaction, withSql(sql)),
-      advance: (site, root, lines) => advance(site, root, lines).pipe(sql.withTransaction, withSql(sql)),
-      noteLogged: (site, root, to) =>
+      advance: (dataset, root, lines) =>
+        advance(dataset, root, lines).pipe(sql.withTransaction, withSql(sql)),
+      noteLogged: (dataset, root, to) =>
         Effect.asVoid(
-          sql`UPDATE imports SET logged = greatest(logged, ${to}) WHERE site = ${site} AND name = ${root}`
+          sql`UPDATE imports SET logged = greatest(logged, ${to}) WHERE dataset = ${dataset} AND name = ${root}`
         ),
-      list: (site) => sql<ImportRow>`
+      list: (dataset) => sql<ImportRow>`
         SELECT named.name, named.part_of, state.next::float8 AS next, state.stored::float8 AS stored,
           state.failed::float8 AS failed, state.dropped, named.begun_at, state.updated_at, state.finished_at
         FROM imports named
-        JOIN imports state ON state.site = named.site AND state.name = coalesce(named.part_of, named.name)
-        WHERE named.site = ${site} ORDER BY named.begun_at DESC, named.name`
+        JOIN imports state ON state.dataset = named.dataset AND state.name = coalesce(named.part_of, named.name)
+        WHERE named.dataset = ${dataset} ORDER BY named.begun_at DESC, named.name`
     }))
   )
 }
 
 const withSql = (sql: SqlClient) => Effect.provideService(SqlClient, sql)
 
-const begin = Effect.fnUntraced(function* (site: string, name: string, continues: string | undefined) {
+const begin = Effect.fnUntraced(function* (site: Target, name: string, continues: string | undefined) {
   const sql = yield* SqlClient
   yield* sql`UPDATE imports SET salt = NULL WHERE salt IS NOT NULL AND updated_at < now() - interval '24 hours'`
-  const root = (yield* rootOf(site, name)) ?? (yield* insert(site, name, continues))
+  const root = (yield* rootOf(site.dataset, name)) ?? (yield* insert(site, name, continues))
   const fresh = randomBytes(saltBytes).toString("hex")
   const [row] = yield* sql<Omit<ImportState, "root">>`
-    UPDATE imports SET salt = coalesce(salt, ${fresh}) WHERE site = ${site} AND name = ${root}
+    UPDATE imports SET salt = coalesce(salt, ${fresh}) WHERE dataset = ${site.dataset} AND name = ${root}
     RETURNING next::float8 AS next, logged::float8 AS logged, salt`
   return { root, ...(row ?? { next: 0, logged: 0, salt: fresh }) }
 })
 
-const rootOf = Effect.fnUntraced(function* (site: string, name: string) {
+const rootOf = Effect.fnUntraced(function* (dataset: string, name: string) {
   const sql = yield* SqlClient
   const [row] = yield* sql<{ root: string }>`
-    SELECT coalesce(part_of, name) AS root FROM imports WHERE site = ${site} AND name = ${name}`
+    SELECT coalesce(part_of, name) AS root FROM imports WHERE dataset = ${dataset} AND name = ${name}`
   return row?.root
 })
 
 /** Answers the name under which its lines are counted. */
-const insert = Effect.fnUntraced(function* (site: string, name: string, continues: string | undefined) {
+const insert = Effect.fnUntraced(function* (
+  { dataset, id }: Target,
+  name: string,
+  continues: string | undefined
+) {
   const sql = yield* SqlClient
   const { namesPerFile, namesPerSite } = importLimits
-  const root = continues === undefined ? undefined : yield* rootOf(site, continues)
+  const root = continues === undefined ? undefined : yield* rootOf(dataset, continues)
   if (continues !== undefined && root === undefined) return yield* new ImportUnknown({ name: continues })
   const [there] = yield* sql<{ total: number }>`
-    SELECT count(*)::int AS total FROM imports WHERE site = ${site}`
+    SELECT count(*)::int AS total FROM imports WHERE dataset = ${dataset}`
   if ((there?.total ?? 0) >= namesPerSite) return yield* new TooManyImports({ limit: namesPerSite })
-  yield* sql`INSERT INTO imports (site, name, part_of) VALUES (${site}, ${name}, ${root ?? null})
-    ON CONFLICT (site, name) DO NOTHING`
+  yield* sql`INSERT INTO imports (site, dataset, name, part_of) VALUES (${id}, ${dataset}, ${name}, ${root ?? null})
+    ON CONFLICT (dataset, name) DO NOTHING`
   if (root !== undefined)
-    yield* sql`DELETE FROM imports WHERE site = ${site} AND name IN (
-      SELECT name FROM imports WHERE site = ${site} AND part_of = ${root}
+    yield* sql`DELETE FROM imports WHERE dataset = ${dataset} AND name IN (
+      SELECT name FROM imports WHERE dataset = ${dataset} AND part_of = ${root}
       ORDER BY begun_at DESC, name OFFSET ${namesPerFile})`
   return root ?? name
 })
 
-const advance = Effect.fnUntraced(function* (site: string, root: string, lines: ImportedLines) {
+const advance = Effect.fnUntraced(function* (dataset: string, root: string, lines: ImportedLines) {
   const sql = yield* SqlClient
   const { drops, failed, isLast, next, stored } = lines
   // Locked first: the counts by reason are read, added to and written.
   const [before] = yield* sql<Pick<ImportRow, "dropped">>`
-    SELECT dropped FROM imports WHERE site = ${site} AND name = ${root} FOR UPDATE`
+    SELECT dropped FROM imports WHERE dataset = ${dataset} AND name = ${root} FOR UPDATE`
   const dropped = { ...before?.dropped }
   for (const [reason, count] of Object.entries(lines.dropped))
     dropped[reason] = (dropped[reason] ?? 0) + count
@@ -145,6 +154,6 @@ const advance = Effect.fnUntraced(function* (site: string, root: string, lines: 
     UPDATE imports SET next = ${next}, logged = greatest(logged, ${next}), stored = stored + ${stored},
       failed = failed + ${failed}, dropped = ${JSON.stringify(dropped)}::jsonb, updated_at = now(),
       finished_at = CASE WHEN ${isLast} THEN now() END, salt = CASE WHEN ${isLast} THEN NULL ELSE salt END
-    WHERE site = ${site} AND name = ${root}`
+    WHERE dataset = ${dataset} AND name = ${root}`
   if (drops.length > 0) yield* addDrops(drops)
 })

@@ -27,6 +27,8 @@ export class EventIds extends Context.Service<
     readonly look: (site: string, hash: bigint, nowMillis: number) => IdSeen
     /** an id that another process took */
     readonly learn: (site: string, hash: bigint, receivedMillis: number, nowMillis: number) => void
+    /** forgets the ids of all datasets of a site but the one that is kept */
+    readonly forget: (site: string, kept: string | undefined) => void
     /** The ids of one append, from its offset on; call `settle` with its outcome. Offset undefined: not appended */
     readonly begin: (site: string, hashes: ReadonlyArray<bigint>, receivedMillis: number) => IdClaim
   }
@@ -107,6 +109,7 @@ export const make = Effect.fnUntraced(function* (log: DurableLog, options: Event
     learn: (site, hash, receivedMillis, nowMillis) => {
       if (!index.has(site, hash, nowMillis)) index.put(site, hash, receivedMillis)
     },
+    forget: (site, kept) => index.forget(site, kept),
     begin: (site, hashes, receivedMillis) => {
       const own = new Pending()
       for (const hash of hashes) pending.set(`${site} ${hash}`, own)

@@ -21,20 +21,20 @@ export class FirstAccepted extends Context.Service<
     Effect.sync(() => {
       const first = new Map<string, number>()
       return FirstAccepted.of({
-        note: ({ firstEventAt, id }, tsMillis) => {
+        note: ({ dataset, firstEventAt }, tsMillis) => {
           if (firstEventAt !== null) return
-          const known = first.get(id)
+          const known = first.get(dataset)
           if (known !== undefined && known <= tsMillis) return
           if (known === undefined && first.size >= sitesMax) {
             const oldest = first.keys().next()
             if (oldest.done !== true) first.delete(oldest.value)
           }
-          first.set(id, tsMillis)
+          first.set(dataset, tsMillis)
         },
-        of: ({ firstEventAt, id }) => {
-          const known = first.get(id)
+        of: ({ dataset, firstEventAt }) => {
+          const known = first.get(dataset)
           if (known === undefined || firstEventAt !== null) {
-            first.delete(id)
+            first.delete(dataset)
             return firstEventAt
           }
           return new Date(known)

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto"
 import { join } from "node:path"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
+import { siteOfDataset } from "#streams/analytics/Site.ts"
 import { promisify } from "node:util"
 import * as fs from "node:fs"
 
@@ -68,11 +69,22 @@ export class IdIndex {
         ...fs.readdirSync(directory).map((name) => fs.statSync(join(directory, name)).mtimeMs),
         fs.statSync(directory).mtimeMs
       )
-      if (nowMillis - touchedMillis <= idMemoryMillis) continue
-      this.#open.get(site)?.close()
-      this.#open.delete(site)
-      fs.rmSync(directory, { recursive: true })
+      if (nowMillis - touchedMillis > idMemoryMillis) this.#remove(site)
     }
+  }
+
+  /** Removes what belongs to all datasets of a site but the one that is kept. */
+  forget(site: string, kept: string | undefined): void {
+    for (const dataset of fs.readdirSync(this.#directory))
+      if (dataset !== kept && siteOfDataset(dataset) === site) this.#remove(dataset)
+    for (const [key, unwritten] of this.#unwritten)
+      if (unwritten.site !== kept && siteOfDataset(unwritten.site) === site) this.#unwritten.delete(key)
+  }
+
+  #remove(site: string): void {
+    this.#open.get(site)?.close()
+    this.#open.delete(site)
+    fs.rmSync(join(this.#directory, site), { recursive: true })
   }
 
   close(): void {

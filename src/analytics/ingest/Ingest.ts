@@ -127,7 +127,7 @@ const takeEvent = (
   const event = decodeBrowserEvent(json)
   if (event instanceof FieldFault) {
     const claimed = isJsonObject(json) && typeof json.s === "string" ? parts.sites.get(json.s) : undefined
-    if (claimed !== undefined) parts.drops.count(claimed.id, Drop.invalid, parts.nowMillis())
+    if (claimed !== undefined) parts.drops.count(claimed.dataset, Drop.invalid, parts.nowMillis())
     return answer(Answer.invalid(event))
   }
   const site = parts.sites.get(event.s)
@@ -135,7 +135,7 @@ const takeEvent = (
   const receivedMillis = parts.nowMillis()
   const ofAddress = parts.rates.takeAddress(site.id, request.address)
   if (!ofAddress.allowed) {
-    parts.drops.count(site.id, Drop.rate, receivedMillis)
+    parts.drops.count(site.dataset, Drop.rate, receivedMillis)
     return answer(Answer.rateLimited(ofAddress.retryAfterSeconds))
   }
   const sent = sentByBrowser(site, event, {
@@ -146,16 +146,16 @@ const takeEvent = (
   })
   const stored = sent instanceof FieldFault ? sent : process(sent, parts.lookups)
   if (stored instanceof FieldFault) {
-    parts.drops.count(site.id, Drop.invalid, receivedMillis)
+    parts.drops.count(site.dataset, Drop.invalid, receivedMillis)
     return answer(Answer.invalid(stored))
   }
   if (stored instanceof Drop) {
-    parts.drops.count(site.id, stored, receivedMillis)
+    parts.drops.count(site.dataset, stored, receivedMillis)
     return answer(Answer.taken)
   }
   append(parts, site, stored, (given) => {
     if (given === Answer.taken && !(sent instanceof FieldFault) && sent.props.isCut) {
-      parts.drops.count(site.id, Drop.property, receivedMillis)
+      parts.drops.count(site.dataset, Drop.property, receivedMillis)
     }
     answer(given)
   })
@@ -170,7 +170,7 @@ const append = (
 ): void => {
   const rate = parts.rates.takeVisitor(site.id, event.visitor)
   if (!rate.allowed) {
-    parts.drops.count(site.id, Drop.rate, event.received)
+    parts.drops.count(site.dataset, Drop.rate, event.received)
     return answer(Answer.rateLimited(rate.retryAfterSeconds))
   }
   const appended = parts.log.append(EventRecord.encode(event), (failure) => {
@@ -246,7 +246,7 @@ class Collect {
     const rate = this.#parts.rates.takeCollect(site.id, events)
     if (rate.allowed) return true
     const lost = Math.min(events, this.#eventsMax)
-    for (let index = 0; index < lost; index++) this.#parts.drops.count(site.id, Drop.rate, nowMillis)
+    for (let index = 0; index < lost; index++) this.#parts.drops.count(site.dataset, Drop.rate, nowMillis)
     answer(Answer.rateLimited(rate.retryAfterSeconds))
     return false
   }
@@ -262,7 +262,7 @@ class Collect {
     const idHash = event.id === null || event.id === "" ? 0n : hashOfId(event.id)
     if (idHash !== 0n) {
       if (batch.idHashes.has(idHash)) return this.#drop(batch, index, Drop.duplicate)
-      const seen = this.#parts.ids.look(batch.site.id, idHash, batch.nowMillis)
+      const seen = this.#parts.ids.look(batch.site.dataset, idHash, batch.nowMillis)
       if (typeof seen !== "string") batch.awaited.push({ index, original: seen })
       if (seen !== "new") return this.#drop(batch, index, Drop.duplicate)
       batch.idHashes.add(idHash)
@@ -298,7 +298,7 @@ class Collect {
       if (--outstanding > 0) return
       if (failure !== undefined) return answer(failure)
       for (const drop of batch.drops) {
-        if (drop !== undefined) this.#parts.drops.count(batch.site.id, drop, batch.nowMillis)
+        if (drop !== undefined) this.#parts.drops.count(batch.site.dataset, drop, batch.nowMillis)
       }
       answer(Answer.collected(batch.results))
     }
@@ -313,7 +313,7 @@ class Collect {
       })
     }
     if (batch.records.length === 0) return settle()
-    const claim = this.#parts.ids.begin(batch.site.id, [...batch.idHashes], batch.nowMillis)
+    const claim = this.#parts.ids.begin(batch.site.dataset, [...batch.idHashes], batch.nowMillis)
     const appended = this.#parts.log.appendAll(batch.records, (refusal) => {
       claim.settle(refusal === undefined)
       if (refusal !== undefined) failure = Answer.refused(refusal)

@@ -38,8 +38,8 @@ export class Stats extends Context.Service<
       return Stats.of({
         ofSite: Effect.fn("Stats.ofSite")(function* (site, query) {
           const { filters, period, range, timeZone } = yield* resolved(site, query)
-          yield* drain.freshen(site.id)
-          const { parameters, sql } = statsStatement(site.id, range, filters)
+          yield* drain.freshen(site.dataset)
+          const { parameters, sql } = statsStatement(site.dataset, range, filters)
           const rows = yield* clickhouse.query<StatsRow>(sql, parameters)
           const inCell = new Map(rows.filter(isCurrentCell).map((row) => [row.cell, row]))
           return {
@@ -59,8 +59,14 @@ export class Stats extends Context.Service<
         breakdown: Effect.fn("Stats.breakdown")(function* (site, asked) {
           const { dimension, limit = breakdownLimit.default, ...query } = asked
           const { filters, period, range } = yield* resolved(site, query)
-          yield* drain.freshen(site.id)
-          const { parameters, sql } = breakdownStatement({ site: site.id, range, filters, dimension, limit })
+          yield* drain.freshen(site.dataset)
+          const { parameters, sql } = breakdownStatement({
+            site: site.dataset,
+            range,
+            filters,
+            dimension,
+            limit
+          })
           const rows = yield* clickhouse.query<BreakdownStoreRow>(sql, parameters)
           return {
             dimension,
@@ -71,8 +77,8 @@ export class Stats extends Context.Service<
         }),
         exported: Effect.fn("Stats.exported")(function* (site, query) {
           const { range } = yield* resolved(site, query)
-          yield* drain.flush(site.id)
-          return yield* exportOf(clickhouse, site.id, range)
+          yield* drain.flush(site.dataset)
+          return yield* exportOf(clickhouse, site.dataset, range)
         })
       })
     })

@@ -67,7 +67,9 @@ const makeFigures = Effect.gen(function* () {
         format === "csv" ? csvAnswer(csv(["value", "visitors", "pageviews", "count"], found.rows)) : found
       ),
     realtime: (site: SiteRow) =>
-      whileCounting(Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.id, nowMillis)))
+      whileCounting(
+        Effect.map(Clock.currentTimeMillis, (nowMillis) => realtime.snapshot(site.dataset, nowMillis))
+      )
   }
 })
 
@@ -92,7 +94,7 @@ export const layer = HttpApiBuilder.group(
           const site = yield* ownSite(params.id)
           const sinceMillis = (yield* Clock.currentTimeMillis) - dropDays * dayMillis
           const counted = yield* whileCounting(
-            postgresAway(drops.ofSite(site.id, new Date(sinceMillis).toISOString().slice(0, 10)))
+            postgresAway(drops.ofSite(site.dataset, new Date(sinceMillis).toISOString().slice(0, 10)))
           )
           return { drops: counted.map(({ bot, count, day, reason }) => ({ day, reason, bot, count })) }
         }),

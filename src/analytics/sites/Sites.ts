@@ -1,14 +1,17 @@
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Credential } from "#schemas/core/Credential.ts"
 import { type NewSite, type SiteChange, SiteRow } from "#schemas/analytics/Site.ts"
 import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
 import { type BadRequest, type Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { isTimeZone } from "#streams/analytics/LocalTime.ts"
 import { parse } from "tldts"
+import { Purges } from "../purges/Purges.ts"
 import { bareHostname } from "#streams/analytics/PageUrl.ts"
 
 /**
@@ -94,6 +97,8 @@ export class Sites extends Context.Service<
       change: SiteChange
     ) => Effect.Effect<SiteRow, NotFound | BadRequest | SqlError>
     readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
+    /** Its statistics begin anew: what was accepted before is in no figure any more. Answers since when. */
+    readonly reset: (id: string, userId: string) => Effect.Effect<Date, NotFound | SqlError>
     /** answers the new secret */
     readonly rotateSecret: (id: string, userId: string) => Effect.Effect<string, NotFound | SqlError>
   }
@@ -101,7 +106,12 @@ export class Sites extends Context.Service<
   static readonly layer = Layer.effect(
     Sites,
     Effect.gen(function* () {
-      return make(yield* SiteDirectory, (yield* AppConfig).limits.sitesPerUser)
+      return make({
+        directory: yield* SiteDirectory,
+        purges: yield* Purges,
+        sql: yield* SqlClient,
+        sitesMax: (yield* AppConfig).limits.sitesPerUser
+      })
     })
   )
 }
@@ -122,29 +132,54 @@ const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), se
 
 const visitorSecretBytes = 32
 
-const make = (directory: SiteDirectory["Service"], sitesMax: number): Sites["Service"] => ({
+interface SitesParts {
+  readonly directory: SiteDirectory["Service"]
+  readonly purges: Purges["Service"]
+  readonly sql: SqlClient
+  readonly sitesMax: number
+}
+
+const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"] => ({
   list: directory.list,
   find: directory.find,
-  create: Effect.fn("Sites.create")(function* (userId, { domain, name, public: isPublic, timezone }) {
+  create: Effect.fn("Sites.create")(function* (
+    userId,
+    { domain, name, public: isPublic, retentionDays, timezone }
+  ) {
     const secret = newSecret("ssk_")
     const fields = {
       name,
       domain: yield* domainOf(domain),
       timezone: yield* timezoneOf(timezone ?? "UTC"),
       public: isPublic ?? false,
+      retentionDays: retentionDays ?? null,
       ...secretColumns(secret),
       visitorSecret: randomBytes(visitorSecretBytes)
     }
     return { site: yield* directory.insertFor(userId, fields, sitesMax), secret }
   }),
   update: Effect.fn("Sites.update")(function* (id, userId, change) {
-    return yield* directory.update(id, userId, {
+    const fields = {
       ...change,
       ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
       ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
-    })
+    }
+    const isShorter = typeof change.retentionDays === "number"
+    return yield* directory.update(id, userId, fields, isShorter ? purges.site(id) : undefined)
   }),
-  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId)),
+  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId, purges.site(id))),
+  // Events and figures of the generation before have another dataset's name, here as soon as this is committed.
+  reset: Effect.fn("Sites.reset")(function* (id, userId) {
+    const begun = directory.first(
+      sql`UPDATE sites SET generation = generation + 1, reset_at = now(), first_event_at = NULL
+        WHERE id = ${id} AND user_id = ${userId} AND ${directory.live} RETURNING ${directory.columns}`
+    )
+    const site = yield* sql.withTransaction(
+      Effect.tap(begun, (row) => (row === undefined ? Effect.void : purges.site(id)))
+    )
+    if (site?.resetAt == null) return yield* notFound("Site")
+    return site.resetAt
+  }),
   rotateSecret: (id, userId) => {
     const secret = newSecret("ssk_")
     return Effect.as(directory.update(id, userId, secretColumns(secret)), secret)

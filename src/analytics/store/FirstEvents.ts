@@ -1,6 +1,7 @@
 import { Context, Effect, Layer, Queue } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
+import { siteOfDataset } from "#streams/analytics/Site.ts"
 import { SiteDirectory } from "../sites/Sites.ts"
 
 /**
@@ -9,7 +10,7 @@ import { SiteDirectory } from "../sites/Sites.ts"
  */
 export class FirstEvents extends Context.Service<
   FirstEvents,
-  { /** this site has events in the store */ readonly note: (site: string) => void }
+  { /** this dataset of a site has events in the store */ readonly note: (dataset: string) => void }
 >()("signalbox/analytics/FirstEvents") {
   static readonly layer = Layer.effect(
     FirstEvents,
@@ -18,30 +19,32 @@ export class FirstEvents extends Context.Service<
       const directory = yield* SiteDirectory
       const sql = yield* SqlClient
       const noted = new Set<string>()
-      const sites = yield* Queue.unbounded<string>()
+      const datasets = yield* Queue.unbounded<string>()
 
-      const record = Effect.fnUntraced(function* (site: string) {
+      const record = Effect.fnUntraced(function* (dataset: string) {
         const [first] = yield* clickhouse.query<{ readonly ts: number }>(
-          "SELECT toUnixTimestamp64Milli(min(ts)) AS ts FROM events WHERE site = {site:String}",
-          { site }
+          "SELECT toUnixTimestamp64Milli(min(ts)) AS ts FROM events WHERE site = {dataset:String}",
+          { dataset }
         )
         const at = new Date(Number(first?.ts))
         yield* directory.first(
           sql`UPDATE sites SET first_event_at = ${at}
-            WHERE id = ${site} AND first_event_at IS NULL AND ${directory.live} RETURNING ${directory.columns}`
+            WHERE id = ${siteOfDataset(dataset)} AND dataset = ${dataset} AND first_event_at IS NULL AND ${directory.live} RETURNING ${directory.columns}`
         )
       })
 
       // Behind the others: one site's trouble must not keep them waiting.
-      const later = (site: string) =>
-        Effect.andThen(Effect.sleep(retryMillis), () => Effect.sync(() => Queue.offerUnsafe(sites, site)))
+      const later = (dataset: string) =>
+        Effect.andThen(Effect.sleep(retryMillis), () =>
+          Effect.sync(() => Queue.offerUnsafe(datasets, dataset))
+        )
 
-      yield* Queue.take(sites).pipe(
-        Effect.flatMap((site) =>
-          Effect.catch(record(site), (error) =>
+      yield* Queue.take(datasets).pipe(
+        Effect.flatMap((dataset) =>
+          Effect.catch(record(dataset), (error) =>
             Effect.andThen(
               Effect.logWarning("a site's first event could not be noted", error),
-              Effect.forkScoped(later(site))
+              Effect.forkScoped(later(dataset))
             )
           )
         ),
@@ -50,10 +53,11 @@ export class FirstEvents extends Context.Service<
       )
 
       return FirstEvents.of({
-        note: (site) => {
-          if (noted.has(site)) return
-          noted.add(site)
-          if ((directory.get(site)?.firstEventAt ?? null) === null) Queue.offerUnsafe(sites, site)
+        note: (dataset) => {
+          if (noted.has(dataset)) return
+          noted.add(dataset)
+          const site = directory.get(siteOfDataset(dataset))
+          if ((site?.firstEventAt ?? null) === null) Queue.offerUnsafe(datasets, dataset)
         }
       })
     })

@@ -32,7 +32,9 @@ export const layer = HttpApiBuilder.group(
           const from = dayOf(payload.from ?? "1970-01-01")
           const to = dayOf(payload.to ?? "9999-12-31")
           if (to < from) return yield* BadRequest.of("to: it is before from")
-          return yield* whileCounting(rebuild({ site: site.id, from, to, isCheck: payload.check ?? false }))
+          return yield* whileCounting(
+            rebuild({ site: site.dataset, from, to, isCheck: payload.check ?? false })
+          )
         }).pipe(
           Effect.catchTags({
             SinkUnavailable: away,
