@@ -106,7 +106,7 @@ const firstMessage = (started: Started): string => {
     "",
     headline(started),
     "",
-    `  Console    ${url}/`,
+    `  Console    ${url}/   (sign in with the admin key)`,
     `  API        ${url}/api/v1`,
     `  API docs   ${url}/docs`,
     `  Readiness  ${url}/readyz`,

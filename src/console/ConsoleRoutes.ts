@@ -7,6 +7,7 @@ import { pageHeaders, type StaticAnswer, staticAnswer } from "#src/http/Static.t
 /** Additions of these routes to the known paths of the API. */
 export const paths = [
   ["GET", "/"],
+  ["GET", "/login"],
   ["GET", "/console/:file"]
 ] as const
 
@@ -22,8 +23,11 @@ const contentTypes: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8"
 }
 
-/** The page connects to this server only, and runs its own script only. */
-const headers = pageHeaders("script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:")
+/** The page connects to this server only, runs its own script only, and is nothing for a search engine. */
+const headers = {
+  ...pageHeaders("script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"),
+  "x-robots-tag": "noindex"
+}
 
 const year = 365 * 24 * 60 * 60
 
@@ -52,7 +56,7 @@ const notBuilt = HttpServerResponse.text(`${howToBuild}.\nThe API is not affecte
   status: 503
 })
 
-/** The page at `/`. If it was not built, the start logs the command that builds it, and everything else is served. */
+/** The page at `/`, and at `/login` for login links. If it was not built, the start logs the command that builds it, and everything else is served. */
 export const layerFrom = (directory = home) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -64,6 +68,7 @@ export const layerFrom = (directory = home) =>
         )
       return Layer.mergeAll(
         HttpRouter.add("GET", "/", answer(pageName)),
+        HttpRouter.add("GET", "/login", answer(pageName)),
         HttpRouter.add(
           "GET",
           "/console/:file",

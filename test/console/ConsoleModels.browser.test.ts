@@ -321,8 +321,10 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
     await shows("key-spent", "$0.00")
     await page.getByText("of $2.00").waitFor()
     assert.strictEqual(await page.getByRole("link", { name: "Sites" }).count(), 0)
+    await page.getByRole("button", { name: "Account: Router key" }).click()
+    await page.getByText("a reload asks for it again").waitFor()
     await page.getByRole("button", { name: "Forget key" }).click()
-    await page.getByLabel("API key").waitFor()
+    await page.getByText("The key is forgotten.").waitFor()
   })
 
   it.each(["light", "dark"] as const)("fits a phone, in %s", async (colorScheme) => {

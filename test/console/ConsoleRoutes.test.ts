@@ -93,6 +93,16 @@ describe("the page at /", () => {
     assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
   })
 
+  it("is behind a login link too, for no search engine, and without a word to where its links lead", async () => {
+    const get = serve(ConsoleRoutes.layer)
+    const page = await get("/login")
+    const { headers } = page
+    assert.strictEqual(await page.text(), await (await get("/")).text())
+    assert.strictEqual(headers.get("x-robots-tag"), "noindex")
+    assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
+    assert.strictEqual(headers.get("cache-control"), "no-cache")
+  })
+
   it("has no other files than its own", async () => {
     const get = serve(ConsoleRoutes.layer)
     for (const name of ["nothing.js", "stamp", "index.html.gz", "..%2Fstamp", "%2e%2e%2fstamp"]) {

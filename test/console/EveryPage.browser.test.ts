@@ -16,7 +16,7 @@ interface Place {
   readonly path: () => string
   /** the text visible once the page is complete */
   readonly sign: (page: Page) => Promise<void>
-  /** the console is there without a key, or it is no part of the console */
+  /** the console is there without a user, or it is no part of the console */
   readonly isOpen?: boolean
   /** axe takes many seconds for it, and looks at it once */
   readonly isLong?: boolean
@@ -57,7 +57,22 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
 
   const console = (query: string) => () => `/${query}`
   const places: ReadonlyArray<Place> = [
-    { name: "the key form", path: console(""), sign: heading("Open the console"), isOpen: true },
+    { name: "the form to sign in", path: console(""), sign: heading("Sign in"), isOpen: true },
+    {
+      name: "a login link",
+      path: () => "/login#ticket",
+      sign: (page) => page.getByText("This login link signs you in").waitFor(),
+      isOpen: true
+    },
+    {
+      name: "the account menu",
+      path: console("?room=agents"),
+      sign: async (page) => {
+        await page.getByRole("button", { name: "Account: " }).click()
+        await page.getByRole("button", { name: "Sign out everywhere" }).click()
+        await page.getByRole("button", { name: "Stay signed in" }).waitFor()
+      }
+    },
     { name: "the sites", path: console(""), sign: heading("Sites") },
     {
       name: "figures",
@@ -104,7 +119,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
       await page.goto(`${server.url}${place.path()}`)
       if (place.isOpen !== true) {
         await page.getByLabel("API key").fill(server.adminKey())
-        await page.getByRole("button", { name: "Open" }).click()
+        await page.getByRole("button", { name: "Sign in", exact: true }).click()
       }
       await place.sign(page)
       // Data still being loaded is dimmed.

@@ -15,7 +15,7 @@ const started: Started = {
 describe("the start message", () => {
   it("shows the URLs, and the admin key at the first boot only", () => {
     const first = startMessage(started)
-    assert.match(first, /Console +http:\/\/127\.0\.0\.1:8080\/\n/)
+    assert.match(first, /Console +http:\/\/127\.0\.0\.1:8080\/ +\(sign in with the admin key\)\n/)
     assert.include(first, "http://127.0.0.1:8080/docs")
     assert.include(first, "sk_secret")
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" } })

@@ -1,102 +1,121 @@
 import type { ComponentChildren } from "preact"
-import { useCallback, useMemo, useState } from "preact/hooks"
-import { makeAsk } from "./api/Ask.ts"
-import { type Session, SessionProvider } from "./api/Session.ts"
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { outsider, type Session, SessionProvider } from "./api/Session.ts"
 import { useTroubles } from "./api/UseTroubles.ts"
 import type { Access } from "./parts/Access.ts"
-import { KeyForm } from "./parts/KeyForm.tsx"
+import { AccountMenu } from "./parts/AccountMenu.tsx"
+import { LoginLink } from "./parts/LoginLink.tsx"
 import { PageHeader } from "./parts/PageHeader.tsx"
 import { RoomsLight, RoomTiles } from "./parts/RoomTiles.tsx"
+import { SignInForm } from "./parts/SignInForm.tsx"
 import { TroubleNote } from "./parts/TroubleNote.tsx"
 import { type ReadinessState, useReadiness } from "./parts/UseReadiness.ts"
+import { type SignIn, useSignIn } from "./parts/UseSignIn.ts"
 import { useNavigation } from "./view/Navigation.tsx"
 import { type PagedRoom, roomAt, type Rooms } from "./view/Rooms.ts"
 
-/** When the key is asked for: `where needed`, a shared page needs none; `chosen` by a visitor of one. */
-type Asking = "where needed" | "chosen" | "first"
+interface AppProps {
+  readonly rooms: Rooms
+  /** of the login link that the page was opened by */
+  readonly ticket: string | undefined
+}
 
-const revoked = "The server does not take that key any more. It was revoked, or has expired."
-
-/** The whole page: with a key, the rooms that it opens; without one, a shared page or the form for a key. */
-export const App = ({ rooms }: { readonly rooms: Rooms }) => {
+/** The whole page: signed in, the rooms that are open; otherwise a login link, a shared page or the form to sign in. */
+export const App = ({ rooms, ticket: given }: AppProps) => {
   const { go, view } = useNavigation()
-  const [access, setAccess] = useState<Access>()
-  const [notice, setNotice] = useState<string>()
-  const [asking, setAsking] = useState<Asking>("where needed")
+  const [ticket, setTicket] = useState(given)
   const { report, troubles } = useTroubles()
   const readiness = useReadiness()
-  const key = access?.key
-
-  const forget = useCallback((why: string) => {
-    setAccess(undefined)
-    setAsking("first")
-    setNotice(why)
-  }, [])
-  const session = useMemo((): Session => {
-    const onUnknownKey = (): void => forget(revoked)
-    return { ask: makeAsk(key), hasKey: key !== undefined, onUnknownKey, onTrouble: report }
-  }, [key, forget, report])
-
   const named = roomAt(rooms, view.room)
-  const onAccess = (given: Access): void => {
-    setAccess(given)
-    setAsking("where needed")
-    setNotice(undefined)
-    const { page } = given.opened
-    if (given.closed.includes(named)) return go({ room: page.path, params: {} }, true)
-    const landing = given.opened === named ? page.probe?.landing?.(given.answer, view) : undefined
-    if (landing !== undefined) go(landing, true)
+  const onOpened = ({ answer, closed, opened: { name, page } }: Access): void => {
+    if (closed.includes(named)) return go({ room: page.path, params: {} }, true)
+    const landing = name === named.name ? page.probe?.landing?.(answer, view) : undefined
+    go(landing ?? view, true)
   }
+  const signIn = useSignIn({ rooms: rooms.paged, onOpened, onTrouble: report })
+  const { phase, opened } = signIn.state
+  const outside = useMemo((): Session => ({ ...outsider, onTrouble: report }), [report])
+  const { onSignedOut } = signIn
+  const ask = opened?.ask
+  const session = useMemo(
+    (): Session => (ask === undefined ? outside : { ...outside, ask, isSignedIn: true, onSignedOut }),
+    [ask, outside, onSignedOut]
+  )
 
   // A link into a room is followed before the list of rooms is known.
-  const room = access?.closed.includes(named) === true ? access.opened : named
+  const room = opened?.access.closed.includes(named) === true ? opened.access.opened : named
   const { Page } = room.page
   const tiles = <RoomTiles rooms={rooms.tiled} readiness={readiness.now} />
+  const isIn = phase === "in" && ticket === undefined
+  useFocusOnReturn(phase)
   return (
     <SessionProvider value={session}>
       <PageHeader
-        doors={access === undefined ? [] : doorsOf(rooms.paged, access, readiness.last)}
+        doors={isIn ? doorsOf(rooms.paged, opened.access, readiness.last) : []}
         open={room}
         light={<RoomsLight rooms={rooms.tiled} readiness={readiness.now} />}
-        onForget={() => forget("The key is forgotten.")}
+        account={isIn && <AccountMenu user={opened.user} onLeave={signIn.leave} />}
       />
       <TroubleNote troubles={troubles} />
       <main id="main" tabIndex={-1}>
-        {access === undefined ? (
-          <Entrance {...{ asking, notice, onAccess, room, rooms, tiles }} onAsking={setAsking} />
-        ) : (
-          <Page tiles={tiles} />
+        {!isIn && (
+          <SessionProvider value={outside}>
+            {ticket === undefined ? (
+              <Entrance {...{ room, rooms, signIn, tiles }} />
+            ) : (
+              <LoginLink ticket={ticket} enter={signIn.enter} onLeave={() => setTicket(undefined)} />
+            )}
+          </SessionProvider>
+        )}
+        {opened !== undefined && (
+          <div key={opened.user?.id} hidden={!isIn}>
+            <Page tiles={tiles} />
+          </div>
         )}
       </main>
     </SessionProvider>
   )
 }
 
+/** The page behind the form is shown again: keyboard users go on in it. */
+const useFocusOnReturn = (phase: SignIn["state"]["phase"]): void => {
+  const before = useRef(phase)
+  useEffect(() => {
+    if (before.current === "ended" && phase === "in") document.getElementById("main")?.focus()
+    before.current = phase
+  }, [phase])
+}
+
 interface EntranceProps {
   readonly rooms: Rooms
   readonly room: PagedRoom
   readonly tiles: ComponentChildren
-  readonly notice: string | undefined
-  readonly asking: Asking
-  onAsking(asking: Asking): void
-  onAccess(access: Access): void
+  readonly signIn: SignIn
 }
 
-/** The page without a key. */
-const Entrance = ({ asking, notice, onAccess, onAsking, room, rooms, tiles }: EntranceProps) => {
+/** The page without a user: a shared one needs none, unless its reader chooses to sign in, or had a session. */
+const Entrance = ({ room, rooms, signIn, tiles }: EntranceProps) => {
+  const [isChosen, setChosen] = useState(false)
+  const { enter, enterByKey, state } = signIn
+  if (state.phase === "starting") return <p class="hint quiet late">Asking for your session …</p>
   const { Shared } = room.page
-  const onBack = asking === "chosen" ? () => onAsking("where needed") : undefined
   const question = (
     <div class="entrance">
-      <KeyForm rooms={rooms.paged} onAccess={onAccess} notice={notice} onBack={onBack} />
+      <SignInForm
+        {...{ enter, enterByKey }}
+        rooms={rooms.paged}
+        notice={state.notice}
+        email={state.opened?.user?.email}
+        onBack={isChosen ? () => setChosen(false) : undefined}
+      />
       {tiles}
     </div>
   )
-  if (Shared === undefined || asking !== "where needed") return question
-  return <Shared otherwise={question} onAsk={() => onAsking("chosen")} />
+  if (Shared === undefined || isChosen || state.notice !== undefined) return question
+  return <Shared otherwise={question} onAsk={() => setChosen(true)} />
 }
 
-/** The rooms that the key opens: the one that took it, and those on this server that did not refuse it. */
+/** The rooms that are open to the user: the one that said so, and those on this server that did not refuse. */
 const doorsOf = (
   rooms: ReadonlyArray<PagedRoom>,
   { closed, opened }: Access,

@@ -5,7 +5,7 @@ import { SessionView } from "./SessionView.tsx"
 import { agentsView } from "./Words.ts"
 import "./Agents.css"
 
-/** Agents: the sessions of the key's owner, and the transcript of one of them. */
+/** Agents: the user's sessions with them, and the transcript of one of them. */
 const Agents = () => {
   const { session } = useNavigation().view.params
   return (

@@ -76,7 +76,7 @@ const toTheEnd = (): void => scrollTo(0, document.documentElement.scrollHeight)
 const UnknownSession = () => (
   <section class="narrow">
     <Heading tab="Agents">No such session</Heading>
-    <p>It is not among those of this key’s owner.</p>
+    <p>It is not among yours.</p>
     <p>
       <ViewLink to={agentsView}>All sessions</ViewLink>
     </p>

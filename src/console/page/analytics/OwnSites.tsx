@@ -12,7 +12,7 @@ import { SharedSite } from "./SharedSite.tsx"
 
 const refreshMillis = 30_000
 
-/** The sites of the key's owner: the one in the address bar, the list of them, or how to make the first. */
+/** The user's sites: the one in the address bar, the list of them, or how to make the first. */
 export const OwnSites = ({ tiles }: { readonly tiles: ComponentChildren }) => {
   const { go, view } = useNavigation()
   const id = view.params.site
@@ -38,7 +38,7 @@ export const OwnSites = ({ tiles }: { readonly tiles: ComponentChildren }) => {
 const UnknownSite = () => (
   <section class="narrow">
     <h1>No such site</h1>
-    <p>It is not among this key’s sites, and it is not public.</p>
+    <p>It is not among your sites, and it is not public.</p>
     <p>
       <ViewLink to={homeView}>All sites</ViewLink>
     </p>

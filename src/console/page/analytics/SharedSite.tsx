@@ -9,7 +9,7 @@ interface SharedSiteProps {
   readonly id: string
   /** shown where the site is not public, or does not exist: the page does not tell which */
   readonly otherwise: ComponentChildren
-  /** its reader has a key to enter */
+  /** its reader can sign in */
   readonly onAsk?: () => void
 }
 

@@ -43,7 +43,7 @@ export const SiteView = ({ base, isShared = false, onAsk, setup, site, welcome }
           {isShared && <span class="badge">Shared view</span>}
           {onAsk !== undefined && (
             <button type="button" class="plain" onClick={onAsk}>
-              Enter key
+              Sign in
             </button>
           )}
         </p>

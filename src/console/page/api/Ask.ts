@@ -1,4 +1,5 @@
 import { faultOf, Refused } from "./Refused.ts"
+import type { Bearer } from "./RenewedToken.ts"
 import { reportSilence } from "./Silence.ts"
 
 export interface Asked {
@@ -22,23 +23,24 @@ const answerMillis = 20_000
 /** Pause before a server is asked again that does not answer at all, or names no time. */
 const unansweredRetryMillis = 5_000
 
-/** Asks with the account key, or without one. The key is held by this closure and is nowhere else. */
-export const makeAsk = (key: string | undefined): Ask => {
+/** Asks with a token or a key, which its closure holds and nothing else, or without one. Cookies go only with `same-origin`. */
+export const makeAsk = (bearer?: Bearer, credentials: "omit" | "same-origin" = "omit"): Ask => {
   const send = async (path: string, asked: Asked, signal: AbortSignal): Promise<Response> => {
     const { idempotencyKey, json, method = "GET" } = asked
     const headers = new Headers()
-    if (key !== undefined) headers.set("authorization", `Bearer ${key}`)
     if (json !== undefined) headers.set("content-type", "application/json")
     if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey)
     const body = json === undefined ? null : JSON.stringify(json)
-    const response = await fetch(path, {
-      method,
-      headers,
-      body,
-      signal,
-      credentials: "omit",
-      cache: "no-store"
-    })
+    const sendWith = (token: string | undefined): Promise<Response> => {
+      if (token !== undefined) headers.set("authorization", `Bearer ${token}`)
+      return fetch(path, { method, headers, body, signal, credentials, cache: "no-store" })
+    }
+    const token = await bearer?.()
+    let response = await sendWith(token)
+    if (response.status === 401) {
+      const renewed = await bearer?.(token)
+      if (renewed !== token) response = await sendWith(renewed)
+    }
     if (response.ok) return response
     const fault = faultOf(response.status, await jsonOf(response, signal))
     throw new Refused(response.status, fault.message, retryOf(response), fault)

@@ -3,22 +3,25 @@ import { useContext } from "preact/hooks"
 import { type Ask, makeAsk } from "./Ask.ts"
 import type { Refused } from "./Refused.ts"
 
-/** The page's user: asks with their key, which lives in this object as long as the tab does, and nowhere else. */
+/** The page's user, and how to ask in their name. */
 export interface Session {
   readonly ask: Ask
-  readonly hasKey: boolean
-  /** the server no longer knows the key */
-  onUnknownKey(): void
+  readonly isSignedIn: boolean
+  /** the server takes neither the session nor the key any more */
+  onSignedOut(): void
   /** shows the trouble that a part of the page waits for; undefined once the part has its answer */
   onTrouble(part: string, trouble: Refused | undefined): void
 }
 
-const SessionContext = createContext<Session>({
-  ask: makeAsk(undefined),
-  hasKey: false,
-  onUnknownKey: () => undefined,
+/** A reader who is not signed in. */
+export const outsider: Session = {
+  ask: makeAsk(),
+  isSignedIn: false,
+  onSignedOut: () => undefined,
   onTrouble: () => undefined
-})
+}
+
+const SessionContext = createContext<Session>(outsider)
 
 export const SessionProvider = SessionContext.Provider
 

@@ -23,7 +23,7 @@ export const useTurns = (
   begin: () => Turn,
   { isExpected, since }: ReadOptions = {}
 ): Refused | undefined => {
-  const { ask, hasKey, onTrouble, onUnknownKey } = useSession()
+  const { ask, isSignedIn, onTrouble, onSignedOut } = useSession()
   const [refused, setRefused] = useState<Refused>()
 
   useEffect(() => {
@@ -41,7 +41,7 @@ export const useTurns = (
       } catch (error) {
         if (signal.aborted) return
         if (!(error instanceof Refused)) throw error
-        if (error.status === 401 && hasKey) return onUnknownKey()
+        if (error.status === 401 && isSignedIn) return onSignedOut()
         setRefused(error)
         onTrouble(part, isExpected?.(error) === true ? undefined : error)
         whenVisible(error.retryMillis, load, signal)
@@ -52,7 +52,7 @@ export const useTurns = (
       controller.abort()
       onTrouble(part, undefined)
     }
-  }, [part, since, ask, hasKey, onTrouble, onUnknownKey])
+  }, [part, since, ask, isSignedIn, onTrouble, onSignedOut])
   return refused
 }
 

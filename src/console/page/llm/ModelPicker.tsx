@@ -40,7 +40,7 @@ export const ModelPicker = ({ choices, funds, isReady, onChange, value }: ModelP
             ))}
           </datalist>
           <p id={`${id}-facts`} class="hint facts-of-model">
-            {chosen === undefined ? (value === "" ? "" : "Not among this key’s models.") : factsOf(chosen)}
+            {chosen === undefined ? (value === "" ? "" : "Not among your models.") : factsOf(chosen)}
             {chosen !== undefined && funds !== undefined && isPayable(chosen, funds) === false && (
               <> · the credits do not cover it</>
             )}

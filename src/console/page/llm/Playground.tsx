@@ -13,7 +13,7 @@ interface PlaygroundProps {
   onOver(): void
 }
 
-/** Asks a model or a collection with the key of this tab, and shows the answer as it comes. */
+/** Asks a model or a collection and shows the answer as it comes. */
 export const Playground = ({ funds, onOver }: PlaygroundProps) => {
   const { data } = useAnswer<typeof ModelList.Type>("/api/v1/models")
   const [typed, setTyped] = useState(emptyQuestion)

@@ -28,7 +28,7 @@ const begun: Completion = { phase: "asking", text: "" }
 
 /** One completion at a time: a new one, a stop and leaving the room call off the one under way. */
 export const useCompletion = (onOver: () => void) => {
-  const { ask, onUnknownKey } = useSession()
+  const { ask, onSignedOut } = useSession()
   const [completion, setCompletion] = useState<Completion>()
   const controller = useRef<AbortController | undefined>(undefined)
   useEffect(() => () => controller.current?.abort(), [])
@@ -53,7 +53,7 @@ export const useCompletion = (onOver: () => void) => {
         })
         show({ phase: now.problem === undefined ? "done" : "failed" })
       } catch (error) {
-        if (error instanceof Refused && error.status === 401) return onUnknownKey()
+        if (error instanceof Refused && error.status === 401) return onSignedOut()
         if (own.signal.aborted) show({ phase: "stopped" })
         else {
           const code = error instanceof Refused ? error.code : undefined
@@ -63,7 +63,7 @@ export const useCompletion = (onOver: () => void) => {
       show({ totalMillis: performance.now() - startedMillis })
       onOver()
     },
-    [ask, onOver, onUnknownKey]
+    [ask, onOver, onSignedOut]
   )
   return { completion, run, stop: () => controller.current?.abort() }
 }

@@ -9,11 +9,13 @@ interface DialogProps {
   /** says what cannot be undone */
   readonly question: string
   readonly yes: string
+  /** the harmless answer */
+  readonly no?: string
   run(ask: Ask): Promise<unknown>
 }
 
 /** An action that cannot be undone, after a second press. */
-export const Dialog = ({ action, question, run, yes }: DialogProps) => {
+export const Dialog = ({ action, no = "Keep it", question, run, yes }: DialogProps) => {
   const change = useChange()
   const [isAsked, setAsked] = useState(false)
   const id = useId()
@@ -36,7 +38,7 @@ export const Dialog = ({ action, question, run, yes }: DialogProps) => {
             {yes}
           </button>{" "}
           <button ref={harmless} type="button" onClick={() => setAsked(false)}>
-            Keep it
+            {no}
           </button>
         </div>
       ) : (

@@ -4,17 +4,17 @@ import type { PagedRoom } from "../view/Rooms.ts"
 import { homeView, type View } from "../view/View.ts"
 
 interface PageHeaderProps {
-  /** the rooms that the key opens, and the one that is open */
+  /** the rooms that are open to the user, and the one that is shown */
   readonly doors: ReadonlyArray<PagedRoom>
   readonly open: PagedRoom
   /** how the rooms are, in a word */
   readonly light: ComponentChildren
-  onForget(): void
+  readonly account: ComponentChildren
 }
 
 const viewOf = ({ page }: PagedRoom): View => ({ room: page.path, params: {} })
 
-export const PageHeader = ({ doors, light, onForget, open }: PageHeaderProps) => (
+export const PageHeader = ({ account, doors, light, open }: PageHeaderProps) => (
   <>
     <SkipLink />
     <header class="page-header">
@@ -33,15 +33,8 @@ export const PageHeader = ({ doors, light, onForget, open }: PageHeaderProps) =>
           </ViewLink>
         ))}
         <a href="/docs">API</a>
-        {doors.length > 0 && (
-          <button type="button" class="plain" onClick={onForget}>
-            <span class="long">Forget key</span>
-            <span class="short" aria-hidden="true">
-              Forget
-            </span>
-          </button>
-        )}
       </nav>
+      {account}
     </header>
   </>
 )

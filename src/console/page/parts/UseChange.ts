@@ -16,9 +16,9 @@ export interface Change {
 
 const plainWords = ({ message }: Refused): string => message
 
-/** One change at a time. If the server no longer knows the key, the page asks for it anew. */
+/** One change at a time. If the session has ended, the page asks to sign in. */
 export const useChange = (wordsFor: (refused: Refused) => string = plainWords): Change => {
-  const { ask, hasKey, onUnknownKey } = useSession()
+  const { ask, isSignedIn, onSignedOut } = useSession()
   const [isBusy, setBusy] = useState(false)
   const [refused, setRefused] = useState<Refused>()
   const run: Change["run"] = async (body) => {
@@ -29,7 +29,7 @@ export const useChange = (wordsFor: (refused: Refused) => string = plainWords): 
       return true
     } catch (error) {
       if (!(error instanceof Refused)) throw error
-      if (error.status === 401 && hasKey) onUnknownKey()
+      if (error.status === 401 && isSignedIn) onSignedOut()
       else setRefused(error)
       return false
     } finally {

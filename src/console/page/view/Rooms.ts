@@ -32,12 +32,12 @@ export interface RoomPage {
   readonly item?: string
   /** `tiles`: the list of rooms, for a page that has a place for it */
   readonly Page: (props: { readonly tiles: Shown }) => Shown
-  /** the page without a key; `otherwise` is the form for one, and `onAsk` leads to it */
+  /** the page without a user; `otherwise` is the form to sign in, and `onAsk` leads to it */
   readonly Shared?: (props: { readonly otherwise: Shown; onAsk(): void }) => Shown
   readonly probe?: Probe
 }
 
-/** A read that shows whether a key opens the room: 403 and 404 say that it does not. */
+/** A read that shows whether the room is open to the user: 403 and 404 say that it is not. */
 export interface Probe {
   readonly path: string
   /** the first view, from the answer; undefined: the present one */

@@ -1,4 +1,4 @@
-/** The present view. All of it is in the address bar, so that a link opens the same view; the key never is. */
+/** The present view. All of it is in the address bar, so that a link opens the same view; no key ever is. */
 export interface View {
   /** the path of a room's page */
   readonly room: string

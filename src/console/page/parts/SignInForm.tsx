@@ -1,24 +1,29 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useEffect, useId, useRef } from "preact/hooks"
 import { Refused } from "../api/Refused.ts"
+import { type OpenSession, signInByKey } from "../api/SignIn.ts"
 import type { PagedRoom } from "../view/Rooms.ts"
-import { type Access, accessOf, probed } from "./Access.ts"
+import { probed } from "./Access.ts"
 import { Form } from "./Form.tsx"
 import { Toast } from "./Toast.tsx"
 import { useChange } from "./UseChange.ts"
 
-interface KeyFormProps {
+interface SignInFormProps {
   readonly rooms: ReadonlyArray<PagedRoom>
-  /** one of the rooms took the key */
-  onAccess(access: Access): void
+  enter(session: OpenSession): Promise<void>
+  enterByKey(key: string): Promise<void>
   /** why it is asked for again */
   readonly notice: string | undefined
+  /** of the user whose session has ended */
+  readonly email: string | undefined
   /** to where the key was not needed */
   readonly onBack: (() => void) | undefined
 }
 
-/** Asks for the key, an account's or a router's. It goes nowhere but into the header of requests to this server. */
-export const KeyForm = ({ notice, onAccess, onBack, rooms }: KeyFormProps) => {
-  const [typed, setTyped] = useState("")
+/**
+ * Asks for the key. It is read from its field when it is sent, in the header of a request to this server, and is gone with
+ * the field: an account's begins a session. Password managers know the form by its fields, and a sign-in by the form's end.
+ */
+export const SignInForm = ({ email, enter, enterByKey, notice, onBack, rooms }: SignInFormProps) => {
   const change = useChange((refused) => wordsFor(refused, rooms))
   const { forgetProblem, isBusy, problem } = change
   const id = useId()
@@ -26,26 +31,24 @@ export const KeyForm = ({ notice, onAccess, onBack, rooms }: KeyFormProps) => {
   useEffect(() => field.current?.focus({ preventScroll: true }), [])
   const onSubmit = (): void =>
     void change.run(async () => {
-      const key = typed.trim()
+      const key = field.current?.value.trim() ?? ""
       const malformed = problemOf(key)
       if (malformed !== undefined) throw new Refused(malformedStatus, malformed, undefined)
-      onAccess(await accessOf(key, rooms))
+      await (key.startsWith("sk_mr_") ? enterByKey(key) : enter(await signInByKey(key)))
     })
   return (
     <Form class="key-form" change={change} onSubmit={onSubmit}>
-      <h1>Open the console</h1>
+      <h1>Sign in</h1>
       {notice !== undefined && problem === undefined && <p role="status">{notice}</p>}
+      <input hidden name="username" autocomplete="username" value={email ?? ""} />
       <label for={id}>API key</label>
       <div class="field-row">
         <input
           ref={field}
           id={id}
           type="password"
-          value={typed}
-          onInput={(event) => {
-            setTyped(event.currentTarget.value)
-            forgetProblem()
-          }}
+          name="password"
+          onInput={forgetProblem}
           autocomplete="current-password"
           autocapitalize="off"
           spellcheck={false}
@@ -55,7 +58,7 @@ export const KeyForm = ({ notice, onAccess, onBack, rooms }: KeyFormProps) => {
           aria-describedby={`${id}-problem ${id}-hint`}
         />
         <button type="submit" class="primary" disabled={isBusy}>
-          Open
+          Sign in
         </button>
       </div>
       <Toast id={`${id}-problem`}>{problem}</Toast>
@@ -67,8 +70,9 @@ export const KeyForm = ({ notice, onAccess, onBack, rooms }: KeyFormProps) => {
         </p>
       )}
       <p id={`${id}-hint`} class="hint">
-        The first start printed it, and wrote it to <code>admin.json</code> in the data directory. It stays in
-        this tab’s memory: a reload asks again, and a password manager may answer.
+        The first start printed it, and wrote it to <code>admin.json</code> in the data directory. This
+        browser stays signed in without it. A router’s key (<code>sk_mr_…</code>) stays in this tab’s memory
+        instead: a reload asks for it again.
       </p>
     </Form>
   )
@@ -91,6 +95,6 @@ const wordsFor = ({ message, status }: Refused, rooms: ReadonlyArray<PagedRoom>)
     const names = probed(rooms).map(({ room }) => room.tile.title.toLowerCase())
     return `Nothing is served here that this page shows: neither ${names.join(" nor ")} are among this server’s ROOMS.`
   }
-  if (status === 429) return "Too many requests with this key. Wait a moment, then try again."
+  if (status === 429) return "Too many attempts. Wait a moment, then try again."
   return `${message}. Try again in a moment.`
 }
