@@ -18,6 +18,7 @@ import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import type { Jobs } from "./infra/jobs/Jobs.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
+import type { Processes } from "./infra/processes/Processes.ts"
 import type { Secrets } from "./infra/secrets/Secrets.ts"
 
 /**
@@ -60,6 +61,7 @@ export type Ground =
   | Secrets
   | Notices
   | Jobs
+  | Processes
   | Layer.Success<typeof Accounts.offers>
 
 /** The services behind the endpoints of all rooms. */

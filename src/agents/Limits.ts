@@ -50,9 +50,6 @@ export const agentLimits = {
   transcriptSteps: 5_000,
   /** … and the bytes that are read of them, where it is more than one entry */
   transcriptBytes: 1024 * 1024,
-  /** a process reports this often that it is alive, and is dead after a silence of `agentOwnerDeadMillis` */
-  agentHeartbeatMillis: 5_000,
-  agentOwnerDeadMillis: 20_000,
   /**
    * several machines: one that was silent for so long is dead, unless `CLUSTER_SILENT_SECONDS` sets another time; each
    * gives a sign of life four times as often

@@ -17,7 +17,6 @@ import { makeGateway } from "#src/agents/gateway/Gateway.ts"
 import { Sockets } from "#src/agents/gateway/Sockets.ts"
 import * as RouterModelCalls from "#src/agents/models/RouterModelCalls.ts"
 import { SessionPlacement } from "./SessionPlacement.ts"
-import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
@@ -27,7 +26,7 @@ const sessions = Layer.unwrap(Effect.map(AppConfig, ({ limits }) => AgentSession
 /** One process is the home of all sessions; several divide them. */
 const homes = Layer.unwrap(
   Effect.map(AppConfig, ({ cluster }) =>
-    cluster === undefined ? SessionPlacement.layerAlone : ClusterSessionPlacement.layer(cluster)
+    cluster === undefined ? SessionPlacement.layerAlone : ClusterSessionPlacement.layer
   )
 )
 
@@ -36,7 +35,6 @@ const services = SessionMaintenance.layer.pipe(
   Layer.provideMerge(Sockets.layer),
   Layer.provideMerge(sessions),
   Layer.provideMerge(Layer.mergeAll(SessionStore.layer, SessionSweep.layer, homes)),
-  Layer.provideMerge(AgentOwners.layer),
   Layer.provideMerge(RouterModelCalls.layer),
   Layer.provide(models)
 )

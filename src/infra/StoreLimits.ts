@@ -37,6 +37,11 @@ export const storeLimits = {
   /** … and characters of them; beyond it the oldest cannot be repeated any more */
   idempotencyUserCharacters: 16 * 1024 * 1024,
 
+  /** a server process notes this often that it is alive … */
+  processBeatMillis: 5_000,
+  /** … and is dead after so long a silence; its row goes after an hour */
+  processDeadMillis: 20_000,
+  processForgetMillis: 3_600_000,
   /** the connection that listens is asked for a sign of life this often … */
   listenCheckMillis: 10_000,
   /** … is lost without an answer within this … */

@@ -32,6 +32,12 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
   [limits.usageWaitMillis, limits.callsEndMillis, "calls that were left are settled before the end"],
   [limits.callsEndMillis, limits.drainMillis, "and the end waits for them"],
   [limits.drainNoticeMillis, limits.drainMillis, "the notice is part of the drain"],
+  [3 * limits.processBeatMillis, limits.processDeadMillis, "as of a process"],
+  [
+    limits.processDeadMillis,
+    limits.processForgetMillis,
+    "a dead process is known as dead before it is forgotten"
+  ],
   [limits.noticePayloadBytes, 8_000, "Postgres takes a payload of NOTIFY"],
   [limits.ledgerGrantMillis, limits.ledgerWaitMillis, "a call outlasts one grant that fails"],
   [limits.ledgerRetryMillis, limits.ledgerIdleMillis, "a return is repeated before its lease is idle again"],

@@ -16,7 +16,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
-import type { ClusterTransport } from "./ClusterTransport.ts"
+import type { ClusterTransport } from "#src/infra/cluster/ClusterTransport.ts"
 
 /**
  * Shards of all sessions; must be the same number on all machines. Locks are released one by one

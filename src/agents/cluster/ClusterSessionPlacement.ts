@@ -1,4 +1,4 @@
-import { type Cause, Context, Effect, Exit, Layer, Redacted, References, Schema, Scope } from "effect"
+import { type Cause, Context, Effect, Exit, Layer, References, Schema, Scope } from "effect"
 import { Sharding, Entity } from "effect/cluster"
 import { RpcSerialization, RpcServer, Rpc } from "effect/rpc"
 import { SocketServer } from "effect/socket/SocketServer"
@@ -8,7 +8,7 @@ import { AppConfig, type ClusterMember } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { HomeAway, type LocalHome, SessionPlacement } from "../SessionPlacement.ts"
-import { ClusterTransport } from "./ClusterTransport.ts"
+import { Cluster, type ClusterAddressUnusable } from "#src/infra/cluster/Cluster.ts"
 import { HeldShards } from "./HeldShards.ts"
 import { RelayHome } from "./RelayHome.ts"
 import { RelayLinks } from "./RelayLinks.ts"
@@ -27,16 +27,6 @@ const ShardEntity = Entity.make("AgentHome", [
   /** Ends a session, at its owner's request. */
   Rpc.make("End", { payload: { sessionId: SessionId } })
 ])
-
-/** The process cannot listen at `CLUSTER_ADDRESS`. */
-export class ClusterAddressUnusable extends Schema.TaggedError<ClusterAddressUnusable>()(
-  "ClusterAddressUnusable",
-  { address: Schema.String, problem: Schema.String }
-) {
-  override get message(): string {
-    return `CLUSTER_ADDRESS ${this.address} cannot be used (${this.problem})`
-  }
-}
 
 /** The interval between checks of the shards held. */
 const lookMillis = 250
@@ -66,72 +56,67 @@ const shardEntityOf = (member: ClusterMember, home: () => LocalHome | undefined)
     { maxIdleTime: entityIdleMillis, concurrency: "unbounded", disableFatalDefects: true }
   )
 
-const make = (member: ClusterMember) =>
-  Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const scope = yield* Effect.scope
-    const transport = new ClusterTransport(Redacted.value(member.secret), limits.clusterHandshakeMillis)
-    const listener = yield* Effect.mapError(transport.listen(member), ({ cause }) => {
-      const problem = cause instanceof Error ? cause.message : String(cause)
-      return new ClusterAddressUnusable({ address: `${member.host}:${member.port}`, problem })
-    })
-    let home: LocalHome | undefined
+const make = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const scope = yield* Effect.scope
+  const { member, serverOf, transport } = yield* Cluster
+  let home: LocalHome | undefined
 
-    // A scope of its own: this process stops being a home while its last messages still go over the links.
-    const runner = yield* Scope.fork(scope)
-    const entityServer = shardEntityOf(member, () => home).pipe(
-      Layer.provideMerge(ClusterRunner.layer(member, transport, listener["signalbox-runner"], limits))
-    )
-    // effect/cluster warns once for each shard in trouble; here it is logged once as an error, and `/readyz` shows it.
-    const cluster = yield* Layer.buildWithScope(entityServer, runner).pipe(
-      Effect.provideService(References.MinimumLogLevel, "Error")
-    )
-    const held = new HeldShards(
-      Context.get(cluster, Sharding.Sharding),
-      ClusterRunner.shards,
-      limits.clusterGraceMillis
-    )
-    const entities = yield* Effect.provideContext(ShardEntity.client, cluster)
-    const entityOf = (sessionId: string) => entities(held.entityIdOf(sessionId))
+  // A scope of its own: this process stops being a home while its last messages still go over the links.
+  const runner = yield* Scope.fork(scope)
+  const entityServer = shardEntityOf(member, () => home).pipe(
+    Layer.provideMerge(ClusterRunner.layer(member, transport, serverOf("signalbox-runner"), limits))
+  )
+  // effect/cluster warns once for each shard in trouble; here it is logged once as an error, and `/readyz` shows it.
+  const cluster = yield* Layer.buildWithScope(entityServer, runner).pipe(
+    Effect.provideService(References.MinimumLogLevel, "Error")
+  )
+  const held = new HeldShards(
+    Context.get(cluster, Sharding.Sharding),
+    ClusterRunner.shards,
+    limits.clusterGraceMillis
+  )
+  const entities = yield* Effect.provideContext(ShardEntity.client, cluster)
+  const entityOf = (sessionId: string) => entities(held.entityIdOf(sessionId))
 
-    const isHere = (sessionId: string) => held.isHere(sessionId)
-    const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
-    yield* Layer.buildWithScope(relayServer(relays, listener["signalbox-relay"]), scope)
-    const serialization = Context.get(
-      yield* Layer.buildWithScope(ClusterRunner.serialization, scope),
-      RpcSerialization.RpcSerialization
-    )
-    const links = new RelayLinks(transport, limits, scope, serialization)
+  const isHere = (sessionId: string) => held.isHere(sessionId)
+  const relays = new RelayHome({ isHere, serve: () => home?.serve }, limits)
+  yield* Layer.buildWithScope(relayServer(relays, serverOf("signalbox-relay")), scope)
+  const serialization = Context.get(
+    yield* Layer.buildWithScope(ClusterRunner.serialization, scope),
+    RpcSerialization.RpcSerialization
+  )
+  const links = new RelayLinks(transport, limits, scope, serialization)
 
-    const orAway = orHomeAway(limits)
+  const orAway = orHomeAway(limits)
 
-    const look = Effect.suspend(() => {
-      const isGone = held.look(performance.now())
-      return isGone === undefined || home === undefined ? Effect.void : home.leave(isGone)
-    }).pipe(Effect.catchCause((cause) => Effect.logError("Sessions that moved were not left", cause)))
-    yield* Effect.forkIn(Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis))), scope)
-    const { register } = yield* Readiness
-    yield* register(
-      "agent-homes",
-      Effect.sync(() => ({
-        status: held.count > 0 ? "up" : "degraded",
-        detail: `${held.count} of ${ClusterRunner.shards} parts of the sessions have their home here`
-      }))
-    )
-    yield* awaitShards(held, limits.clusterStartMillis)
+  const look = Effect.suspend(() => {
+    const isGone = held.look(performance.now())
+    return isGone === undefined || home === undefined ? Effect.void : home.leave(isGone)
+  }).pipe(Effect.catchCause((cause) => Effect.logError("Sessions that moved were not left", cause)))
+  yield* Effect.forkIn(Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis))), scope)
+  const { register } = yield* Readiness
+  yield* register(
+    "agent-homes",
+    Effect.sync(() => ({
+      status: held.count > 0 ? "up" : "degraded",
+      detail: `${held.count} of ${ClusterRunner.shards} parts of the sessions have their home here`
+    }))
+  )
+  yield* awaitShards(held, limits.clusterStartMillis)
 
-    return SessionPlacement.of({
-      isHere,
-      serveThere: (sessionId, key, sink) =>
-        orAway(
-          sessionId,
-          Effect.flatMap(entityOf(sessionId).Where(), (address) => links.to(address))
-        ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
-      endThere: (sessionId) => orAway(sessionId, entityOf(sessionId).End({ sessionId })),
-      open: (opened) => Effect.sync(() => void (home = opened)),
-      depart: Scope.close(runner, Exit.void)
-    })
+  return SessionPlacement.of({
+    isHere,
+    serveThere: (sessionId, key, sink) =>
+      orAway(
+        sessionId,
+        Effect.flatMap(entityOf(sessionId).Where(), (address) => links.to(address))
+      ).pipe(Effect.map((link) => link.serve(sessionId, key, sink))),
+    endThere: (sessionId) => orAway(sessionId, entityOf(sessionId).End({ sessionId })),
+    open: (opened) => Effect.sync(() => void (home = opened)),
+    depart: Scope.close(runner, Exit.void)
   })
+})
 
 /** On any failure the client comes again. Logged at intervals: many clients come at once. */
 const orHomeAway = ({ clusterFindMillis }: Limits) => {
@@ -169,7 +154,8 @@ const awaitShards = (held: HeldShards, millis: number): Effect.Effect<void> =>
   )
 
 /** Divides sessions among the processes on one Postgres. */
-export const layer = (
-  member: ClusterMember
-): Layer.Layer<SessionPlacement, SqlError | ClusterAddressUnusable, SqlClient | AppConfig | Readiness> =>
-  Layer.effect(SessionPlacement, make(member))
+export const layer: Layer.Layer<
+  SessionPlacement,
+  SqlError | ClusterAddressUnusable,
+  SqlClient | AppConfig | Readiness
+> = Layer.effect(SessionPlacement, make).pipe(Layer.provide(Cluster.layer))

@@ -3,7 +3,7 @@ import { RpcClient, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket/Socket"
 import type { Limits } from "#src/Limits.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import type { ClusterAddress, ClusterTransport } from "./ClusterTransport.ts"
+import type { ClusterAddress, ClusterTransport } from "#src/infra/cluster/ClusterTransport.ts"
 import { RelayLink } from "./RelayLink.ts"
 import { RelayRpcs } from "./RelayRpcs.ts"
 

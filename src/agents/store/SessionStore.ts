@@ -9,7 +9,7 @@ import {
   type TooManySessions
 } from "#actors/agents/StepStore.ts"
 import { AppConfig } from "#src/Config.ts"
-import { AgentOwners } from "./AgentOwners.ts"
+import { Processes } from "#src/infra/processes/Processes.ts"
 import * as BatchQueue from "./BatchQueue.ts"
 import { type ClaimAsk, claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
@@ -26,7 +26,7 @@ export const layer = Layer.effect(
   Effect.gen(function* () {
     const sql = yield* SqlClient
     const { limits } = yield* AppConfig
-    const { owner } = yield* AgentOwners
+    const { id: owner } = yield* Processes
     const creates = new SessionCreates(sql, owner, limits)
     const claims = claimsOf(sql, owner, limits)
     const away = (cause: BatchQueue.BatchFailure) => new StepStoreAway({ cause })

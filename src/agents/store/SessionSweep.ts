@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
-import { AgentOwners } from "./AgentOwners.ts"
+import { isAlive, Processes } from "#src/infra/processes/Processes.ts"
 
 /** Maintenance of all sessions together: signs of life, expired sessions, work without a process. */
 export class SessionSweep extends Context.Service<
@@ -21,7 +21,7 @@ export class SessionSweep extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const { limits } = yield* AppConfig
-      const { owner } = yield* AgentOwners
+      const { id: owner } = yield* Processes
 
       const touchSome = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -50,9 +50,8 @@ export class SessionSweep extends Context.Service<
           FROM old WHERE s.id = old.id RETURNING s.id`
         return ended.length
       })
-      const forgetOwners = sql`DELETE FROM agent_owners WHERE heartbeat_at < clock_timestamp() - interval '1 hour'`
       yield* Effect.forkScoped(
-        Effect.andThen(expire, forgetOwners).pipe(
+        expire.pipe(
           Effect.catch((error) => Effect.logDebug("Sessions that are too old were not ended", error)),
           Effect.repeat(Schedule.spaced(limits.agentSweepEveryMillis))
         )
@@ -61,9 +60,8 @@ export class SessionSweep extends Context.Service<
       return SessionSweep.of({
         touch: (ids) => Effect.forEach(chunks(ids), touchSome, { discard: true }),
         abandoned: Effect.map(
-          sql<{ id: string }>`SELECT s.id FROM agent_sessions s WHERE s.status = 'running' AND NOT EXISTS (
-            SELECT 1 FROM agent_owners o WHERE o.id = s.owner
-              AND o.heartbeat_at > clock_timestamp() - ${limits.agentOwnerDeadMillis} * interval '1 millisecond')`,
+          sql<{ id: string }>`SELECT s.id FROM agent_sessions s
+            WHERE s.status = 'running' AND NOT ${isAlive(sql, sql`s.owner`, limits)}`,
           (rows) => rows.map(({ id }) => id)
         ),
         expire

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
+import { isAlive } from "#src/infra/processes/Processes.ts"
 import type { SessionRecord } from "#streams/agents/SessionRecord.ts"
 import type { Step } from "#streams/agents/Step.ts"
 import { recordColumns, recordOf, type RecordRow } from "./SessionColumns.ts"
@@ -26,10 +27,8 @@ export interface StepSize {
 export const makeSessionsRepository = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
-  const columns = sql`${sql.literal(recordColumns)}, s.epoch = 1 AND s.version = 0 AS is_new, EXISTS (
-        SELECT 1 FROM agent_owners o WHERE o.id = s.owner
-          AND o.heartbeat_at > clock_timestamp() - ${limits.agentOwnerDeadMillis} * interval '1 millisecond'
-        ) AS owner_lives`
+  const columns = sql`${sql.literal(recordColumns)}, s.epoch = 1 AND s.version = 0 AS is_new, 
+    ${isAlive(sql, sql`s.owner`, limits)} AS owner_lives`
   return {
     /** the latest first */
     list: (userId: string, limit: number): Effect.Effect<ReadonlyArray<StoredSession>, SqlError> =>

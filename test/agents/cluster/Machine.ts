@@ -83,7 +83,7 @@ export const startMachine = async (databaseUrl: string, secret = clusterSecret):
   const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl), cluster: member, limits })
   const context = await Effect.runPromise(
     Layer.buildWithScope(
-      ClusterSessionPlacement.layer(member).pipe(
+      ClusterSessionPlacement.layer.pipe(
         Layer.provide([Postgres.layer, Readiness.layer]),
         Layer.provide(config)
       ),

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { type ClaimedSession, StepStore } from "#actors/agents/StepStore.ts"
-import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
+import { Processes } from "#src/infra/processes/Processes.ts"
 import type { Step } from "#streams/agents/Step.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, promptBody, rowOf, setRow, someone, stepOf } from "./Sessions.ts"
@@ -337,7 +337,7 @@ layer(processLayer.pipe(Layer.provideMerge(TestStores.layer)), live)("the store 
       // The next write comes behind it.
       yield* write({ sessionId: other.facts.id, epoch: 1, state: other.state, steps: [] })
       assert.lengthOf(yield* sql`SELECT 1 FROM agent_steps WHERE session_id = ${facts.id}`, 1)
-      assert.strictEqual((yield* rowOf(facts.id))?.owner, (yield* AgentOwners).owner)
+      assert.strictEqual((yield* rowOf(facts.id))?.owner, (yield* Processes).id)
     })
   )
 })

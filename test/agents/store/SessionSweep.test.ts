@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { StepStore } from "#actors/agents/StepStore.ts"
-import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
+import { Processes } from "#src/infra/processes/Processes.ts"
 import { SessionSweep } from "#src/agents/store/SessionSweep.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, rowOf, setRow, stepOf } from "./Sessions.ts"
@@ -64,13 +64,13 @@ layer(withSweep.pipe(Layer.provideMerge(TestStores.layer)), live)("sessions of a
   it.effect("are abandoned while their prompt is worked on and their owner is dead, or has left", () =>
     Effect.gen(function* () {
       const { abandoned } = yield* SessionSweep
-      const { alive, owner } = yield* AgentOwners
+      const { alive, id: owner } = yield* Processes
       const sql = yield* SqlClient
       const running = yield* Effect.all(Array.from({ length: 4 }, () => created({ status: "running" })))
       const idle = yield* created()
       const owners = ["own_silent", "own_quiet", "own_gone"]
-      yield* sql`INSERT INTO agent_owners (id, heartbeat_at) VALUES
-        ('own_silent', now() - interval '21 seconds'), ('own_quiet', now() - interval '15 seconds')`
+      yield* sql`INSERT INTO processes (id, started_at, alive_at) VALUES
+        ('own_silent', now(), now() - interval '21 seconds'), ('own_quiet', now(), now() - interval '15 seconds')`
       for (const [place, name] of owners.entries()) {
         yield* setRow(running[place]?.facts.id ?? "", { owner: name })
       }

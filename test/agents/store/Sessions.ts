@@ -2,13 +2,13 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SessionFacts, SessionState } from "#streams/agents/SessionRecord.ts"
 import type { Step, StepBody } from "#streams/agents/Step.ts"
-import { AgentOwners } from "#src/agents/store/AgentOwners.ts"
+import { Processes } from "#src/infra/processes/Processes.ts"
 import * as SessionStore from "#src/agents/store/SessionStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { makeKey, makeUser } from "#test/llm/ledger/LedgerProbe.ts"
 
 /** A store as one process has it; each has an owner of its own. */
-export const processLayer = SessionStore.layer.pipe(Layer.provideMerge(Layer.fresh(AgentOwners.layer)))
+export const processLayer = SessionStore.layer.pipe(Layer.provideMerge(Layer.fresh(Processes.layer)))
 
 /** Somebody's new session, for a key of theirs or one that is given. */
 export const newSession = Effect.fnUntraced(function* (

@@ -9,6 +9,16 @@ export const ground: PostgresMigration = {
     `CREATE TABLE secrets (
        name text PRIMARY KEY,
        bytes bytea NOT NULL,
-       created_at timestamptz NOT NULL DEFAULT now())`
+       created_at timestamptz NOT NULL DEFAULT now())`,
+
+    // Server processes, by a name that is new with every start; with the address of those that are in a cluster.
+    `CREATE TABLE processes (
+       id text PRIMARY KEY,
+       started_at timestamptz NOT NULL,
+       alive_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+       host text,
+       port integer)`,
+    `INSERT INTO processes (id, started_at, alive_at) SELECT id, heartbeat_at, heartbeat_at FROM agent_owners`,
+    `DROP TABLE agent_owners`
   ]
 }

@@ -3,9 +3,10 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Socket } from "effect/socket/Socket"
-import { ClusterTransport, type AlpnProtocol } from "#src/agents/cluster/ClusterTransport.ts"
+import type { SocketServer } from "effect/socket/SocketServer"
+import { ClusterTransport } from "#src/infra/cluster/ClusterTransport.ts"
 import { freePort } from "#test/harness/ServerProcess.ts"
-import { clusterSecret, holds } from "./Machine.ts"
+import { clusterSecret, holds } from "#test/agents/cluster/Machine.ts"
 
 const handshakeMillis = 500
 
@@ -13,10 +14,11 @@ describe("a connection between machines", () => {
   const scope = Scope.makeUnsafe()
   const transport = new ClusterTransport(clusterSecret, handshakeMillis)
   /** protocols that were reached, with the first bytes that came */
-  const reached: Array<readonly [AlpnProtocol, string]> = []
+  const reached: Array<readonly [string, string]> = []
   let address: { readonly host: string; readonly port: number }
+  let serverOf: (protocol: string) => SocketServer["Service"]
 
-  const echo = (protocol: AlpnProtocol) => (socket: Socket) =>
+  const echo = (protocol: string) => (socket: Socket) =>
     Effect.gen(function* () {
       const { pull } = yield* socket.reader
       const { write } = yield* socket.writer
@@ -29,15 +31,15 @@ describe("a connection between machines", () => {
   beforeAll(async () => {
     address = { host: "127.0.0.1", port: await freePort() }
     const listen = Effect.gen(function* () {
-      const listener = yield* transport.listen(address)
-      for (const protocol of ["signalbox-runner", "signalbox-relay"] as const)
-        yield* Effect.forkScoped(listener[protocol].run(echo(protocol)))
+      serverOf = yield* transport.listen(address)
+      for (const protocol of ["signalbox-runner", "signalbox-relay"])
+        yield* Effect.forkScoped(serverOf(protocol).run(echo(protocol)))
     })
     await Effect.runPromise(Scope.provide(listen, scope))
   })
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  const say = (by: ClusterTransport, protocol: AlpnProtocol, text: string) =>
+  const say = (by: ClusterTransport, protocol: string, text: string) =>
     Effect.gen(function* () {
       const socket = yield* by.connect(protocol, address)
       const { pull } = yield* socket.reader
@@ -55,6 +57,22 @@ describe("a connection between machines", () => {
     ])
   })
 
+  it("is refused for a protocol that none serves, until another room adds it; a name has one server", async () => {
+    assert.isTrue(Exit.isFailure(await say(transport, "signalbox-browser", "early")))
+    const added = await Effect.runPromise(Scope.provide(Scope.fork(scope), scope))
+    const run = serverOf("signalbox-browser").run(echo("signalbox-browser"))
+    await Effect.runPromise(Scope.provide(Effect.forkScoped(run, { startImmediately: true }), added))
+    assert.deepStrictEqual(await say(transport, "signalbox-browser", "three"), Exit.succeed("three"))
+    assert.isTrue(Exit.hasDies(await Effect.runPromiseExit(run)))
+    assert.deepStrictEqual(await say(transport, "signalbox-browser", "four"), Exit.succeed("four"))
+    await Effect.runPromise(Scope.close(added, Exit.void))
+    assert.isTrue(Exit.isFailure(await say(transport, "signalbox-browser", "late")))
+    assert.deepStrictEqual(
+      reached.splice(0).map(([, text]) => text),
+      ["three", "four"]
+    )
+  })
+
   it("is refused to a machine with another secret, before anything is read of it", async () => {
     const stranger = new ClusterTransport(clusterSecret.toUpperCase(), handshakeMillis)
     assert.isTrue(Exit.isFailure(await say(stranger, "signalbox-relay", "let me in")))
@@ -65,12 +83,12 @@ describe("a connection between machines", () => {
     const impostor = { host: "127.0.0.1", port: await freePort() }
     const heard: Array<string> = []
     const listen = Effect.gen(function* () {
-      const listener = yield* new ClusterTransport(
+      const serverOf = yield* new ClusterTransport(
         "another secret, of an impostor on the network",
         handshakeMillis
       ).listen(impostor)
       yield* Effect.forkScoped(
-        listener["signalbox-relay"].run((socket) =>
+        serverOf("signalbox-relay").run((socket) =>
           Effect.scoped(
             Effect.flatMap(socket.reader, ({ pull }) =>
               Effect.map(pull, (pieces) => heard.push(...pieces.map(String)))

@@ -12,10 +12,6 @@ import { connect, type TLSSocket } from "node:tls"
  * secrecy; there are no certificates. TLS 1.2, because its cipher suites can rule certificates out: 1.3's cannot.
  */
 
-/** The purpose of a connection, named in the handshake (ALPN): one port serves both. */
-const alpnProtocols = ["signalbox-runner", "signalbox-relay"] as const
-export type AlpnProtocol = (typeof alpnProtocols)[number]
-
 const identity = "signalbox"
 const connectMillis = 2_000
 /** the system notices a machine without power after so many probes */
@@ -45,8 +41,8 @@ export class ClusterTransport {
     } as const
   }
 
-  /** A connection to another machine, made when it is read. */
-  connect(protocol: AlpnProtocol, { host, port }: ClusterAddress): Effect.Effect<Socket> {
+  /** A connection to another machine, made when it is read. The handshake (ALPN) names its protocol: one port serves all. */
+  connect(protocol: string, { host, port }: ClusterAddress): Effect.Effect<Socket> {
     const open = Effect.acquireRelease(
       Effect.sync(() =>
         connect({
@@ -64,16 +60,20 @@ export class ClusterTransport {
     return NodeSocket.fromDuplex(open, { openTimeout: connectMillis })
   }
 
-  /** Listens at this process's own address until the scope closes; answers a socket server for each protocol. */
+  /**
+   * Listens at this process's own address until the scope closes. Answers the socket server of each protocol; connections
+   * for protocols that none runs are refused.
+   */
   listen({
     host,
     port
   }: ClusterAddress): Effect.Effect<
-    Readonly<Record<AlpnProtocol, SocketServer["Service"]>>,
+    (protocol: string) => SocketServer["Service"],
     SocketServerError,
     Scope.Scope
   > {
     return Effect.gen({ self: this }, function* () {
+      const handlers = new Map<string, (socket: Socket) => Effect.Effect<unknown, unknown>>()
       const server = yield* NodeSocketServer.makeTls({
         ...this.shared,
         host,
@@ -82,22 +82,22 @@ export class ClusterTransport {
         keepAlive: true,
         keepAliveInitialDelay: keepAliveMillis,
         handshakeTimeout: this.handshakeMillis,
-        ALPNProtocols: [...alpnProtocols],
+        ALPNCallback: ({ protocols }) => protocols.find((protocol) => handlers.has(protocol)),
         pskCallback: (_, name) => (name === identity ? this.secret : null)
       })
-      const handlers = new Map<string, (socket: Socket) => Effect.Effect<unknown, unknown>>()
       const serve = (socket: Socket) =>
         Effect.flatMap(Effect.serviceOption(NodeSocket.NetSocket), (connection) => {
           const handler = handlers.get(Option.match(connection, { onNone: () => "", onSome: doorOf }))
-          // A connection that comes before its protocol is served, or names none, is closed.
+          // A connection that names no protocol, or one that has just ended, is closed.
           return handler === undefined ? Effect.scoped(Effect.asVoid(socket.reader)) : handler(socket)
         })
       yield* Effect.forkScoped(server.run(serve))
-      const serverFor = (protocol: AlpnProtocol) =>
+      return (protocol: string) =>
         SocketServer.of({
           address: server.address,
           run: (handler) =>
             Effect.contextWith((context) => {
+              if (handlers.has(protocol)) return Effect.die(new Error(`${protocol} is served already`))
               handlers.set(protocol, (socket) => Effect.provideContext(handler(socket), context))
               return Effect.ensuring(
                 Effect.never,
@@ -105,10 +105,6 @@ export class ClusterTransport {
               )
             })
         })
-      return {
-        "signalbox-runner": serverFor("signalbox-runner"),
-        "signalbox-relay": serverFor("signalbox-relay")
-      }
     })
   }
 }
