@@ -51,15 +51,17 @@ const serverLimits = {
   retryMinMillis: 100,
   retryMaxMillis: 5_000,
 
-  /** threads of one process, for all rooms */
+  /** threads of one process for jobs of all rooms; each kind of job has a deadline and memory of its own … */
   workerThreads: 2,
-  /** jobs that wait for one; above it 503 */
+  /** … and child processes, for jobs that a thread could not bear */
+  workerProcesses: 2,
+  /** jobs that wait for a thread, or for a child process; above it 503 */
   workerWaiting: 1_000,
-  /** a job that takes longer has failed */
-  workerMillis: 10_000,
-  /** heap of one thread; a job that needs more has failed */
-  workerHeapMegabytes: 512,
-  /** a thread without a job for so long is ended */
+  /** a worker that has not begun its job by then is ended */
+  workerStartMillis: 30_000,
+  /** a job whose caller has gone is given so long; then its worker is ended */
+  workerLeaveMillis: 100,
+  /** a worker without a job for so long is ended */
   workerIdleMillis: 300_000,
 
   /** after SIGTERM everything in flight is given this long */

@@ -19,6 +19,7 @@ import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import type { Jobs } from "./infra/jobs/Jobs.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
 import type { Processes } from "./infra/processes/Processes.ts"
+import type { Workers } from "./infra/workers/Workers.ts"
 import type { Secrets } from "./infra/secrets/Secrets.ts"
 
 /**
@@ -62,6 +63,7 @@ export type Ground =
   | Notices
   | Jobs
   | Processes
+  | Workers
   | Layer.Success<typeof Accounts.offers>
 
 /** The services behind the endpoints of all rooms. */

@@ -16,6 +16,7 @@ import { Readiness } from "./infra/telemetry/Readiness.ts"
 import { Jobs } from "./infra/jobs/Jobs.ts"
 import { Notices } from "./infra/notices/Notices.ts"
 import { Processes } from "./infra/processes/Processes.ts"
+import { Workers } from "./infra/workers/Workers.ts"
 import { Secrets } from "./infra/secrets/Secrets.ts"
 import * as Front from "./front/Front.ts"
 import { RawRoutes } from "./front/RawRoutes.ts"
@@ -112,7 +113,9 @@ const serverOf = (
     Layer.provideMerge(front(config, loaded, maxConnections)),
     Layer.provideMerge(accountsOffers),
     Layer.provideMerge(Jobs.layer),
-    Layer.provideMerge(Layer.mergeAll(Quarantines.layer, Secrets.layer, Notices.layer, Processes.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Quarantines.layer, Secrets.layer, Notices.layer, Processes.layer, Workers.layer)
+    ),
     Layer.provideMerge(DiskSpace.layer),
     Layer.provideMerge(Readiness.layer),
     Layer.provideMerge(Layer.tap(storesOf(list, loaded), () => sayStoresReady))

@@ -1,5 +1,9 @@
 /** Limits of the model router. Part of `limits` (src/Limits.ts). */
 export const llmLimits = {
+  /** a large body that is not read by then is refused … */
+  bodyReadMillis: 10_000,
+  /** … as is one whose reading needs a larger heap */
+  bodyReadHeapMegabytes: 512,
   /** the log of finished calls grows to this size when the ledger or ClickHouse is away; then calls are refused with 503 */
   callLogBytes: 1024 * 1024 * 1024,
   /** one segment file of the log of calls */

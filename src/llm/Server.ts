@@ -17,7 +17,6 @@ import * as ModelsRoutes from "#src/llm/catalogue/ModelsRoutes.ts"
 import * as PlansRoutes from "#src/llm/ledger/PlansRoutes.ts"
 import * as SubscriptionsRoutes from "#src/llm/ledger/SubscriptionsRoutes.ts"
 import * as UsageRoutes from "#src/llm/usage/UsageRoutes.ts"
-import { Workers } from "#src/infra/workers/Workers.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 
 const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
@@ -49,6 +48,6 @@ export const server: RoomServer = {
     Sweep.layer("collections", "deleted_at"),
     keptAnswers
   ).pipe(Layer.provide(offers)),
-  raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers), Layer.provide(Workers.layer)),
+  raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers)),
   paths: []
 }

@@ -38,6 +38,7 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
     limits.processForgetMillis,
     "a dead process is known as dead before it is forgotten"
   ],
+  [limits.workerLeaveMillis, limits.bodyReadMillis, "a job that was left ends before its deadline"],
   [limits.noticePayloadBytes, 8_000, "Postgres takes a payload of NOTIFY"],
   [limits.ledgerGrantMillis, limits.ledgerWaitMillis, "a call outlasts one grant that fails"],
   [limits.ledgerRetryMillis, limits.ledgerIdleMillis, "a return is repeated before its lease is idle again"],

@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads"
-import type { JobAnswer, JobAsk, JobModule } from "./WorkerPool.ts"
+import type { JobAnswer, JobAsk, JobModule } from "./Job.ts"
 
 const modules = new Map<string, Promise<JobModule>>()
 
@@ -9,15 +9,27 @@ const moduleAt = (url: string): Promise<JobModule> => {
   return known
 }
 
-const answer = (message: JobAnswer, transfer: ReadonlyArray<ArrayBuffer> = []): void =>
+const say = (message: JobAnswer, transfer: ReadonlyArray<ArrayBuffer> = []): void =>
   parentPort?.postMessage(message, [...transfer])
+
+/** The words of V8 for an array of bytes that there is no memory for. Its heap has a limit that ends the thread. */
+const isMemory = (cause: unknown): boolean =>
+  cause instanceof RangeError && /allocation failed/i.test(cause.message)
 
 /** One job at a time: the pool sends the next when this one has answered. */
 parentPort?.on("message", ({ ask, module }: JobAsk) => {
-  const made = moduleAt(module).then((job) => job(ask))
-  made.then(
-    ({ answer: result, transfer }) => answer({ _tag: "Done", result }, transfer),
-    (cause: unknown) =>
-      answer({ _tag: "Failed", problem: cause instanceof Error ? cause.message : String(cause) })
-  )
+  const made = moduleAt(module).then((job) => {
+    say({ _tag: "Begun" })
+    return job(ask)
+  })
+  // An answer that cannot be cloned is a failure, too.
+  made
+    .then(({ answer: result, transfer }) => say({ _tag: "Done", result }, transfer))
+    .catch((cause: unknown) =>
+      say({
+        _tag: "Failed",
+        reason: isMemory(cause) ? "memory" : "failed",
+        problem: cause instanceof Error ? cause.message : String(cause)
+      })
+    )
 })

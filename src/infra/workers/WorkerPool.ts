@@ -1,60 +1,42 @@
-import { Worker } from "node:worker_threads"
+import type { JobAnswer, JobFailure, JobKind, Runner, RunnerListener } from "./Job.ts"
 
-/** The export `job` of a module of jobs: the answer to one ask, and which of its buffers may be moved, not copied. */
-export type JobModule = (ask: unknown) => {
-  readonly answer: unknown
-  readonly transfer?: ReadonlyArray<ArrayBuffer>
-}
-
-/** From the pool to a thread. */
-export interface JobAsk {
-  /** file URL of the module */
-  readonly module: string
-  readonly ask: unknown
-}
-
-/** From a thread to the pool. */
-export type JobAnswer =
-  | { readonly _tag: "Done"; readonly result: unknown }
-  | { readonly _tag: "Failed"; readonly problem: string }
-
-/** "busy": too many jobs wait. "failed": the job threw, took too long, or needed too much memory. */
-export interface JobFailure {
-  readonly reason: "busy" | "failed"
-  readonly problem: string
-}
-
-interface Job extends JobAsk {
+interface Job {
+  readonly kind: JobKind
   /** jobs of different owners take turns */
   readonly owner: string
+  readonly ask: unknown
   readonly transfer: ReadonlyArray<ArrayBuffer>
   /** Called once. */
-  readonly done: (answer: JobAnswer | JobFailure) => void
+  readonly done: (answer: JobResult) => void
 }
 
+/** "Done", or a failure. */
+export type JobResult = Extract<JobAnswer, { readonly _tag: "Done" }> | JobFailure
+
 interface WorkerPoolOptions {
-  readonly threads: number
-  /** jobs that wait for a thread; above it a further one is refused */
+  readonly start: (kind: JobKind, listener: RunnerListener) => Runner
+  readonly workers: number
+  /** jobs that wait for a worker; above it a further one is refused */
   readonly waitingMax: number
-  /** a job that takes longer has failed, and its thread is ended */
-  readonly deadlineMillis: number
-  /** heap of one thread; a job that needs more has failed */
-  readonly heapMegabytes: number
-  /** a thread without a job for so long is ended */
+  /** a worker that has not begun a job by then is ended */
+  readonly startMillis: number
+  /** time that a job is given when its caller has gone; then its worker is ended */
+  readonly leaveMillis: number
+  /** a worker without a job for so long is ended */
   readonly idleMillis: number
 }
 
 export interface WorkerPoolStats {
-  readonly threads: number
+  readonly workers: number
   readonly waiting: number
   readonly failed: number
 }
 
-/** Threads for work that would hold up the event loop. They start when they are needed; one that dies costs its own job. */
+/** Workers for what would hold up the event loop. They start when they are needed; one that dies costs its own job. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
   readonly #waiting = new FairQueue<Job>()
-  readonly #threads = new Set<Thread>()
+  readonly #workers = new Set<PooledWorker>()
   #failed = 0
   #isStopped = false
 
@@ -63,10 +45,10 @@ export class WorkerPool {
   }
 
   stats(): WorkerPoolStats {
-    return { threads: this.#threads.size, waiting: this.#waiting.size, failed: this.#failed }
+    return { workers: this.#workers.size, waiting: this.#waiting.size, failed: this.#failed }
   }
 
-  /** Answers a function that gives a waiting job up; one that runs goes on, and its answer is not heard. */
+  /** Answers a function that gives the job up: `done` is not called for it any more. */
   run(job: Job): () => void {
     if (this.#isStopped || this.#waiting.size >= this.#options.waitingMax) {
       const problem = this.#isStopped ? "the server ends" : `${this.#options.waitingMax} jobs wait already`
@@ -75,107 +57,176 @@ export class WorkerPool {
     }
     this.#waiting.push(job.owner, job)
     this.#next()
-    return () => this.#waiting.remove(job.owner, job)
+    return () => {
+      this.#waiting.remove(job.owner, job)
+      for (const worker of this.#workers) worker.leave(job)
+    }
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift())
-      job.done({ reason: "busy", problem: "the server ends" })
-    await Promise.all([...this.#threads].map((thread) => thread.end("the server ends")))
+    const ends = { reason: "busy", problem: "the server ends" } as const
+    for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) job.done(ends)
+    await Promise.all([...this.#workers].map((worker) => worker.end(ends)))
   }
 
   #next(): void {
-    while (this.#waiting.size > 0) {
-      const thread = [...this.#threads].find((one) => !one.isBusy) ?? this.#start()
-      if (thread === undefined) return
-      const job = this.#waiting.shift()
-      if (job !== undefined) thread.take(job)
+    while (this.#isFree()) {
+      const job = this.#waiting.shift((one) => this.#mayBegin(one))
+      if (job === undefined) return
+      this.#workerFor(job.kind).take(job)
     }
   }
 
-  #start(): Thread | undefined {
-    if (this.#threads.size >= this.#options.threads) return undefined
-    const thread = new Thread(this.#options, {
+  #isFree(): boolean {
+    if (this.#workers.size < this.#options.workers) return true
+    for (const { isBusy } of this.#workers) if (!isBusy) return true
+    return false
+  }
+
+  #mayBegin({ kind }: Job): boolean {
+    const running = [...this.#workers].filter((worker) => worker.kind === kind).length
+    return running < (kind.atOnce ?? this.#options.workers)
+  }
+
+  /** Memory is a bound of the worker: one with another takes the place of an idle one. */
+  #workerFor(kind: JobKind): PooledWorker {
+    const idle = [...this.#workers].filter(({ isBusy }) => !isBusy)
+    const found = idle.find(({ memoryMegabytes }) => memoryMegabytes === kind.memoryMegabytes)
+    if (found !== undefined) return found
+    const [other] = idle
+    if (other !== undefined && this.#workers.size >= this.#options.workers) {
+      this.#workers.delete(other)
+      void other.end({ reason: "failed", problem: "another one took its place" })
+    }
+    const worker = new PooledWorker(kind, this.#options, {
       freed: () => this.#next(),
       failed: () => {
         this.#failed++
       },
       ended: () => {
-        this.#threads.delete(thread)
+        this.#workers.delete(worker)
         if (!this.#isStopped) this.#next()
       }
     })
-    this.#threads.add(thread)
-    return thread
+    this.#workers.add(worker)
+    return worker
   }
 }
 
-interface ThreadListener {
+interface WorkerListener {
   readonly freed: () => void
   readonly failed: () => void
   readonly ended: () => void
 }
 
-class Thread {
-  readonly #worker: Worker
+class PooledWorker {
+  readonly memoryMegabytes: number
+  readonly #runner: Runner
   readonly #options: WorkerPoolOptions
-  readonly #listener: ThreadListener
+  readonly #listener: WorkerListener
   #job: Job | undefined
   #timer: NodeJS.Timeout | undefined
-  #problem = "the thread ended"
+  #end: JobFailure | undefined
+  #isLeft = false
 
-  constructor(options: WorkerPoolOptions, listener: ThreadListener) {
+  constructor(kind: JobKind, options: WorkerPoolOptions, listener: WorkerListener) {
+    this.memoryMegabytes = kind.memoryMegabytes
     this.#options = options
     this.#listener = listener
-    this.#worker = new Worker(new URL("./JobThread.ts", import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: options.heapMegabytes },
-      // A thread reads what strangers wrote: no secret of the server is in its reach by name.
-      env: {}
+    this.#runner = options.start(kind, {
+      heard: (answer) => this.#heard(answer),
+      exited: (how) => this.#exited(how)
     })
-    this.#worker.unref()
-    this.#worker.on("message", (answer: JobAnswer) => this.#answered(answer))
-    this.#worker.on("error", (error) => {
-      this.#problem = error instanceof Error ? error.message : String(error)
-    })
-    this.#worker.on("exit", () => this.#exited())
   }
 
+  /** From its first job on it is busy until it is free: one that ends takes no other. */
   get isBusy(): boolean {
-    return this.#job !== undefined
+    return this.#job !== undefined || this.#end !== undefined
+  }
+
+  /** of the job that runs */
+  get kind(): JobKind | undefined {
+    return this.#job?.kind
   }
 
   take(job: Job): void {
     this.#job = job
+    this.#isLeft = false
+    const { startMillis } = this.#options
+    this.#endAfter(startMillis, { reason: "failed", problem: `no worker began it in ${startMillis} ms` })
+    try {
+      this.#runner.post({ module: job.kind.module.href, ask: job.ask }, job.transfer)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      // The pool is amid its turn.
+      queueMicrotask(() => this.#free({ reason: "failed", problem }))
+    }
+  }
+
+  /** The caller of the job has gone. */
+  leave(job: Job): void {
+    if (this.#job !== job || this.#end !== undefined) return
+    this.#isLeft = true
+    this.#endAfter(this.#options.leaveMillis, { reason: "failed", problem: "its caller has gone" })
+  }
+
+  async end(failure: JobFailure): Promise<void> {
+    this.#end ??= failure
     clearTimeout(this.#timer)
-    const { deadlineMillis } = this.#options
-    this.#timer = setTimeout(() => void this.end(`no answer in ${deadlineMillis} ms`), deadlineMillis)
-    const { ask, module, transfer } = job
-    this.#worker.postMessage({ ask, module } satisfies JobAsk, [...transfer])
+    await this.#runner.kill()
   }
 
-  async end(problem: string): Promise<void> {
-    this.#problem = problem
-    await this.#worker.terminate()
+  #endAfter(millis: number, failure: JobFailure): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.end(failure), millis)
   }
 
-  #answered(answer: JobAnswer): void {
+  #heard(answer: JobAnswer): void {
+    const kind = this.#job?.kind
+    if (kind === undefined || this.#end !== undefined) return
+    switch (answer._tag) {
+      case "Begun":
+        if (this.#isLeft) return
+        return this.#endAfter(kind.deadlineMillis, {
+          reason: "deadline",
+          problem: `no answer in ${kind.deadlineMillis} ms`
+        })
+      case "Done":
+        return this.#free(answer)
+      case "Failed":
+        if (answer.reason === "memory") return void this.end(this.#tooMuch)
+        return this.#free(answer)
+      case "Ended":
+        this.#end = answer.reason === "memory" ? this.#tooMuch : answer
+    }
+  }
+
+  get #tooMuch(): JobFailure {
+    return { reason: "memory", problem: `it needed more than ${this.memoryMegabytes} MB of memory` }
+  }
+
+  #free(result: JobResult): void {
     const job = this.#job
     this.#job = undefined
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.end("idle"), this.#options.idleMillis).unref()
-    if (answer._tag === "Failed") this.#listener.failed()
-    job?.done(answer)
+    this.#timer = setTimeout(
+      () => void this.end({ reason: "failed", problem: "idle" }),
+      this.#options.idleMillis
+    ).unref()
+    if ("reason" in result) this.#listener.failed()
+    if (!this.#isLeft) job?.done(result)
     this.#listener.freed()
   }
 
-  #exited(): void {
+  #exited(how: string): void {
     const job = this.#job
     this.#job = undefined
+    this.#end ??= { reason: "failed", problem: how }
     clearTimeout(this.#timer)
     if (job !== undefined) {
       this.#listener.failed()
-      job.done({ reason: "failed", problem: this.#problem })
+      if (!this.#isLeft) job.done(this.#end)
     }
     this.#listener.ended()
   }
@@ -198,16 +249,19 @@ export class FairQueue<A> {
     this.#size++
   }
 
-  shift(): A | undefined {
-    const first = this.#lines.entries().next()
-    if (first.done === true) return undefined
-    const [owner, line] = first.value
-    const item = line.shift()
-    this.#lines.delete(owner)
-    // Behind all others.
-    if (line.length > 0) this.#lines.set(owner, line)
-    this.#size--
-    return item
+  /** The first item that may be taken, of the owner whose turn it is. */
+  shift(may: (item: A) => boolean = () => true): A | undefined {
+    for (const [owner, line] of this.#lines) {
+      const index = line.findIndex(may)
+      if (index < 0) continue
+      const [item] = line.splice(index, 1)
+      this.#lines.delete(owner)
+      // Behind all others.
+      if (line.length > 0) this.#lines.set(owner, line)
+      this.#size--
+      return item
+    }
+    return undefined
   }
 
   /** A no-op where the item has been taken. */

@@ -1,10 +1,13 @@
 import { Context, Effect, Layer, Schema } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
-import { type JobFailure, WorkerPool, type WorkerPoolStats } from "./WorkerPool.ts"
+import type { JobKind } from "./Job.ts"
+import { startRunner } from "./Runners.ts"
+import { type JobResult, WorkerPool, type WorkerPoolStats } from "./WorkerPool.ts"
 
-/** A job was not done: "busy" where too many wait, "failed" where it threw, took too long or needed too much memory. */
+/** A job was not done. `reason`: see `JobFailure`. */
 export class JobNotDone extends Schema.TaggedError<JobNotDone>()("JobNotDone", {
-  reason: Schema.Literals(["busy", "failed"]),
+  reason: Schema.Literals(["busy", "deadline", "memory", "failed"]),
   problem: Schema.String
 }) {
   override get message(): string {
@@ -14,48 +17,58 @@ export class JobNotDone extends Schema.TaggedError<JobNotDone>()("JobNotDone", {
 
 /** A job's question and its owner. */
 interface JobOptions {
-  /** the module whose `job` is run in a thread (see `JobModule`) */
-  readonly module: URL
+  readonly kind: JobKind
   /** jobs of different owners take turns */
   readonly owner: string
-  /** is cloned */
+  /** Is cloned. A process is sent the bytes of a `Uint8Array` as they are: they must not change until it answers. */
   readonly ask: unknown
-  /** buffers of `ask` that are moved instead */
+  /** buffers of `ask` that are moved to a thread instead */
   readonly transfer?: ReadonlyArray<ArrayBuffer>
 }
 
-/** Threads of this process for what would hold up its event loop: a bounded number for all rooms, with deadline and heap. */
+/**
+ * Jobs that would hold up the event loop, or that may fail badly on input of strangers: done in threads and processes, a
+ * bounded number for all rooms, each with the deadline and the memory of its kind.
+ */
 export class Workers extends Context.Service<
   Workers,
   {
-    /** the answer as the job gave it: its caller knows what that is */
+    /** The answer as the job gave it: its caller knows what that is. A job whose caller is interrupted is ended. */
     readonly run: (options: JobOptions) => Effect.Effect<unknown, JobNotDone>
-    readonly stats: () => WorkerPoolStats
+    readonly stats: Readonly<Record<JobKind["isolation"], () => WorkerPoolStats>>
   }
 >()("signalbox/infra/Workers") {
   static readonly layer = Layer.effect(
     Workers,
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
-      const pool = new WorkerPool({
-        threads: limits.workerThreads,
-        waitingMax: limits.workerWaiting,
-        deadlineMillis: limits.workerMillis,
-        heapMegabytes: limits.workerHeapMegabytes,
-        idleMillis: limits.workerIdleMillis
-      })
-      yield* Effect.addFinalizer(() => Effect.promise(() => pool.stop()))
+      const poolOf = (workers: number) =>
+        new WorkerPool({
+          start: startRunner,
+          workers,
+          waitingMax: limits.workerWaiting,
+          startMillis: limits.workerStartMillis,
+          leaveMillis: limits.workerLeaveMillis,
+          idleMillis: limits.workerIdleMillis
+        })
+      const pools = { thread: poolOf(limits.workerThreads), process: poolOf(limits.workerProcesses) }
+      for (const [isolation, pool] of Object.entries(pools)) {
+        yield* Effect.addFinalizer(() => Effect.promise(() => pool.stop()))
+        yield* SampledMetrics.register(
+          [
+            ["signalbox_workers", "Threads and processes for jobs", () => pool.stats().workers],
+            ["signalbox_worker_jobs_waiting", "Jobs that wait for one", () => pool.stats().waiting],
+            ["signalbox_worker_jobs_failed_total", "Jobs that were not done", () => pool.stats().failed]
+          ],
+          { isolation }
+        )
+      }
       return Workers.of({
-        stats: () => pool.stats(),
-        run: ({ ask, module, owner, transfer = [] }) =>
+        stats: { thread: () => pools.thread.stats(), process: () => pools.process.stats() },
+        run: ({ ask, kind, owner, transfer = [] }) =>
           Effect.callback<unknown, JobNotDone>((resume) => {
-            const giveUp = pool.run({
-              module: module.href,
-              owner,
-              ask,
-              transfer,
-              done: (answer) => resume("reason" in answer ? Effect.fail(notDone(answer)) : resultOf(answer))
-            })
+            const done = (result: JobResult): void => resume(answerOf(result))
+            const giveUp = pools[kind.isolation].run({ kind, owner, ask, transfer, done })
             return Effect.sync(giveUp)
           })
       })
@@ -63,13 +76,7 @@ export class Workers extends Context.Service<
   )
 }
 
-const notDone = ({ problem, reason }: JobFailure): JobNotDone => new JobNotDone({ reason, problem })
-
-const resultOf = (
-  answer:
-    | { readonly _tag: "Done"; readonly result: unknown }
-    | { readonly _tag: "Failed"; readonly problem: string }
-): Effect.Effect<unknown, JobNotDone> =>
-  answer._tag === "Done"
-    ? Effect.succeed(answer.result)
-    : Effect.fail(new JobNotDone({ reason: "failed", problem: answer.problem }))
+const answerOf = (result: JobResult): Effect.Effect<unknown, JobNotDone> =>
+  "reason" in result
+    ? Effect.fail(new JobNotDone({ reason: result.reason, problem: result.problem }))
+    : Effect.succeed(result.result)

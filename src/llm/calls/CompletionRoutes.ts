@@ -139,9 +139,7 @@ const reading = <A extends object>(
 
 const unread = (failure: JobNotDone): Handled =>
   Effect.as(
-    failure.reason === "failed"
-      ? Effect.logWarning("A large request could not be read", failure)
-      : Effect.void,
+    failure.reason !== "busy" ? Effect.logWarning("A large request could not be read", failure) : Effect.void,
     CallFault.overloaded("Too many large requests are being read; try again")
   )
 

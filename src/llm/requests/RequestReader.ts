@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { AppConfig } from "#src/Config.ts"
+import type { JobKind } from "#src/infra/workers/Job.ts"
 import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
 import { type ChatRequest, readChatRequest } from "./ChatRequest.ts"
 import { type EmbeddingsRequest, readEmbeddingsRequest } from "./EmbeddingsRequest.ts"
@@ -33,17 +34,22 @@ export type Read<A> = A | RequestFault | Effect.Effect<A | RequestFault, JobNotD
 const inPlaceBytes = 128 * 1024
 const inPlaceBounds: JsonBounds = { members: 4_000, values: 40_000 }
 
-const module = new URL("./RequestThread.ts", import.meta.url)
-
 export const makeRequestReader: Effect.Effect<RequestReader, never, Workers | AppConfig> = Effect.gen(
   function* () {
     const workers = yield* Workers
     const { limits } = yield* AppConfig
-    const inThread = (kind: ReadAsk["kind"], { bytes, isKept, userId }: BodyToRead) => {
+    // The bounds of readJson hold before anything large is made: a thread is safe, and takes bytes without a copy.
+    const kind: JobKind = {
+      module: new URL("./RequestThread.ts", import.meta.url),
+      isolation: "thread",
+      deadlineMillis: limits.bodyReadMillis,
+      memoryMegabytes: limits.bodyReadHeapMegabytes
+    }
+    const inThread = (form: ReadAsk["kind"], { bytes, isKept, userId }: BodyToRead) => {
       const own = isKept || !isWhole(bytes) ? Uint8Array.from(bytes) : new Uint8Array(bytes.buffer)
-      const ask: ReadAsk = { kind, bytes: own, countedCharacters: limits.countedCharacters }
+      const ask: ReadAsk = { kind: form, bytes: own, countedCharacters: limits.countedCharacters }
       return Effect.map(
-        workers.run({ module, owner: userId, ask, transfer: [own.buffer] }),
+        workers.run({ kind, owner: userId, ask, transfer: [own.buffer] }),
         // RequestThread.ts is this module's other half.
         (answer) => answer as ReadAnswer
       )

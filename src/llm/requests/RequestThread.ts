@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
-import type { JobModule } from "#src/infra/workers/WorkerPool.ts"
+import type { JobModule } from "#src/infra/workers/Job.ts"
 import { type ChatRequest, type ParsedChatRequest, readChatRequest } from "./ChatRequest.ts"
 import { type EmbeddingsRequest, readEmbeddingsRequest } from "./EmbeddingsRequest.ts"
 import { readJson } from "./JsonRequest.ts"
