@@ -1,26 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import { limits } from "#src/Limits.ts"
-import { ask as askProcess, type Answer } from "#test/harness/ApiClient.ts"
-import { startServer } from "#test/harness/ServerProcess.ts"
-import { TestStores } from "#test/harness/TestStores.ts"
+import { ask as askProcess } from "#test/harness/ApiClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
-
-/** A second server: a process of its own on the same Postgres, which has everything in a memory of its own. */
-const otherProcess = Effect.flatMap(TestStores, ({ clickhouseUrl, databaseUrl }) =>
-  Effect.acquireRelease(
-    Effect.promise(() =>
-      startServer({ env: { ROOMS: "accounts", DATABASE_URL: databaseUrl, CLICKHOUSE_URL: clickhouseUrl } })
-    ),
-    (server) => Effect.promise(() => server.dispose())
-  )
-)
-
-const becomes = (status: number, ask: Effect.Effect<Answer>) =>
-  ask.pipe(
-    Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis") }),
-    Effect.timeout("20 seconds")
-  )
+import { becomes, otherProcess } from "./OtherProcess.ts"
 
 layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("in another process", (it) => {
   it.effect("a new key works at once, and stops by itself when it is revoked or its owner deleted", () =>

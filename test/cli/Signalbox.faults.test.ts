@@ -39,6 +39,12 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signal
       const taken = yield* run(["users", "create", "ADA@example.org"])
       assert.deepStrictEqual([taken.code, taken.out], [1, ""])
       assert.include(taken.err, "email: already taken")
+      const link = yield* run(["users", "login-link", user.id])
+      assert.match(link.out, /^http:\S+\/login#slt_[0-9A-Za-z]{40}\nIt works once, until \S+Z\.$/m)
+      const ticket = /slt_\w+/.exec(link.out)?.[0]
+      const { ask } = yield* TestServer
+      const opened = yield* ask("POST", "/api/session", { key: "", json: { ticket } })
+      assert.deepInclude((opened.json as { readonly user: object }).user, { id: user.id })
       assert.strictEqual((yield* run(["users", "delete", user.id])).code, 0)
       const gone = yield* run(["users", "delete", user.id])
       assert.deepStrictEqual([gone.code, gone.err.includes("User not found")], [1, true])
@@ -48,6 +54,8 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signal
   it.effect("makes a key, shows it once, lists its prefix only, and revokes it", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
+      const reader = yield* run(["keys", "create", "reader", "--scope", "read", "--json"])
+      assert.deepInclude(JSON.parse(reader.out), { kind: "account", scopes: ["read"] })
       const scope = ["--model", "a/b", "--model", "c/d", "--spend-limit", "2.5"]
       const made = yield* run([
         "keys",

@@ -19,11 +19,26 @@ const saysAndHangs: Script = () => [
   { silence: true }
 ]
 
-/** The ways to end a key, or the user to whom it belongs. */
-const ends: Readonly<Record<string, (stage: Stage, userId: string, keyId: string) => Promise<unknown>>> = {
-  revoked: ({ server }, _, keyId) => ask(server, "DELETE", `/api/v1/keys/${keyId}`),
+interface Shown {
+  readonly id: string
+  /** a key, or a token of a session */
+  readonly key: string
+}
+
+const ofSession = "of a session that signed out"
+
+/** The ways to end a key or a session, or the user to whom it belongs. */
+const ends: Readonly<Record<string, (stage: Stage, userId: string, shown: Shown) => Promise<unknown>>> = {
+  revoked: ({ server }, _, { id }) => ask(server, "DELETE", `/api/v1/keys/${id}`),
   expired: async () => undefined,
+  [ofSession]: ({ server }, _, { key }) => ask(server, "DELETE", "/api/session", { key }),
   "of a deleted user": ({ server }, userId) => ask(server, "DELETE", `/api/v1/admin/users/${userId}`)
+}
+
+const tokenBy = async ({ server }: Stage, key: string): Promise<string> => {
+  const { headers } = await ask(server, "POST", "/api/session", { key })
+  const [cookie = ""] = headers.getSetCookie()
+  return textAt(await ask(server, "POST", "/api/session/token", { key: "", headers: { cookie } }), "token")
 }
 
 /** A call under way whose key then ends: its answer, and how many milliseconds after the end. */
@@ -44,7 +59,7 @@ const endAmid = async (
     }
   })
   const asked = listen()
-  const key = textAt(made, "key")
+  const key = name === ofSession ? await tokenBy(stage, asker.key) : textAt(made, "key")
   let isAnswered = false
   const answering = asker
     .say(model, "What is up?", fields, { headers: { authorization: `Bearer ${key}` } })
@@ -55,7 +70,7 @@ const endAmid = async (
   await new Promise((resolve) => setTimeout(resolve, 300))
   assert.isFalse(isAnswered, "it goes on while its key is good")
   const end = ends[name] ?? assert.fail(name)
-  await end(stage, asker.userId, textAt(made, "id"))
+  await end(stage, asker.userId, { id: textAt(made, "id"), key })
   const from = expiresAt ?? Date.now()
   const answer = await answering
   const millis = Date.now() - from

@@ -19,7 +19,7 @@ export const sessions: PostgresMigration = {
        ends_at timestamptz NOT NULL,
        ended_at timestamptz,
        changed xid8 NOT NULL DEFAULT pg_current_xact_id())`,
-    `CREATE INDEX web_sessions_user ON web_sessions (user_id)`,
+    `CREATE INDEX web_sessions_user ON web_sessions (user_id) WHERE ended_at IS NULL`,
     `CREATE INDEX web_sessions_changed ON web_sessions (changed)`,
     `CREATE TRIGGER web_sessions_mark_changed BEFORE INSERT OR UPDATE ON web_sessions
      FOR EACH ROW EXECUTE FUNCTION mark_changed()`,
