@@ -11,6 +11,7 @@ import * as AgentRoutes from "./AgentRoutes.ts"
 import * as ClusterSessionPlacement from "#src/agents/cluster/ClusterSessionPlacement.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as DownloadRoutes from "#src/agents/downloads/DownloadRoutes.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as SessionMaintenance from "#src/agents/gateway/SessionMaintenance.ts"
 import { makeGateway } from "#src/agents/gateway/Gateway.ts"
@@ -39,14 +40,23 @@ const services = SessionMaintenance.layer.pipe(
   Layer.provide(models)
 )
 
+const expiry = Sweeps.layer({
+  name: "agent-sessions",
+  every: "agentSweepEveryMillis",
+  run: Effect.flatMap(SessionSweep, ({ expire }) => expire)
+})
+
 const endpoints = HttpApiBuilder.layer(AgentsRoomApi).pipe(Layer.provide(AgentRoutes.layer))
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, DownloadRoutes.layer, ReferenceRoutes.layer, readiness, metrics).pipe(
-    Layer.provide(AgentDownloads.layer),
-    Layer.provide(services),
-    Layer.provide(models)
-  ),
+  served: Layer.mergeAll(
+    endpoints,
+    DownloadRoutes.layer,
+    ReferenceRoutes.layer,
+    readiness,
+    metrics,
+    expiry
+  ).pipe(Layer.provide(AgentDownloads.layer), Layer.provide(services), Layer.provide(models)),
   raw: RawRoutes.addSockets(makeGateway).pipe(Layer.provide([services, models])),
   paths: [...DownloadRoutes.paths, ...ReferenceRoutes.paths]
 }

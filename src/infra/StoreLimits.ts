@@ -18,6 +18,8 @@ export const storeLimits = {
   goneMillis: 24 * 3_600_000,
   /** … and are looked for this often */
   sweepEveryMillis: 3_600_000,
+  /** one sweep that takes longer is interrupted, and begun again */
+  sweepMillis: 600_000,
   /** rows that one statement of it deletes */
   sweepRows: 1_000,
   /** without a successful poll for this long, revocation counts as suspended and /readyz says so */

@@ -1,7 +1,6 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
@@ -32,13 +31,11 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
   ])
 )
 
-const keptAnswers = Layer.unwrap(
-  Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const { sweep } = yield* Idempotency
-    return Sweeps.layer({ name: "kept-answers", everyMillis: limits.idempotencySweepMillis, run: sweep })
-  })
-)
+const keptAnswers = Sweeps.layer({
+  name: "kept-answers",
+  every: "idempotencySweepMillis",
+  run: Effect.flatMap(Idempotency, ({ sweep }) => sweep)
+})
 
 export const server: RoomServer = {
   served: Layer.mergeAll(

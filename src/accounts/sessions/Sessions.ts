@@ -149,10 +149,8 @@ const make = (
   }
 }
 
-export const sweeping = Layer.unwrap(
-  Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const { sweep } = yield* Sessions
-    return Sweeps.layer({ name: "sessions", everyMillis: limits.sweepEveryMillis, run: sweep })
-  })
-)
+export const sweeping = Sweeps.layer({
+  name: "sessions",
+  every: "sweepEveryMillis",
+  run: Effect.flatMap(Sessions, ({ sweep }) => sweep)
+})

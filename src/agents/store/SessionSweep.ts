@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
@@ -12,7 +12,7 @@ export class SessionSweep extends Context.Service<
     readonly touch: (sessionIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
     /** Sessions whose prompt no process works on: their owner has died, or left. */
     readonly abandoned: Effect.Effect<ReadonlyArray<string>, SqlError>
-    /** Ends the sessions that can no longer be resumed; answers their number. It runs by itself every minute. */
+    /** Ends the sessions that can no longer be resumed; answers their number. */
     readonly expire: Effect.Effect<number, SqlError>
   }
 >()("signalbox/agents/SessionSweep") {
@@ -50,12 +50,6 @@ export class SessionSweep extends Context.Service<
           FROM old WHERE s.id = old.id RETURNING s.id`
         return ended.length
       })
-      yield* Effect.forkScoped(
-        expire.pipe(
-          Effect.catch((error) => Effect.logDebug("Sessions that are too old were not ended", error)),
-          Effect.repeat(Schedule.spaced(limits.agentSweepEveryMillis))
-        )
-      )
 
       return SessionSweep.of({
         touch: (ids) => Effect.forEach(chunks(ids), touchSome, { discard: true }),

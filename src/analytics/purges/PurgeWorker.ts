@@ -62,14 +62,16 @@ const whileCounting = Effect.gen(function* () {
 })
 
 /** A sweep may run in any process: it leaves the work to the one that counts. */
-const sweeps = Layer.unwrap(
-  Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const { step } = yield* Purges
-    return Layer.mergeAll(
-      Sweeps.layer({ name: "analytics-purges", everyMillis: limits.purgeLookMillis, run: step("look") }),
-      Sweeps.layer({ name: "analytics-disk", everyMillis: limits.purgeDiskMillis, run: step("disk") })
-    )
+const sweeps = Layer.merge(
+  Sweeps.layer({
+    name: "analytics-purges",
+    every: "purgeLookMillis",
+    run: Effect.flatMap(Purges, ({ step }) => step("look"))
+  }),
+  Sweeps.layer({
+    name: "analytics-disk",
+    every: "purgeDiskMillis",
+    run: Effect.flatMap(Purges, ({ step }) => step("disk"))
   })
 )
 

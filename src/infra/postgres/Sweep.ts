@@ -1,4 +1,4 @@
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
@@ -26,8 +26,4 @@ export const sweep = Effect.fnUntraced(function* (table: string, gone: string) {
  * them) and subscriptions (those that have ended are listed).
  */
 export const layer = (table: string, gone: string) =>
-  Layer.unwrap(
-    Effect.map(AppConfig, ({ limits }) =>
-      Sweeps.layer({ name: table, everyMillis: limits.sweepEveryMillis, run: sweep(table, gone) })
-    )
-  )
+  Sweeps.layer({ name: table, every: "sweepEveryMillis", run: sweep(table, gone) })
