@@ -37,15 +37,17 @@ const mebibyte = 1024 * 1024
  * shell sets it, since Node cannot; where the system has no such limit, that of the heap remains.
  */
 const processOf = (memoryMegabytes: number, { exited, heard }: RunnerListener): Runner => {
-  const kibibytes = (memoryMegabytes + ownMegabytes) * 1024
+  const megabytes = memoryMegabytes + ownMegabytes
+  // Close to its heap's limit V8 does little else than to look for garbage: the system's comes first.
+  const heapMegabytes = 1.5 * megabytes
   const child = spawn(
     "/bin/sh",
     [
       "-c",
-      `ulimit -c 0; ulimit -d ${kibibytes} 2>/dev/null; exec "$0" "$@"`,
+      `ulimit -c 0; ulimit -d ${megabytes * 1024} 2>/dev/null; exec "$0" "$@"`,
       process.execPath,
       fileURLToPath(new URL("./child/main.ts", import.meta.url)),
-      String(memoryMegabytes)
+      String(heapMegabytes)
     ],
     { env: childEnvironment(), stdio: ["ignore", "ignore", "ignore", "pipe"] }
   )
@@ -64,8 +66,11 @@ const processOf = (memoryMegabytes: number, { exited, heard }: RunnerListener): 
     }
   })
   wire.on("error", kill)
+  // Its last words may come after its end.
+  const silent = new Promise((resolve) => wire.once("close", resolve))
   const end = async (): Promise<void> => {
     const how = await endOf(child)
+    await silent
     if (outOfMemory.has(how)) heard({ _tag: "Ended", reason: "memory", problem: how })
     exited(`the job's process ended (${how})`)
   }

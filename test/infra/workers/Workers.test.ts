@@ -13,7 +13,7 @@ const kindOf = (isolation: JobKind["isolation"], changes: Partial<JobKind> = {})
   module,
   isolation,
   deadlineMillis: 30_000,
-  memoryMegabytes: 64,
+  memoryMegabytes: 32,
   ...changes
 })
 
@@ -56,7 +56,8 @@ describe("work beside the event loop", () => {
         )
         const bytes = new Uint8Array(48 * 1024 * 1024).fill(3)
         const { run } = yield* Workers
-        const job = { kind, owner: "one", ask: { _tag: "Bytes", bytes }, transfer: [bytes.buffer] }
+        const roomy = { ...kind, memoryMegabytes: 128 }
+        const job = { kind: roomy, owner: "one", ask: { _tag: "Bytes", bytes }, transfer: [bytes.buffer] }
         const answer = (yield* run(job)) as { readonly length: number; readonly bytes: Uint8Array }
         const { length } = answer.bytes
         assert.deepStrictEqual([answer.length, length], [48 * 1024 * 1024, 48 * 1024 * 1024])
@@ -91,7 +92,7 @@ describe("work beside the event loop", () => {
         const patterns = [
           /^failed: as it was asked$/,
           /^deadline: no answer in 300 ms$/,
-          /^memory: it needed more than 64 MB of memory$/,
+          /^memory: it needed more than 32 MB of memory$/,
           /^failed: the job ended its thread$/,
           /^failed: .*could not be cloned/,
           /^failed: .*could not be cloned/,
@@ -137,12 +138,12 @@ describe("work beside the event loop", () => {
       Effect.gen(function* () {
         const bystander = yield* Effect.forkChild(ask(inProcess, { _tag: "Spin", millis: 1_000 }, "two"))
         const bytes = yield* Effect.exit(ask(inProcess, { _tag: "HoardBytes" }))
-        const parsed = yield* Effect.exit(ask(inProcess, { _tag: "Parse", text: json(8_000_000) }))
-        assert.match(failureOf(bytes), /^memory: it needed more than 64 MB of memory$/)
+        const parsed = yield* Effect.exit(ask(inProcess, { _tag: "Parse", text: json(4_000_000) }))
+        assert.match(failureOf(bytes), /^memory: it needed more than 32 MB of memory$/)
         assert.match(failureOf(parsed), /^memory: /)
         assert.strictEqual(yield* Fiber.join(bystander), "spun")
-        const large = { ...inProcess, memoryMegabytes: 1_024 }
-        assert.strictEqual(yield* ask(large, { _tag: "Parse", text: json(1_000_000) }), 1_000_001)
+        const large = { ...inProcess, memoryMegabytes: 256 }
+        assert.strictEqual(yield* ask(large, { _tag: "Parse", text: json(500_000) }), 500_001)
       }).pipe(pool({ workerProcesses: 2 }))
   )
 
