@@ -221,6 +221,20 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
   }
 }
 
+/** The peer's address is asked of the system only where a meter wants it. */
+const callerOf = (
+  request: HttpServerRequest.HttpServerRequest,
+  browser: BrowserRequest | undefined
+): Caller =>
+  browser === undefined
+    ? request
+    : {
+        browser,
+        get remoteAddress() {
+          return request.remoteAddress
+        }
+      }
+
 const middleware = Effect.gen(function* () {
   const admission = yield* Admission
   const watch = yield* KeyWatch
@@ -230,16 +244,13 @@ const middleware = Effect.gen(function* () {
     apiKey: (httpEffect, { endpoint, group }) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
-        const browser = browserRequest(request)
         const access = accessOf(endpoint, group)
         const authorization = request.headers["authorization"] ?? ""
-        const { headers, key, refusal } = yield* admission
-          .enter(authorization, access, { remoteAddress: request.remoteAddress, browser })
-          .pipe(
-            Effect.tapErrorTag("Unauthorized", () =>
-              access.cookies && authorization === "" ? cookie.clear(browser) : Effect.void
-            )
-          )
+        const browser = access.cookies && authorization === "" ? browserRequest(request) : undefined
+        const entered = admission.enter(authorization, access, callerOf(request, browser))
+        const { headers, key, refusal } = yield* browser === undefined
+          ? entered
+          : Effect.tapErrorTag(entered, "Unauthorized", () => cookie.clear(browser))
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeaders(response, headers))
         )

@@ -149,12 +149,13 @@ const lookingUp = Effect.fnUntraced(function* ({ keys, recall, sessions, users }
   })
   return {
     // The hash is the key of a map: no comparison takes longer the more of a secret is right.
-    key: Effect.fnUntraced(function* (hash: Buffer) {
-      const asked = ask(
-        keys.first(sql`SELECT ${keys.columns} FROM keys WHERE hash = ${hash} AND ${keys.live}`)
-      )
-      return yield* found(keys.by("hash", hash.toString("hex")) ?? (yield* asked))
-    }),
+    key: (hash: Buffer): Effect.Effect<Principal | undefined, SqlError> => {
+      const known = keys.by("hash", hash.toString("hex"))
+      const holder = recall(known)
+      if (holder !== "unknown") return Effect.succeed(holder)
+      const asked = keys.first(sql`SELECT ${keys.columns} FROM keys WHERE hash = ${hash} AND ${keys.live}`)
+      return Effect.flatMap(known === undefined ? ask(asked) : Effect.succeed(known), found)
+    },
     session: Effect.fnUntraced(function* (
       known: () => SessionRow | undefined,
       column: "id" | "hash",

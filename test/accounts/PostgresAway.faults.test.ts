@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { eventually } from "#test/harness/Eventually.ts"
 import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
+import { askBy, cookieOf, session, signIn, tokenOf } from "./sessions/SignedIn.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
@@ -38,6 +39,9 @@ const needsPostgres = (userId: string, keyId: string) =>
     ["POST", "/api/v1/admin/users", { json: { email: "x@example.org", name: "x" } }, flat503],
     ["PATCH", `/api/v1/admin/users/${userId}`, { json: { name: "y" } }, flat503],
     ["DELETE", `/api/v1/admin/users/${userId}`, {}, flat503],
+    ["POST", `/api/v1/admin/users/${userId}/login-link`, {}, flat503],
+    ["POST", "/api/session", {}, flat503],
+    ["POST", "/api/session", { key: "", json: { ticket: "slt_x" } }, flat503],
     ["GET", "/api/v1/files/fil_x", {}, flat503],
     ["DELETE", "/api/v1/files/fil_x", {}, flat503],
     ["POST", "/api/v1/files", { body: formOf("x") }, flat503],
@@ -80,6 +84,8 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
         key: person.key,
         json: { name: "s", domain: "b.example" }
       })
+      const cookie = yield* signIn(person.key)
+      const token = yield* tokenOf(cookie)
       yield* cut("refuse")
 
       for (const [method, path, asked, body] of needsPostgres(person.id, other.id)) {
@@ -96,6 +102,13 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
       for (const path of ["/api/v1/health", "/api/v1/users", "/api/v1/sites"]) {
         assert.strictEqual((yield* ask("GET", path, { key: other.key })).status, 200, path)
       }
+      assert.strictEqual((yield* ask("GET", "/api/v1/health", { key: token })).status, 200)
+      assert.strictEqual((yield* askBy(cookie, "GET", session)).status, 200)
+      // The cookie may have been set elsewhere, and a sign-out that was not carried out clears nothing.
+      const unknown = yield* askBy(`signalbox=ssc_${"A".repeat(40)}`, "GET", session)
+      const signOut = yield* askBy(cookie, "DELETE", session)
+      for (const answer of [unknown, signOut])
+        assert.deepStrictEqual([answer.status, cookieOf(answer)], [503, undefined])
       const event = { name: "pageview", url: "https://b.example/", visitor: "v" }
       const collected = yield* ask("POST", "/api/v1/collect", { key: textOf(site, "secret"), json: event })
       assert.strictEqual(collected.status, 202)

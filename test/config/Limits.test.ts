@@ -28,6 +28,9 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
     "another process counts within 10 s of the holder's death"
   ],
   [limits.cachePollMillis + limits.keyWatchMillis, 1_000, "a revoked key stops within a second"],
+  [limits.sessionIdleMillis, limits.sessionMillis, "a session that is used outlasts one that is not"],
+  [limits.sessionTouchMillis, limits.sessionIdleMillis, "a use is written before the session is idle"],
+  [limits.sessionTouchRetryMillis, limits.sessionTouchMillis, "and tried again"],
   [limits.cachePollTimeoutMillis, limits.cacheStaleMillis, "a poll that hangs is noticed in time"],
   [limits.usageWaitMillis, limits.callsEndMillis, "calls that were left are settled before the end"],
   [limits.callsEndMillis, limits.drainMillis, "and the end waits for them"],

@@ -1,8 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { limits } from "#src/Limits.ts"
+import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { askBy, cookieOf, isCleared, session, signIn, ticketOf, tokenOf } from "./SignedIn.ts"
 
@@ -230,6 +232,20 @@ layer(TestServer.shared, live)("a token of a session", (it) => {
       assert.deepInclude((yield* ask("GET", "/api/v1/health", { key: token })).json, { userId: id })
       yield* askBy(cookie, "DELETE", session)
       assert.strictEqual((yield* ask("GET", "/api/v1/health", { key: token })).status, 401)
+    })
+  )
+
+  it.effect("opens an agent's session without a key, which ends with the browser's", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser, url } = yield* TestServer
+      const { id } = yield* makeUser()
+      const opened = yield* ask("POST", session, { key: "", json: { ticket: yield* ticketOf(id) } })
+      const cookie = cookieOf(opened)?.pair ?? ""
+      const token = yield* tokenOf(cookie)
+      const socket = yield* Effect.promise(() => AgentSocket.open(url, token))
+      assert.match(socket.sessionId, /^ses_/)
+      yield* askBy(cookie, "DELETE", session)
+      assert.strictEqual(yield* Effect.promise(() => socket.closed()), closeCodes.revoked)
     })
   )
 
