@@ -62,7 +62,9 @@ export const analyticsLimits = {
   purgeSites: 1_000,
   /** deleted rows are taken from the disk this often */
   purgeDiskMillis: 12 * 3_600_000,
-  /** pause between the deletions of two months */
+  /** rows of a site that one statement deletes; of more, each month has a statement of its own, … */
+  purgeStatementRows: 1_000_000,
+  /** … with this pause behind it */
   purgeRestMillis: 200,
   /** rows of Postgres that one statement deletes */
   purgeRows: 1_000,

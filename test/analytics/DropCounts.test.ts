@@ -106,6 +106,22 @@ layer(TestStores.layer)("counts of dropped events", (it) => {
     })
   )
 
+  it.effect("of a site that is gone are not kept, and keep no other site's waiting", () =>
+    Effect.gen(function* () {
+      const sql = yield* withSites
+      const drops = yield* start
+      const before = (yield* total(two)) ?? 0
+      yield* sql`UPDATE sites SET deleted_at = now() WHERE id = ${one}`
+      const kept = yield* total(one)
+      drops.count("st_0000000000000000000003", Drop.rate, noon)
+      drops.count(one, Drop.rate, noon)
+      drops.count(two, Drop.rate, noon)
+      yield* drops.ofSite(two, "2026-11-21")
+      assert.deepStrictEqual([yield* total(one), yield* total(two)], [kept, before + 1])
+      yield* sql`UPDATE sites SET deleted_at = NULL WHERE id = ${one}`
+    })
+  )
+
   it.effect("wait while Postgres does not take them", () =>
     Effect.gen(function* () {
       const sql = yield* withSites

@@ -90,6 +90,21 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signal
     })
   )
 
+  it.effect("sets how long a site keeps its statistics, and begins them anew", () =>
+    Effect.gen(function* () {
+      const made = yield* run(["sites", "create", "example.net", "--json"])
+      const { id } = JSON.parse(made.out).site
+      const kept = yield* run(["sites", "retention", id, "--days", "30"])
+      assert.deepStrictEqual([kept.code, kept.out.trim()], [0, `${id} keeps 30 days; older ones are deleted`])
+      assert.include((yield* run(["sites", "retention", id])).out, `All days of ${id} are kept`)
+      const wrong = yield* run(["sites", "retention", id, "--days", "0"])
+      assert.notStrictEqual(wrong.code, 0)
+      assert.include(wrong.err, "retentionDays")
+      const reset = yield* run(["sites", "reset", id])
+      assert.match(reset.out, new RegExp(`^The statistics of ${id} begin at 2\\d{3}-`))
+    })
+  )
+
   it.effect("finds server and key in DATA_DIR/admin.json, and takes SIGNALBOX_KEY before it", () =>
     Effect.gen(function* () {
       const { adminKey, url } = yield* TestServer

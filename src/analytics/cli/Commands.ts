@@ -1,12 +1,12 @@
 import { Argument, type Command, Flag } from "effect/cli"
-import { id, noun, verb } from "#src/cli/Noun.ts"
+import { id, noun, optional, verb } from "#src/cli/Noun.ts"
 import { tableOf } from "#src/cli/Output.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { rebuildCommand } from "./RebuildCommand.ts"
 
 const site = id("Id of the site (st_…)")
 
-const sites = noun("sites", "List, make and delete sites", [
+const sites = noun("sites", "List, make, reset and delete sites", [
   verb(
     "list",
     "List one's own sites",
@@ -39,6 +39,27 @@ const sites = noun("sites", "List, make and delete sites", [
     site,
     (client, params) => client.sites.deleteSite({ params }),
     (_, { id }) => `Deleted ${id}`
+  ),
+  verb(
+    "retention",
+    "Keep the statistics of some days, or of all",
+    {
+      ...site,
+      days: optional(Flag.Int("days"), "UTC days before today, 1 to 3650; without it all are kept")
+    },
+    (client, { days = null, id }) =>
+      client.sites.updateSite({ params: { id }, payload: { retentionDays: days } }),
+    ({ id, retentionDays }) =>
+      retentionDays === null
+        ? `All days of ${id} are kept`
+        : `${id} keeps ${retentionDays} days; older ones are deleted`
+  ),
+  verb(
+    "reset",
+    "Delete all statistics of a site up to now; counting goes on",
+    site,
+    (client, params) => client.sites.resetSite({ params }),
+    ({ resetAt }, { id }) => `The statistics of ${id} begin at ${resetAt}`
   ),
   verb(
     "rotate-secret",

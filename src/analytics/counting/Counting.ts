@@ -6,6 +6,7 @@ import { EventDrain } from "../store/EventDrain.ts"
 import { EventIds } from "../ingest/EventIds.ts"
 import { EventLog, ImportLog } from "../ingest/EventLog.ts"
 import { Realtime, refill } from "../reads/Realtime.ts"
+import { SiteDirectory } from "../sites/Sites.ts"
 import { idsOfOthers } from "./CountedIds.ts"
 import { CountingLease, LeaseState } from "./CountingLease.ts"
 import { type Counter, LeaseKeeper } from "./LeaseKeeper.ts"
@@ -75,6 +76,7 @@ export const layer = Layer.effectDiscard(
     const log = yield* EventLog
     const importLog = yield* ImportLog
     const drain = yield* EventDrain
+    const directory = yield* SiteDirectory
     const ids = yield* EventIds
     const realtime = yield* Realtime
     const scope = yield* Scope.Scope
@@ -89,6 +91,10 @@ export const layer = Layer.effectDiscard(
     let isUpToDate = config.databaseUrl === undefined
     const catchUp = Effect.gen(function* () {
       if (isUpToDate) return void (isUpToDate = false)
+      // A site that the process before has reset must not be shown as it was.
+      yield* Effect.catch(directory.refreshNow, (error) =>
+        Effect.logWarning("Sites are those of a moment ago while this process takes over", error)
+      )
       const nowMillis = yield* Clock.currentTimeMillis
       yield* idsOfOthers(clickhouse, log.id, nowMillis, ({ hash, receivedMillis, site }) =>
         ids.learn(site, hash, receivedMillis, nowMillis)

@@ -42,29 +42,36 @@ const rest = Effect.fnUntraced(function* (
 /** ClickHouse is told of a deletion and asked for it, so that none of its few connections waits meanwhile. */
 const unwaited = { lightweight_deletes_sync: 0, mutations_sync: 0 }
 
+interface DeletionLimits {
+  /** rows of one statement; of more, each month has a statement of its own … */
+  readonly purgeStatementRows: number
+  /** … with such a pause behind it */
+  readonly purgeRestMillis: number
+}
+
 /**
- * Deletes rows of a table, one month after the other, with a pause behind each: ClickHouse marks them, which reads and
- * rewrites nothing else of their parts. Answers how many there were. Cut off anywhere it may be called again.
+ * Deletes rows of a table: ClickHouse marks them, which reads and rewrites nothing else of their parts. Answers how many
+ * there were. Cut off anywhere it may be called again.
  */
 export const deleteRows = Effect.fnUntraced(function* (
   clickhouse: ClickHouseService,
   table: PurgedTable,
   where: string,
-  restMillis: number
+  { purgeRestMillis, purgeStatementRows }: DeletionLimits
 ): Effect.fn.Return<number, StoreError | DeletionStuck> {
   yield* rest(clickhouse, table)
-  const partitions = yield* clickhouse.query<{ readonly id: string; readonly found: number }>(
+  const months = yield* clickhouse.query<{ readonly id: string; readonly found: number }>(
     `SELECT _partition_id AS id, toFloat64(count()) AS found FROM ${table} WHERE ${where} GROUP BY id ORDER BY id`
   )
-  let deleted = 0
-  for (const { found, id } of partitions) {
-    const statement = `DELETE FROM ${table} IN PARTITION ID ${quote(id)} WHERE ${where}`
-    yield* clickhouse.command(statement, {}, unwaited)
+  const rows = months.reduce((sum, { found }) => sum + found, 0)
+  const places =
+    rows > purgeStatementRows ? months.map(({ id }) => `IN PARTITION ID ${quote(id)}`) : rows > 0 ? [""] : []
+  for (const place of places) {
+    yield* clickhouse.command(`DELETE FROM ${table} ${place} WHERE ${where}`, {}, unwaited)
     yield* rest(clickhouse, table)
-    yield* Effect.sleep(restMillis)
-    deleted += found
+    yield* Effect.sleep(purgeRestMillis)
   }
-  return deleted
+  return rows
 })
 
 /**

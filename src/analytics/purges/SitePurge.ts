@@ -36,7 +36,7 @@ export const purgeSite = Effect.fnUntraced(function* (id: string) {
   let deleted = 0
   for (const table of purgedTables) {
     const where = deadRows(site, table, nowMillis)
-    deleted += yield* deleteRows(clickhouse, table, where, limits.purgeRestMillis)
+    deleted += yield* deleteRows(clickhouse, table, where, limits)
   }
   const kept = site.isDeleted ? undefined : site.dataset
   yield* Effect.sync(() => ids.forget(id, kept))

@@ -22,8 +22,8 @@ export const sweep = Effect.fnUntraced(function* (table: string, gone: string) {
 
 /**
  * Sweeps a table every hour. Not for rows that others go on naming: users (referenced by what they had), keys (the ledger
- * is checked against their spend limits, sessions reference them), sites (their events stay, imports and drops reference
- * them) and subscriptions (those that have ended are listed).
+ * is checked against their spend limits, sessions reference them), sites (purges have rules of their own)
+ * and subscriptions (those that have ended are listed).
  */
 export const layer = (table: string, gone: string) =>
   Sweeps.layer({ name: table, every: "sweepEveryMillis", run: sweep(table, gone) })

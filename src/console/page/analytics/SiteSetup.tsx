@@ -4,6 +4,7 @@ import { Code } from "../parts/Code.tsx"
 import { Toast } from "../parts/Toast.tsx"
 import { useChange } from "../parts/UseChange.ts"
 import { formatView } from "../view/View.ts"
+import { Keeping } from "./Keeping.tsx"
 import { siteView } from "./SiteParams.ts"
 
 interface SiteSetupProps {
@@ -61,6 +62,7 @@ export const SiteSetup = ({ secret: shownSecret, site }: SiteSetupProps) => {
         </p>
       </section>
       <Sharing site={site} />
+      <Keeping site={site} />
       <Toast>{change.problem}</Toast>
     </div>
   )
