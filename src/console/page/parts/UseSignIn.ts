@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
-import { type Ask, makeAsk } from "../api/Ask.ts"
+import { type Ask, keyBearer, makeAsk } from "../api/Ask.ts"
 import { Refused } from "../api/Refused.ts"
 import { askOf, type OpenSession, presentSession, signOut, type User } from "../api/SignIn.ts"
 import { onTold, tellTabs } from "../api/Tabs.ts"
@@ -88,7 +88,7 @@ export const useSignIn = ({ onOpened, onTrouble, rooms }: SignInOptions): SignIn
         await resume(session)
         tellTabs("signed in")
       },
-      enterByKey: (key: string) => open(makeAsk(async () => key)),
+      enterByKey: (key: string) => open(makeAsk(keyBearer(key))),
       onSignedOut: () => setState(afterEnd),
       leave: (notice: string): void => {
         if (latest.current.state.opened?.user !== undefined) tellTabs("signed out")
