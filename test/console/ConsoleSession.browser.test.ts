@@ -161,11 +161,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await page.evaluate(`history.replaceState = new Proxy(history.replaceState, {
       apply: (replace, self, given) => { globalThis.replaced = true; return replace.apply(self, given) }
     })`)
-    await fields.nth(1).evaluate((field, key) => {
-      const input = field as unknown as { value: string; dispatchEvent(event: Event): void }
-      input.value = key
-      input.dispatchEvent(new Event("input", { bubbles: true }))
-    }, person.key)
+    await fields.nth(1).fill(person.key)
     await page.keyboard.press("Enter")
     await isIn(page, person)
     assert.isTrue(await page.evaluate("replaced"))
@@ -363,6 +359,16 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await page.goto(link)
     await page.getByRole("button", { name: "Sign in", exact: true }).click()
     await page.getByRole("alert").filter({ hasText: "has expired" }).waitFor()
+    assert.deepStrictEqual(await context.cookies(), [])
+  })
+
+  it("says that a key whose scopes open no room opens none, and leaves no session behind", async () => {
+    const person = await newPerson()
+    const { key } = await newKey(person.id, { scopes: ["read"] })
+    const { context, enterKey, page } = await openAt("/", [key])
+    await enterKey(key)
+    await page.getByRole("alert").filter({ hasText: /scope/ }).waitFor()
+    assert.strictEqual(await page.getByRole("alert").filter({ hasText: "Try again" }).count(), 0)
     assert.deepStrictEqual(await context.cookies(), [])
   })
 
