@@ -372,6 +372,20 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     assert.deepStrictEqual(await context.cookies(), [])
   })
 
+  it("says so where the browser does not keep the cookie", async () => {
+    const secure = ManagedRuntime.make(TestServer.own({ baseUrl: "https://signalbox.example" }))
+    try {
+      const { adminKey, port } = Context.get(await secure.context(), TestServer)
+      // A Secure cookie, at an address that is neither https nor this machine's to the browser.
+      const { enterKey, page } = await openConsole(browser, `http://signalbox.test:${port}/`, [adminKey])
+      await enterKey(adminKey)
+      await page.getByRole("alert").filter({ hasText: "did not keep the session" }).waitFor()
+      await page.context().close()
+    } finally {
+      await secure.dispose()
+    }
+  })
+
   it("takes a router's key into the tab's memory: a reload asks again", async () => {
     const person = await newPerson()
     const { key } = await newKey(person.id, { kind: "router" })

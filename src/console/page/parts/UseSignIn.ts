@@ -45,6 +45,9 @@ const ended =
   "Your session has ended: it expired, was ended elsewhere, or its key was revoked. Sign in again to go on where you were."
 const revoked = "The server does not take that key any more. It was revoked, or has expired."
 
+const noCookie =
+  "The browser did not keep the session: it blocks cookies here, or the server’s BASE_URL is https and this address is not"
+
 /** The page behind the form asks for nothing. */
 const askNothing = makeAsk(() => Promise.reject(new Refused(401, "Signed out", undefined)))
 
@@ -85,7 +88,10 @@ export const useSignIn = ({ onOpened, onTrouble, rooms }: SignInOptions): SignIn
     return {
       resume,
       enter: async (session: OpenSession): Promise<void> => {
-        await resume(session)
+        await resume(session).catch((error: unknown) => {
+          if (error instanceof Refused && error.status === 401) throw new Refused(403, noCookie, undefined)
+          throw error
+        })
         tellTabs("signed in")
       },
       enterByKey: (key: string) => open(makeAsk(keyBearer(key))),
