@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { Etag, HttpPlatform, HttpRouter, HttpServer } from "effect/http"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { FirstBoot } from "./accounts/FirstBoot.ts"
+import type { Sessions } from "./accounts/sessions/Sessions.ts"
 import { AppConfig, type Config, networksOf } from "./Config.ts"
 import * as ConsoleRoutes from "./console/ConsoleRoutes.ts"
 import * as Edge from "./http/Edge.ts"
@@ -147,4 +148,4 @@ export const layerOf = (
 export const layer = layerOf(rooms)
 
 /** The services that the start and tests use of a server with any rooms. */
-type Served = HttpServer.HttpServer | FirstBoot | Readiness | SqlClient
+type Served = HttpServer.HttpServer | FirstBoot | Readiness | Sessions | SqlClient

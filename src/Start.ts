@@ -1,6 +1,7 @@
 import { Cause, Effect, Exit, Layer, Predicate, type Runtime } from "effect"
 import { ServeError } from "effect/http/HttpServerError"
 import { FirstBoot } from "./accounts/FirstBoot.ts"
+import { Sessions } from "./accounts/sessions/Sessions.ts"
 import { AppConfig } from "./Config.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
@@ -54,13 +55,18 @@ export const announce = Layer.effectDiscard(
     const { announce } = yield* FirstBoot
     const url = yield* serverUrl
     const adminKey = yield* announce(url)
+    // It is for the person who looks on, and ends before a log is read.
+    const isWatched = adminKey._tag === "New" && process.stdout.isTTY === true
+    const loginLink = isWatched
+      ? `${url}/login#${(yield* (yield* Sessions).makeTicket(adminKey.userId)).ticket}`
+      : undefined
     const elapsedMillis = process.uptime() * 1000
     const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
     const { version } = packageJson
     const analytics = yield* (yield* Readiness).ask("analytics")
     const standby = analytics?.status === "standby" ? analytics.detail : undefined
     const proxy = trustProxy !== 0 && baseUrl === undefined ? proxyWithoutUrl : undefined
-    const started = { version, url, dataDir, adminKey, elapsedMillis, models, standby, proxy }
+    const started = { version, url, dataDir, adminKey, loginLink, elapsedMillis, models, standby, proxy }
     const { message, ...more } = startRecord(started)
     yield* say(startMessage(started), Log.jsonLine(message, more))
     yield* Effect.addFinalizer(() => sayStopping)

@@ -8,6 +8,8 @@ export interface Started {
   readonly url: string
   readonly dataDir: string
   readonly adminKey: AdminKey
+  /** for the administrator, on a terminal alone */
+  readonly loginLink: string | undefined
   readonly elapsedMillis: number
   /** where models come from; undefined where the room is not served */
   readonly models: string | undefined
@@ -100,13 +102,14 @@ export const startRecord = (
 }
 
 const firstMessage = (started: Started): string => {
-  const { models, url } = started
+  const { loginLink, models, url } = started
   const [create, send, read] = commandsOf(started)
   return [
     "",
     headline(started),
     "",
     `  Console    ${url}/   (sign in with the admin key)`,
+    ...(loginLink === undefined ? [] : [`  Sign in    ${loginLink}   (once, within 15 minutes)`]),
     `  API        ${url}/api/v1`,
     `  API docs   ${url}/docs`,
     `  Readiness  ${url}/readyz`,

@@ -11,7 +11,7 @@ import { Role } from "./User.ts"
 
 /** Sessions of people in browsers. Source: contract/sessions. */
 
-const SignedIn = Schema.Struct({
+export const SignedIn = Schema.Struct({
   user: Schema.Struct({ id: UserId, email: Schema.String, name: Schema.String, role: Role }),
   scopes: Schema.Array(Schema.String),
   expiresAt: TimestampOfDate.annotate({ description: "The session ends then at the latest" })
@@ -25,7 +25,7 @@ const NewSession = Schema.Struct({
   )
 }).annotate({ identifier: "NewSession" })
 
-const SessionToken = Schema.Struct({
+export const SessionToken = Schema.Struct({
   token: Schema.String.annotate({ description: "`sst_…`, for `Authorization: Bearer`" }),
   expiresAt: TimestampOfDate
 }).annotate({ identifier: "SessionToken", description: "The session's rights, for scripts of the own pages" })

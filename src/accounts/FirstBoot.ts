@@ -8,7 +8,7 @@ import { opens } from "./Administrators.ts"
 
 /** The place of an administrator's key: made and shown now, in admin.json, or unknown to the server. */
 export type AdminKey =
-  | { readonly _tag: "New"; readonly key: string }
+  | { readonly _tag: "New"; readonly key: string; readonly userId: string }
   | { readonly _tag: "Kept" }
   | { readonly _tag: "Nowhere" }
 
@@ -35,7 +35,7 @@ export class FirstBoot extends Context.Service<
         const sql = yield* SqlClient
         const file = adminFileIn((yield* AppConfig).dataDir)
         const key = newSecret("sk_")
-        const isNew = yield* makeAdministrator(key, (made) => write(file, { url: "", adminKey: made }))
+        const madeId = yield* makeAdministrator(key, (made) => write(file, { url: "", adminKey: made }))
 
         /** The new content of the file: undefined if there is none, because another process made the administrator. */
         const kept = (urlNow?: string) =>
@@ -49,11 +49,11 @@ export class FirstBoot extends Context.Service<
             return next
           })
         return FirstBoot.of({
-          newAdminKey: isNew ? key : undefined,
+          newAdminKey: madeId === undefined ? undefined : key,
           announce: (url) =>
             Effect.map(kept(url), (known): AdminKey => {
               if (known?.adminKey === undefined) return { _tag: "Nowhere" }
-              return isNew ? { _tag: "New", key } : { _tag: "Kept" }
+              return madeId === undefined ? { _tag: "Kept" } : { _tag: "New", key, userId: madeId }
             }),
           forgetDeadKey: Effect.catch(Effect.asVoid(kept()), (error) =>
             Effect.logWarning(`admin.json may name a key that works no more: ${error.message}`)
@@ -101,7 +101,8 @@ export const makeAdminKey = <E>(keep: (key: string) => Effect.Effect<void, E>) =
 
 /**
  * The file is written before the transaction ends: a crash in between leaves a key that does not work, and the next
- * boot makes another, and no administrator is left with an unknown key.
+ * boot makes another, and no administrator is left with an unknown key. Answers the administrator's id; undefined: there was
+ * one.
  */
 const makeAdministrator = (key: string, keep: (key: string) => Effect.Effect<void, AdminFileFailed>) =>
   Effect.gen(function* () {
@@ -109,10 +110,10 @@ const makeAdministrator = (key: string, keep: (key: string) => Effect.Effect<voi
     return yield* Effect.gen(function* () {
       yield* sql`SELECT pg_advisory_xact_lock(${firstBootLock})`
       const known = yield* sql`SELECT id FROM users WHERE role = 'admin' AND deleted_at IS NULL LIMIT 1`
-      if (known.length > 0) return false
+      if (known.length > 0) return undefined
       const userId = yield* insertAdministrator(sql)
       yield* insertKey(sql, userId, key)
       yield* keep(key)
-      return true
+      return userId
     }).pipe(sql.withTransaction)
   })

@@ -117,7 +117,12 @@ layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the fir
           yield* sql`TRUNCATE users, keys CASCADE`
           const dataDir = yield* dataDirectory
           const first = yield* boot(dataDir)
-          assert.deepStrictEqual(yield* first.announce(url), { _tag: "New", key: first.newAdminKey ?? "" })
+          const [administrator] = yield* sql<{ id: string }>`SELECT id FROM users`
+          assert.deepStrictEqual(yield* first.announce(url), {
+            _tag: "New",
+            key: first.newAdminKey ?? "",
+            userId: administrator?.id ?? ""
+          })
           // The second boot must find an administrator, or it makes one.
           yield* sql`INSERT INTO users (id, email, name, role) VALUES ('usr_other', 'o@example.org', 'O', 'admin')`
           const second = yield* boot(dataDir)

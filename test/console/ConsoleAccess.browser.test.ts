@@ -290,6 +290,8 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
         .waitFor()
       await console.enterKey(other.adminKey())
       await console.page.getByRole("alert").filter({ hasText: "neither analytics nor models" }).waitFor()
+      // A session that opens nothing would be in the way of the next key.
+      assert.deepStrictEqual(await console.context.cookies(), [])
     } finally {
       await other.dispose()
     }

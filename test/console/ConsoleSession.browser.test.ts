@@ -150,7 +150,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     const fields = page.locator("form.key-form input")
     assert.deepStrictEqual(
       await fields.evaluateAll((list) =>
-        list.map((field) => ["name", "type", "autocomplete"].map((name) => field.getAttribute(name)))
+        list.map((field) => ["name", "type", "autocomplete"].map((name) => Reflect.get(field, name)))
       ),
       [
         ["username", "text", "username"],
@@ -161,11 +161,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await page.evaluate(`history.replaceState = new Proxy(history.replaceState, {
       apply: (replace, self, given) => { globalThis.replaced = true; return replace.apply(self, given) }
     })`)
-    await fields.nth(1).evaluate((field, key) => {
-      const input = field as unknown as { value: string; dispatchEvent(event: Event): void }
-      input.value = key
-      input.dispatchEvent(new Event("input", { bubbles: true }))
-    }, person.key)
+    await fields.nth(1).fill(person.key)
     await page.keyboard.press("Enter")
     await isIn(page, person)
     assert.isTrue(await page.evaluate("replaced"))
@@ -271,9 +267,8 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await page.getByRole("link", { name: "Agents" }).click()
     await page.getByText("No sessions yet").waitFor()
     assert.strictEqual(tokensOf(console), 2)
-    await page.clock.fastForward(13 * hour)
     stopClockAt(Date.now() + 13 * hour)
-    await page.getByRole("link", { name: "Sites" }).click()
+    await page.clock.fastForward(13 * hour)
     await asksToSignIn(page, "Your session has ended")
     await page.reload()
     await page.getByLabel("API key").waitFor()
@@ -288,7 +283,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
       await console.enterKey(person.key)
       await console.page.getByText("No sessions yet").waitFor()
       await console.page.getByRole("link", { name: "Models" }).click()
-      await console.page.getByRole("row").filter({ hasText: "sandbox/free" }).waitFor()
+      await message(console.page).waitFor()
       assert.strictEqual(tokensOf(console), 1)
     }
   })
@@ -365,6 +360,30 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await page.getByRole("button", { name: "Sign in", exact: true }).click()
     await page.getByRole("alert").filter({ hasText: "has expired" }).waitFor()
     assert.deepStrictEqual(await context.cookies(), [])
+  })
+
+  it("says that a key whose scopes open no room opens none, and leaves no session behind", async () => {
+    const person = await newPerson()
+    const { key } = await newKey(person.id, { scopes: ["read"] })
+    const { context, enterKey, page } = await openAt("/", [key])
+    await enterKey(key)
+    await page.getByRole("alert").filter({ hasText: /scope/ }).waitFor()
+    assert.strictEqual(await page.getByRole("alert").filter({ hasText: "Try again" }).count(), 0)
+    assert.deepStrictEqual(await context.cookies(), [])
+  })
+
+  it("says so where the browser does not keep the cookie", async () => {
+    const secure = ManagedRuntime.make(TestServer.own({ baseUrl: "https://signalbox.example" }))
+    try {
+      const { adminKey, port } = Context.get(await secure.context(), TestServer)
+      // A Secure cookie, at an address that is neither https nor this machine's to the browser.
+      const { enterKey, page } = await openConsole(browser, `http://signalbox.test:${port}/`, [adminKey])
+      await enterKey(adminKey)
+      await page.getByRole("alert").filter({ hasText: "did not keep the session" }).waitFor()
+      await page.context().close()
+    } finally {
+      await secure.dispose()
+    }
   })
 
   it("takes a router's key into the tab's memory: a reload asks again", async () => {

@@ -5,7 +5,8 @@ const started: Started = {
   version: "1.2.3",
   url: "http://127.0.0.1:8080",
   dataDir: "/srv/it's here",
-  adminKey: { _tag: "New", key: "sk_secret" },
+  adminKey: { _tag: "New", key: "sk_secret", userId: "usr_1" },
+  loginLink: undefined,
   models: "made up",
   standby: undefined,
   proxy: undefined,
@@ -21,6 +22,16 @@ describe("the start message", () => {
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" } })
     assert.notInclude(later, "sk_")
     assert.match(later, /Admin key +in \/srv\/it's here\/admin\.json$/)
+  })
+
+  it("has a link that signs the administrator in, where a person looks on at the first start", () => {
+    const loginLink = "http://127.0.0.1:8080/login#slt_ticket"
+    assert.match(
+      startMessage({ ...started, loginLink }),
+      /Sign in +http:.*\/login#slt_ticket +\(once, within 15/
+    )
+    assert.notInclude(startMessage(started), "Sign in")
+    assert.notInclude(JSON.stringify(startRecord({ ...started, loginLink })), "slt_")
   })
 
   it("names no admin.json where that has no key, but the way to one", () => {

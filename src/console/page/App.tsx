@@ -30,7 +30,9 @@ export const App = ({ rooms, ticket: given }: AppProps) => {
   const onOpened = ({ answer, closed, opened: { name, page } }: Access): void => {
     if (closed.includes(named)) return go({ room: page.path, params: {} }, true)
     const landing = name === named.name ? page.probe?.landing?.(answer, view) : undefined
-    go(landing ?? view, true)
+    if (landing !== undefined) return go(landing, true)
+    // A password manager sees that the form has done its work.
+    history.replaceState(null, "", location.href)
   }
   const signIn = useSignIn({ rooms: rooms.paged, onOpened, onTrouble: report })
   const { phase, opened } = signIn.state

@@ -23,6 +23,12 @@ const answerMillis = 20_000
 /** Pause before a server is asked again that does not answer at all, or names no time. */
 const unansweredRetryMillis = 5_000
 
+/** A key, which has no other in its place. */
+export const keyBearer =
+  (key: string): Bearer =>
+  async (refused) =>
+    refused === undefined ? key : undefined
+
 /** Asks with a token or a key, which its closure holds and nothing else, or without one. Cookies go only with `same-origin`. */
 export const makeAsk = (bearer?: Bearer, credentials: "omit" | "same-origin" = "omit"): Ask => {
   const send = async (path: string, asked: Asked, signal: AbortSignal): Promise<Response> => {
@@ -38,8 +44,8 @@ export const makeAsk = (bearer?: Bearer, credentials: "omit" | "same-origin" = "
     const token = await bearer?.()
     let response = await sendWith(token)
     if (response.status === 401) {
-      const renewed = await bearer?.(token)
-      if (renewed !== token) response = await sendWith(renewed)
+      const another = await bearer?.(token)
+      if (another !== undefined) response = await sendWith(another)
     }
     if (response.ok) return response
     const fault = faultOf(response.status, await jsonOf(response, signal))

@@ -1,7 +1,7 @@
 import { Refused } from "./Refused.ts"
 
-/** Gives the token or key of a request. `refused`: the one that the server has just not taken; the same again: no other is had. */
-export type Bearer = (refused?: string) => Promise<string>
+/** Gives the token or key of a request; in place of one that the server has just not taken, another, or undefined. */
+export type Bearer = (refused?: string) => Promise<string | undefined>
 
 /** A token as the server gave it. */
 export interface Token {

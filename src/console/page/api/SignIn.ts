@@ -1,16 +1,11 @@
-import { type Ask, makeAsk } from "./Ask.ts"
+import type { SessionToken, SignedIn } from "#schemas/accounts/SessionApi.ts"
+import { type Ask, keyBearer, makeAsk } from "./Ask.ts"
 import { Refused } from "./Refused.ts"
 import { renewedToken } from "./RenewedToken.ts"
 
 /** A session of the server. Its cookie is in the browser, where no script can read it. */
-export interface OpenSession {
-  readonly user: User
-}
-
-export interface User {
-  readonly id: string
-  readonly email: string
-}
+export type OpenSession = typeof SignedIn.Encoded
+export type User = OpenSession["user"]
 
 const path = "/api/session"
 
@@ -22,7 +17,7 @@ export const presentSession = (): Promise<OpenSession> => door(path)
 
 /** The key is in the one request, and is not kept. */
 export const signInByKey = (key: string): Promise<OpenSession> =>
-  makeAsk(async () => key, "same-origin")(path, { method: "POST" })
+  makeAsk(keyBearer(key), "same-origin")(path, { method: "POST" })
 
 export const signInByLink = (ticket: string): Promise<OpenSession> =>
   door(path, { method: "POST", json: { ticket } })
@@ -45,8 +40,7 @@ export const askOf = ({ id }: User): Ask =>
   makeAsk(
     renewedToken(async () => {
       const response = await door.open(`${path}/token`, { method: "POST" })
-      const { expiresAt, token }: { readonly expiresAt: string; readonly token: string } =
-        await response.json()
+      const { expiresAt, token }: typeof SessionToken.Encoded = await response.json()
       const { user } = await presentSession()
       if (user.id !== id) throw new Refused(401, "Another user signed in", undefined)
       // Both times are the server's: this machine's clock may be wrong.

@@ -14,7 +14,7 @@ export const MoreCredits = ({ onAdded }: { onAdded(): void }) => {
   const { data: key } = useAnswer<CallingKey>("/api/v1/key")
   if (account === undefined || key === undefined) return null
   const { id, role } = account.user
-  const mayAdd = role === "admin" && key.data.kind === "account"
+  const mayAdd = role === "admin" && key.data.kind !== "router"
   return (
     <div class="more-credits">
       {mayAdd && <TopUpForm userId={id} onAdded={onAdded} />}

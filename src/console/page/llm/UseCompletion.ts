@@ -53,7 +53,10 @@ export const useCompletion = (onOver: () => void) => {
         })
         show({ phase: now.problem === undefined ? "done" : "failed" })
       } catch (error) {
-        if (error instanceof Refused && error.status === 401) return onSignedOut()
+        if (error instanceof Refused && error.status === 401) {
+          setCompletion(undefined)
+          return onSignedOut()
+        }
         if (own.signal.aborted) show({ phase: "stopped" })
         else {
           const code = error instanceof Refused ? error.code : undefined

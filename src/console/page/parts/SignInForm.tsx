@@ -88,7 +88,7 @@ const problemOf = (key: string): string | undefined => {
   return /^[\x21-\x7e]+$/.test(key) ? undefined : "A key has letters, digits and _ only."
 }
 
-const wordsFor = ({ message, status }: Refused, rooms: ReadonlyArray<PagedRoom>): string => {
+const wordsFor = ({ message, retryMillis, status }: Refused, rooms: ReadonlyArray<PagedRoom>): string => {
   if (status === malformedStatus) return message
   if (status === 401) return "The server does not know this key. Check that all of it was pasted."
   if (status === 404) {
@@ -96,5 +96,5 @@ const wordsFor = ({ message, status }: Refused, rooms: ReadonlyArray<PagedRoom>)
     return `Nothing is served here that this page shows: neither ${names.join(" nor ")} are among this server’s ROOMS.`
   }
   if (status === 429) return "Too many attempts. Wait a moment, then try again."
-  return `${message}. Try again in a moment.`
+  return retryMillis === undefined ? `${message}.` : `${message}. Try again in a moment.`
 }

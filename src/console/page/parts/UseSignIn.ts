@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
-import { type Ask, makeAsk } from "../api/Ask.ts"
+import { type Ask, keyBearer, makeAsk } from "../api/Ask.ts"
 import { Refused } from "../api/Refused.ts"
 import { askOf, type OpenSession, presentSession, signOut, type User } from "../api/SignIn.ts"
 import { onTold, tellTabs } from "../api/Tabs.ts"
@@ -45,6 +45,9 @@ const ended =
   "Your session has ended: it expired, was ended elsewhere, or its key was revoked. Sign in again to go on where you were."
 const revoked = "The server does not take that key any more. It was revoked, or has expired."
 
+const noCookie =
+  "The browser did not keep the session: it blocks cookies here, or the server’s BASE_URL is https and this address is not"
+
 /** The page behind the form asks for nothing. */
 const askNothing = makeAsk(() => Promise.reject(new Refused(401, "Signed out", undefined)))
 
@@ -85,10 +88,13 @@ export const useSignIn = ({ onOpened, onTrouble, rooms }: SignInOptions): SignIn
     return {
       resume,
       enter: async (session: OpenSession): Promise<void> => {
-        await resume(session)
+        await resume(session).catch((error: unknown) => {
+          if (error instanceof Refused && error.status === 401) throw new Refused(403, noCookie, undefined)
+          throw error
+        })
         tellTabs("signed in")
       },
-      enterByKey: (key: string) => open(makeAsk(async () => key)),
+      enterByKey: (key: string) => open(makeAsk(keyBearer(key))),
       onSignedOut: () => setState(afterEnd),
       leave: (notice: string): void => {
         if (latest.current.state.opened?.user !== undefined) tellTabs("signed out")
