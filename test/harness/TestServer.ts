@@ -65,7 +65,11 @@ export class TestServer extends Context.Service<
       Layer.provideMerge(Layer.effectDiscard(Effect.scoped(outside.before ?? Effect.void))),
       Layer.provideMerge(
         TestStores.layerWith(
-          { rooms: named, ...changes, limits: { ...patient, ...changes.limits } },
+          {
+            rooms: named,
+            ...changes,
+            limits: { ...patient, ...(outside.wire === undefined && nearStores), ...changes.limits }
+          },
           outside.wire
         )
       ),
@@ -122,6 +126,9 @@ const patient = {
   readWaitMillis: 60_000,
   purgeDelayMillis: 0
 }
+
+/** The event loop of a busy machine stands still for seconds while a server starts, and its connections with it. */
+const nearStores = { postgresConnectMillis: 60_000 }
 
 class StoppableClock {
   private stoppedAt: number | undefined
