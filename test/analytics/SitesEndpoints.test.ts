@@ -131,6 +131,22 @@ layer(TestServer.shared, live)("sites", (it) => {
     })
   )
 
+  it.effect("are not found under an id that names none, of any form", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      for (const id of ["", "x".repeat(300), "st_0000000000000000000000", "%00"])
+        for (const [method, way, json] of [
+          ["PATCH", "", { retentionDays: 1 }],
+          ["DELETE", "", undefined],
+          ["POST", "/reset", undefined]
+        ] as const) {
+          const refused = yield* ask(method, `${sites}/${id}${way}`, { json })
+          assert.isAtLeast(refused.status, 400, `${method} ${id}`)
+          assert.isBelow(refused.status, 500, `${method} ${id}`)
+        }
+    })
+  )
+
   it.effect("get another secret; the old one stops, and both stop with the site", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -139,49 +139,59 @@ interface SitesParts {
   readonly sitesMax: number
 }
 
-const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"] => ({
-  list: directory.list,
-  find: directory.find,
-  create: Effect.fn("Sites.create")(function* (
-    userId,
-    { domain, name, public: isPublic, retentionDays, timezone }
-  ) {
-    const secret = newSecret("ssk_")
-    const fields = {
-      name,
-      domain: yield* domainOf(domain),
-      timezone: yield* timezoneOf(timezone ?? "UTC"),
-      public: isPublic ?? false,
-      retentionDays: retentionDays ?? null,
-      ...secretColumns(secret),
-      visitorSecret: randomBytes(visitorSecretBytes)
-    }
-    return { site: yield* directory.insertFor(userId, fields, sitesMax), secret }
-  }),
-  update: Effect.fn("Sites.update")(function* (id, userId, change) {
-    const fields = {
-      ...change,
-      ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
-      ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
-    }
-    const isShorter = typeof change.retentionDays === "number"
-    return yield* directory.update(id, userId, fields, isShorter ? purges.site(id) : undefined)
-  }),
-  remove: (id, userId) => Effect.asVoid(directory.remove(id, userId, purges.site(id))),
-  // Events and figures of the generation before have another dataset's name, here as soon as this is committed.
-  reset: Effect.fn("Sites.reset")(function* (id, userId) {
-    const begun = directory.first(
-      sql`UPDATE sites SET generation = generation + 1, reset_at = now(), first_event_at = NULL
+const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"] => {
+  /** With the write, the purge of what it made dead. */
+  const purged = <E>(write: Effect.Effect<SiteRow, E>) => Effect.tap(write, ({ id }) => purges.site(id))
+  return {
+    list: directory.list,
+    find: directory.find,
+    create: Effect.fn("Sites.create")(function* (
+      userId,
+      { domain, name, public: isPublic, retentionDays, timezone }
+    ) {
+      const secret = newSecret("ssk_")
+      const fields = {
+        name,
+        domain: yield* domainOf(domain),
+        timezone: yield* timezoneOf(timezone ?? "UTC"),
+        public: isPublic ?? false,
+        retentionDays: retentionDays ?? null,
+        ...secretColumns(secret),
+        visitorSecret: randomBytes(visitorSecretBytes)
+      }
+      return { site: yield* directory.insertFor(userId, fields, sitesMax), secret }
+    }),
+    update: Effect.fn("Sites.update")(function* (id, userId, change) {
+      const fields = {
+        ...change,
+        ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
+        ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
+      }
+      const update = directory.update(id, userId, fields)
+      return yield* typeof change.retentionDays === "number" ? sql.withTransaction(purged(update)) : update
+    }),
+    remove: (id, userId) => Effect.asVoid(sql.withTransaction(purged(directory.remove(id, userId)))),
+    // Events and figures of the generation before have another dataset's name, here as soon as this is committed.
+    reset: Effect.fn("Sites.reset")(function* (id, userId) {
+      const begun = directory.first(
+        sql`UPDATE sites SET generation = generation + 1, reset_at = now(), first_event_at = NULL
         WHERE id = ${id} AND user_id = ${userId} AND ${directory.live} RETURNING ${directory.columns}`
-    )
-    const site = yield* sql.withTransaction(
-      Effect.tap(begun, (row) => (row === undefined ? Effect.void : purges.site(id)))
-    )
-    if (site?.resetAt == null) return yield* notFound("Site")
-    return site.resetAt
-  }),
-  rotateSecret: (id, userId) => {
-    const secret = newSecret("ssk_")
-    return Effect.as(directory.update(id, userId, secretColumns(secret)), secret)
+      )
+      const site = yield* sql.withTransaction(
+        purged(
+          Effect.filterOrFail(
+            begun,
+            (row) => row !== undefined,
+            () => notFound("Site")
+          )
+        )
+      )
+      // The statement has set it.
+      return site.resetAt ?? (yield* Effect.die(new Error("a reset without an instant")))
+    }),
+    rotateSecret: (id, userId) => {
+      const secret = newSecret("ssk_")
+      return Effect.as(directory.update(id, userId, secretColumns(secret)), secret)
+    }
   }
-})
+}
