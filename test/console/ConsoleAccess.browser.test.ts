@@ -197,6 +197,8 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
       return (body as { readonly sites: ReadonlyArray<unknown> }).sites.length
     }
     await enterKey(key)
+    // An owner of one site begins there.
+    await page.getByRole("heading", { name: "The shop", level: 1 }).waitFor()
     await page.getByRole("link", { name: "Signalbox" }).click()
     await page.getByText("New site").click()
     await page.getByLabel("Domain").fill("https://WWW.Shop.Example.com/cart")
