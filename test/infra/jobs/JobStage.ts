@@ -6,6 +6,16 @@ import type { Limits } from "#src/Limits.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
+/** Short leases and pauses, so that deaths and outages are over soon. */
+export const impatient = {
+  jobLeaseMillis: 1_500,
+  jobRetryMinMillis: 20,
+  jobRetryMaxMillis: 100,
+  jobPollMillis: 200,
+  jobStopMillis: 2_000,
+  retryMaxMillis: 300
+}
+
 /** Jobs on a Postgres of the file's own, with short pauses. */
 export const jobsWith = (limits: Partial<Limits>) =>
   Jobs.layer.pipe(
