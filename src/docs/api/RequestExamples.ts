@@ -77,7 +77,8 @@ const pathValues: Readonly<Record<string, string>> = {
   sessions: `ses_${id}`,
   models: "sandbox%2Fecho",
   markups: "openai",
-  quarantine: "calls"
+  quarantine: "calls",
+  jobs: "sweep-files"
 }
 
 const byName: Readonly<Record<string, string>> = { provider: "sandbox", name: "echo", offset: "4096" }

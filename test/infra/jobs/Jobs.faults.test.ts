@@ -22,7 +22,7 @@ import { ends, endedOf, impatient, number } from "./JobStage.ts"
 const kills = Number(process.env["JOB_KILLS"] ?? 10)
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 
-const live = { excludeTestServices: true, timeout: 600_000 } as const
+const live = { excludeTestServices: true, timeout: 120_000 } as const
 
 let proxy: TcpProxy | undefined
 
@@ -124,24 +124,27 @@ const served = Layer.effectDiscard(createTables).pipe(
 )
 
 layer(served, live)("jobs", (it) => {
-  it.effect(`are done once and in order while two processes are killed ${kills} times`, () =>
-    Effect.gen(function* () {
-      const { databaseUrl } = yield* TestStores
-      yield* Effect.promise(() =>
-        Promise.all([
-          killedTimes(databaseUrl, "a", Math.ceil(kills / 2)),
-          killedTimes(databaseUrl, "bb", Math.floor(kills / 2))
-        ])
-      )
-      yield* workHere(yield* farProcess, new SeededRandom(seed))
-      yield* isRight
-      const repeated = yield* repeatedCount
-      assert.isAbove(repeated, 0)
-      yield* Effect.logInfo(
-        `${kills} kills: ${(yield* endedOf("planned")).length} jobs, ${repeated} repeated, seed ${seed}`
-      )
-      yield* clean
-    }).pipe(Effect.scoped)
+  it.effect(
+    `are done once and in order while two processes are killed ${kills} times`,
+    () =>
+      Effect.gen(function* () {
+        const { databaseUrl } = yield* TestStores
+        yield* Effect.promise(() =>
+          Promise.all([
+            killedTimes(databaseUrl, "a", Math.ceil(kills / 2)),
+            killedTimes(databaseUrl, "bb", Math.floor(kills / 2))
+          ])
+        )
+        yield* workHere(yield* farProcess, new SeededRandom(seed))
+        yield* isRight
+        const repeated = yield* repeatedCount
+        assert.isAbove(repeated, 0)
+        yield* Effect.logInfo(
+          `${kills} kills: ${(yield* endedOf("planned")).length} jobs, ${repeated} repeated, seed ${seed}`
+        )
+        yield* clean
+      }).pipe(Effect.scoped),
+    { timeout: 60_000 + 15_000 * kills }
   )
 
   it.effect(
