@@ -94,6 +94,7 @@ export const bySkipLocked: BenchCase<Given>["run"] = (context) =>
       yield* sql`DROP TABLE IF EXISTS bare_queue`
       yield* sql`CREATE TABLE bare_queue (seq bigint PRIMARY KEY, payload jsonb NOT NULL)`
       yield* sql`INSERT INTO bare_queue SELECT n, ${JSON.stringify(payload)}::jsonb FROM generate_series(1, ${count}::integer) AS n`
+      yield* sql`ANALYZE bare_queue`
       const turn = sql.withTransaction(
         Effect.gen(function* () {
           const taken = yield* sql<{

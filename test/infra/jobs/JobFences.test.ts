@@ -276,6 +276,37 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
     }).pipe(Effect.timeout("30 seconds"))
   )
 
+  it.effect("a long lane makes no statement long", () =>
+    Effect.gen(function* () {
+      const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]
+      const long = queue("long", number)
+      const some = Array.from({ length: 4_000 }, (_, n) => ({
+        id: `${n}`,
+        lane: `l${n % 8}`,
+        payload: { n }
+      }))
+      yield* jobs.offer(long, some)
+      const read = sql.withTransaction(
+        Effect.gen(function* () {
+          const claimed = yield* jobStore.claim("long", "w", 8, leaseMillis)
+          assert.lengthOf(claimed, 8)
+          yield* jobStore.settle(
+            "long",
+            claimed.map((one) => settled(one, "done"))
+          )
+          yield* jobs.offer(long, some.slice(-8))
+          const [row] = yield* sql<{ rows: number }>`SELECT (idx_tup_fetch + seq_tup_read)::int AS rows
+            FROM pg_stat_xact_user_tables WHERE relname = 'jobs'`
+          return row?.rows ?? Infinity
+        })
+      )
+      assert.isBelow(yield* read, 200)
+      yield* sql`ANALYZE jobs`
+      yield* sql`ANALYZE job_lanes`
+      assert.isBelow(yield* read, 200)
+    })
+  )
+
   it.effect("a lane that counts jobs which are not there is empty again, and takes new ones", () =>
     Effect.gen(function* () {
       const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]

@@ -106,7 +106,8 @@ const functions: ReadonlyArray<string> = [
    END $$`,
 
   // The first jobs of at most so many due lanes, which the holder has on lease from now on. Each statement sees
-  // all that was committed before it: the heads are read once the lanes are locked.
+  // all that was committed before it: the heads are read once the lanes are locked. Rows are found one by
+  // one and changed by their place: as joins, plans that were made while the table was empty read whole lanes and queues.
   `CREATE FUNCTION jobs_claim(p_queue text, p_holder text, p_lanes_max integer, p_lease_millis double precision)
    RETURNS TABLE (lane text, epoch text, seq text, id text, attempts integer, repeated boolean, payload text,
      offered_millis double precision)
@@ -116,6 +117,7 @@ const functions: ReadonlyArray<string> = [
      at timestamptz := jobs_now();
      lanes text[];
      epochs bigint[];
+     heads tid[];
      claimed integer;
    BEGIN
      WITH due AS MATERIALIZED (
@@ -127,12 +129,12 @@ const functions: ReadonlyArray<string> = [
        WHERE l.queue = p_queue AND l.lane = ANY (ARRAY(SELECT due.lane FROM due)) RETURNING l.lane, l.epoch)
      SELECT array_agg(held.lane), array_agg(held.epoch) INTO lanes, epochs FROM held;
      IF lanes IS NULL THEN RETURN; END IF;
+     heads := ARRAY(SELECT (SELECT h.ctid FROM jobs h WHERE h.queue = p_queue AND h.lane = held.lane ORDER BY h.seq LIMIT 1)
+       FROM unnest(lanes) AS held(lane));
      RETURN QUERY
        UPDATE jobs j SET attempts = j.attempts + 1, repeated = j.repeated OR j.open, open = true
-       FROM unnest(lanes, epochs) AS held(lane, epoch), LATERAL (
-         SELECT h.seq FROM jobs h WHERE h.queue = p_queue AND h.lane = held.lane ORDER BY h.seq LIMIT 1) AS head
-       WHERE j.queue = p_queue AND j.lane = held.lane AND j.seq = head.seq AND (j.not_before IS NULL OR j.not_before <= at)
-       RETURNING j.lane, held.epoch::text, j.seq::text, j.id, j.attempts, j.repeated, j.payload::text,
+       WHERE j.ctid = ANY (heads) AND (j.not_before IS NULL OR j.not_before <= at)
+       RETURNING j.lane, epochs[array_position(lanes, j.lane)]::text, j.seq::text, j.id, j.attempts, j.repeated, j.payload::text,
          extract(epoch FROM j.offered_at)::double precision * 1000;
      GET DIAGNOSTICS claimed = ROW_COUNT;
      IF claimed < cardinality(lanes) THEN
@@ -155,7 +157,7 @@ const functions: ReadonlyArray<string> = [
    DECLARE
      at timestamptz := jobs_now();
      held text[];
-     has_all boolean;
+     places tid[];
      ended integer;
    BEGIN
      IF p_wait_millis IS NOT NULL THEN PERFORM set_config('lock_timeout', p_wait_millis::text, true); END IF;
@@ -169,25 +171,34 @@ const functions: ReadonlyArray<string> = [
        WHERE l.queue = p_queue AND l.lane = a.lane AND l.epoch = a.epoch::bigint AND l.holder IS NOT NULL
        RETURNING a.epoch)
      SELECT coalesce(array_agg(settled.epoch), '{}') INTO held FROM settled;
-     has_all := cardinality(held) = cardinality(p_lanes);
+     IF cardinality(held) < cardinality(p_lanes) THEN
+       SELECT array_agg(u.lane), array_agg(u.seq), array_agg(u.outcome), array_agg(u.error)
+       INTO p_lanes, p_seqs, p_outcomes, p_errors
+       FROM unnest(p_lanes, p_epochs, p_seqs, p_outcomes, p_errors) AS u(lane, epoch, seq, outcome, error)
+       WHERE u.epoch = ANY (held);
+     END IF;
+     places := ARRAY(SELECT (SELECT f.ctid FROM (
+         SELECT h.ctid, h.seq FROM jobs h WHERE h.queue = p_queue AND h.lane = a.lane AND h.seq >= a.seq::bigint
+         ORDER BY h.seq LIMIT 1) AS f WHERE f.seq = a.seq::bigint)
+       FROM unnest(p_lanes, p_seqs, p_outcomes) AS a(lane, seq, outcome) WHERE a.outcome IN ('done', 'dead'));
      WITH removed AS (
-       DELETE FROM jobs j
-       USING unnest(p_lanes, p_epochs, p_seqs, p_outcomes, p_errors) AS a(lane, epoch, seq, outcome, error)
-       WHERE a.outcome IN ('done', 'dead') AND (has_all OR a.epoch = ANY (held))
-         AND j.queue = p_queue AND j.lane = a.lane AND j.seq = a.seq::bigint
-       RETURNING j.lane, j.seq, j.id, a.outcome, j.attempts, j.repeated, coalesce(nullif(a.error, ''), j.last_error) AS last_error,
-         j.payload, j.offered_at)
+       DELETE FROM jobs j WHERE j.ctid = ANY (places)
+       RETURNING j.*, array_position(p_lanes, j.lane) AS n)
      INSERT INTO jobs_ended (queue, lane, seq, id, outcome, attempts, repeated, last_error, payload, offered_at, ended_at)
-     SELECT p_queue, r.lane, r.seq, r.id, r.outcome, r.attempts, r.repeated, r.last_error, r.payload, r.offered_at, at
+     SELECT p_queue, r.lane, r.seq, r.id, p_outcomes[r.n], r.attempts, r.repeated,
+       coalesce(nullif(p_errors[r.n], ''), r.last_error), r.payload, r.offered_at, at
      FROM removed r;
      GET DIAGNOSTICS ended = ROW_COUNT;
      IF ended < cardinality(held) THEN
-       UPDATE jobs j SET open = a.outcome = 'left', last_error = coalesce(nullif(a.error, ''), j.last_error),
-         attempts = CASE WHEN a.outcome = 'later' THEN 0 ELSE j.attempts END,
-         repeated = j.repeated AND a.outcome <> 'later'
-       FROM unnest(p_lanes, p_epochs, p_seqs, p_outcomes, p_errors) AS a(lane, epoch, seq, outcome, error)
-       WHERE a.outcome NOT IN ('done', 'dead') AND (has_all OR a.epoch = ANY (held))
-         AND j.queue = p_queue AND j.lane = a.lane AND j.seq = a.seq::bigint;
+       places := ARRAY(SELECT (SELECT f.ctid FROM (
+         SELECT h.ctid, h.seq FROM jobs h WHERE h.queue = p_queue AND h.lane = a.lane AND h.seq >= a.seq::bigint
+         ORDER BY h.seq LIMIT 1) AS f WHERE f.seq = a.seq::bigint)
+         FROM unnest(p_lanes, p_seqs, p_outcomes) AS a(lane, seq, outcome) WHERE a.outcome NOT IN ('done', 'dead'));
+       UPDATE jobs j SET open = p_outcomes[array_position(p_lanes, j.lane)] = 'left',
+         last_error = coalesce(nullif(p_errors[array_position(p_lanes, j.lane)], ''), j.last_error),
+         attempts = CASE WHEN p_outcomes[array_position(p_lanes, j.lane)] = 'later' THEN 0 ELSE j.attempts END,
+         repeated = j.repeated AND p_outcomes[array_position(p_lanes, j.lane)] <> 'later'
+       WHERE j.ctid = ANY (places);
      END IF;
      RETURN held;
    END $$`,
@@ -243,7 +254,8 @@ const functions: ReadonlyArray<string> = [
      INTO lanes, revived, payloads FROM removed r;
      IF lanes IS NULL THEN RETURN 0; END IF;
      added := jobs_offer(p_queue, lanes, revived, payloads, array_fill(''::text, ARRAY[cardinality(lanes)]));
-     UPDATE jobs j SET repeated = true FROM unnest(revived) AS r(id) WHERE j.queue = p_queue AND j.id = r.id;
+     UPDATE jobs j SET repeated = true FROM unnest(revived) AS r(id)
+     WHERE j.queue = p_queue AND j.id = r.id AND j.lane = ANY (lanes);
      RETURN added;
    END $$`
 ]
