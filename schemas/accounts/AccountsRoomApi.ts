@@ -1,5 +1,6 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
+import { JobsApi } from "../system/JobsApi.ts"
 import { QuarantineApi } from "../system/QuarantineApi.ts"
 import { SystemApi } from "../system/SystemApi.ts"
 import { AccountApi } from "./AccountApi.ts"
@@ -14,5 +15,6 @@ export class AccountsRoomApi extends HttpApi.make("signalbox")
   .add(KeysApi)
   .add(QuarantineApi)
   .add(SessionApi)
+  .add(JobsApi)
   .add(SystemApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

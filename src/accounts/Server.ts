@@ -8,6 +8,7 @@ import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import type { CacheStatus } from "#src/infra/postgres/CachedTable.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import { KeyDirectory } from "./Keys.ts"
+import * as JobsRoutes from "#src/system/JobsRoutes.ts"
 import * as QuarantineRoutes from "#src/system/QuarantineRoutes.ts"
 import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 import * as AccountRoutes from "./AccountRoutes.ts"
@@ -53,6 +54,7 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
     KeysRoutes.layer,
     QuarantineRoutes.layer,
     SessionRoutes.layer,
+    JobsRoutes.layer,
     SystemRoutes.layer
   ])
 )

@@ -118,5 +118,11 @@ export const storeLimits = {
   /** ended jobs are kept this long … */
   jobsDoneMillis: 24 * 3_600_000,
   /** … and dead ones, which can be revived, this long */
-  jobsDeadMillis: 90 * 24 * 3_600_000
+  jobsDeadMillis: 90 * 24 * 3_600_000,
+  /** rows of one statement that deletes old ones */
+  jobsDeletedAtOnce: 50_000,
+  /** a settlement waits so long for a lane that a transaction has locked; then the others go without it … */
+  jobLockMillis: 250,
+  /** … and it is tried again this much later; a lane that is due and locked is looked at again after as much at most */
+  jobBlockedMillis: 200
 } as const

@@ -76,6 +76,8 @@ const access = {
     "GET /admin/quarantine",
     "POST /admin/quarantine/{log}/{offset}/retry",
     "DELETE /admin/quarantine/{log}/{offset}",
+    "GET /admin/jobs",
+    "POST /admin/jobs/{queue}/redrive",
     "GET /admin/markups",
     "GET /admin/markups/{provider}",
     "PUT /admin/markups/{provider}",

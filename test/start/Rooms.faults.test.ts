@@ -21,6 +21,7 @@ describe("ROOMS=accounts", () => {
       status: "ready",
       components: {
         disk: { status: "up" },
+        jobs: { status: "up" },
         postgres: { status: "up" },
         quarantine: { status: "up" },
         "rate-limits": { status: "up" }

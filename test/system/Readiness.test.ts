@@ -31,6 +31,7 @@ layer(TestServer.own(), live)("/readyz", (it) => {
         "catalogue",
         "clickhouse",
         "disk",
+        "jobs",
         "ledger",
         "log",
         "postgres",

@@ -125,5 +125,34 @@ const quarantine = noun(
 
 const log = noun("log", "The logs of accepted events, calls and settlements (administrators)", [quarantine])
 
+const jobs = noun("jobs", "Work that waits, and work that was given up (administrators)", [
+  verb(
+    "list",
+    "List the queues and the newest dead jobs",
+    {},
+    (client) => client.jobs.listJobs(),
+    ({ dead, queues }) =>
+      [
+        queues.length === 0
+          ? "No queue has jobs"
+          : tableOf(["queue", "waiting", "dead", "late_seconds"], queues),
+        ...(dead.length === 0
+          ? []
+          : [tableOf(["queue", "lane", "id", "attempts", "ended_at", "error"], dead)])
+      ].join("\n\n")
+  ),
+  verb(
+    "redrive",
+    "Have dead jobs of a queue wait again",
+    {
+      queue: Argument.String("queue").pipe(Argument.withDescription("Name of the queue")),
+      ids: many("id", "Id of a dead job, as `list` shows it; may be repeated. Left out: the oldest 10,000")
+    },
+    (client, { queue, ids }) =>
+      client.jobs.redriveJobs({ params: { queue }, payload: ids === undefined ? {} : { ids } }),
+    ({ redriven }, { queue }) => `${redriven} jobs of ${queue} wait again`
+  )
+])
+
 /** Commands of `signalbox` for this room. */
-export const commands: ReadonlyArray<Command.Command.Any> = [status, users, keys, log, admin]
+export const commands: ReadonlyArray<Command.Command.Any> = [status, users, keys, log, jobs, admin]

@@ -20,6 +20,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     models: ["sandbox/fails", "sandbox/echo"]
   },
   "collections.updateCollection": { models: ["sandbox/echo", "sandbox/free"] },
+  "jobs.redriveJobs": { ids: ["job_2sJH7aQmXy4TzWcVbN8kLp"] },
   "markups.setMarkup": { percent: 2 },
   "credits.topUp": { user_id: "usr_2sJH7aQmXy4TzWcVbN8kLp", amount_usd: 20, note: "Invoice 42" },
   "plans.createPlan": {
@@ -77,7 +78,8 @@ const pathValues: Readonly<Record<string, string>> = {
   sessions: `ses_${id}`,
   models: "sandbox%2Fecho",
   markups: "openai",
-  quarantine: "calls"
+  quarantine: "calls",
+  jobs: "sweep-files"
 }
 
 const byName: Readonly<Record<string, string>> = { provider: "sandbox", name: "echo", offset: "4096" }

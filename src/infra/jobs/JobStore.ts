@@ -16,7 +16,7 @@ export interface Claimed {
   readonly offered_millis: number
 }
 
-/** The end of an attempt; `left` gives the lane back with the attempt's end unknown. */
+/** The end of an attempt; `left` gives the lane back, and the attempt may have had its effect. */
 export interface Settlement extends Pick<Claimed, "lane" | "epoch" | "seq"> {
   readonly outcome: "done" | "dead" | "again" | "later" | "left"
   readonly restMillis: number
@@ -85,29 +85,54 @@ export class JobStore {
     return this.sql<Claimed>`SELECT * FROM jobs_claim(${queue}, ${holder}, ${lanesMax}, ${leaseMillis})`
   }
 
-  /** Answers the lanes that were still on lease; the others stay as they are. */
+  /**
+   * Answers the epochs that were still in force; the lanes of the others stay as they are. Fails with a LockTimeoutError
+   * where a lane is locked for longer than `waitMillis`, and changes nothing then.
+   */
   settle(
     queue: string,
-    settlements: ReadonlyArray<Settlement>
+    settlements: ReadonlyArray<Settlement>,
+    waitMillis?: number
   ): Effect.Effect<ReadonlySet<string>, SqlError> {
-    return this.lanes(
+    return this.epochs(
       this.sql`SELECT jobs_settle(${queue}, ${settlements.map(({ lane }) => lane)}::text[],
         ${settlements.map(({ epoch }) => epoch)}::text[], ${settlements.map(({ seq }) => seq)}::text[],
         ${settlements.map(({ outcome }) => outcome)}::text[],
         ${settlements.map(({ restMillis }) => String(restMillis))}::text[]::double precision[],
-        ${settlements.map(({ error }) => textOf(error))}::text[]) AS lanes`
+        ${settlements.map(({ error }) => textOf(error))}::text[], ${waitMillis ?? null}::integer) AS epochs`
     )
   }
 
-  /** Answers the lanes that were still on lease. */
+  /** Settles those whose lanes no other transaction has locked; answers the others too. */
+  settleFree(
+    queue: string,
+    settlements: ReadonlyArray<Settlement>
+  ): Effect.Effect<{ held: ReadonlySet<string>; blocked: ReadonlyArray<Settlement> }, SqlError> {
+    const lanes = settlements.map(({ lane }) => lane)
+    return this.sql.withTransaction(
+      Effect.gen({ self: this }, function* () {
+        const [row] = yield* this.sql<{
+          lanes: ReadonlyArray<string>
+        }>`SELECT jobs_lock(${queue}, ${lanes}::text[]) AS lanes`
+        const free = new Set(row?.lanes)
+        const held = yield* this.settle(
+          queue,
+          settlements.filter(({ lane }) => free.has(lane))
+        )
+        return { held, blocked: settlements.filter(({ lane }) => !free.has(lane)) }
+      })
+    )
+  }
+
+  /** Answers the epochs that are still in force. */
   extend(
     queue: string,
     leases: ReadonlyArray<Pick<Claimed, "lane" | "epoch">>,
     leaseMillis: number
   ): Effect.Effect<ReadonlySet<string>, SqlError> {
-    return this.lanes(
+    return this.epochs(
       this.sql`SELECT jobs_extend(${queue}, ${leases.map(({ lane }) => lane)}::text[],
-        ${leases.map(({ epoch }) => epoch)}::text[], ${leaseMillis}) AS lanes`
+        ${leases.map(({ epoch }) => epoch)}::text[], ${leaseMillis}) AS epochs`
     )
   }
 
@@ -149,22 +174,36 @@ export class JobStore {
       ORDER BY 1`
   )
 
-  /** Deletes ended jobs that are old, and lanes without jobs that no longer rest. */
-  deleteOld(doneMillis: number, deadMillis: number): Effect.Effect<void, SqlError> {
+  /**
+   * Deletes ended jobs that are old, in statements of their own, so that what was done before an interruption stays; and
+   * lanes without jobs that no longer rest: of those that are locked it waits for none.
+   */
+  deleteOld(doneMillis: number, deadMillis: number, rowsMax: number): Effect.Effect<void, SqlError> {
     const idle = `${60 * 60_000} milliseconds`
-    return Effect.all([
-      this.sql`DELETE FROM jobs_ended WHERE ended_at < jobs_now() - ${doneMillis} * interval '1 millisecond'
-        AND (outcome = 'done' OR ended_at < jobs_now() - ${deadMillis} * interval '1 millisecond')`,
-      this.sql`DELETE FROM job_lanes WHERE waiting = 0 AND rests_until < jobs_now() - ${idle}::interval`
-    ]).pipe(Effect.asVoid)
+    const ended = this.sql`DELETE FROM jobs_ended WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM jobs_ended WHERE ended_at < jobs_now() - ${doneMillis} * interval '1 millisecond'
+        AND (outcome = 'done' OR ended_at < jobs_now() - ${deadMillis} * interval '1 millisecond')
+      LIMIT ${rowsMax} FOR UPDATE SKIP LOCKED)) RETURNING 1`
+    const lanes = this.sql`DELETE FROM job_lanes WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM job_lanes WHERE waiting = 0 AND rests_until < jobs_now() - ${idle}::interval
+      LIMIT ${rowsMax} FOR UPDATE SKIP LOCKED)) RETURNING 1`
+    return Effect.forEach(
+      [ended, lanes],
+      (some) =>
+        Effect.repeat(
+          Effect.map(some, ({ length }) => length === rowsMax),
+          { while: (isMore) => isMore }
+        ),
+      { discard: true }
+    )
   }
 
-  private lanes(
+  private epochs(
     statement: Effect.Effect<ReadonlyArray<object>, SqlError>
   ): Effect.Effect<ReadonlySet<string>, SqlError> {
     return Effect.map(
-      statement as Effect.Effect<ReadonlyArray<{ readonly lanes: ReadonlyArray<string> }>, SqlError>,
-      ([row]) => new Set(row?.lanes)
+      statement as Effect.Effect<ReadonlyArray<{ readonly epochs: ReadonlyArray<string> }>, SqlError>,
+      ([row]) => new Set(row?.epochs)
     )
   }
 }

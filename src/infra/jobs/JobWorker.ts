@@ -57,10 +57,16 @@ export class JobWorker<P> {
   private readonly sql: SqlClient
   private readonly holder: string
   private readonly limits: Limits
+  private readonly attemptsMax: number
   private readonly decode: (text: string) => Exit.Exit<P, unknown>
   private readonly open = new Map<string, Attempt>()
   private finished: Array<Settlement> = []
+  /** lanes that another transaction has locked: their settlements must not hold up the others */
+  private blocked: Array<Settlement> = []
+  private blockedUntil = 0
+  private idleMillis = idleMinMillis
   private isStopping = false
+  private isClaiming = false
   private isWoken = false
   private resume: (() => void) | undefined
 
@@ -75,6 +81,7 @@ export class JobWorker<P> {
     this.sql = sql
     this.holder = holder
     this.limits = limits
+    this.attemptsMax = queue.attemptsMax ?? limits.jobAttemptsMax
     this.decode = Schema.decodeUnknownExit(Schema.fromJsonString(queue.payload))
   }
 
@@ -115,7 +122,7 @@ export class JobWorker<P> {
       .pipe(Effect.timeout(lease / 4), Effect.option)
     for (const attempt of attempts) {
       if (this.open.get(attempt.lane) !== attempt) continue
-      if (Option.isSome(held) && held.value.has(attempt.lane)) attempt.leaseEnds = asked + lease
+      if (Option.isSome(held) && held.value.has(attempt.epoch)) attempt.leaseEnds = asked + lease
       else if (Option.isSome(held) || attempt.leaseEnds < performance.now()) yield* this.abandon(attempt)
     }
   })
@@ -124,14 +131,14 @@ export class JobWorker<P> {
   readonly stop: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     this.isStopping = true
     const deadline = performance.now() + this.limits.jobStopMillis
-    while (this.open.size > 0 && performance.now() < deadline) yield* Effect.sleep(20)
+    while ((this.open.size > 0 || this.isClaiming) && performance.now() < deadline) yield* Effect.sleep(20)
     const left: Array<Settlement> = []
     for (const attempt of this.open.values()) {
       if (attempt.isFinished) continue
       yield* interrupt(attempt)
       left.push({ ...settlementOf(attempt, later(0)), outcome: "left" })
     }
-    const settlements = [...this.finished, ...left]
+    const settlements = [...this.finished, ...this.blocked, ...left]
     if (settlements.length === 0) return
     yield* this.store.settle(this.queue.name, settlements).pipe(
       Effect.timeout(this.limits.jobStopMillis / 4),
@@ -152,27 +159,51 @@ export class JobWorker<P> {
       const problem = `the attempt had not ended after ${this.options.attemptMillis} ms`
       // An attempt that cannot be interrupted is not waited for.
       yield* interrupt(attempt)
-      this.finish(attempt, this.failed(problem, attempt.attempts))
+      this.leave(attempt, problem)
+    }
+    if (this.blocked.length > 0 && this.blockedUntil <= now) {
+      this.finished.push(...this.blocked.splice(0))
+      this.wake()
     }
   })
 
-  private readonly turn: Effect.Effect<void, SqlError> = Effect.gen({ self: this }, function* () {
-    this.isWoken = false
-    if (this.finished.length > 0) yield* this.settle()
+  private readonly turn: Effect.Effect<void, SqlError | Cause.TimeoutError> = Effect.gen(
+    { self: this },
+    function* () {
+      this.isWoken = false
+      if (this.finished.length > 0) yield* this.settle()
+      const claimed = yield* this.claim()
+      yield* Effect.yieldNow
+      // With all that it may have at once it waits for an end; else for what becomes due.
+      if (this.isWoken) return
+      const isFull = this.open.size >= this.options.concurrency || this.isStopping
+      const due = isFull ? undefined : yield* this.bounded(this.store.next(this.queue.name))
+      const isLocked = claimed === 0 && due !== undefined && due <= 0
+      // Due and not to be had: another transaction has the lane. Looking again at once would be a busy loop.
+      this.idleMillis = isLocked ? Math.min(2 * this.idleMillis, this.limits.jobBlockedMillis) : idleMinMillis
+      yield* this.wait(Math.min(Math.max(due ?? Infinity, this.idleMillis), this.limits.jobPollMillis))
+    }
+  )
+
+  private claim(): Effect.Effect<number, SqlError | Cause.TimeoutError> {
     const free = this.isStopping ? 0 : this.options.concurrency - this.open.size
+    if (free <= 0) return Effect.succeed(0)
     const asked = performance.now()
-    const claimed =
-      free === 0
-        ? []
-        : yield* this.store.claim(this.queue.name, this.holder, free, this.limits.jobLeaseMillis)
-    for (const claim of claimed) yield* this.begin(claim, asked + this.limits.jobLeaseMillis)
-    yield* Effect.yieldNow
-    // With all that it may have at once it waits for an end; else for what becomes due.
-    if (this.isWoken) return
-    const isFull = this.open.size >= this.options.concurrency || this.isStopping
-    const dueMillis = isFull ? undefined : yield* this.store.next(this.queue.name)
-    yield* this.wait(Math.min(Math.max(dueMillis ?? Infinity, minWaitMillis), this.limits.jobPollMillis))
-  })
+    const lease = this.limits.jobLeaseMillis
+    this.isClaiming = true
+    return this.bounded(this.store.claim(this.queue.name, this.holder, free, lease)).pipe(
+      Effect.tap((claimed) =>
+        Effect.forEach(claimed, (one) => this.begin(one, asked + lease), { discard: true })
+      ),
+      Effect.map(({ length }) => length),
+      Effect.ensuring(Effect.sync(() => (this.isClaiming = false)))
+    )
+  }
+
+  /** A connection that hangs must not stop the loop: after a lease nothing that it answers would hold. */
+  private bounded<A>(statement: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError | Cause.TimeoutError> {
+    return Effect.timeout(statement, this.limits.jobLeaseMillis)
+  }
 
   private wait(millis: number): Effect.Effect<void> {
     return Effect.callback((resume) => {
@@ -188,14 +219,27 @@ export class JobWorker<P> {
     })
   }
 
-  private settle(): Effect.Effect<void, SqlError> {
+  private settle(): Effect.Effect<void, SqlError | Cause.TimeoutError> {
     // More attempts end while the statement is under way.
     const settlements = [...this.finished]
-    return Effect.map(this.store.settle(this.queue.name, settlements), (held) => {
+    const { name } = this.queue
+    const all = Effect.map(this.store.settle(name, settlements, this.limits.jobLockMillis), (held) => ({
+      held,
+      blocked: []
+    }))
+    const free = Effect.catchIf(all, isLockTimeout, () => this.store.settleFree(name, settlements))
+    return Effect.map(this.bounded(free), ({ blocked, held }) => {
       this.finished = this.finished.slice(settlements.length)
-      for (const { epoch, lane, outcome } of settlements) {
+      if (blocked.length > 0) {
+        this.blocked.push(...blocked)
+        this.blockedUntil = performance.now() + this.limits.jobBlockedMillis
+      }
+      const waiting = new Set<Settlement>(blocked)
+      for (const settlement of settlements) {
+        const { epoch, lane, outcome } = settlement
+        if (waiting.has(settlement)) continue
         if (this.open.get(lane)?.epoch === epoch) this.open.delete(lane)
-        if (held.has(lane)) this.count(outcome)
+        if (held.has(epoch)) this.count(outcome)
         else this.counts.late++
       }
     })
@@ -226,6 +270,10 @@ export class JobWorker<P> {
 
   private attempt(attempt: Attempt, claimed: Claimed): Effect.Effect<void> {
     const { attempts, id, lane, offered_millis, repeated } = claimed
+    if (attempts > this.attemptsMax) {
+      this.finish(attempt, dead("the processes that attempted it ended before it did"))
+      return Effect.void
+    }
     const payload = this.decode(claimed.payload)
     if (Exit.isFailure(payload)) {
       this.finish(attempt, dead(`the payload cannot be read: ${problemOf(payload.cause)}`))
@@ -240,7 +288,7 @@ export class JobWorker<P> {
   }
 
   private failed(error: string, attempts: number): Outcome {
-    if (attempts >= (this.queue.attemptsMax ?? this.limits.jobAttemptsMax)) return dead(error)
+    if (attempts >= this.attemptsMax) return dead(error)
     const { jobRetryMaxMillis: most, jobRetryMinMillis: least } = this.limits
     // Jobs that failed together come again apart.
     return again(error, Math.min(least * 2 ** (attempts - 1), most) * (0.8 + 0.4 * Math.random()))
@@ -252,7 +300,7 @@ export class JobWorker<P> {
     const settlement = settlementOf(attempt, outcome)
     const once = Effect.gen({ self: this }, function* () {
       const held = yield* new JobStore(this.sql).settle(this.queue.name, [settlement])
-      if (!held.has(attempt.lane)) return yield* new LeaseLost()
+      if (!held.has(attempt.epoch)) return yield* new LeaseLost()
       yield* change
     })
     return this.sql.withTransaction(once).pipe(
@@ -260,16 +308,27 @@ export class JobWorker<P> {
         onSuccess: () => this.release(attempt, () => this.count(settlement.outcome)),
         onFailure: (cause) => {
           if (Cause.squash(cause) instanceof LeaseLost) this.release(attempt, () => this.counts.late++)
-          else this.finish(attempt, this.failed(problemOf(cause), attempt.attempts))
+          else this.leave(attempt, problemOf(cause))
         }
       })
     )
   }
 
+  /** The attempt has failed, and may have had its effect. */
+  private leave(attempt: Attempt, problem: string): void {
+    const outcome = this.failed(problem, attempt.attempts)
+    const settlement = settlementOf(attempt, outcome)
+    this.finishWith(attempt, outcome._tag === "Again" ? { ...settlement, outcome: "left" } : settlement)
+  }
+
   private finish(attempt: Attempt, outcome: Outcome): void {
+    this.finishWith(attempt, settlementOf(attempt, outcome))
+  }
+
+  private finishWith(attempt: Attempt, settlement: Settlement): void {
     if (attempt.isFinished || this.open.get(attempt.lane) !== attempt) return
     attempt.isFinished = true
-    this.finished.push(settlementOf(attempt, outcome))
+    this.finished.push(settlement)
     this.wake()
   }
 
@@ -290,12 +349,13 @@ export class JobWorker<P> {
   private count(outcome: Settlement["outcome"]): void {
     if (outcome === "done") this.counts.done++
     if (outcome === "dead") this.counts.dead++
-    if (outcome === "again") this.counts.failed++
+    if (outcome === "again" || outcome === "left") this.counts.failed++
   }
 }
 
-/** A due time that is over already, by the time that the answer took, must not make the loop spin. */
-const minWaitMillis = 5
+const idleMinMillis = 5
+
+const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
 
 const settlementOf = ({ epoch, lane, seq }: Attempt, { _tag, error, restMillis }: Outcome): Settlement => ({
   lane,

@@ -3,6 +3,7 @@ import { Context, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { Reactivity } from "effect/reactivity"
+import { jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -75,6 +76,9 @@ const make = Effect.gen(function* () {
     Effect.map(Effect.orDie(Schema.encodeEffect(Schema.fromJsonString(payload))(value)), (text) => {
       if (!isName(lane) || (id !== undefined && !isName(id)))
         throw new Error(`lanes and ids of ${name} have 1 to ${lengthMax} characters`)
+      const fault = mayBeUnfit(text) ? jsonFaultOf(JSON.parse(text), { isNulRefused: true }) : undefined
+      if (fault !== undefined)
+        throw new Error(`a job of ${name} cannot be stored: ${fault.field}: ${fault.text}`)
       if (Buffer.byteLength(text) > limits.jobPayloadBytes)
         throw new Error(`a job of ${name} has more than ${limits.jobPayloadBytes} bytes`)
       return { lane, id: id ?? newId("job"), payload: text, notBefore: notBefore?.toISOString() ?? "" }
@@ -115,7 +119,7 @@ const make = Effect.gen(function* () {
         sql.afterCommit(notices.publish(topicOf(queue)))
       ),
     counts: offering.counts,
-    deleteOld: store.deleteOld(limits.jobsDoneMillis, limits.jobsDeadMillis)
+    deleteOld: store.deleteOld(limits.jobsDoneMillis, limits.jobsDeadMillis, limits.jobsDeletedAtOnce)
   })
 })
 
