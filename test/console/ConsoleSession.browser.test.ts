@@ -148,6 +148,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     const person = await newPerson()
     const { page } = await openAt("/", [person.key])
     const fields = page.locator("form.key-form input")
+    await fields.nth(1).waitFor()
     assert.deepStrictEqual(
       await fields.evaluateAll((list) =>
         list.map((field) => ["name", "type", "autocomplete"].map((name) => Reflect.get(field, name)))

@@ -3,6 +3,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "account.echoUser": { email: "ada@example.org", name: "Ada" },
   "admin.createUser": { email: "ada@example.org", name: "Ada", role: "user" },
   "admin.updateUser": { name: "Ada Lovelace", role: "admin" },
+  "session.createSession": { ticket: "slt_7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2" },
   "keys.createKey": {
     name: "Laptop of Ada",
     kind: "router",

@@ -85,6 +85,7 @@ const texts: Readonly<Record<string, string>> = {
   text: "Add a test for the parser",
   timezone: "Europe/Berlin",
   to: "2026-11-30",
+  token: "sst_2sJH7aQmXy4TzWcVbN8kLp.1795396334.G80d8oWwurXGNLQTrDAuN9IVToxy09SGS1_5AhvqOoQ",
   tool: "fs.read",
   toppedUp: "20.000000000000",
   type: "invalid_request_error",
