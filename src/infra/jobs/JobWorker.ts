@@ -179,7 +179,7 @@ export class JobWorker<P> {
       const isFull = this.open.size >= this.options.concurrency || this.isStopping
       const due = isFull ? undefined : yield* this.bounded(this.store.next(this.queue.name))
       const isLocked = claimed === 0 && due !== undefined && due <= 0
-      // Due and not to be had: another transaction has the lane. Looking again at once would be a busy loop.
+      // The lane is due, and another transaction has locked it. Looking again at once would be a busy loop.
       this.idleMillis = isLocked ? Math.min(2 * this.idleMillis, this.limits.jobBlockedMillis) : idleMinMillis
       yield* this.wait(Math.min(Math.max(due ?? Infinity, this.idleMillis), this.limits.jobPollMillis))
     }
