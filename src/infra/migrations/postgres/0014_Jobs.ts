@@ -2,10 +2,11 @@ import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
 /**
  * Plans of these functions must not follow statistics: a queue is empty whenever it is analysed, and full when it
- * matters. Joins by hash, merge or whole scans, which such statistics ask for, made a turn a thousand times slower.
+ * matters. Joins by hash, merge or whole scans, which such statistics ask for, made a turn a thousand times slower. The order
+ * by seq, without a sort, leaves the key's index alone to find the jobs of a lane.
  */
 const planned = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-  SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan`
+  SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan`
 
 /** Rows of lanes and jobs are rewritten all the time: vacuum comes by number, not by share, and without pauses. */
 const storage = `WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
@@ -95,8 +96,9 @@ const functions: ReadonlyArray<string> = [
          due_at = CASE WHEN l.waiting > c.offered THEN l.due_at WHEN c.added = 0 THEN 'infinity'
                        ELSE greatest(c.head, l.rests_until) END
        FROM (SELECT a.lane, a.offered,
-               (SELECT count(*)::integer FROM jobs j
-                WHERE j.queue = p_queue AND j.lane = a.lane AND j.seq > first_seq) AS added,
+               (SELECT count(*)::integer FROM (
+                 SELECT FROM jobs j WHERE j.queue = p_queue AND j.lane = a.lane AND j.seq > first_seq
+                 ORDER BY j.seq OFFSET 0) AS new) AS added,
                (SELECT coalesce(j.not_before, j.offered_at) FROM jobs j
                 WHERE j.queue = p_queue AND j.lane = a.lane ORDER BY j.seq LIMIT 1) AS head
              FROM (SELECT u.lane, count(*)::integer AS offered FROM unnest(p_lanes) AS u(lane) GROUP BY u.lane) AS a) AS c
