@@ -1,18 +1,17 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, renameSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, readdirSync, rmSync } from "node:fs"
+import { dirname, join } from "node:path"
 import type { PrepareContext, Settings, Stage, StageContext } from "#bench/harness/Suite.ts"
+import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { createSite } from "#test/harness/ApiClient.ts"
 import { root } from "#test/harness/ServerProcess.ts"
-import { endOfFilled, type FilledServer, type FillOptions, mergeParts, openFilled } from "./FilledServer.ts"
+import { endOfFilled, type FilledServer, type FillOptions, openFilled } from "./FilledServer.ts"
+import { recentParts } from "./FilledPair.ts"
 import { makeObvious } from "./ObviousSchema.ts"
 import type { Target, Targets } from "./Targets.ts"
 
-const dayMillis = 86_400_000
 /** Data that ended longer ago would leave "today" empty. */
 const oldestMillis = 12 * 3_600_000
-
-export const recentParts = 30
 
 const targetOf = ({ clickhouseUrl, server, site, storePid }: FilledServer): Target => ({
   url: server.url,
@@ -23,16 +22,6 @@ const targetOf = ({ clickhouseUrl, server, site, storePid }: FilledServer): Targ
   storePid
 })
 
-/** No part of it is merged any more, also after the next start. */
-const stopMerges = async ({ clickhouse }: FilledServer): Promise<void> => {
-  for (const table of ["events", "visits"]) {
-    await clickhouse.command({
-      query: `ALTER TABLE ${table} MODIFY SETTING
-        max_bytes_to_merge_at_min_space_in_pool = 1, max_bytes_to_merge_at_max_space_in_pool = 1`
-    })
-  }
-}
-
 const partsOf = async ({ clickhouse }: FilledServer, table: string): Promise<number> => {
   const answer = await clickhouse.query({
     query: `SELECT toUInt32(count()) AS parts FROM system.parts
@@ -41,38 +30,6 @@ const partsOf = async ({ clickhouse }: FilledServer, table: string): Promise<num
     format: "JSONEachRow"
   })
   return (await answer.json<{ parts: number }>())[0]?.parts ?? 0
-}
-
-/** Fills both directories: the one to be merged, and its copy as it was 24 hours before, the rest in 30 parts. */
-const fillBoth = async (options: FillOptions, apartDirectory: string): Promise<void> => {
-  const { directory, untilMillis } = options
-  const earlier = await openFilled({ ...options, untilMillis })
-  try {
-    await earlier.fillUntil(untilMillis - dayMillis)
-    await mergeParts(earlier.clickhouse)
-  } finally {
-    await earlier.close()
-  }
-  // With owners: the embedded Postgres runs as an account of its own.
-  const unfinished = `${apartDirectory}.unfinished`
-  rmSync(unfinished, { recursive: true, force: true })
-  execFileSync("cp", ["-a", directory, unfinished])
-  const apart = await openFilled({ ...options, directory: unfinished })
-  try {
-    await stopMerges(apart)
-    await apart.fillUntil(untilMillis, recentParts)
-  } finally {
-    await apart.close()
-  }
-  const merged = await openFilled(options)
-  try {
-    await merged.fillUntil(untilMillis)
-    await mergeParts(merged.clickhouse)
-    await makeObvious(merged.clickhouse, untilMillis - options.days * dayMillis - dayMillis, untilMillis)
-  } finally {
-    await merged.close()
-  }
-  renameSync(unfinished, apartDirectory)
 }
 
 const optionsOf = ({ settings }: Pick<StageContext, "settings">, directory: string): FillOptions => ({
@@ -90,17 +47,38 @@ const apartIn = (data: string): string => join(data, "apart")
 const endOf = (data: string): number | undefined =>
   existsSync(apartIn(data)) ? endOfFilled(mergedIn(data)) : undefined
 
+/** A tree's number of migrations: its programs open data of every tree that has fewer. */
+const schemaOf = (tree: string): number =>
+  readdirSync(join(tree, "src"), { recursive: true, encoding: "utf8" }).filter((file) =>
+    /migrations\/\w+\/\d{4}_\w+\.ts$/.test(file)
+  ).length
+
+/** The tree that fills the data: of the two of a comparison the one with the older schema, which both can open. */
+const fillingTree = ({ copies }: PrepareContext): string =>
+  copies.map((copy) => dirname(copy)).toSorted((a, b) => schemaOf(a) - schemaOf(b))[0] ?? root
+
 /** The directory of data kept between runs, ignored by git. */
-const keptIn = ({ settings }: PrepareContext): string => {
+const keptIn = ({ settings }: PrepareContext, tree: string): string => {
   const { days, events } = optionsOf({ settings }, "")
-  return settings.data ?? join(root, ".runtime/bench", `stats-${events}-events-${days}-days`)
+  const name = `stats-${events}-events-${days}-days-${schemaOf(tree)}-migrations`
+  return settings.data ?? join(root, ".runtime/bench", name)
+}
+
+/** By the program of that tree, in a process of its own. */
+const fill = (tree: string, { days, events }: FillOptions, data: string): void => {
+  const options = ["--data", mergedIn(data), "--apart", apartIn(data), "--events", events, "--days", days]
+  execFileSync(process.execPath, [join(tree, "bench/stats/Fill.ts"), ...options.map(String)], {
+    cwd: tree,
+    stdio: ["ignore", "ignore", "inherit"]
+  })
 }
 
 /** Fills the kept data where it is missing or ended too long ago, and copies it for each side of a comparison. */
 export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Settings>> => {
   const { copies, say, settings, size } = context
   if (size === "tiny") return [settings]
-  const data = keptIn(context)
+  const tree = fillingTree(context)
+  const data = keptIn(context, tree)
   const end = endOf(data)
   if (end === undefined || Date.now() - end > oldestMillis) {
     const options = optionsOf(context, mergedIn(data))
@@ -109,7 +87,7 @@ export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Se
     )
     rmSync(data, { recursive: true, force: true })
     const startedAt = performance.now()
-    await fillBoth(options, apartIn(data))
+    fill(tree, options, data)
     say(`Filled in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   }
   // With owners: the embedded Postgres runs as an account of its own.

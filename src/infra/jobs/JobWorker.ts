@@ -171,11 +171,13 @@ export class JobWorker<P> {
     { self: this },
     function* () {
       this.isWoken = false
-      if (this.finished.length > 0) yield* this.settle()
-      const claimed = yield* this.claim()
+      const ending = this.finished.length
+      const isBusy = ending >= overlapMin
+      if (ending > 0 && !isBusy) yield* this.settle()
+      const claimed = isBusy ? yield* this.settleAndClaim(ending) : yield* this.claim()
       yield* Effect.yieldNow
       // With all that it may have at once it waits for an end; else for what becomes due.
-      if (this.isWoken) return
+      if (this.isWoken || isBusy) return
       const isFull = this.open.size >= this.options.concurrency || this.isStopping
       const due = isFull ? undefined : yield* this.bounded(this.store.next(this.queue.name))
       const isLocked = claimed === 0 && due !== undefined && due <= 0
@@ -185,8 +187,22 @@ export class JobWorker<P> {
     }
   )
 
-  private claim(): Effect.Effect<number, SqlError | Cause.TimeoutError> {
-    const free = this.isStopping ? 0 : this.options.concurrency - this.open.size
+  /**
+   * Under load the next jobs are taken while the last ones are settled, by two connections: attempts that have ended
+   * count no longer. Both statements are waited for, since an interrupted claim would keep its lanes for a lease.
+   */
+  private settleAndClaim(ending: number): Effect.Effect<number, SqlError | Cause.TimeoutError> {
+    return Effect.gen({ self: this }, function* () {
+      const settling = yield* Effect.forkChild(Effect.exit(this.settle()), { startImmediately: true })
+      const claimed = yield* Effect.exit(this.claim(ending))
+      yield* yield* Fiber.join(settling)
+      return yield* claimed
+    })
+  }
+
+  /** `ending`: attempts that are being settled meanwhile */
+  private claim(ending = 0): Effect.Effect<number, SqlError | Cause.TimeoutError> {
+    const free = this.isStopping ? 0 : this.options.concurrency - this.open.size + ending
     if (free <= 0) return Effect.succeed(0)
     const asked = performance.now()
     const lease = this.limits.jobLeaseMillis
@@ -354,6 +370,9 @@ export class JobWorker<P> {
 }
 
 const idleMinMillis = 5
+
+/** Of fewer ended attempts the lanes may be all that there are, which a claim beside the settlement would not find. */
+const overlapMin = 16
 
 const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
 

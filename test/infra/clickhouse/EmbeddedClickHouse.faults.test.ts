@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Scope } from "effect"
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { getPriority, tmpdir } from "node:os"
 import { join } from "node:path"
 import { AppConfig, type ConfigChanges } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -53,6 +53,14 @@ const isAlive = (pid: number): boolean => {
   } catch {
     return false
   }
+}
+
+/** The niceness of each thread of a process that merges. */
+const mergePriorities = (pid: number): ReadonlyArray<number> => {
+  const threads = `/proc/${pid}/task`
+  return readdirSync(threads)
+    .filter((thread) => readFileSync(`${threads}/${thread}/comm`, "utf8").startsWith("MergeMutate"))
+    .map((thread) => getPriority(Number(thread)))
 }
 
 const request = (path: string, authorization?: string, body = "SELECT 1") =>
@@ -159,6 +167,29 @@ describe("the embedded ClickHouse", () => {
         Effect.sync(() => !isAlive(pid))
       )
     }).pipe(Effect.scoped)
+  )
+
+  it.live.skipIf(!existsSync("/proc/self/task"))(
+    "merges and deletes behind the statements that callers wait for",
+    () =>
+      Effect.gen(function* () {
+        yield* withClickHouse(
+          yield* temporary,
+          Effect.gen(function* () {
+            const pid = (yield* ClickHouseEndpoint).pid() ?? 0
+            yield* makeTable
+            for (let n = 0; n < 3; n++) yield* insert([n], `part ${n}`)
+            yield* Effect.flatMap(ClickHouse, (clickhouse) => clickhouse.command("OPTIMIZE TABLE t FINAL"))
+            yield* eventually(
+              "threads that merge are nicer than others",
+              Effect.sync(
+                () => mergePriorities(pid).length > 0 && mergePriorities(pid).every((nice) => nice > 0)
+              )
+            )
+            assert.strictEqual(getPriority(pid), getPriority(process.pid))
+          })
+        )
+      }).pipe(Effect.scoped)
   )
 
   it.live("refuses who does not know the password, and what it does not speak", () =>

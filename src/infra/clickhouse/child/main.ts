@@ -1,3 +1,5 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { setPriority } from "node:os"
 import { type ChildOptions, type ChildReady, optionsVariable } from "./ChildOptions.ts"
 import { Engine } from "./Engine.ts"
 import { HttpInterface } from "./HttpInterface.ts"
@@ -11,6 +13,31 @@ delete process.env[optionsVariable]
 
 const engine = new Engine({ ...options, directory: options.engineDirectory })
 const { server } = new HttpInterface(engine, options)
+
+/** On Linux each thread has a niceness of its own, and a directory here. */
+const threads = "/proc/self/task"
+const mergeNiceness = 10
+const mergeLookMillis = 5_000
+
+const isMerging = (thread: string): boolean => {
+  try {
+    return readFileSync(`${threads}/${thread}/comm`, "utf8").startsWith("MergeMutate")
+  } catch (error) {
+    // The thread ended meanwhile.
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH"))
+      return false
+    throw error
+  }
+}
+
+/**
+ * Merges and deletions of rows stand behind statements that callers wait for, and behind the server on the same cores.
+ * ClickHouse has no setting for it and begins these threads when it needs them.
+ */
+const holdMergesBack = (): void => {
+  for (const thread of readdirSync(threads)) if (isMerging(thread)) setPriority(Number(thread), mergeNiceness)
+}
+if (existsSync(threads)) setInterval(holdMergesBack, mergeLookMillis).unref()
 
 let isStopping = false
 const stop = (): void => {
