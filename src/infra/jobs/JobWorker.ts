@@ -58,6 +58,8 @@ export class JobWorker<P> {
   private readonly holder: string
   private readonly limits: Limits
   private readonly attemptsMax: number
+  /** Of fewer ended attempts the lanes may be all that there are, which a claim beside the settlement would not find. */
+  private readonly overlapMin: number
   private readonly decode: (text: string) => Exit.Exit<P, unknown>
   private readonly open = new Map<string, Attempt>()
   private finished: Array<Settlement> = []
@@ -82,6 +84,7 @@ export class JobWorker<P> {
     this.holder = holder
     this.limits = limits
     this.attemptsMax = queue.attemptsMax ?? limits.jobAttemptsMax
+    this.overlapMin = Math.max(2, Math.min(16, options.concurrency / 2))
     this.decode = Schema.decodeUnknownExit(Schema.fromJsonString(queue.payload))
   }
 
@@ -172,7 +175,7 @@ export class JobWorker<P> {
     function* () {
       this.isWoken = false
       const ending = this.finished.length
-      const isBusy = ending >= overlapMin
+      const isBusy = ending >= this.overlapMin
       if (ending > 0 && !isBusy) yield* this.settle()
       const claimed = isBusy ? yield* this.settleAndClaim(ending) : yield* this.claim()
       yield* Effect.yieldNow
@@ -370,9 +373,6 @@ export class JobWorker<P> {
 }
 
 const idleMinMillis = 5
-
-/** Of fewer ended attempts the lanes may be all that there are, which a claim beside the settlement would not find. */
-const overlapMin = 16
 
 const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
 
