@@ -2,6 +2,7 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
+import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
 
@@ -64,6 +65,8 @@ export interface Config {
   readonly geoipDb: string | undefined
   /** `TRUST_PROXY`: hops to count from the right of `X-Forwarded-For` (0: the header does not count), or networks */
   readonly trustProxy: number | ReadonlyArray<Network>
+  /** `EGRESS_ALLOW`: hosts and networks that addresses of strangers may name, though they are not of the Internet */
+  readonly egressAllow: EgressAllow
   readonly corsOrigins: ReadonlySet<string>
   /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
   readonly rateLimitMode: "429" | "block"
@@ -229,6 +232,7 @@ export const decode = (
         trustProxyOf,
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
+    egressAllow: EgressAllow.from(read),
     corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",

@@ -51,6 +51,33 @@ const serverLimits = {
   retryMinMillis: 100,
   retryMaxMillis: 5_000,
 
+  /** of an address that a stranger gave: looking up its name … */
+  egressNameMillis: 5_000,
+  /** … in so many tries … */
+  egressNameTries: 2,
+  /** … a connection, with TLS … */
+  egressConnectMillis: 5_000,
+  /** … where the next of its addresses is tried beside one that says nothing for so long (RFC 8305, 8) … */
+  egressAttemptMillis: 250,
+  /** … the headers of its answer, and a request as a whole */
+  egressHeadersMillis: 10_000,
+  egressTotalMillis: 10_000,
+  /** addresses of one name that are tried */
+  egressAddresses: 8,
+  /** bytes of an answer's headers and, unless the caller says otherwise, of its body */
+  egressHeaderBytes: 16 * 1024,
+  egressBodyBytes: 64 * 1024,
+  /** connections to one origin at once; further requests to it wait, as part of their time */
+  egressConnectionsPerOrigin: 32,
+  /** a connection without a request is kept for so long */
+  egressIdleMillis: 4_000,
+  /** requests and connections that are under way at once, for all rooms; above it they fail */
+  egressUnderWay: 512,
+  /** the addresses of the own interfaces are looked at again after so long */
+  egressInterfacesMillis: 10_000,
+  /** refused addresses that are logged in a minute */
+  egressLogPerMinute: 60,
+
   /** threads of one process for jobs of all rooms; each kind of job has a deadline and memory of its own … */
   workerThreads: 2,
   /** … and child processes, for jobs that a thread could not bear */

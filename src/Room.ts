@@ -16,6 +16,7 @@ import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import type { Egress } from "./infra/egress/Egress.ts"
 import type { Jobs } from "./infra/jobs/Jobs.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
 import type { Processes } from "./infra/processes/Processes.ts"
@@ -61,6 +62,7 @@ export type Ground =
   | Quarantines
   | Secrets
   | Notices
+  | Egress
   | Jobs
   | Processes
   | Workers

@@ -14,6 +14,7 @@ import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./Stores.ts"
 import * as DiskSpace from "./infra/telemetry/DiskSpace.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
+import { Egress } from "./infra/egress/Egress.ts"
 import { Jobs } from "./infra/jobs/Jobs.ts"
 import { Notices } from "./infra/notices/Notices.ts"
 import { Processes } from "./infra/processes/Processes.ts"
@@ -115,7 +116,14 @@ const serverOf = (
     Layer.provideMerge(accountsOffers),
     Layer.provideMerge(Jobs.layer),
     Layer.provideMerge(
-      Layer.mergeAll(Quarantines.layer, Secrets.layer, Notices.layer, Processes.layer, Workers.layer)
+      Layer.mergeAll(
+        Quarantines.layer,
+        Secrets.layer,
+        Notices.layer,
+        Egress.layer,
+        Processes.layer,
+        Workers.layer
+      )
     ),
     Layer.provideMerge(DiskSpace.layer),
     Layer.provideMerge(Readiness.layer),

@@ -193,7 +193,7 @@ class Call implements Dispatcher.DispatchHandler, UpstreamCall {
 const aborted = new Error("given up by the caller")
 
 /** Name and code say more than the message where a host has several addresses: then the message is empty. */
-const problemOf = (error: Error & { readonly code?: unknown }): string => {
+export const problemOf = (error: Error & { readonly code?: unknown }): string => {
   const code = typeof error.code === "string" ? error.code : ""
   return [code, error.message].filter((part) => part !== "").join(": ") || error.name
 }

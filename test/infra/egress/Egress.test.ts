@@ -1,0 +1,590 @@
+import { createServer as createTlsServer } from "node:tls"
+import type { AddressInfo, Socket } from "node:net"
+import { networkInterfaces } from "node:os"
+import { Worker } from "node:worker_threads"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Metric, Result, Scope } from "effect"
+import { Dns, NetAddress } from "effect/net"
+import { AppConfig } from "#src/Config.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
+import { Upstream } from "#src/infra/upstream/Upstream.ts"
+import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
+import { captureLog } from "#test/harness/CapturedLog.ts"
+import { certificateFor } from "#test/harness/Certificate.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { HttpReceiver } from "#test/harness/HttpReceiver.ts"
+import { egressOf, everywhere, rawServer, type StageOptions, TestNames } from "./EgressStage.ts"
+
+/** Ways to write loopback, of which each reaches a server on all addresses where EGRESS_ALLOW opens everything. */
+const loopback = [
+  "127.0.0.1",
+  "127.0.0.1.",
+  "127.1",
+  "127.0.1",
+  "127.255.255.254",
+  "2130706433",
+  "0x7f000001",
+  "0X7F.1",
+  "0x7f.0.0.0x1",
+  "0177.0.0.1",
+  "017700000001",
+  "00000177.0.0.01",
+  "0177.0x0.1",
+  "１２７.０.０.１",
+  "127。0。0。1",
+  "①②⑦.0.0.1",
+  "127.0.0.\u00ad1",
+  "::1",
+  "[::1]",
+  "0:0:0:0:0:0:0:1",
+  "[0000:0000:0000:0000:0000:0000:0000:0001]",
+  "::0.0.0.1",
+  "::ffff:127.0.0.1",
+  "[::ffff:7f00:1]",
+  "0:0:0:0:0:FFFF:127.0.0.1",
+  "0",
+  "0.0.0.0",
+  "0x0",
+  "0x",
+  "::",
+  "[::]",
+  "localhost",
+  "LOCALHOST.",
+  "ⓛocalhost",
+  "four.test",
+  "six.test",
+  "mapped.test",
+  "alias.Four.TEST.",
+  "mixed.test"
+]
+
+/** Addresses elsewhere that no stranger may name, and texts that are no hosts. */
+const others = [
+  ["10.0.0.5", "private address"],
+  ["167772165", "private address"],
+  ["0xa.5", "private address"],
+  ["172.16.1", "private address"],
+  ["192.168.257", "private address"],
+  ["192.168.0.1", "private address"],
+  ["169.254.169.254", "link-local address"],
+  ["2852039166", "link-local address"],
+  ["0251.0376.0251.0376", "link-local address"],
+  ["100.64.0.1", "shared address"],
+  ["198.18.0.1", "benchmarking address"],
+  ["192.0.2.1", "documentation address"],
+  ["224.0.0.1", "multicast address"],
+  ["255.255.255.255", "broadcast address"],
+  ["4294967295", "broadcast address"],
+  ["240.0.0.1", "reserved address"],
+  ["168.63.129.16", "cloud platform address"],
+  ["::127.0.0.1", "IPv4 address in IPv6"],
+  ["[::10.0.0.1]", "IPv4 address in IPv6"],
+  ["::ffff:0:127.0.0.1", "IPv4 address in IPv6"],
+  ["64:ff9b::127.0.0.1", "NAT64 address"],
+  ["64:ff9b::8.8.8.8", "NAT64 address"],
+  ["64:ff9b:1::7f00:1", "NAT64 address"],
+  ["2002:7f00:1::1", "6to4 address"],
+  ["2001:0:7f00:1::1", "Teredo address"],
+  ["2606:4700::5efe:127.0.0.1", "ISATAP address"],
+  ["fd00::1", "private address"],
+  ["fec0::1", "private address"],
+  ["fe80::1", "link-local address"],
+  ["ff02::1", "multicast address"],
+  ["fd00:ec2::254", "private address"],
+  ["fe80::1%eth0", "address with a zone"],
+  ["[fe80::1%25lo]", "address with a zone"],
+  ["::1%lo", "address with a zone"],
+  ["", "not a host name"],
+  [".", "not a host name"],
+  ["127.0.0.1..", "not a host name"],
+  ["a..b", "not a host name"],
+  ["256.1.1.1", "not a host name"],
+  ["1.2.3.4.5", "not a host name"],
+  ["0x7f.0.0.1.2", "not a host name"],
+  ["127.0.0.1:80", "not a host name"],
+  ["[127.0.0.1]", "not a host name"],
+  ["127.0.0.1/", "not a host name"],
+  ["127.0.0.1\\", "not a host name"],
+  ["127.0.0.1#", "not a host name"],
+  ["a@127.0.0.1", "not a host name"],
+  ["127.0.0.1 ", "not a host name"],
+  ["127.0.0.1\t", "not a host name"],
+  ["127.0.0.1\u0000", "not a host name"],
+  ["%31%32%37.0.0.1", "not a host name"],
+  ["[::1", "not a host name"],
+  ["::1::", "not a host name"],
+  ["foo_.-bar", "not a host name"],
+  [`${"a".repeat(64)}.test`, "not a host name"],
+  [`${"a.".repeat(127)}test`, "not a host name"]
+] as const
+
+const corpusNames = () =>
+  new TestNames({
+    "four.test": [["127.0.0.1"]],
+    "alias.four.test": [["127.0.0.1"]],
+    "six.test": [["::1"]],
+    "mapped.test": [["::ffff:127.0.0.1"]],
+    "mixed.test": [["127.0.0.1", "8.8.8.8"]]
+  })
+
+const own = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .map(({ address }) => address)
+
+const test = (name: string, body: Effect.Effect<void, unknown, Scope.Scope>) =>
+  it.live(name, () => Effect.scoped(body))
+
+/** Runs with an Egress of its own. */
+const withEgress = <A, E, R>(
+  options: StageOptions,
+  use: (egress: Egress["Service"]) => Effect.Effect<A, E, R>
+) => Effect.flatMap(Egress, use).pipe(Effect.provide(egressOf(options)))
+
+const reasonOf = (exit: Result.Result<unknown, { readonly _tag: string }>): string => {
+  if (Result.isSuccess(exit)) return "reached"
+  const error = exit.failure
+  return "reason" in error ? String(error.reason) : "kind" in error ? String(error.kind) : error._tag
+}
+
+/** What comes of one notation by each of the ways out. */
+const waysOut = (egress: Egress["Service"], host: string, port: number) => {
+  const inUrl = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host
+  return Effect.all({
+    resolve: Effect.map(Effect.result(egress.resolve(host, port)), reasonOf),
+    connect: Effect.map(Effect.result(Effect.scoped(egress.connect(host, port))), reasonOf),
+    http: Effect.map(Effect.result(egress.fetch({ url: `http://${inUrl}:${port}/` })), reasonOf),
+    https: Effect.map(Effect.result(egress.fetch({ url: `https://${inUrl}:${port}/` })), reasonOf)
+  })
+}
+
+describe("hosts in any notation", () => {
+  test(
+    "are refused where they are loopback, or an interface's own, and nothing is reached",
+    Effect.gen(function* () {
+      const { port, reachedAt } = yield* everywhere
+      yield* withEgress({ names: corpusNames() }, (egress) =>
+        Effect.gen(function* () {
+          for (const host of [...loopback, ...own]) {
+            const ways = yield* waysOut(egress, host, port)
+            for (const [way, outcome] of Object.entries(ways))
+              assert.match(outcome, / address|IPv4 address in IPv6/, `${way} ${JSON.stringify(host)}`)
+          }
+        })
+      )
+      assert.deepStrictEqual(reachedAt, [])
+    })
+  )
+
+  test(
+    "reach the same server where EGRESS_ALLOW opens all of them",
+    Effect.gen(function* () {
+      const { port, reachedAt } = yield* everywhere
+      yield* withEgress({ allow: "0.0.0.0/0,::/0", names: corpusNames() }, (egress) =>
+        Effect.gen(function* () {
+          // A connection to the other address of this one would leave the machine.
+          for (const host of loopback.filter((name) => name !== "mixed.test")) {
+            const { connect, http, resolve } = yield* waysOut(egress, host, port)
+            assert.deepStrictEqual([resolve, connect, http], ["reached", "reached", "reached"], host)
+          }
+        })
+      )
+      assert.isAtLeast(reachedAt.length, 2 * (loopback.length - 1))
+    })
+  )
+
+  test(
+    "are refused with the reason that they have, by resolve and connect",
+    withEgress({ names: corpusNames() }, (egress) =>
+      Effect.gen(function* () {
+        assert.isAtLeast(loopback.length + others.length, 60)
+        for (const [host, reason] of others) {
+          assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve(host, 443))), reason, host)
+          const connected = yield* Effect.result(Effect.scoped(egress.connect(host, 443)))
+          assert.strictEqual(reasonOf(connected), reason, host)
+          const fetched = yield* Effect.result(egress.fetch({ url: `https://${host}/` }))
+          assert.notStrictEqual(reasonOf(fetched), "reached", host)
+        }
+        for (const port of [0, -1, 1.5, 65_536, Number.NaN])
+          assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve("8.8.8.8", port))), "not a port")
+      })
+    )
+  )
+
+  test(
+    "are resolved where they are public: addresses as they are, names by IPv6 and IPv4",
+    withEgress(
+      { names: new TestNames({ "xn--bcher-kva.test": [["8.8.8.8", "2606:4700::1111"]] }) },
+      (egress) =>
+        Effect.gen(function* () {
+          const found = yield* egress.resolve("Bücher.test.", 443)
+          assert.deepStrictEqual(
+            { ...found, addresses: found.addresses.map(NetAddress.formatIp) },
+            {
+              host: "xn--bcher-kva.test",
+              port: 443,
+              addresses: ["2606:4700::1111", "8.8.8.8"],
+              isAllowed: false
+            }
+          )
+          const { addresses, host } = yield* egress.resolve("0x8.8.0x808", 25)
+          assert.deepStrictEqual([host, addresses.map(NetAddress.formatIp)], ["8.8.8.8", ["8.8.8.8"]])
+        })
+    )
+  )
+})
+
+describe("names", () => {
+  test(
+    "that turn to another address are looked up once for a connection, which goes to the checked one",
+    Effect.gen(function* () {
+      const { port, reachedAt } = yield* everywhere
+      const names = new TestNames({ "turn.test": [["127.0.0.2"], ["127.0.0.3"]] })
+      yield* withEgress({ allow: "127.0.0.2", names }, (egress) =>
+        Effect.gen(function* () {
+          yield* Effect.scoped(egress.connect("turn.test", port))
+          assert.deepStrictEqual([...names.asked].sort(), ["turn.test A", "turn.test AAAA"])
+          assert.deepStrictEqual(reachedAt, ["127.0.0.2"])
+          const again = yield* Effect.result(egress.fetch({ url: `http://turn.test:${port}/` }))
+          assert.strictEqual(reasonOf(again), "loopback address")
+        })
+      )
+      assert.deepStrictEqual(reachedAt, ["127.0.0.2"])
+    })
+  )
+
+  test(
+    "that were public when they were given are checked again when they are used",
+    Effect.gen(function* () {
+      const { port, reachedAt } = yield* everywhere
+      const names = new TestNames({ "turn.test": [["8.8.8.8"], ["127.0.0.1"], ["8.8.8.8", "::1"]] })
+      yield* withEgress({ names }, (egress) =>
+        Effect.gen(function* () {
+          assert.isFalse((yield* egress.resolve("turn.test", port)).isAllowed)
+          for (let times = 0; times < 3; times++) {
+            const used = yield* Effect.result(egress.fetch({ url: `https://turn.test:${port}/` }))
+            assert.strictEqual(reasonOf(used), "loopback address")
+          }
+        })
+      )
+      assert.deepStrictEqual(reachedAt, [])
+    })
+  )
+
+  test(
+    "are refused for one address among public ones, and may not be asked for without end",
+    Effect.gen(function* () {
+      const names = new TestNames({
+        "first.test": [["10.0.0.1", "8.8.8.8"]],
+        "last.test": [["8.8.8.8", "8.8.4.4", "9.9.9.9", "fd00::1"]],
+        "many.test": [Array.from({ length: 200 }, (_, index) => `8.8.8.${index}`)]
+      })
+      yield* withEgress({ names }, (egress) =>
+        Effect.gen(function* () {
+          for (const host of ["first.test", "last.test"])
+            assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve(host, 443))), "private address")
+          assert.lengthOf((yield* egress.resolve("many.test", 443)).addresses, 8)
+          const nowhere = yield* Effect.flip(egress.resolve("nowhere.test", 443))
+          assert.strictEqual(nowhere.message, "nowhere.test: its name has no address (NotFound)")
+        })
+      )
+      const silent = Dns.make({ lookup: () => Effect.never, resolve: () => Effect.never })
+      const late = yield* withEgress({ dns: silent, limits: { egressNameMillis: 20 } }, (egress) =>
+        Effect.flip(egress.resolve("silent.test", 443))
+      )
+      assert.strictEqual(late.message, "silent.test: no address in 20 ms")
+    })
+  )
+
+  test(
+    "of the system's resolver are checked likewise",
+    Effect.gen(function* () {
+      const refused = yield* Effect.flip(Effect.flatMap(Egress, (egress) => egress.resolve("localhost", 80)))
+      assert.strictEqual(
+        refused.message,
+        "Access to localhost is blocked: loopback address (EGRESS_ALLOW can open it)"
+      )
+    }).pipe(Effect.provide(Egress.layer.pipe(Layer.provide(AppConfig.layerOf({})))))
+  )
+})
+
+describe("EGRESS_ALLOW", () => {
+  /** entry, host, port, whether it opens it */
+  const entries = [
+    ["127.0.0.1", "127.0.0.1", 80, true],
+    ["127.0.0.1", "0x7f.1", 80, true],
+    ["127.0.0.1", "127.0.0.2", 80, false],
+    ["127.0.0.1", "::ffff:127.0.0.1", 80, false],
+    ["127.0.0.0/8", "127.9.9.9", 80, true],
+    ["127.0.0.0/8", "128.0.0.1", 80, undefined],
+    ["127.5.5.5/8", "127.9.9.9", 80, true],
+    ["127.0.0.1:8080", "127.0.0.1", 8080, true],
+    ["127.0.0.1:8080", "127.0.0.1", 80, false],
+    ["127.0.0.0/8:8080", "127.0.0.9", 8080, true],
+    ["127.0.0.0/8:8080", "127.0.0.9", 8081, false],
+    ["::1", "[0::1]", 80, true],
+    ["[::1]", "::1", 80, true],
+    ["[::1]:8080", "::1", 8080, true],
+    ["[::1]:8080", "::1", 80, false],
+    ["fd00::/8", "fdab::1", 80, true],
+    ["fd00::/8", "fe80::1", 80, false],
+    ["[fd00::/8]:25", "fdab::1", 25, true],
+    ["[fd00::/8]:25", "fdab::1", 80, false],
+    ["hooks.corp.test", "hooks.corp.test", 80, true],
+    ["Hooks.Corp.Test.", "HOOKS.corp.test.", 80, true],
+    ["hooks.corp.test:8080", "hooks.corp.test", 8080, true],
+    ["hooks.corp.test:8080", "hooks.corp.test", 80, false],
+    ["*.corp.test", "hooks.corp.test", 80, true],
+    ["*.corp.test", "a.b.corp.test", 80, true],
+    ["*.corp.test:25", "hooks.corp.test", 80, false],
+    ["*.corp.test", "corp.test", 80, false],
+    ["corp.test", "hooks.corp.test", 80, false],
+    ["*.bücher.test", "www.xn--bcher-kva.test", 80, true],
+    ["10.0.0.0/8, 127.0.0.1", "both.test", 80, true],
+    ["10.0.0.0/8", "both.test", 80, false],
+    ["64:ff9b::/96", "64:ff9b::8.8.8.8", 80, true],
+    ["64:ff9b::/96", "64:ff9b::10.0.0.1", 80, false],
+    ["64:ff9b::/96,10.0.0.0/8", "64:ff9b::10.0.0.1", 80, true],
+    ["2002::/16", "2002:7f00:1::1", 80, false],
+    ["::/0", "::ffff:127.0.0.1", 80, false],
+    ["8.8.8.8", "9.9.9.9", 80, undefined],
+    ["8.8.8.8", "8.8.8.8", 80, true]
+  ] as const
+  const private10 = [["10.0.0.1"]]
+  const names = () =>
+    new TestNames({
+      "hooks.corp.test": private10,
+      "a.b.corp.test": private10,
+      "corp.test": private10,
+      "www.xn--bcher-kva.test": private10,
+      "both.test": [["10.0.0.1", "127.0.0.1"]]
+    })
+
+  it.live.each(entries)("%s, for %s port %s: %s", ([allow, host, port, isOpen]) =>
+    withEgress({ allow, names: names() }, (egress) =>
+      Effect.gen(function* () {
+        const result = yield* Effect.result(egress.resolve(host, port))
+        if (isOpen === false) assert.isTrue(Result.isFailure(result))
+        else assert.strictEqual(Result.getOrThrow(result).isAllowed, isOpen === true)
+      })
+    )
+  )
+
+  test(
+    "opens http for what it names, and leaves it closed for all else",
+    withEgress({ allow: "127.0.0.1" }, (egress) =>
+      Effect.gen(function* () {
+        const receiver = yield* receiving
+        assert.strictEqual((yield* egress.fetch({ url: receiver.origin })).status, 204)
+        const refused = yield* Effect.flip(egress.fetch({ url: "http://8.8.8.8/path?secret=1" }))
+        assert.strictEqual(
+          refused.message,
+          "Access to 8.8.8.8 is blocked: not https (EGRESS_ALLOW can open it)"
+        )
+      })
+    )
+  )
+})
+
+const receiving = Effect.acquireRelease(
+  Effect.promise(() => HttpReceiver.start()),
+  (receiver) => Effect.promise(() => receiver.close())
+)
+
+describe("the own addresses", () => {
+  test(
+    "are refused though they are public, and the operator's addresses are not asked about",
+    Effect.gen(function* () {
+      const receiver = yield* receiving
+      receiver.otherwise = { status: 200, body: "{}" }
+      const interfaces = () => ({ eth0: [{ address: "8.8.4.4" }, { address: "2606:4700::9" }] })
+      yield* withEgress({ interfaces }, (egress) =>
+        Effect.gen(function* () {
+          for (const host of ["8.8.4.4", "2606:4700::9"])
+            assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve(host, 443))), "own address")
+          const { port } = new URL(receiver.origin)
+          const refused = yield* Effect.result(egress.resolve("127.0.0.1", Number(port)))
+          assert.strictEqual(reasonOf(refused), "loopback address")
+          const upstream = yield* Upstream
+          const { status } = yield* upstream.get("/models", { maxBytes: 100, timeoutMillis: 5_000 })
+          assert.strictEqual(status, 200)
+        })
+      ).pipe(
+        Effect.provide(
+          Upstream.layer.pipe(
+            Layer.provide(AppConfig.layerOf({})),
+            Layer.provide(
+              Layer.succeed(UpstreamAddress, { url: receiver.origin, apiKey: undefined, isSandbox: false })
+            )
+          )
+        )
+      )
+    })
+  )
+})
+
+const tlsServer = (certificate: { readonly key: string; readonly cert: string }) =>
+  Effect.acquireRelease(
+    Effect.callback<ReturnType<typeof createTlsServer>>((resume) => {
+      const server = createTlsServer(certificate, (socket) => {
+        socket.on("error", () => socket.destroy())
+        socket.write("220 hello\r\n")
+      })
+      // Clients that refuse the certificate break the handshake off.
+      server.on("tlsClientError", (_, socket) => socket.destroy())
+      server.listen(0, "0.0.0.0", () => resume(Effect.succeed(server)))
+    }),
+    (server) => Effect.sync(() => server.close())
+  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
+
+describe("sockets", () => {
+  test(
+    "with TLS are given where the certificate is trusted, of today, and of this host",
+    Effect.gen(function* () {
+      const good = certificateFor(["good.test", "127.0.0.1"])
+      const old = certificateFor(["good.test"], { from: Date.now() - 10 * 86_400_000 })
+      const certificates = good.cert + old.cert
+      const names = new TestNames({ "good.test": [["127.0.0.1"]], "wrong.test": [["127.0.0.1"]] })
+      const [port, oldPort] = [yield* tlsServer(good), yield* tlsServer(old)]
+      const tried = (egress: Egress["Service"], host: string, at: number) =>
+        Effect.result(Effect.scoped(egress.connect(host, at, { tls: true })))
+      yield* withEgress({ allow: "127.0.0.0/8", names, certificates }, (egress) =>
+        Effect.gen(function* () {
+          for (const host of ["good.test", "GOOD.test.", "127.0.0.1", "0x7f.1"])
+            assert.strictEqual(reasonOf(yield* tried(egress, host, port)), "reached", host)
+          for (const host of ["wrong.test", "127.0.0.2"])
+            assert.strictEqual(reasonOf(yield* tried(egress, host, port)), "tls", host)
+          assert.match(
+            String(yield* Effect.flip(egress.connect("wrong.test", port, { tls: true }))),
+            /ALTNAME/
+          )
+          assert.match(
+            String(yield* Effect.flip(egress.connect("good.test", oldPort, { tls: true }))),
+            /EXPIRED/
+          )
+        })
+      )
+      const untrusted = yield* withEgress({ allow: "127.0.0.0/8", names }, (egress) =>
+        Effect.flip(egress.connect("good.test", port, { tls: true }))
+      )
+      assert.match(untrusted.message, /SELF_SIGNED/)
+    })
+  )
+
+  test(
+    "close with their scope, and where the handshake is not answered",
+    Effect.gen(function* () {
+      const silent = yield* rawServer(() => undefined)
+      const limits = { egressConnectMillis: 50 }
+      yield* withEgress({ allow: "127.0.0.1", limits }, (egress) =>
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const socket = yield* Scope.provide(egress.connect("127.0.0.1", silent.port), scope)
+          assert.isFalse(socket.destroyed)
+          yield* Scope.close(scope, Exit.void)
+          assert.isTrue(socket.destroyed)
+          const late = yield* Effect.flip(egress.connect("127.0.0.1", silent.port, { tls: true }))
+          assert.strictEqual(late.message, "127.0.0.1: no connection in 50 ms")
+          yield* eventually(
+            "all are closed",
+            Effect.sync(() => silent.sockets.size === 0)
+          )
+        })
+      )
+    })
+  )
+
+  test(
+    "go to the next address where one refuses",
+    Effect.gen(function* () {
+      const { port } = yield* rawServer((socket) => socket.write("220 hello\r\n"))
+      const names = new TestNames({ "two.test": [["::1", "127.0.0.1"]] })
+      yield* withEgress({ allow: "::1,127.0.0.1", names }, (egress) =>
+        Effect.gen(function* () {
+          const socket: Socket = yield* egress.connect("two.test", port)
+          assert.strictEqual(socket.remoteAddress, "127.0.0.1")
+          const refused = yield* Effect.flip(egress.connect("[::1]", port))
+          assert.match(refused.message, /^::1: ECONNREFUSED/)
+        })
+      )
+    })
+  )
+
+  test(
+    "go to the next address where one does not answer",
+    Effect.gen(function* () {
+      const { port, stop } = yield* Effect.promise(() => deafServer())
+      yield* Effect.addFinalizer(() => Effect.promise(stop))
+      yield* rawServer(() => undefined, { host: "127.0.0.2", port })
+      const names = new TestNames({ "two.test": [["127.0.0.1", "127.0.0.2"]] })
+      const limits = { egressAttemptMillis: 20, egressConnectMillis: 200 }
+      yield* withEgress({ allow: "127.0.0.0/8", names, limits }, (egress) =>
+        Effect.gen(function* () {
+          // They take the places of its queue, until one has to wait.
+          const tried = Effect.result(egress.connect("127.0.0.1", port))
+          const outcomes = yield* Effect.all([tried, tried, tried, tried], { concurrency: 4 })
+          assert.strictEqual(outcomes.map(reasonOf).sort().at(-1), "time")
+          const { remoteAddress } = yield* egress.connect("two.test", port)
+          assert.strictEqual(remoteAddress, "127.0.0.2")
+        })
+      )
+    })
+  )
+})
+
+/** A server whose thread is asleep, so that the system stops answering when its queue is full. */
+const deafServer = async () => {
+  const source = `const { parentPort } = require("node:worker_threads")
+    const server = require("node:net").createServer().listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => {
+      parentPort.postMessage(server.address().port)
+      setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20_000))
+    })`
+  const worker = new Worker(source, { eval: true })
+  const port = await new Promise<number>((resolve) => worker.once("message", resolve))
+  return { port, stop: () => worker.terminate() }
+}
+
+describe("refusals", () => {
+  test(
+    "are counted by reason and logged without path and query, some a minute",
+    Effect.gen(function* () {
+      yield* withEgress({ limits: { egressLogPerMinute: 3 } }, (egress) =>
+        Effect.gen(function* () {
+          const counted = Effect.map(Metric.snapshot, (all) =>
+            all.flatMap(({ attributes, id, state }) =>
+              id === "signalbox_egress_refused_total" && attributes?.["reason"] === "private address"
+                ? [state]
+                : []
+            )
+          )
+          const logged = yield* captureLog(
+            Effect.forEach(Array.from({ length: 10 }), () =>
+              Effect.result(egress.fetch({ url: "https://10.0.0.5/path?key=secret" }))
+            )
+          )
+          const line = "Access to 10.0.0.5 is blocked: private address (EGRESS_ALLOW can open it)"
+          assert.deepStrictEqual(logged.split("\n"), [line, line, line])
+          assert.deepInclude(yield* counted, { count: 10, incremental: true })
+        })
+      )
+    })
+  )
+
+  test(
+    "are at once where too many are under way",
+    Effect.gen(function* () {
+      const silent = Dns.make({ lookup: () => Effect.never, resolve: () => Effect.never })
+      yield* withEgress({ dns: silent, limits: { egressUnderWay: 2 } }, (egress) =>
+        Effect.gen(function* () {
+          const held = yield* Effect.forEach(["a.test", "b.test"], (host) =>
+            Effect.forkChild(Effect.result(egress.resolve(host, 443)), { startImmediately: true })
+          )
+          const busy = yield* Effect.result(egress.fetch({ url: "https://10.0.0.5/" }))
+          assert.strictEqual(reasonOf(busy), "busy")
+          yield* Fiber.interruptAll(held)
+          const free = yield* Effect.result(egress.fetch({ url: "https://10.0.0.5/" }))
+          assert.strictEqual(reasonOf(free), "private address")
+        })
+      )
+    })
+  )
+})
