@@ -67,6 +67,8 @@ const serverLimits = {
   /** bytes of an answer's headers and, unless the caller says otherwise, of its body */
   egressHeaderBytes: 16 * 1024,
   egressBodyBytes: 64 * 1024,
+  /** early answers (103 and the like) before an answer */
+  egressHints: 16,
   /** connections to one origin at once; further requests to it wait, as part of their time */
   egressConnectionsPerOrigin: 32,
   /** a connection without a request is kept for so long */

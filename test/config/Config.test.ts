@@ -33,6 +33,7 @@ describe("the environment", () => {
     assert.strictEqual(config.maxFileSizeBytes, 100 * 1024 * 1024)
     assert.strictEqual(config.rateLimitMode, "429")
     assert.strictEqual(config.trustProxy, 0)
+    assert.isFalse(config.egressAllow.opensName("localhost", 80))
     assert.deepStrictEqual(config.limits, limits)
   })
 
@@ -101,6 +102,34 @@ describe("the environment", () => {
     "TRUST_PROXY",
     ["0", "1", "32", "10.0.0.0/8", "::1, fd00::/8"],
     ["33", "-1", "10.0.0.0/33", "10.0.0/8", "::1/129", "x"]
+  )
+  takes(
+    "EGRESS_ALLOW",
+    [
+      "hooks.corp.test",
+      "*.corp.test:8080, 10.1.2.3:25",
+      "10.0.0.0/8:8080,127.0.0.1",
+      "::1,fd00::/8",
+      "[::1]:25,[fd00::/8]"
+    ],
+    [
+      "*",
+      "*.10.0.0.1",
+      "a,,b",
+      "https://a.test",
+      "a.test/8",
+      "a.test:0",
+      "a.test:65536",
+      "10.0.0.0/33",
+      "10.0.0.0/",
+      "10.0.0/8/8",
+      "::1:8080/129",
+      "[::1",
+      "[10.0.0.1]:80",
+      "[a.test]:80",
+      "fe80::1%eth0",
+      "u@a.test"
+    ]
   )
   takes(
     "CORS_ORIGINS",

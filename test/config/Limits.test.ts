@@ -64,6 +64,9 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
     limits.clickhouseServerBytes,
     "one query leaves room for the rest of ClickHouse"
   ],
+  [limits.egressNameMillis, limits.egressTotalMillis, "a slow name leaves time for an answer"],
+  [2 * limits.egressAttemptMillis, limits.egressConnectMillis, "several addresses have their turn"],
+  [limits.egressConnectionsPerOrigin, limits.egressUnderWay, "one origin leaves room for others"],
   [limits.retryMinMillis, limits.retryMaxMillis, "pauses grow"],
   [limits.storeRestartMinMillis, limits.storeRestartMaxMillis, "pauses grow"],
   [limits.breakerMinMillis, limits.breakerMaxMillis, "pauses grow"],

@@ -89,7 +89,11 @@ const connectFirst = (
       if (untried.length > 0) next = setTimeout(attempt, attemptMillis)
     }
     attempt()
-    return Effect.sync(() => clearTimeout(next))
+    return Effect.sync(() => {
+      clearTimeout(next)
+      // A failure that is under way tries no other one.
+      untried.length = 0
+    })
   })
 
 const secure = (

@@ -1,4 +1,4 @@
-import { createSecureContext } from "node:tls"
+import { createSecureContext, type SecureContext } from "node:tls"
 import { networkInterfaces } from "node:os"
 import type { Socket } from "node:net"
 import * as NodeDns from "@effect/platform-node/NodeDns"
@@ -46,13 +46,26 @@ export class Egress extends Context.Service<
     Layer.provide(
       Layer.effect(
         Dns.Dns,
-        Effect.flatMap(AppConfig, ({ limits: { egressNameMillis: millis, egressNameTries: tries } }) =>
-          Effect.orDie(NodeDns.make({ timeout: millis / tries, tries }))
-        )
+        Effect.suspend(() => systemDns)
       )
     )
   )
 }
+
+/**
+ * c-ares anew for each question: it reads the system's list of name servers when it is made, and its queries end with
+ * their scope. That takes 0.1 ms.
+ */
+const systemDns = Effect.map(
+  AppConfig,
+  ({ limits: { egressNameMillis: millis, egressNameTries: tries } }) => {
+    const made = Effect.orDie(NodeDns.make({ timeout: millis / tries, tries }))
+    return Dns.make({
+      lookup: (host, family) => Effect.scoped(Effect.flatMap(made, (dns) => dns.lookup(host, { family }))),
+      resolve: (name, type) => Effect.scoped(Effect.flatMap(made, (dns) => dns.resolve(name, type)))
+    })
+  }
+)
 
 /** The system's interfaces and the certificates that are trusted (unset: Node's), unless a test brings its own. */
 export const EgressSystem = Context.Reference<{
@@ -71,7 +84,10 @@ const make = Effect.gen(function* () {
   const refusals = yield* makeRefusals(limits)
   const rules: Rules = { allow, own }
   const { certificates } = system
-  const secureContext = createSecureContext(certificates === undefined ? {} : { ca: certificates })
+  // Late: the first one reads all certificates that Node trusts.
+  let made: SecureContext | undefined
+  const secureContext = () =>
+    (made ??= createSecureContext(certificates === undefined ? {} : { ca: certificates }))
 
   const resolve = (host: string, port: number) => resolveWith(dns, rules, limits, host, port)
   const connectTo = (host: string, port: number, tls?: TlsOptions) =>
@@ -79,7 +95,7 @@ const make = Effect.gen(function* () {
   const fetch = yield* makeFetch(
     (host, port, isTls) =>
       isTls
-        ? connectTo(host, port, { secureContext, protocols: ["http/1.1"] })
+        ? connectTo(host, port, { secureContext: secureContext(), protocols: ["http/1.1"] })
         : Effect.flatMap(Effect.filterOrFail(resolve(host, port), isAllowed, notHttps), (destination) =>
             dial(destination, limits)
           ),
@@ -93,7 +109,7 @@ const make = Effect.gen(function* () {
     resolve: (host, port) => guarded(resolve(host, port)),
     connect: (host, port, { tls = false } = {}) =>
       Effect.acquireRelease(
-        guarded(connectTo(host, port, tls ? { secureContext } : undefined)),
+        guarded(connectTo(host, port, tls ? { secureContext: secureContext() } : undefined)),
         (socket) => Effect.sync(() => socket.destroy()),
         { interruptible: true }
       ),
@@ -215,20 +231,19 @@ const makeRefusals = Effect.fnUntraced(function* ({ egressLogPerMinute }: Limits
 /** Lets so many be under way at once; one more fails at once. */
 const makeGate = (most: number) => {
   let count = 0
+  const busy = {
+    host: "this server",
+    kind: "busy",
+    problem: `${most} requests to strangers are under way`
+  } as const
+  const enter = Effect.suspend(() =>
+    count < most ? Effect.sync(() => void count++) : Effect.fail(new EgressFailed(busy))
+  )
+  const leave = Effect.sync(() => void count--)
   return <A, R>(use: Effect.Effect<A, EgressError, R>): Effect.Effect<A, EgressError, R> =>
-    Effect.suspend(() => {
-      if (count >= most)
-        return Effect.fail(
-          new EgressFailed({
-            host: "this server",
-            kind: "busy",
-            problem: `${most} requests to strangers are under way`
-          })
-        )
-      count++
-      return Effect.ensuring(
-        use,
-        Effect.sync(() => count--)
-      )
-    })
+    Effect.acquireUseRelease(
+      enter,
+      () => use,
+      () => leave
+    )
 }

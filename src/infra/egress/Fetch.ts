@@ -1,4 +1,4 @@
-import { Effect, Result, Scope } from "effect"
+import { Cause, Effect, Result, Scope } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { Socket } from "node:net"
 import { problemOf } from "#src/infra/upstream/Upstream.ts"
@@ -11,7 +11,7 @@ export interface EgressRequest {
   readonly url: string | URL
   /** GET unless it is given */
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
-  /** names in lower case; `host` and those that frame the body are the server's */
+  /** `host` and those that frame the body are the server's */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
   /** followed at most; with none a redirect is an answer like others */
@@ -62,9 +62,9 @@ export const makeFetch = Effect.fnUntraced(function* (
           connect: ({ hostname, port, protocol }, done) => {
             const isTls = protocol === "https:"
             const connected = connectTo(hostname, port === "" ? (isTls ? 443 : 80) : Number(port), isTls)
-            const told = Effect.match(connected, {
+            const told = Effect.matchCause(connected, {
               onSuccess: (socket) => done(null, socket),
-              onFailure: (error) => done(error, null)
+              onFailure: (cause) => done(errorOf(Cause.squash(cause)), null)
             })
             run(Effect.forkIn(told, scope))
           }
@@ -106,7 +106,11 @@ const firstHop = ({ body, headers = {}, method = "GET", url }: EgressRequest, us
     ? Effect.succeed<Hop>({
         url: new URL(url),
         method,
-        headers: { "user-agent": userAgent, "accept-encoding": "identity", ...headers },
+        headers: {
+          "user-agent": userAgent,
+          "accept-encoding": "identity",
+          ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+        },
         body: body ?? null
       })
     : // Its parts cannot be told apart, and one may be a secret.
@@ -136,25 +140,27 @@ const ask = (
   const { headersMillis = limits.egressHeadersMillis, redirects } = request
   const { isCutAllowed = false, maxBodyBytes = limits.egressBodyBytes } = request
   return Effect.tryPromise({
-    try: async (signal) => {
+    try: async (interrupted) => {
+      const flood = new AbortController()
+      let hints = 0
       const answer = await agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
         headers,
         body,
-        signal,
-        headersTimeout: headersMillis
+        signal: AbortSignal.any([interrupted, flood.signal]),
+        headersTimeout: headersMillis,
+        onInfo: () => {
+          if (++hints > limits.egressHints)
+            flood.abort(tooLong(host, `an answer of more than ${limits.egressHints} early ones`))
+        }
       })
       const { statusCode: status } = answer
       const isFollowed = redirects > 0 && isRedirect(status) && answer.headers["location"] !== undefined
       const { bytes, isCut } = await (isFollowed ? leave(answer.body) : bodyOf(answer.body, maxBodyBytes))
       if (isCut && !isFollowed && !isCutAllowed)
-        throw new EgressFailed({
-          host,
-          kind: "size",
-          problem: `an answer of more than ${maxBodyBytes} bytes`
-        })
+        throw tooLong(host, `an answer of more than ${maxBodyBytes} bytes`)
       const header = (name: string): string | undefined => {
         const value = answer.headers[name]
         return typeof value === "object" ? value[0] : value
@@ -164,6 +170,8 @@ const ask = (
     catch: (error) => faultOf(host, error)
   })
 }
+
+const tooLong = (host: string, problem: string) => new EgressFailed({ host, kind: "size", problem })
 
 /** At most so many bytes; the connection of a longer body is closed. */
 const bodyOf = async (body: Dispatcher.ResponseData["body"], maxBytes: number): Promise<Body> => {
@@ -192,7 +200,9 @@ const kinds: Readonly<Record<string, EgressFailed["kind"]>> = {
 
 const faultOf = (host: string, error: unknown): EgressRefused | EgressFailed => {
   if (error instanceof EgressRefused || error instanceof EgressFailed) return error
-  const known = error instanceof Error ? error : new Error(String(error))
+  const known = errorOf(error)
   const code = "code" in known && typeof known.code === "string" ? known.code : ""
   return new EgressFailed({ host, kind: kinds[code] ?? "answer", problem: problemOf(known) })
 }
+
+const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -6,8 +6,10 @@ import {
   type Socket
 } from "node:net"
 import { networkInterfaces } from "node:os"
-import { Effect, Layer, Result } from "effect"
+import { it } from "@effect/vitest"
+import { Effect, Layer, Result, type Scope } from "effect"
 import { Dns, NetAddress } from "effect/net"
+import { HttpReceiver } from "#test/harness/HttpReceiver.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Egress, EgressSystem } from "#src/infra/egress/Egress.ts"
 import { EgressAllow } from "#src/infra/egress/EgressAllow.ts"
@@ -95,6 +97,12 @@ export const egressOf = ({
   )
 }
 
+/** An HTTP server on loopback that reacts as it is told. */
+export const receiving = Effect.acquireRelease(
+  Effect.promise(() => HttpReceiver.start()),
+  (receiver) => Effect.promise(() => receiver.close())
+)
+
 const listening = <S extends Server | TcpServer>(server: S, host: string, port = 0) =>
   Effect.callback<S, Error>((resume) => {
     server.once("error", (error) => resume(Effect.fail(error)))
@@ -135,3 +143,20 @@ export const everywhere = Effect.gen(function* () {
   )
   return { port: (server.address() as AddressInfo).port, reachedAt }
 })
+
+/** A test with a scope, in real time. */
+export const test = (name: string, body: Effect.Effect<void, unknown, Scope.Scope>) =>
+  it.live(name, () => Effect.scoped(body))
+
+/** Runs with an Egress of its own. */
+export const withEgress = <A, E, R>(
+  options: StageOptions,
+  use: (egress: Egress["Service"]) => Effect.Effect<A, E, R>
+) => Effect.flatMap(Egress, use).pipe(Effect.provide(egressOf(options)))
+
+/** How a result failed: its reason or kind; or that it did not. */
+export const reasonOf = (exit: Result.Result<unknown, { readonly _tag: string }>): string => {
+  if (Result.isSuccess(exit)) return "reached"
+  const error = exit.failure
+  return "reason" in error ? String(error.reason) : "kind" in error ? String(error.kind) : error._tag
+}
