@@ -92,6 +92,7 @@ const others = [
   [".", "not a host name"],
   ["127.0.0.1..", "not a host name"],
   ["a..b", "not a host name"],
+  ["corp.test..", "not a host name"],
   ["256.1.1.1", "not a host name"],
   ["1.2.3.4.5", "not a host name"],
   ["0x7f.0.0.1.2", "not a host name"],
@@ -254,12 +255,13 @@ describe("names", () => {
     Effect.gen(function* () {
       const names = new TestNames({
         "first.test": [["10.0.0.1", "8.8.8.8"]],
-        "last.test": [["8.8.8.8", "8.8.4.4", "9.9.9.9", "fd00::1"]],
+        "last.test": [["8.8.8.8", "8.8.4.4", "9.9.9.9", "10.0.0.1"]],
+        "six.test": [["8.8.8.8", "2606:4700::1111", "fd00::1"]],
         "many.test": [Array.from({ length: 200 }, (_, index) => `8.8.8.${index}`)]
       })
       yield* withEgress({ names }, (egress) =>
         Effect.gen(function* () {
-          for (const host of ["first.test", "last.test"])
+          for (const host of ["first.test", "last.test", "six.test"])
             assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve(host, 443))), "private address")
           assert.lengthOf((yield* egress.resolve("many.test", 443)).addresses, 8)
           const nowhere = yield* Effect.flip(egress.resolve("nowhere.test", 443))
