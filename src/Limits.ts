@@ -8,6 +8,13 @@ import { llmLimits } from "./llm/Limits.ts"
 const serverLimits = {
   /** body of every other JSON endpoint; above it 413 */
   jsonBodyBytes: 256 * 1024,
+  /** a longer body of a tool's call is read in a thread … */
+  mcpInPlaceBytes: 1024 * 1024,
+  /** … and one that is not read by then, or whose reading needs a larger heap, is answered 503 */
+  mcpReadMillis: 10_000,
+  mcpReadHeapMegabytes: 512,
+  /** bytes of the bodies of all such calls under way, in fair shares per user; above it 503 */
+  mcpBodiesBytes: 256 * 1024 * 1024,
   /** all request headers together, handed to uWebSockets.js as UWS_HTTP_MAX_HEADERS_SIZE; above it 431 */
   headerBytes: 16 * 1024,
   /** connections at once, where the system lets a process have as many files open; further ones are closed */

@@ -7,7 +7,7 @@ import { HttpApiClient } from "effect/http-api"
 import { Problem } from "#schemas/core/Problem.ts"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
-import { fieldFault } from "#src/http/FieldFault.ts"
+import { fieldFault } from "#schemas/core/FieldFault.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {

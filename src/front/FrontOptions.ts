@@ -60,10 +60,11 @@ const defaultLimits: FrontLimits = {
   // A model's answer is dear and its readers are slow on purpose: people scroll, laptops sleep a moment.
   stalledStreamMillis: 60_000,
   bodyHighWaterBytes: 256 * 1024,
-  hotBodiesBytes: 128 * 1024 * 1024,
+  // One user gets half at most: the longest body of a hot route, the call of a tool, has 80 MB.
+  hotBodiesBytes: 256 * 1024 * 1024,
   strangersBodiesBytes: 32 * 1024 * 1024,
   // More than the longest body of a hot route: a client that is refused reads why.
-  lingerBytes: 64 * 1024 * 1024,
+  lingerBytes: 96 * 1024 * 1024,
   lingerMillis: 15_000,
   drainDeadlineMillis: 10_000,
   webSocketMaxPayloadBytes: 1024 * 1024,

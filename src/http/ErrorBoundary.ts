@@ -4,7 +4,7 @@ import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/h
 import { HttpApiError } from "effect/http-api"
 import { ErrorBoundary, OpenAiErrorBoundary } from "#schemas/core/ErrorBoundary.ts"
 import { type BadRequest, headersOf, invalidField, Problem, ServerError } from "#schemas/core/Problem.ts"
-import { fieldFault } from "./FieldFault.ts"
+import { fieldFault } from "#schemas/core/FieldFault.ts"
 import { RequestId } from "./RequestId.ts"
 
 type Request = HttpServerRequest.HttpServerRequest

@@ -8,7 +8,7 @@ import { decodeBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
 import { decodeCollectEvent } from "#streams/analytics/CollectDecoder.ts"
 import { keptProps } from "#streams/analytics/KeptProps.ts"
 import { FieldFault } from "#streams/analytics/FieldFault.ts"
-import { fieldFault } from "#src/http/FieldFault.ts"
+import { fieldFault } from "#schemas/core/FieldFault.ts"
 
 /** The schema's result for an input: every key with null for an absent one, or the text of its first fault. */
 const bySchema = <S extends Schema.Codec<object, unknown>>(schema: S, keys: ReadonlyArray<string>) => {

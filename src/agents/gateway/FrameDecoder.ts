@@ -14,7 +14,7 @@ import {
 } from "#schemas/agents/ClientFrame.ts"
 import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { type JsonFault, jsonFaultOf, mayBeUnfit, mendedJson } from "#schemas/core/JsonFitness.ts"
-import { fieldFault } from "#src/http/FieldFault.ts"
+import { fieldFault } from "#schemas/core/FieldFault.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 
 /** A fault of a frame, in words that name the field. */

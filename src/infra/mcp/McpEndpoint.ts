@@ -1,0 +1,58 @@
+import type { Effect } from "effect"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { Access } from "#src/accounts/Admission.ts"
+import type { McpServer } from "#streams/mcp/McpServer.ts"
+
+/** The request that a tool is called by. */
+export interface McpCaller {
+  readonly key: Principal
+  readonly requestId: string
+  /** "" where there is none, and in a batch, of whose calls it could name any */
+  readonly idempotencyKey: string
+  /** of the endpoint's address, undecoded */
+  readonly query: string
+  /** `Mcp-Session-Id`; "" where there is none, and of modern requests */
+  readonly session: string
+  readonly remoteAddress: string
+}
+
+/** A body that is no message, for the room's REST handler. */
+export interface PlainBody {
+  readonly json: JsonRecord
+  readonly bytes: number
+  readonly contentType: string
+}
+
+/** An answer of REST: status, headers beside those of every answer, JSON. */
+export interface PlainAnswer {
+  readonly status: number
+  readonly headers: ReadonlyArray<readonly [name: string, value: string]>
+  readonly body: string
+}
+
+/** Sessions of legacy clients, for rooms that have some; the others ignore `Mcp-Session-Id`. */
+export interface SessionRule {
+  /** the id that the answer to `initialize` carries: visible ASCII */
+  readonly issue: (key: Principal) => Effect.Effect<string>
+  /** false: 404, after which a client says `initialize` again */
+  readonly isOpen: (session: string, key: Principal) => Effect.Effect<boolean>
+}
+
+/** An endpoint of the Model Context Protocol as its room declares it. */
+export interface McpEndpoint {
+  readonly paths: ReadonlyArray<string>
+  /** by the query of the endpoint's address; the headers that they read are those of the one for "" */
+  readonly server: (query: string) => McpServer<McpCaller>
+  readonly access: Access
+  /** the value of `Allow`, where the room has other methods on the paths; absent: POST */
+  readonly allow?: string
+  readonly maxBodyBytes: number
+  /** the error of a longer body */
+  readonly tooLarge: string
+  /** a tool's call that takes longer is a failed result */
+  readonly callMillis: number
+  /** absent: a body without `jsonrpc` is no request */
+  readonly plain?: (body: PlainBody, caller: McpCaller) => Effect.Effect<PlainAnswer>
+  readonly sessions?: SessionRule
+}

@@ -1,0 +1,151 @@
+import { Effect, Result, Schema } from "effect"
+import { fieldFault, type FieldFault } from "#schemas/core/FieldFault.ts"
+import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
+import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
+
+/** A part of a tool's answer. */
+export type Content =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "image" | "audio"; readonly data: string; readonly mimeType: string }
+  | {
+      readonly type: "resource"
+      readonly resource: {
+        readonly uri: string
+        readonly mimeType?: string
+        readonly text?: string
+        readonly blob?: string
+      }
+    }
+  | {
+      readonly type: "resource_link"
+      readonly uri: string
+      readonly name: string
+      readonly mimeType?: string
+    }
+
+/** The answer of a tool's handler. Without `content` its text is the JSON of `structured`. */
+export interface ToolAnswer<Output> {
+  readonly content?: ReadonlyArray<Content>
+  readonly structured?: Output
+  readonly isError?: boolean
+}
+
+/** The result of a call, as the client gets it. */
+export interface ToolResult {
+  readonly content: ReadonlyArray<Content>
+  readonly structuredContent?: unknown
+  readonly isError?: boolean
+}
+
+/** Hints for a client, which may show or trust them as it likes. */
+interface ToolAnnotations {
+  readonly title?: string
+  readonly readOnlyHint?: boolean
+  readonly destructiveHint?: boolean
+  readonly idempotentHint?: boolean
+  readonly openWorldHint?: boolean
+}
+
+/** A tool as its room declares it. `Caller` is the adapter's knowledge of the request. */
+interface ToolDeclaration<Caller, Input, Output> {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly annotations: ToolAnnotations
+  /** of an object; unknown members are ignored */
+  readonly input: Schema.ConstraintDecoder<Input>
+  /** the published JSON Schema of the arguments, where it is not the one made from `input` */
+  readonly inputSchema?: JsonRecord
+  /** of an object; without it there is no structured content */
+  readonly output?: Schema.ConstraintCodec<Output, unknown>
+  /** capabilities that a client must have; only those of modern clients are known with each call */
+  readonly requires?: ReadonlyArray<string>
+  /** A failure is a failed result with its message alone. */
+  readonly handle: (input: Input, caller: Caller) => Effect.Effect<ToolAnswer<Output>, Problem>
+}
+
+/** A tool that is ready to be called. */
+export interface Tool<in Caller> {
+  readonly name: string
+  /** its entry in `tools/list` */
+  readonly listed: JsonRecord
+  readonly requires: ReadonlyArray<string>
+  /** The work of a call, or the first argument that is wrong. */
+  readonly prepare: (
+    args: JsonRecord
+  ) => Result.Result<(caller: Caller) => Effect.Effect<ToolResult>, FieldFault>
+}
+
+/** Makes a tool of its declaration. */
+export const tool = <Caller, Input, Output = never>(
+  declaration: ToolDeclaration<Caller, Input, Output>
+): Tool<Caller> => {
+  const { annotations, description, handle, input, name, output, requires = [], title } = declaration
+  const decode = Schema.decodeUnknownResult(input)
+  const encode = output === undefined ? undefined : Schema.encodeUnknownEffect(output)
+  const answer = ({ content, isError, structured }: ToolAnswer<Output>): Effect.Effect<ToolResult> => {
+    if (structured === undefined || encode === undefined)
+      return Effect.succeed({ content: content ?? [], ...(isError === true ? { isError } : {}) })
+    return Effect.map(Effect.orDie(encode(structured)), (structuredContent) => ({
+      content: content ?? [{ type: "text", text: JSON.stringify(structuredContent) }],
+      structuredContent,
+      ...(isError === true ? { isError } : {})
+    }))
+  }
+  return {
+    name,
+    requires,
+    listed: {
+      name,
+      title,
+      description,
+      inputSchema: declaration.inputSchema ?? objectSchemaOf(input),
+      ...(output === undefined ? {} : { outputSchema: objectSchemaOf(output) }),
+      annotations
+    },
+    prepare: (args) => {
+      const unfit = jsonFaultOf(args, { isNulRefused: true })
+      if (unfit !== undefined) return Result.fail(unfit)
+      const decoded = decode(args)
+      if (Result.isFailure(decoded)) return Result.fail(namedFault(fieldFault({ cause: decoded.failure })))
+      return Result.succeed((caller) =>
+        Effect.matchEffect(handle(decoded.success, caller), {
+          onSuccess: answer,
+          onFailure: ({ message }) => Effect.succeed(failedResult(message))
+        })
+      )
+    }
+  }
+}
+
+/** A failed result: the client's model reads its text. */
+export const failedResult = (text: string): ToolResult => ({
+  content: [{ type: "text", text }],
+  isError: true
+})
+
+const namedFault = ({ field, text }: FieldFault): FieldFault => ({
+  field: field === "body" ? "arguments" : field,
+  text
+})
+
+const isVendorKey = (key: string): boolean => key.startsWith("x-")
+
+/** The JSON Schema of an object. Schemas with an identifier are under `$defs`, the outermost one is not. */
+const objectSchemaOf = (schema: Schema.Constraint): JsonRecord => {
+  const document = Schema.toJsonSchemaDocument(schema, { includeAnnotationKey: isVendorKey })
+  const definitions: Record<string, unknown> = document.definitions
+  const outer = referenced(document.schema, definitions)
+  return {
+    ...(outer["type"] === "object" ? outer : { type: "object" }),
+    ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions })
+  }
+}
+
+const referenced = (schema: JsonRecord, definitions: JsonRecord): JsonRecord => {
+  const reference = schema["$ref"]
+  if (typeof reference !== "string") return schema
+  const named = definitions[reference.slice("#/$defs/".length)]
+  return isJsonRecord(named) ? named : schema
+}

@@ -1,0 +1,153 @@
+import { spawn } from "node:child_process"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { diagnosticRooms } from "./DiagnosticRoom.ts"
+import { keyedProxy } from "./KeyedProxy.ts"
+
+/**
+ * The official conformance suite against the diagnostic tools. It ends with an error for a failure that is not among
+ * the exceptions, and for an exception that passes: the list is exact. Source: decision 0027.
+ */
+const runner = join(
+  createRequire(import.meta.url).resolve("@modelcontextprotocol/conformance/package.json"),
+  "../dist/index.js"
+)
+
+const onlyTools = "the endpoints have tools, and neither prompts, resources, completion nor logging"
+const noStream = "an answer is one JSON document: nothing is sent before it or beside it"
+const noInput = "every result is complete: no tool asks its client for input in the middle of a call"
+const noSession = "the endpoint has no sessions, which the suite warns about"
+
+/** A scenario, or one of its checks, and the reason why it does not pass. */
+const exceptions: Readonly<Record<string, string>> = {
+  "logging-set-level": onlyTools,
+  "completion-complete": onlyTools,
+  "resources-list": onlyTools,
+  "resources-read-text": onlyTools,
+  "resources-read-binary": onlyTools,
+  "resources-templates-read": onlyTools,
+  "resources-subscribe": onlyTools,
+  "resources-unsubscribe": onlyTools,
+  "sep-2164-resource-not-found": onlyTools,
+  "prompts-list": onlyTools,
+  "prompts-get-simple": onlyTools,
+  "prompts-get-with-args": onlyTools,
+  "prompts-get-embedded-resource": onlyTools,
+  "prompts-get-with-image": onlyTools,
+  "caching:sep-2549-prompts-list-caching-hints": onlyTools,
+  "caching:sep-2549-resources-list-caching-hints": onlyTools,
+  "caching:sep-2549-resources-templates-list-caching-hints": onlyTools,
+  "tools-call-with-logging": noStream,
+  "tools-call-with-progress": noStream,
+  "tools-call-sampling": noStream,
+  "tools-call-elicitation": noStream,
+  "elicitation-sep1034-defaults": noStream,
+  "elicitation-sep1330-enums": noStream,
+  "server-sse-polling": noStream,
+  "server-sse-multiple-streams:server-sse-multiple-streams-session": noSession,
+  "input-required-result-basic-elicitation": noInput,
+  "input-required-result-basic-sampling": noInput,
+  "input-required-result-basic-list-roots": noInput,
+  "input-required-result-request-state": noInput,
+  "input-required-result-multiple-input-requests": noInput,
+  "input-required-result-multi-round": noInput,
+  "input-required-result-missing-input-response": noInput,
+  "input-required-result-non-tool-request": noInput,
+  "input-required-result-result-type": noInput,
+  "input-required-result-ignore-extra-params": noInput,
+  "input-required-result-tampered-state": noInput,
+  "input-required-result-capability-check": noInput
+}
+
+/** The scenarios of which something has to be checked, in each version: a suite that ran nothing would pass. */
+const passes: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "2025-06-18": ["server-initialize", "ping", "tools-list", "tools-call-simple-text", "tools-call-error"],
+  "2025-11-25": [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "json-schema-2020-12",
+    "dns-rebinding-protection"
+  ],
+  "2026-07-28": [
+    "server-stateless",
+    "tools-list",
+    "tools-call-mixed-content",
+    "json-schema-2020-12",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+    "http-header-validation",
+    "http-custom-header-server-validation"
+  ]
+}
+
+const conformance = async (
+  args: ReadonlyArray<string>
+): Promise<{ readonly code: number; readonly said: string }> => {
+  const child = spawn(process.execPath, [runner, "server", ...args], { stdio: ["ignore", "pipe", "pipe"] })
+  const said: Array<Buffer> = []
+  child.stdout.on("data", (chunk: Buffer) => said.push(chunk))
+  child.stderr.on("data", (chunk: Buffer) => said.push(chunk))
+  const code = await new Promise<number>((ended) => child.on("close", (code) => ended(code ?? 1)))
+  return { code, said: Buffer.concat(said).toString() }
+}
+
+const served = Effect.gen(function* () {
+  const proxy = yield* keyedProxy
+  const directory = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-conformance-"))),
+    (made) => Effect.promise(() => rm(made, { recursive: true }))
+  )
+  const baseline = join(directory, "expected.yml")
+  const lines = Object.keys(exceptions).map((name) => `  - ${name}\n`)
+  yield* Effect.promise(() => writeFile(baseline, `server:\n${lines.join("")}`))
+  return { baseline, proxy }
+})
+
+describe("the official conformance suite", () => {
+  it.live(
+    "passes in every scenario about the protocol and tools that needs no stream",
+    () =>
+      Effect.gen(function* () {
+        const { baseline, proxy } = yield* served
+        yield* Effect.gen(function* () {
+          const { adminKey, port } = yield* TestServer
+          proxy.to(port, adminKey)
+          for (const [version, needed] of Object.entries(passes)) {
+            const { code, said } = yield* Effect.promise(() =>
+              conformance([
+                "--url",
+                `${proxy.url}/mcp`,
+                "--suite",
+                "all",
+                "--spec-version",
+                version,
+                "--expected-failures",
+                baseline
+              ])
+            )
+            assert.strictEqual(code, 0, said)
+            for (const scenario of needed)
+              assert.match(said, new RegExp(`✓ ${scenario}: [1-9]\\d* passed, 0 failed`))
+          }
+          const sessions = yield* Effect.promise(() =>
+            conformance(["--url", `${proxy.url}/api/mcp`, "--scenario", "server-initialize"])
+          )
+          assert.strictEqual(sessions.code, 0, sessions.said)
+        }).pipe(
+          Effect.provide(
+            TestServer.own(
+              { rooms: new Set(["accounts", "diagnostic"]), baseUrl: proxy.url },
+              { rooms: diagnosticRooms }
+            )
+          )
+        )
+      }).pipe(Effect.scoped),
+    300_000
+  )
+})
