@@ -8,7 +8,7 @@ import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 /** Versions whose clients say `initialize` first, oldest first. */
 export const legacyVersions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] as const
 
-/** Versions without any state between requests: each names its version and what its client can do. */
+/** Versions without any state between requests: each names its version and the capabilities of its client. */
 export const modernVersions = ["2026-07-28"] as const
 
 /** Members of `_meta` that the protocol itself defines. */
@@ -23,7 +23,6 @@ export const codes = {
   invalidRequest: -32600,
   methodNotFound: -32601,
   invalidParams: -32602,
-  internalError: -32603,
   /** used by the official servers for a session that is not there */
   sessionNotFound: -32001,
   headerMismatch: -32020,

@@ -17,12 +17,6 @@ export type Content =
         readonly blob?: string
       }
     }
-  | {
-      readonly type: "resource_link"
-      readonly uri: string
-      readonly name: string
-      readonly mimeType?: string
-    }
 
 /** The answer of a tool's handler. Without `content` its text is the JSON of `structured`. */
 export interface ToolAnswer<Output> {

@@ -7,8 +7,10 @@ import { Client as Client2025November } from "@modelcontextprotocol/sdk/client/i
 import { StreamableHTTPClientTransport as Transport2025November } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import { Client as Client2024November } from "mcp-sdk-2024-11-05/client/index.js"
 import { StreamableHTTPClientTransport as Transport2024November } from "mcp-sdk-2024-11-05/client/streamableHttp.js"
+import { LATEST_PROTOCOL_VERSION as version2024November } from "mcp-sdk-2024-11-05/types.js"
 import { Client as Client2025March } from "mcp-sdk-2025-03-26/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025March } from "mcp-sdk-2025-03-26/client/streamableHttp.js"
+import { LATEST_PROTOCOL_VERSION as version2025March } from "mcp-sdk-2025-03-26/types.js"
 import { Client as Client2025June } from "mcp-sdk-2025-06-18/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025June } from "mcp-sdk-2025-06-18/client/streamableHttp.js"
 import { Effect } from "effect"
@@ -58,16 +60,20 @@ const spokenBy = async (
   }
 }
 
-/** The first two eras' clients do not tell the version that was agreed on: they refuse one that they do not know. */
+/** The first two clients do not tell the version that was agreed on; it is the newest that they know, which they ask for. */
 const clients: Readonly<Record<string, Connect>> = {
   "2024-11-05": (url, key) =>
     spokenBy(
       new Client2024November(identity),
       new Transport2024November(url, optionsOf(key)),
-      () => "2024-11-05"
+      () => version2024November
     ),
   "2025-03-26": (url, key) =>
-    spokenBy(new Client2025March(identity), new Transport2025March(url, optionsOf(key)), () => "2025-03-26"),
+    spokenBy(
+      new Client2025March(identity),
+      new Transport2025March(url, optionsOf(key)),
+      () => version2025March
+    ),
   "2025-06-18": (url, key) => {
     const transport = new Transport2025June(url, optionsOf(key))
     return spokenBy(new Client2025June(identity), transport, () => transport.protocolVersion)

@@ -378,6 +378,30 @@ describe("arguments", () => {
     ])
   })
 
+  it("may be right, and the result a failed one with parts and structure all the same", async () => {
+    const half = tool({
+      name: "half",
+      title: "Half",
+      description: "Does half of it",
+      annotations: {},
+      input: Schema.Struct({ isTold: Schema.optionalKey(Schema.Boolean) }),
+      output: Schema.Struct({ done: Schema.Int }),
+      handle: ({ isTold = false }) =>
+        Effect.succeed({ isError: true, ...(isTold ? { structured: { done: 1 } } : {}) })
+    })
+    const server = makeServer({ ...info, instructions: "", tools: [half] })
+    const result = async (args: object) => {
+      const called = request("tools/call", { name: "half", arguments: args })
+      return at((await say({}, JSON.stringify(called), server)).json, "result")
+    }
+    assert.deepStrictEqual(await result({ isTold: true }), {
+      content: [{ type: "text", text: '{"done":1}' }],
+      structuredContent: { done: 1 },
+      isError: true
+    })
+    assert.deepStrictEqual(await result({}), { content: [], isError: true })
+  })
+
   it("have a JSON Schema made of the tool's own, as its result", () => {
     const listed = diagnosticServer.tools.get("measure")?.listed
     assert.deepStrictEqual(listed, {

@@ -56,8 +56,5 @@ const diagnostic: Room = {
     })
 }
 
-/** Accounts, whose keys are asked for, and the room of the tools. */
-export const diagnosticRooms: ReadonlyArray<Room> = [
-  ...rooms.filter(({ name }) => name === "accounts"),
-  diagnostic
-]
+/** The rooms of the server, whose migrations the stores of tests have, and the room of the tools. */
+export const diagnosticRooms: ReadonlyArray<Room> = [...rooms, diagnostic]

@@ -62,7 +62,6 @@ const connectFirst = (
   Effect.callback<Socket, EgressFailed>((resume) => {
     const untried = [...addresses]
     let underWay = 0
-    let problem = "it has no addresses"
     let next: NodeJS.Timeout | undefined
     const attempt = (): void => {
       clearTimeout(next)
@@ -74,9 +73,9 @@ const connectFirst = (
       const failed = (error: Error): void => {
         opened.delete(socket)
         underWay--
-        problem = problemOf(error)
         if (untried.length > 0) attempt()
-        else if (underWay === 0) resume(Effect.fail(new EgressFailed({ host, kind: "connect", problem })))
+        else if (underWay === 0)
+          resume(Effect.fail(new EgressFailed({ host, kind: "connect", problem: problemOf(error) })))
       }
       socket.on("error", nothing).once("error", failed)
       socket.once("connect", () => {

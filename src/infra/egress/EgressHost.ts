@@ -12,7 +12,7 @@ const notInHosts = /[\u0000-\u0020\u007f#%/?@\\:<>^|[\]]/
 
 /**
  * Reads a host as strangers write it. The parser of URLs goes first: it knows every notation that a resolver would take for
- * an IPv4 address (`2130706433`, `0x7f.1`, `0177.0.0.1`, `127.1`, `１２７.0.0.1`), so what is left is an address or a name.
+ * an IPv4 address (`2130706433`, `0x7f.1`, `0177.0.0.1`, `127.1`, `１２７.0.0.1`), so the rest is a name.
  */
 export const hostOf = (text: string): Result.Result<EgressHost, EgressReason> => {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text

@@ -185,7 +185,7 @@ const bodyOf = async (body: Dispatcher.ResponseData["body"], maxBytes: number): 
   return { bytes: Buffer.concat(pieces).subarray(0, maxBytes), isCut: length > maxBytes }
 }
 
-/** A redirect's body is nobody's: its connection is closed. */
+/** The body of a redirect is not read: its connection is closed. */
 const leave = async (body: Dispatcher.ResponseData["body"]): Promise<Body> => {
   body.on("error", () => undefined).destroy()
   return { bytes: new Uint8Array(), isCut: true }

@@ -10,7 +10,10 @@ export interface McpBodyAsk {
 const isAsk = (ask: unknown): ask is McpBodyAsk => isJsonRecord(ask) && ask["bytes"] instanceof Uint8Array
 
 export const job: JobModule = (ask) => {
-  const body = isAsk(ask) ? readBody(ask.bytes) : undefined
-  if (body === undefined) throw new Error("this thread reads bodies")
+  if (!isAsk(ask)) throw new Error("this thread reads bodies")
+  const body = readBody(ask.bytes)
+  if (body === undefined) throw new Error("within its own bounds a body is read or refused")
+  // A thread that waits for work collects no garbage: the bytes would stay for minutes.
+  ask.bytes.buffer.transfer(0)
   return { answer: post(body) }
 }

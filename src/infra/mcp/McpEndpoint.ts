@@ -45,8 +45,6 @@ export interface McpEndpoint {
   /** by the query of the endpoint's address; the headers that they read are those of the one for "" */
   readonly server: (query: string) => McpServer<McpCaller>
   readonly access: Access
-  /** the value of `Allow`, where the room has other methods on the paths; absent: POST */
-  readonly allow?: string
   readonly maxBodyBytes: number
   /** the error of a longer body */
   readonly tooLarge: string

@@ -113,7 +113,7 @@ export const mcpRoutes = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
     maxBodyBytes: endpoint.maxBodyBytes,
     headers: [...headers, ...endpoint.server("").headers],
     cors: "configured",
-    allow: endpoint.allow ?? "POST",
+    allow: "POST",
     errors: (status, error) => JSON.stringify({ error: status === 413 ? endpoint.tooLarge : error }),
     admit,
     handle

@@ -138,14 +138,15 @@ const answer = (
     idempotencyKey: isBatch ? "" : header("idempotency-key"),
     session: plan._tag === "Steps" && plan.isModern ? "" : header("mcp-session-id")
   }
-  if (plan._tag === "Steps") return stepped(endpoint, plan, caller)
+  if (plan._tag === "Steps") return stepsTaken(endpoint, plan, caller)
   const contentType = header("content-type")
   return endpoint.plain === undefined
-    ? stepped(endpoint, notAMessage, caller)
+    ? stepsTaken(endpoint, notAMessage, caller)
     : endpoint.plain({ json: plan.body, bytes, contentType }, caller)
 }
 
-const stepped = (
+/** The answer, once every step was taken, one after the other. */
+const stepsTaken = (
   { callMillis, sessions }: McpEndpoint,
   plan: Steps<McpCaller>,
   caller: McpCaller

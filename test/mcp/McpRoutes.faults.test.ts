@@ -229,12 +229,12 @@ layer(served, live)("an endpoint of the Model Context Protocol", (it) => {
         )
         assert.deepStrictEqual(waits.slice(-4), ["begin 60000", "Failure 60000", "begin 1", "Success 1"])
         const quit = yield* ask("POST", "/mcp", { json: call("quit") })
-      assert.deepStrictEqual(about(quit), [
-        503,
-        "application/json",
-        { error: "The call was interrupted; try again" }
-      ])
-      const line = logged().find((line) => line.includes("a secret of the server"))
+        assert.deepStrictEqual(about(quit), [
+          503,
+          "application/json",
+          { error: "The call was interrupted; try again" }
+        ])
+        const line = logged().find((line) => line.includes("a secret of the server"))
         assert.include(line, "of-the-break")
       })
   )
