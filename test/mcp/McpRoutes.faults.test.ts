@@ -12,7 +12,8 @@ const served = TestServer.own(
   {
     rooms: new Set(["accounts", "diagnostic"]),
     baseUrl: "https://signalbox.example/app",
-    corsOrigins: new Set(["https://console.example"])
+    corsOrigins: new Set(["https://console.example"]),
+    limits: { mcpBodiesBytes: 2_500_000 }
   },
   { rooms: diagnosticRooms }
 )
@@ -237,6 +238,42 @@ layer(served, live)("an endpoint of the Model Context Protocol", (it) => {
         const line = logged().find((line) => line.includes("a secret of the server"))
         assert.include(line, "of-the-break")
       })
+  )
+
+  it.effect("bounds the bodies of all calls under way, in fair shares per user", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser, url } = yield* TestServer
+      const [greedy, other] = [yield* makeUser(), yield* makeUser()]
+      const leave = new AbortController()
+      const padding = "x".repeat(1_000_000)
+      const held = fetch(`${url}/api/mcp`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${greedy.key}` },
+        body: JSON.stringify(call("wait", { millis: 90_003, padding })),
+        signal: leave.signal
+      }).then(
+        () => "answered",
+        () => "left"
+      )
+      yield* eventually(
+        "begin 90003",
+        Effect.sync(() => waits.includes("begin 90003"))
+      )
+      const measured = ({ key }: { readonly key: string }) =>
+        ask("POST", "/api/mcp", { key, json: call("measure", { text: padding }) })
+      assert.deepStrictEqual(about(yield* measured(greedy)), [
+        503,
+        "application/json",
+        { error: "The calls under way are too large together; try again" }
+      ])
+      assert.strictEqual((yield* measured(other)).status, 200)
+      leave.abort()
+      assert.strictEqual(yield* Effect.promise(() => held), "left")
+      yield* eventually(
+        "the share is given back",
+        Effect.map(measured(greedy), ({ status }) => status === 200)
+      )
+    })
   )
 
   it.effect("ends a call with its client, and with its key", () =>
