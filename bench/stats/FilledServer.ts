@@ -131,7 +131,8 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
     filled: () => filled,
     fillUntil: async (untilMillis, parts) => {
       const dataset = filled.traffic.site
-      const site = { dataset, domain, visitorSecret: new Uint8Array(32), retentionDays: null }
+      // The first dataset of a site has its id, by which programs before datasets call it.
+      const site = { id: dataset, dataset, domain, visitorSecret: new Uint8Array(32), retentionDays: null }
       const filler = await makeFiller(site, store.url)
       const events = between(traffic, filled, untilMillis)
       const perBatch =
