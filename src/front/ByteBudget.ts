@@ -24,7 +24,7 @@ export class ByteBudget {
 
   /** The owner of the coming body; undefined where the route has answered already. */
   ownerOf(
-    route: HotRoute,
+    route: Pick<HotRoute, "admit">,
     request: HotRequest,
     refuse: (answer: Extract<BodyAdmission, { _tag: "Refused" }>["answer"]) => void
   ): BodyOwner | undefined {

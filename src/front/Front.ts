@@ -12,6 +12,8 @@ import { HotRoutes } from "./HotRoute.ts"
 import { HotSockets } from "./HotSocket.ts"
 import * as NodeFront from "./node/NodeFront.ts"
 import { OpenSockets } from "./OpenSockets.ts"
+import { BlockPool } from "./BlockPool.ts"
+import { RawRouteList } from "./RawRoute.ts"
 import * as UwsServer from "./uws/UwsServer.ts"
 
 const missingForwardedFor = (peer: string): string =>
@@ -34,11 +36,12 @@ export const layer = (
       const services = yield* Effect.context<never>()
       let isMissingTold = false
       const context: HotContext = {
-        paths: HotPaths.make(routes, sockets),
+        paths: HotPaths.make(routes, sockets, yield* RawRouteList),
         sockets,
         open: new OpenSockets(),
         cors: HotCors.make(options.corsOrigins ?? []),
         held: new ByteBudget(limitsOf(options)),
+        blocks: new BlockPool(limitsOf(options)),
         report: (defect) =>
           void Effect.runForkWith(services)(Effect.logError("A hot route or socket threw", defect)),
         onMissingForwardedFor: (peer) => {

@@ -18,10 +18,14 @@ export interface FrontLimits {
   readonly slowUploadWindowMillis: number
   /** a client that takes nothing of its answer for this long is dropped */
   readonly stalledReaderMillis: number
-  /** as `stalledReaderMillis`, for the streamed answers of hot routes */
+  /** as `stalledReaderMillis`, for streamed answers of hot and raw routes, and answers out of files */
   readonly stalledStreamMillis: number
   /** bytes of a body held in memory before the client is made to wait */
   readonly bodyHighWaterBytes: number
+  /** answers out of files are read in blocks of this size... */
+  readonly fileBlockBytes: number
+  /** ...so many at a time, shared by all of them */
+  readonly fileBlocks: number
   /** bytes of all unfinished bodies of hot routes whose senders are known, in fair shares per user; above it 503 */
   readonly hotBodiesBytes: number
   /** as `hotBodiesBytes`, for senders who are not known, in fair shares per address (IPv6: per /64) */
@@ -60,6 +64,8 @@ const defaultLimits: FrontLimits = {
   // A model's answer is dear and its readers are slow on purpose: people scroll, laptops sleep a moment.
   stalledStreamMillis: 60_000,
   bodyHighWaterBytes: 256 * 1024,
+  fileBlockBytes: 256 * 1024,
+  fileBlocks: 64,
   // One user gets half at most: the longest body of a hot route, the call of a tool, has 80 MB.
   hotBodiesBytes: 256 * 1024 * 1024,
   strangersBodiesBytes: 32 * 1024 * 1024,

@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import { type FrontAnswer, failuresOf, upgradeRequired } from "./FrontAnswer.ts"
 import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
+import type { BlockPool } from "./BlockPool.ts"
 import type { ByteBudget } from "./ByteBudget.ts"
 import type { HotCors } from "./HotCors.ts"
-import type { HotPath, HotPaths } from "./HotPaths.ts"
+import type { HotPaths } from "./HotPaths.ts"
+import type { HotPath } from "./HotRoute.ts"
 import type { HotSocketRoute } from "./HotSocket.ts"
 import type { OpenSockets } from "./OpenSockets.ts"
 import { upgradeHeaders } from "./WebSocketHandshake.ts"
@@ -15,6 +17,7 @@ export interface HotContext {
   readonly open: OpenSockets
   readonly cors: HotCors
   readonly held: ByteBudget
+  readonly blocks: BlockPool
   /** a handler or a listener threw */
   readonly report: (defect: unknown) => void
   /** a trusted proxy did not say whose request it handed over */

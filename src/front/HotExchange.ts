@@ -6,14 +6,27 @@ import type { PieceStream } from "./PieceStream.ts"
 
 export type Headers = ReadonlyArray<readonly [string, string]>
 
+/** The part of a route, hot or raw, that its exchanges are about. */
+export type ServedRoute = Pick<HotRoute, "path" | "cors" | "errors" | "maxBodyBytes" | "admit">
+
+/**
+ * The fate of a connection after an answer: "announce" tells the client to close it, which goes on sending and could
+ * lose the answer to a reset; "close" also does.
+ */
+export type Ending = "keep" | "announce" | "close"
+
 const errorHeaders: Headers = [jsonType]
 const overloadedHeaders: Headers = [jsonType, retrySoon]
 
 /**
- * One request of a hot route, from its first byte to its answer: request and reply of the handler in one object. The
- * engines' own classes read the body and write the answer.
+ * One request of a hot or raw route, from its first byte to its answer: request and reply of the handler in one object.
+ * The engines' own classes read the body and write the answer.
  */
-export abstract class HotExchange<Context extends HotContext, Stream extends { readonly pieces: PieceStream }>
+export abstract class HotExchange<
+  Context extends HotContext,
+  Stream extends { readonly pieces: PieceStream },
+  Route extends ServedRoute
+>
   implements HotRequest, HotReply
 {
   abstract readonly method: string
@@ -21,7 +34,7 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
   abstract readonly remoteAddress: string
   abstract readonly isProxied: boolean
   aborted = false
-  protected readonly route: HotRoute
+  protected readonly route: Route
   protected readonly context: Context
   protected isAnswered = false
   protected streamed: Stream | undefined
@@ -33,7 +46,7 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
   /** the route has refused the body before it was whole */
   private isRefusing = false
 
-  constructor(route: HotRoute, context: Context) {
+  constructor(route: Route, context: Context) {
     this.route = route
     this.context = context
   }
@@ -45,9 +58,11 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
   abstract header(name: string): string
   abstract stream(status: number, headers: Headers): HotStream
   /** Answers once the rest of the body is out of the way; a reset could cost the client the answer. */
-  protected abstract refuse(answer: (closes: boolean) => void): void
+  protected abstract refuse(answer: (ending: Ending) => void): void
   protected abstract readonly isRefused: boolean
-  protected abstract write(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void
+  protected abstract write(status: number, headers: Headers, body: string | Uint8Array, ending: Ending): void
+  /** Calls the route. */
+  protected abstract call(body: Uint8Array): void
   /** Held bytes of the body are released. */
   protected abstract drop(): void
   /** Ends the connection. */
@@ -55,8 +70,8 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
 
   send(status: number, headers: Headers, body?: string | Uint8Array): void {
     // The client is still sending where the body is refused unread.
-    if (this.isRefusing) this.refuse((closes) => this.write(status, headers, body ?? "", closes))
-    else this.write(status, headers, body ?? "", false)
+    if (this.isRefusing) this.refuse((ending) => this.write(status, headers, body ?? "", ending))
+    else this.write(status, headers, body ?? "", "keep")
   }
 
   onAbort(listener: () => void): void {
@@ -66,13 +81,21 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
 
   protected handle(body: Uint8Array): void {
     try {
-      this.route.handle(this, body, this)
+      this.call(body)
     } catch (defect) {
-      this.context.report(defect)
-      // A stream that nothing will end.
-      if (this.streamed?.pieces.isOver === false) this.cut()
-      else this.fail(this.failures.failed, false)
+      this.threw(defect)
     }
+  }
+
+  protected threw(defect: unknown): void {
+    this.context.report(defect)
+    // A stream that nothing will end.
+    if (this.streamed?.pieces.isOver === false) this.cut()
+    else this.answerFailed()
+  }
+
+  protected answerFailed(): void {
+    this.fail(this.failures.failed, "keep")
   }
 
   /** Whether the body's owner may have so many more bytes kept; undefined where the route refuses the body unread. */
@@ -91,22 +114,22 @@ export abstract class HotExchange<Context extends HotContext, Stream extends { r
 
   protected tooSlow(): void {
     this.drop()
-    this.fail(this.failures.bodyTooSlow, true)
+    this.fail(this.failures.bodyTooSlow, "close")
   }
 
   private refuseUnread(answer: (reply: HotReply) => void): void {
     this.isRefusing = true
     attempt(() => answer(this), this.context)
     // It threw, or said nothing.
-    if (!this.isRefused) this.refuse((closes) => this.fail(this.failures.failed, closes))
+    if (!this.isRefused) this.refuse((ending) => this.fail(this.failures.failed, ending))
   }
 
   protected get failures(): HotFailures {
     return failuresOf(this.route.errors)
   }
 
-  protected fail(answer: FrontAnswer, closes: boolean): void {
+  protected fail(answer: FrontAnswer, ending: Ending): void {
     const { overloaded } = this.failures
-    this.write(answer.status, answer === overloaded ? overloadedHeaders : errorHeaders, answer.body, closes)
+    this.write(answer.status, answer === overloaded ? overloadedHeaders : errorHeaders, answer.body, ending)
   }
 }

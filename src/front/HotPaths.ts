@@ -1,12 +1,7 @@
-import type { HotRoute } from "./HotRoute.ts"
+import type { HotPath, HotRoute } from "./HotRoute.ts"
 import type { HotSocketRoute } from "./HotSocket.ts"
-
-/** The common part of all routes of one path. */
-export interface HotPath {
-  readonly cors: HotRoute["cors"]
-  readonly errors?: HotRoute["errors"]
-  readonly isSocket?: boolean
-}
+import * as RawPaths from "./RawPaths.ts"
+import type { RawRoute } from "./RawRoute.ts"
 
 /** The hot routes as the catch-all sees them: uWebSockets.js hands it every request that no route matched exactly. */
 export interface HotPaths {
@@ -16,13 +11,16 @@ export interface HotPaths {
   allow(path: string): string | undefined
   /** undefined where no hot route has that path */
   at(path: string): HotPath | undefined
+  /** the raw routes of a path that is not a hot one */
+  readonly raw: RawPaths.RawPaths
   /** the path would be a hot one if slashes, case or percent-encoding were forgiven. They are not: 404 */
   isVariant(path: string): boolean
 }
 
 export const make = (
   routes: ReadonlyArray<HotRoute>,
-  socketRoutes: ReadonlyArray<HotSocketRoute>
+  socketRoutes: ReadonlyArray<HotSocketRoute>,
+  rawRoutes: ReadonlyArray<RawRoute>
 ): HotPaths => {
   const sockets = new Set(socketRoutes.map(({ path }) => path))
   const byPath = new Map<string, Array<HotRoute>>()
@@ -37,6 +35,7 @@ export const make = (
     },
     allow: (path) => allows.get(path),
     at: (path) => (sockets.has(path) ? socketPath : byPath.get(path)?.[0]),
+    raw: RawPaths.make(rawRoutes),
     isVariant: (path) => unusual.test(path) && !allows.has(path) && normalised.has(normalise(path))
   }
 }

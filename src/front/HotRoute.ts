@@ -86,6 +86,13 @@ export interface HotRoute {
   handle(request: HotRequest, body: Uint8Array, reply: HotReply): void
 }
 
+/** The common part of all routes, hot or raw, of one path. */
+export interface HotPath {
+  readonly cors: HotRoute["cors"]
+  readonly errors?: HotRoute["errors"]
+  readonly isSocket?: boolean
+}
+
 /** Every hot route of this process, collected by the layers and read by the front when it starts to serve. */
 export class HotRoutes extends Context.Service<HotRoutes, ReadonlyArray<HotRoute>>()(
   "signalbox/front/HotRoutes"

@@ -6,6 +6,7 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Response from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import type { HotRoute } from "#src/front/HotRoute.ts"
+import type { RawRoute } from "#src/front/RawRoute.ts"
 import { type AmbiguousRequest, ambiguousRequests, sneaked } from "./AmbiguousRequests.ts"
 import { RawClient } from "./RawClient.ts"
 import { type Engine, engines, withFront } from "./TestFront.ts"
@@ -40,7 +41,20 @@ const hot: HotRoute = {
   handle: (_, body, reply) => reply.send(200, [], `<${Buffer.from(body).toString("latin1")}>`)
 }
 
-const paths = ["/hot", "/echo", "/nowhere"]
+const raw: RawRoute = {
+  methods: ["POST"],
+  path: "/raw/*",
+  maxBodyBytes: 4096,
+  cors: "open",
+  handle: async (_, body, reply) => {
+    let text = ""
+    for (let piece = await body.pull(); typeof piece !== "string"; piece = await body.pull())
+      text += Buffer.from(piece).toString("latin1")
+    reply.send(200, [], `<${text}>`)
+  }
+}
+
+const paths = ["/hot", "/raw/echo", "/echo", "/nowhere"]
 
 /** Whole answers that were heard, by their status lines. */
 const statusesOf = (text: string): ReadonlyArray<number> =>
@@ -102,7 +116,7 @@ describe.each(engines)("requests that can be read in two ways, on %s", (engine) 
     it.each(ambiguousRequests.map((request) => [request.name, request.section, request] as const))(
       "never have a second one answered: %s (%s)",
       (_name, _section, request) =>
-        withFront({ engine, app, hot: [hot] }, async ({ port }) => {
+        withFront({ engine, app, hot: [hot], raw: [raw] }, async ({ port }) => {
           for (const path of paths) await check(engine, port, path, request, packetsOf(request.text(path)))
         })
     )

@@ -11,6 +11,7 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Front from "#src/front/Front.ts"
 import type { FrontOptions } from "#src/front/FrontOptions.ts"
 import { HotRoutes, type HotRoute } from "#src/front/HotRoute.ts"
+import { type RawRoute, RawRouteList } from "#src/front/RawRoute.ts"
 import { HotSockets, type HotSocketRoute } from "#src/front/HotSocket.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 
@@ -41,13 +42,14 @@ export interface TestFrontOptions extends Omit<FrontOptions, "port" | "engine"> 
   readonly app?: App
   readonly hot?: ReadonlyArray<HotRoute>
   readonly sockets?: ReadonlyArray<HotSocketRoute>
+  readonly raw?: ReadonlyArray<RawRoute>
   /** takes what is logged; absent: nothing is */
   readonly log?: (line: string) => void
 }
 
 /** A front on a free loopback port, for as long as `use` runs. */
 export const withFront = async <A>(
-  { engine, app, hot, log, sockets, ...options }: TestFrontOptions,
+  { engine, app, hot, log, raw, sockets, ...options }: TestFrontOptions,
   use: (front: RunningFront) => Promise<A>
 ): Promise<A> => {
   const stopping = Deferred.makeUnsafe<void>()
@@ -60,7 +62,11 @@ export const withFront = async <A>(
   })
   const layer = HttpRouter.serve(app ?? Layer.empty, { disableListenLog: true, disableLogger: true }).pipe(
     Layer.provideMerge(front),
-    Layer.provide([Layer.succeed(HotRoutes, hot ?? []), Layer.succeed(HotSockets, sockets ?? [])]),
+    Layer.provide([
+      Layer.succeed(HotRoutes, hot ?? []),
+      Layer.succeed(HotSockets, sockets ?? []),
+      Layer.succeed(RawRouteList, raw ?? [])
+    ]),
     Layer.provideMerge(NodeServices.layer),
     Layer.provideMerge(
       Logger.layer(log === undefined ? [] : [Logger.make(({ message }) => log(String(message)))])

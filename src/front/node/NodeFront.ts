@@ -14,7 +14,7 @@ import { plainErrors } from "../PlainErrors.ts"
 import { type FrontOptions, limitsOf } from "../FrontOptions.ts"
 import type { HotContext } from "../HotAnswer.ts"
 import { NodeFrontServer } from "./NodeFrontServer.ts"
-import type { NodeHotContext } from "./NodeHotExchange.ts"
+import type { NodeHotContext } from "./NodeExchange.ts"
 import { drain as drainSockets } from "../HotAnswer.ts"
 
 /** The front on Node's own HTTP server, for machines on which uWebSockets.js does not load. */

@@ -3,8 +3,11 @@ import { Socket } from "node:net"
 import { badRequest, type FrontAnswer, jsonType, notFound } from "../FrontAnswer.ts"
 import type { FrontLimits } from "../FrontOptions.ts"
 import { refusalOf } from "../HotAnswer.ts"
-import { type NodeHotContext, NodeHotExchange, splitTarget } from "./NodeHotExchange.ts"
+import { type NodeHotContext, splitTarget } from "./NodeExchange.ts"
+import { NodeHotExchange } from "./NodeHotExchange.ts"
 import { setupOf, NodeHandshake, type NodeSocketSetup } from "./NodeHotSocket.ts"
+import { NodeRawExchange } from "./NodeRawExchange.ts"
+import type { HotPath } from "../HotRoute.ts"
 import { isChunkedAlone } from "../RequestHead.ts"
 import { statusLine } from "../StatusLine.ts"
 import { isHandshake } from "../WebSocketHandshake.ts"
@@ -119,7 +122,7 @@ export class NodeFrontServer extends Server {
   }
 
   private takeHot(request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): boolean {
-    const { paths, cors } = this.hot
+    const { paths } = this.hot
     const [path] = splitTarget(request.url ?? "")
     const method = request.method ?? ""
     const route = paths.find(method, path)
@@ -129,12 +132,32 @@ export class NodeFrontServer extends Server {
       return true
     }
     const there = paths.at(path)
-    if (there === undefined) {
-      if (!paths.isVariant(path)) return false
-      answer(response, notFound, [])
+    if (there !== undefined) {
+      this.answerThere(there, paths.allow(path) ?? "", request, response)
       return true
     }
-    const allow = paths.allow(path) ?? ""
+    const raw = paths.raw(path)
+    if (raw !== undefined) {
+      const served = raw.there.find(method)
+      const routed = served && { route: served, params: raw.params }
+      if (routed === undefined) this.answerThere(raw.there, raw.there.allow, request, response)
+      else new NodeRawExchange(routed, request, response, this.hot, expectsContinue).begin()
+      return true
+    }
+    if (!paths.isVariant(path)) return false
+    answer(response, notFound, [])
+    return true
+  }
+
+  /** To a path of hot or raw routes, none of which has the method. */
+  private answerThere(
+    there: HotPath,
+    allow: string,
+    request: IncomingMessage,
+    response: ServerResponse
+  ): void {
+    const { cors } = this.hot
+    const { method = "" } = request
     const origin = request.headers.origin ?? ""
     if (method === "OPTIONS") {
       const wanted = String(request.headers["access-control-request-headers"] ?? "")
@@ -143,7 +166,6 @@ export class NodeFrontServer extends Server {
       const [refusal, headers] = refusalOf(there, method, allow)
       answer(response, refusal, [...headers, ...cors.answer(there.cors, origin)])
     }
-    return true
   }
 
   /**
@@ -160,16 +182,16 @@ export class NodeFrontServer extends Server {
     const now = performance.now()
     for (const [socket, flight] of this.inFlight) {
       const { request } = flight
-      const isHeldBack = request.readableLength >= request.readableHighWaterMark
+      const arriving = this.hot.arriving.get(flight.response)
+      const isHeldBack =
+        arriving?.isAwaited === false || request.readableLength >= request.readableHighWaterMark
       const elapsed = now - flight.windowStart
       if (request.complete || (!isHeldBack && elapsed < this.limits.slowUploadWindowMillis)) continue
       const bytes = socket.bytesRead - flight.windowBytes
-      const end = this.hot.arriving.get(flight.response)
-      const { minHotUploadBytesPerSecond, minUploadBytesPerSecond } = this.limits
-      const least = end === undefined ? minUploadBytesPerSecond : minHotUploadBytesPerSecond
+      const least = arriving?.minBytesPerSecond ?? this.limits.minUploadBytesPerSecond
       if (!isHeldBack && bytes < (least * elapsed) / 1000) {
-        if (end === undefined || flight.response.headersSent) socket.destroy()
-        else end()
+        if (arriving === undefined || flight.response.headersSent) socket.destroy()
+        else arriving.tooSlow()
       }
       flight.windowStart = now
       flight.windowBytes = socket.bytesRead

@@ -4,7 +4,8 @@ import { type WebSocket, WebSocketServer } from "ws"
 import { FrontSocket, type SocketSetup } from "../FrontSocket.ts"
 import type { HotRoute } from "../HotRoute.ts"
 import type { HotHandshake, HotSocket, HotSocketListener, HotSocketRoute } from "../HotSocket.ts"
-import { type NodeHotContext, NodeHotExchange } from "./NodeHotExchange.ts"
+import type { NodeHotContext } from "./NodeExchange.ts"
+import { NodeHotExchange } from "./NodeHotExchange.ts"
 import type { OpenSocket } from "../OpenSockets.ts"
 
 /** A route's sockets on Node's server, over ws. */

@@ -5,8 +5,10 @@ import type { UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "../ClientAddress.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import { afterDispatch, shortBytes } from "./LastAnswer.ts"
+import type { Ending } from "../HotExchange.ts"
 import { setTimerBack } from "./NativeTimer.ts"
-import type { Discarded, RequestBody } from "./RequestBody.ts"
+import type { Discarded } from "../EarlyAnswer.ts"
+import type { RequestBody } from "./RequestBody.ts"
 import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
 
 /**
@@ -18,9 +20,6 @@ const pieceBytes = 32 * 1024
 
 /** How often to retry a socket that cannot report that it is writable, because it is paused for reading. */
 const deafRetryMillis = 20
-
-/** The fate of a connection after an answer: "announce" tells the client to close it, "close" also does. */
-type Ending = "keep" | "announce" | "close"
 
 /** One request and its answer on uWebSockets.js: the only code that touches the native response. */
 export class Exchange implements Watched {

@@ -26,6 +26,22 @@ export class HotHead {
   private hasHost = false
 
   read(request: UwsRequest, wanted: WantedHeaders): this {
+    this.reset(wanted)
+    request.forEach(this.visit)
+    return this
+  }
+
+  /** Adds name and value of each header to `all`. */
+  readAll(request: UwsRequest, all: Array<string>): this {
+    this.reset(nothing)
+    request.forEach((name, value) => {
+      all.push(name, value)
+      this.visit(name, value)
+    })
+    return this
+  }
+
+  private reset(wanted: WantedHeaders): void {
     this.names = wanted.names
     this.lengths = wanted.lengths
     this.values = wanted.names.map(() => "")
@@ -37,8 +53,6 @@ export class HotHead {
     this.isAmbiguous = false
     this.hasLength = false
     this.hasHost = false
-    request.forEach(this.visit)
-    return this
   }
 
   /** The length tells a name from most others without a comparison: this runs for every header of an event. */
@@ -106,8 +120,22 @@ export const wantedHeaders = (names: ReadonlyArray<string>): WantedHeaders => ({
   lengths: names.reduce((bits, name) => bits | (1 << name.length), 0)
 })
 
+const nothing = wantedHeaders([])
+
 const head = new HotHead()
+
+/** The head of a request to a raw route. `head` is valid until the next request is read. */
+export interface FullHead {
+  readonly head: Readonly<HotHead>
+  /** as in `RawRequest` */
+  readonly headers: ReadonlyArray<string>
+}
 
 /** One head for all requests: reading is synchronous, so that there is only ever one. */
 export const readHotHead = (request: UwsRequest, wanted: WantedHeaders): Readonly<HotHead> =>
   head.read(request, wanted)
+
+export const readFullHead = (request: UwsRequest): FullHead => {
+  const headers: Array<string> = []
+  return { head: head.readAll(request, headers), headers }
+}

@@ -2,14 +2,12 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import type { UwsResponse } from "./Addon.ts"
+import type { Discarded } from "../EarlyAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { UploadRate } from "./UploadRate.ts"
 
 /** Why a body could not be read. */
 export type BodyFailure = "TooLarge" | "Aborted"
-
-/** The outcome of discarding the rest of a body: all of it came, it is too long to wait for, or it came too slowly. */
-export type Discarded = "Complete" | "TooLong" | "TooSlow"
 
 type Chunks = [Uint8Array, ...Array<Uint8Array>]
 
@@ -39,19 +37,19 @@ export class RequestBody {
   isComplete = false
   private readonly response: UwsResponse
   private readonly state: FrontState
-  private held: Array<Uint8Array> = []
-  private heldBytes = 0
+  protected held: Array<Uint8Array> = []
+  protected heldBytes = 0
   private receivedBytes = 0
-  private isAborted = false
-  private isDetached = false
-  private isPaused = false
+  protected isAborted = false
+  protected isDetached = false
+  protected isPaused = false
   private isPauseDue = false
   /** once a body takes more than one chunk */
   private rate: UploadRate | undefined
   /** the most that may be held; Infinity-like while the whole body is collected */
-  private highWaterBytes: number
-  private wake: (() => void) | undefined
-  private discarding: ((outcome: Discarded) => void) | undefined
+  protected highWaterBytes: number
+  protected wake: (() => void) | undefined
+  protected discarding: ((outcome: Discarded) => void) | undefined
   private collected: Uint8Array | undefined
 
   constructor(response: UwsResponse, declaredBytes: number | undefined, state: FrontState) {
@@ -74,15 +72,23 @@ export class RequestBody {
       this.isComplete = true
       this.stopWatching()
     } else {
-      const { minUploadBytesPerSecond } = this.state.limits
-      this.rate ??= new UploadRate(this.response, this.state, minUploadBytesPerSecond, () =>
-        this.response.close()
-      )
-      this.rate.count(chunk.byteLength)
+      this.watchRate().count(chunk.byteLength)
     }
-    if (!isLast && this.discarding === undefined && this.heldBytes > this.highWaterBytes) this.pause()
     this.notify()
+    const isDue = !isLast && !this.isDetached && this.discarding === undefined
+    if (isDue && this.heldBytes > this.highWaterBytes) this.pause()
     this.continueDiscarding()
+  }
+
+  /** From here on the client has to be fast enough. */
+  protected watchRate(): UploadRate {
+    const { minUploadBytesPerSecond } = this.state.limits
+    this.rate ??= new UploadRate(this.response, this.state, minUploadBytesPerSecond, () => this.tooSlow())
+    return this.rate
+  }
+
+  protected tooSlow(): void {
+    this.response.close()
   }
 
   abort(): void {
@@ -183,7 +189,7 @@ export class RequestBody {
     else if (this.receivedBytes > this.state.limits.lingerBytes) this.discarding("TooLong")
   }
 
-  private notify(): void {
+  protected notify(): void {
     if (this.wake !== undefined) this.wake()
   }
 
@@ -197,7 +203,7 @@ export class RequestBody {
     if (this.isPaused) this.response.pause()
   }
 
-  private pause(): void {
+  protected pause(): void {
     this.isPaused = true
     this.rate?.holdBack(true)
     this.response.pause()
@@ -210,7 +216,7 @@ export class RequestBody {
     })
   }
 
-  private resume(): void {
+  protected resume(): void {
     if (!this.isPaused) return
     this.isPaused = false
     this.rate?.holdBack(false)

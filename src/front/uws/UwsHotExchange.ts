@@ -1,39 +1,22 @@
 import type { UwsRequest, UwsResponse } from "./Addon.ts"
-import { addressFromBytes } from "../ClientAddress.ts"
 import type { FrontState } from "./FrontState.ts"
-import { headerBytes } from "../HeaderText.ts"
-import { attempt, type HotContext, isWritable } from "../HotAnswer.ts"
-import { type Headers, HotExchange } from "../HotExchange.ts"
+import type { HotContext } from "../HotAnswer.ts"
+import type { Ending } from "../HotExchange.ts"
 import type { HotHead } from "./HotHead.ts"
-import { afterDispatch } from "./LastAnswer.ts"
-import type { HotRoute, HotStream } from "../HotRoute.ts"
-import { deadStream } from "../PieceStream.ts"
+import type { HotRoute } from "../HotRoute.ts"
 import { RequestBody } from "./RequestBody.ts"
 import { UploadRate } from "./UploadRate.ts"
-import { endWithoutBody } from "./ResponseHead.ts"
-import { statusLine } from "../StatusLine.ts"
-import { UwsStream } from "./UwsStream.ts"
+import { UwsExchange } from "./UwsExchange.ts"
 
 const noBytes = new Uint8Array(0)
 
-export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
-  readonly method: string
-  readonly query: string
-  private readonly response: UwsResponse
-  private readonly state: FrontState
+/** One request of a hot route: its body is held until it is whole. */
+export class UwsHotExchange extends UwsExchange<HotRoute> {
   private readonly values: ReadonlyArray<string>
-  private readonly origin: string
-  private readonly forwardedFor: string
-  private readonly declaredBytes: number
-  private address: string | undefined
   private held: Array<Buffer> | undefined
   private heldBytes = 0
   private rate: UploadRate | undefined
   private refused: RequestBody | undefined
-  /** answered, and the answer waits until the native callback is over: see `LastAnswer.ts` */
-  private isWaiting = false
-  private readonly isLast: boolean
-  private isCorked = false
 
   constructor(
     route: HotRoute,
@@ -43,16 +26,8 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     context: HotContext,
     state: FrontState
   ) {
-    super(route, context)
-    this.response = response
-    this.state = state
-    this.method = request.getCaseSensitiveMethod()
-    this.query = request.getQuery() ?? ""
+    super(route, response, request, head, context, state)
     this.values = head.values
-    this.origin = head.origin
-    this.forwardedFor = head.forwardedFor
-    this.declaredBytes = Number(head.contentLength)
-    this.isLast = head.isChunked || head.isLast
   }
 
   /** Takes the body, then calls the handler. */
@@ -61,7 +36,7 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     this.response.onAborted(() => this.abort())
     this.response.onData((chunk, isLast) => this.receive(chunk, isLast))
     if (this.declaredBytes > this.route.maxBodyBytes)
-      this.refuse((closes) => this.fail(this.failures.bodyTooLarge, closes))
+      this.refuse((ending) => this.fail(this.failures.bodyTooLarge, ending))
   }
 
   /** As `begin`, for a handshake: it has no body, and may be made a WebSocket of before this returns. */
@@ -86,42 +61,12 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     return this.values[this.route.headers.indexOf(name)] ?? ""
   }
 
-  get remoteAddress(): string {
-    const { clientAddress } = this.state
-    this.address ??=
-      clientAddress === undefined ? this.peer() : clientAddress(() => this.peer(), this.forwardedFor)
-    return this.address
-  }
-
-  get isProxied(): boolean {
-    return this.state.clientAddress?.isProxied(() => this.peer()) ?? false
-  }
-
-  private peer(): string {
-    const isOver = this.aborted || this.isAnswered
-    return isOver ? "" : addressFromBytes(new Uint8Array(this.response.getRemoteAddress()))
-  }
-
-  stream(status: number, headers: Headers): HotStream {
-    if (this.method === "HEAD") this.send(status, headers)
-    if (this.aborted || this.isAnswered) return deadStream
-    this.isAnswered = true
-    this.streamed = new UwsStream(this.response, this.state, this.isLast, {
-      writeHead: () => {
-        this.writeHead(status, headers)
-        if (this.isLast || this.state.isDraining) this.response.writeHeader("Connection", "close")
-      },
-      ended: () => this.state.finished()
-    })
-    return this.streamed.pieces
-  }
-
   private receive(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.refused !== undefined) return this.refused.receive(chunk, isLast)
     if (this.isAnswered) return
     this.isCorked = true
     if (isLast && this.held === undefined) {
-      if (chunk.byteLength > this.route.maxBodyBytes) this.fail(this.failures.bodyTooLarge, false)
+      if (chunk.byteLength > this.route.maxBodyBytes) this.fail(this.failures.bodyTooLarge, "keep")
       else this.handle(new Uint8Array(chunk))
     } else this.hold(chunk, isLast)
     this.isCorked = false
@@ -131,16 +76,16 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     this.heldBytes += chunk.byteLength
     if (this.heldBytes > this.route.maxBodyBytes) {
       this.drop()
-      if (isLast) this.fail(this.failures.bodyTooLarge, false)
-      else this.refuse((closes) => this.fail(this.failures.bodyTooLarge, closes))
+      if (isLast) this.fail(this.failures.bodyTooLarge, "keep")
+      else this.refuse((ending) => this.fail(this.failures.bodyTooLarge, ending))
       return
     }
     const isTaken = this.takes(chunk.byteLength)
     if (isTaken === undefined) return
     if (!isTaken) {
       this.drop()
-      const busy = (closes: boolean): void => this.fail(this.failures.overloaded, closes)
-      return isLast ? busy(false) : this.refuse(busy)
+      const busy = (ending: Ending): void => this.fail(this.failures.overloaded, ending)
+      return isLast ? busy("keep") : this.refuse(busy)
     }
     this.held ??= []
     if (isLast) this.rate?.stop()
@@ -165,77 +110,25 @@ export class UwsHotExchange extends HotExchange<HotContext, UwsStream> {
     this.release()
   }
 
-  protected override refuse(answer: (closes: boolean) => void): void {
+  protected override call(body: Uint8Array): void {
+    this.route.handle(this, body, this)
+  }
+
+  protected override refuse(answer: (ending: Ending) => void): void {
     const declared = this.declaredBytes > 0 ? this.declaredBytes - this.heldBytes : undefined
     this.refused = new RequestBody(this.response, declared, this.state)
-    this.refused.discard((outcome) => answer(outcome !== "Complete"))
+    this.refused.discard((outcome) => answer(outcome === "Complete" ? "keep" : "close"))
   }
 
   protected override get isRefused(): boolean {
     return this.refused !== undefined
   }
 
-  protected override cut(): void {
-    this.response.close()
-  }
-
-  protected override write(
-    status: number,
-    headers: Headers,
-    body: string | Uint8Array,
-    closes: boolean
-  ): void {
-    if (this.aborted || this.isAnswered) return
-    this.isAnswered = true
-    if (this.isLast) return this.writeLast(() => this.writeWhole(status, headers, body, closes))
-    if (this.isCorked) this.writeWhole(status, headers, body, closes)
-    else this.response.cork(() => this.writeWhole(status, headers, body, closes))
+  protected override leaveBody(): void {
     this.refused?.detach()
-    this.state.finished()
   }
 
-  private writeLast(write: () => void): void {
-    this.isWaiting = true
-    afterDispatch(() => {
-      if (this.aborted) return
-      this.isWaiting = false
-      this.response.cork(write)
-      this.refused?.detach()
-      this.state.finished()
-    })
-  }
-
-  private writeWhole(status: number, headers: Headers, body: string | Uint8Array, closes: boolean): void {
-    const { response } = this
-    this.writeHead(status, headers)
-    const isClosing = closes || this.isLast || this.state.isDraining
-    if (this.method !== "HEAD" && status !== 204 && status !== 304) response.end(body, isClosing)
-    else {
-      if (isClosing) response.writeHeader("Connection", "close")
-      if (this.isLast) response.pause()
-      endWithoutBody(response, this.method === "HEAD" ? String(Buffer.byteLength(body)) : undefined)
-    }
-  }
-
-  private writeHead(status: number, headers: Headers): void {
-    const { response, context, route } = this
-    response.writeStatus(statusLine(status))
-    for (const [name, value] of headers) {
-      if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
-    }
-    for (const [name, value] of context.cors.answer(route.cors, this.origin))
-      response.writeHeader(name, value)
-  }
-
-  private abort(): void {
-    const isComplete =
-      this.streamed === undefined ? this.isAnswered && !this.isWaiting : this.streamed.isComplete
-    if (isComplete || this.aborted) return
-    this.aborted = true
-    this.drop()
+  protected override abortBody(): void {
     this.refused?.abort()
-    this.streamed?.abort()
-    this.state.finished()
-    for (const listener of this.abortListeners ?? []) attempt(listener, this.context)
   }
 }

@@ -3,14 +3,15 @@ import type { FrontAnswer } from "../FrontAnswer.ts"
 import { failuresOf, jsonType, notFound } from "../FrontAnswer.ts"
 import type { FrontState } from "./FrontState.ts"
 import { type HotContext, refusalOf } from "../HotAnswer.ts"
-import type { HotRoute } from "../HotRoute.ts"
-import { readHotHead, wantedHeaders } from "./HotHead.ts"
-import type { HotPath } from "../HotPaths.ts"
+import type { HotPath, HotRoute } from "../HotRoute.ts"
+import { readFullHead, readHotHead, wantedHeaders } from "./HotHead.ts"
 import { afterDispatch, answerAndClose } from "./LastAnswer.ts"
 import { saysClose } from "../RequestHead.ts"
 import { endWithoutBody } from "./ResponseHead.ts"
 import { statusLine } from "../StatusLine.ts"
+import type { RawMatch } from "../RawPaths.ts"
 import { UwsHotExchange } from "./UwsHotExchange.ts"
+import { UwsRawExchange } from "./UwsRawExchange.ts"
 
 /** Hot routes as native handlers, which uWebSockets.js matches before any pattern. */
 export const register = (
@@ -32,10 +33,10 @@ export const register = (
 }
 
 /**
- * The catch-all's answer to a request to a hot path that no native handler took: HEAD, OPTIONS, another method, or a
- * variant of the path. False where the path has nothing to do with hot routes.
+ * The catch-all's answer to a request to a hot path that no native handler took (HEAD, OPTIONS, another method, or a
+ * variant of the path), or to a raw path. False where the path is for neither.
  */
-export const answerHotPath = (
+export const answerOwnPath = (
   path: string,
   method: string,
   response: UwsResponse,
@@ -46,6 +47,11 @@ export const answerHotPath = (
   const { paths } = context
   const route = paths.find(method, path)
   const there = paths.at(path)
+  const raw = there === undefined ? paths.raw(path) : undefined
+  if (raw !== undefined) {
+    answerRaw(raw, method, response, request, context, state)
+    return true
+  }
   if (there === undefined && !paths.isVariant(path)) return false
   const head = readHotHead(request, wantedHeaders(route?.headers ?? []))
   // A body that has no business here would have to be read to its end before anything else.
@@ -54,20 +60,38 @@ export const answerHotPath = (
     answerAndClose(response, request, failuresOf(there?.errors).badRequest)
   else if (route !== undefined) new UwsHotExchange(route, response, request, head, context, state).begin()
   else if (there === undefined) answer(response, request, notFound, [], state)
-  else answerThere(there, path, method, response, request, context, state)
+  else answerThere(there, paths.allow(path) ?? "", method, response, request, context, state)
   return true
+}
+
+const answerRaw = (
+  { params, there }: RawMatch,
+  method: string,
+  response: UwsResponse,
+  request: UwsRequest,
+  context: HotContext,
+  state: FrontState
+): void => {
+  const route = there.find(method)
+  const full = readFullHead(request)
+  const { head } = full
+  const isOutOfPlace = route === undefined && (head.isChunked || hasLength(head.contentLength))
+  if (head.isAmbiguous || (isOutOfPlace && method === "OPTIONS"))
+    answerAndClose(response, request, failuresOf(there.errors).badRequest)
+  else if (route !== undefined)
+    new UwsRawExchange({ route, params }, response, request, full, context, state).begin()
+  else answerThere(there, there.allow, method, response, request, context, state)
 }
 
 const answerThere = (
   there: HotPath,
-  path: string,
+  allow: string,
   method: string,
   response: UwsResponse,
   request: UwsRequest,
-  { cors, paths }: HotContext,
+  { cors }: HotContext,
   state: FrontState
 ): void => {
-  const allow = paths.allow(path) ?? ""
   const origin = request.getHeader("origin")
   if (method === "OPTIONS") {
     const wanted = request.getHeader("access-control-request-headers")

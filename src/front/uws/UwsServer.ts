@@ -14,7 +14,7 @@ import type { HotContext } from "../HotAnswer.ts"
 import type { HotRoute } from "../HotRoute.ts"
 import * as LateUpgrades from "./LateUpgrades.ts"
 import { drain as drainSockets } from "../HotAnswer.ts"
-import { answer, answerHotPath, register } from "./UwsRoutes.ts"
+import { answer, answerOwnPath, register } from "./UwsRoutes.ts"
 import { registerSockets } from "./UwsHotSocket.ts"
 import { makeServe, type Serve } from "./UwsServe.ts"
 import { Upgrade } from "./UwsSocket.ts"
@@ -56,7 +56,7 @@ export const make = (
     app.any("/*", (response, request) => {
       const path = request.getUrl()
       const method = request.getCaseSensitiveMethod()
-      if (!answerHotPath(path, method, response, request, context, state)) {
+      if (!answerOwnPath(path, method, response, request, context, state)) {
         dispatch(served, response, request, undefined, state)
       }
     })

@@ -1,0 +1,68 @@
+import type { EarlyAnswer } from "./EarlyAnswer.ts"
+import { closeFile } from "./FileSender.ts"
+import { attempt, type HotContext } from "./HotAnswer.ts"
+import type { Headers } from "./HotExchange.ts"
+import type { HotStream } from "./HotRoute.ts"
+import { deadStream, type PieceStream } from "./PieceStream.ts"
+import type { FileRange, FileSent } from "./RawRoute.ts"
+
+/** An exchange of a raw route on either engine, as the answers see it that may have to wait for a body. */
+interface RawSide {
+  readonly method: string
+  readonly aborted: boolean
+  readonly early: EarlyAnswer
+  send(status: number, headers: Headers): void
+  cut(): void
+}
+
+/** `begin`: nothing more is in the way of the file. `headAlone`: only its length is to be told. */
+interface FileAnswer {
+  readonly file: FileRange
+  readonly sent: FileSent | undefined
+  readonly begin: (sent: FileSent) => void
+  readonly headAlone: (length: number) => void
+}
+
+/** The answer out of a file; the descriptor is closed whatever becomes of it. */
+export const answerFile = (
+  side: RawSide,
+  context: HotContext,
+  { begin, file, headAlone, sent }: FileAnswer
+): void => {
+  const length = Math.max(file.to - file.from, 0)
+  const tell: FileSent = (bytes, isWhole) => attempt(() => sent?.(bytes, isWhole), context)
+  if (side.early.isChosen || side.aborted) {
+    closeFile(file)
+    return tell(0, false)
+  }
+  if (side.method === "HEAD" || length === 0) {
+    closeFile(file)
+    headAlone(length)
+    return tell(0, true)
+  }
+  side.early.choose((ending) => {
+    if (ending === "keep" && !side.aborted) return begin(tell)
+    closeFile(file)
+    tell(0, false)
+    side.cut()
+  })
+}
+
+/** A streamed answer: its pieces wait for the body. */
+export const answerStream = (
+  side: RawSide,
+  status: number,
+  headers: Headers,
+  open: () => PieceStream | undefined
+): HotStream => {
+  const { early } = side
+  if (side.method === "HEAD") side.send(status, headers)
+  const pieces = early.isChosen || side.aborted ? undefined : open()
+  if (pieces === undefined) return deadStream
+  if (early.isReady) early.isChosen = true
+  else {
+    pieces.isBehind = true
+    early.choose((ending) => (ending === "keep" ? pieces.writable() : side.cut()))
+  }
+  return pieces
+}

@@ -1,0 +1,99 @@
+import type { HotPath } from "./HotRoute.ts"
+import type { RawRoute } from "./RawRoute.ts"
+
+/** The common part of all raw routes of one path. */
+export interface RawPath extends HotPath {
+  /** the value of `Allow` */
+  readonly allow: string
+  /** undefined where no route of the path serves the method */
+  find(method: string): RawRoute | undefined
+}
+
+/** A raw path, and what stands for its parameters in the path of a request. */
+export interface RawMatch {
+  readonly there: RawPath
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** A raw route, and the parameters of a request to it. */
+export interface RoutedRaw {
+  readonly route: RawRoute
+  readonly params: RawMatch["params"]
+}
+
+interface Pattern {
+  readonly prefix: string
+  /** undefined where the path has no parameters */
+  readonly expression: RegExp | undefined
+  readonly names: ReadonlyArray<string>
+  readonly there: RawPath
+}
+
+/** Finds raw routes by the path of a request; undefined where there is none. */
+export type RawPaths = (path: string) => RawMatch | undefined
+
+const noParams = {}
+
+export const make = (routes: ReadonlyArray<RawRoute>): RawPaths => {
+  const byPath = Map.groupBy(routes, ({ path }) => path)
+  const patterns = Array.from(byPath, ([path, there]) => patternOf(path, rawPathOf(there)))
+    .map((pattern, index) => ({ pattern, rank: rankOf([...byPath.keys()][index] ?? "") }))
+    .toSorted((one, other) => (one.rank < other.rank ? -1 : 1))
+    .map(({ pattern }) => pattern)
+  return (path) => {
+    for (const { expression, names, prefix, there } of patterns) {
+      if (!path.startsWith(prefix)) continue
+      if (expression === undefined) {
+        if (path.length === prefix.length) return { there, params: noParams }
+        continue
+      }
+      const found = expression.exec(path)
+      if (found === null) continue
+      return { there, params: Object.fromEntries(names.map((name, index) => [name, found[index + 1] ?? ""])) }
+    }
+    return undefined
+  }
+}
+
+const parameter = /:(\w+)|\*$/g
+
+const patternOf = (path: string, there: RawPath): Pattern => {
+  const names = Array.from(path.matchAll(parameter), ([, name]) => name ?? "*")
+  const source = path
+    .split(parameter)
+    .filter((_, index) => index % 2 === 0)
+    .map((literal) => literal.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+  const groups = names.map((name) => (name === "*" ? "(.*)" : "([^/]+)"))
+  const expression = source.map((literal, index) => literal + (groups[index] ?? "")).join("")
+  return {
+    prefix: path.split(parameter, 1)[0] ?? "",
+    expression: names.length === 0 ? undefined : new RegExp(`^${expression}$`, "s"),
+    names,
+    there
+  }
+}
+
+/** Orders paths: at the first segment in which two differ, text goes before a parameter, and that before any rest. */
+const rankOf = (path: string): string =>
+  path
+    .split("/")
+    .map((segment) => (segment === "*" ? "2" : segment.startsWith(":") ? "1" : "0"))
+    .join("")
+
+const rawPathOf = (routes: ReadonlyArray<RawRoute>): RawPath => {
+  const [first] = routes
+  const byMethod = new Map<string, RawRoute>()
+  let others: RawRoute | undefined
+  for (const route of routes) {
+    if (route.methods === "*") others = route
+    else for (const method of route.methods) byMethod.set(method, route)
+  }
+  const get = byMethod.get("GET")
+  if (get !== undefined && !byMethod.has("HEAD")) byMethod.set("HEAD", get)
+  return {
+    cors: first?.cors ?? "configured",
+    ...(first?.errors === undefined ? {} : { errors: first.errors }),
+    allow: [...new Set([...byMethod.keys(), "OPTIONS"])].join(", "),
+    find: (method) => byMethod.get(method) ?? others
+  }
+}

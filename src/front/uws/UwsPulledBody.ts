@@ -1,0 +1,54 @@
+import type { BodySource } from "../PulledBody.ts"
+import type { BodyEnd } from "../RawRoute.ts"
+import { RequestBody } from "./RequestBody.ts"
+import type { UwsResponse } from "./Addon.ts"
+import { afterDispatch } from "./LastAnswer.ts"
+import type { FrontState } from "./FrontState.ts"
+
+/** Callbacks chained to it run behind those of a pull that was answered just now. */
+const turnEnd = Promise.resolve()
+
+/**
+ * The body of a raw route on uWebSockets.js. The socket is read only while a pull waits, so that no more is held than one
+ * turn of the native loop had read before it was paused.
+ */
+export class UwsPulledBody extends RequestBody implements BodySource {
+  isSlow = false
+
+  constructor(response: UwsResponse, declaredBytes: number | undefined, state: FrontState) {
+    super(response, declaredBytes, state)
+    this.highWaterBytes = 0
+    // By then everything is there that came in one packet with the head.
+    afterDispatch(this.pauseIdle)
+  }
+
+  next(take: (piece: Uint8Array | BodyEnd) => void): void {
+    const attempt = (): void => {
+      this.wake = undefined
+      const piece = this.held.shift()
+      if (piece !== undefined) {
+        this.heldBytes -= piece.length
+        take(piece)
+        if (!this.isComplete) void turnEnd.then(this.pauseIdle)
+      } else if (this.isComplete) take("complete")
+      else if (this.isAborted) take("gone")
+      else if (this.isSlow) take("slow")
+      else {
+        this.wake = attempt
+        this.watchRate()
+        this.resume()
+      }
+    }
+    attempt()
+  }
+
+  protected override tooSlow(): void {
+    this.isSlow = true
+    this.notify()
+  }
+
+  private readonly pauseIdle = (): void => {
+    const isIdle = this.wake === undefined && this.discarding === undefined
+    if (isIdle && !this.isComplete && !this.isDetached && !this.isPaused) this.pause()
+  }
+}
