@@ -1,6 +1,5 @@
 import { Schema } from "effect"
-import { Multipart } from "effect/http"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, HttpApiSchema, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import {
   AdministratorsOnly,
   Authorization,
@@ -9,14 +8,13 @@ import {
   OpenToRouterKeys
 } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
-import { FileId, PathId, UserId } from "../core/Ids.ts"
+import { UserId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { pageQuery } from "../core/Page.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { NewUser, Role, User } from "./User.ts"
-import { NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
 
-/** Health, stats, users and files, for every key. Source: contract/accounts#endpoints. */
+/** Health, stats and users, for every key. Source: contract/accounts#endpoints. */
 
 export const Health = Schema.Struct({
   status: Schema.String,
@@ -62,34 +60,15 @@ export const UserEcho = Schema.Struct({
   apiKey: Schema.String
 }).annotate({ identifier: "UserEcho", description: "What was sent; nothing was made" })
 
-/** Source: contract/accounts#files. */
-export const File = Schema.Struct({
-  id: FileId,
-  filename: Schema.String,
-  url: Schema.String.annotate({ description: "Path of the download" })
-}).annotate({ identifier: "File", description: "A stored file" })
-export type File = typeof File.Type
-
 export const Deleted = Schema.Struct({ deleted: Schema.Literal(true) }).annotate({
   identifier: "Deleted",
   description: "It is gone"
 })
 
-export class NothingDeleted extends Schema.Error<NothingDeleted>("NothingDeleted")(
-  { deleted: Schema.Literal(false) },
-  { httpApiStatus: 404, description: "Not there, or not the caller's to delete" }
-) {
-  readonly _tag = "NothingDeleted"
-}
-
 /** `limit` and `offset` are read for administrators only; for others even invalid ones are ignored. */
 export class PagesForAdmins extends HttpApiMiddleware.Service<PagesForAdmins, { requires: CurrentKey }>()(
   "signalbox/accounts/PagesForAdmins"
 ) {}
-
-const fileDescription =
-  "The bytes with their stored Content-Type, `Content-Disposition: inline` and an ETag. HEAD, `Range` (one range: " +
-  "206, or 416) and `If-None-Match` (304) work. Any valid key may read a file whose id it knows."
 
 export class AccountApi extends HttpApiGroup.make("account")
   .add(
@@ -110,29 +89,7 @@ export class AccountApi extends HttpApiGroup.make("account")
       .middleware(JsonBody)
       .annotate(AdministratorsOnly, true)
       .annotate(OpenApi.Summary, "Validate a user and echo it (administrators)")
-      .annotate(OpenApi.Description, "Makes nothing: users are made by `POST /api/v1/admin/users`."),
-    HttpApiEndpoint.post("uploadFile", "/files", {
-      payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
-      success: File,
-      error: [PayloadTooLarge.plain, StorageFull.plain]
-    })
-      .annotate(OpenApi.Summary, "Store a file")
-      .annotate(
-        OpenApi.Description,
-        "multipart/form-data with the one field `file`; at most MAX_FILE_SIZE bytes."
-      ),
-    HttpApiEndpoint.get("downloadFile", "/files/:id", {
-      params: { id: PathId },
-      success: HttpApiSchema.StreamUint8Array({ contentType: "application/octet-stream" }),
-      error: NotFound.plain
-    })
-      .annotate(OpenApi.Summary, "Read a file")
-      .annotate(OpenApi.Description, fileDescription),
-    HttpApiEndpoint.delete("deleteFile", "/files/:id", {
-      params: { id: PathId },
-      success: Deleted,
-      error: NothingDeleted
-    }).annotate(OpenApi.Summary, "Delete a file of one's own")
+      .annotate(OpenApi.Description, "Makes nothing: users are made by `POST /api/v1/admin/users`.")
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)
@@ -140,7 +97,7 @@ export class AccountApi extends HttpApiGroup.make("account")
   .annotateMerge(
     OpenApi.annotations({
       title: "Account",
-      description: "Health, statistics, users and files of the key's owner."
+      description: "Health, statistics and users of the key's owner."
     })
   )
   .prefix("/api/v1") {}

@@ -21,7 +21,7 @@ export const SubscriptionId = idSchema("sub", "subscription")
 export const TopUpId = idSchema("top", "top-up")
 export const SessionId = idSchema("ses", "agent session")
 
-const pathIdExpected = "an id of at most 64 characters"
+export const pathIdExpected = "an id of at most 64 characters"
 
 /** Text that is accepted as an id in a path; without the form of an id it is simply not found. */
 export const PathId = Schema.String.check(

@@ -164,6 +164,13 @@ export class MethodNotAllowed extends problem(
   null,
   "The path has other methods"
 ) {}
+export class RequestTimeout extends problem(
+  "RequestTimeout",
+  408,
+  invalid,
+  "request_timeout",
+  "The body comes too slowly"
+) {}
 export class Conflict extends problem(
   "Conflict",
   409,

@@ -1,15 +1,12 @@
 import { Clock, Effect, Layer } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { NothingDeleted, PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
+import { PagesForAdmins, usersLimitDefault } from "#schemas/accounts/AccountApi.ts"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
-import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import packageJson from "../../package.json" with { type: "json" }
-import { answerFile, receiveFile } from "./FileTransfer.ts"
-import { Files } from "./Files.ts"
 import { Keys } from "./Keys.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { administers, Users } from "./Users.ts"
@@ -73,40 +70,21 @@ export const layer = HttpApiBuilder.group(
   AccountsRoomApi,
   "account",
   Effect.fnUntraced(function* (handlers) {
-    const files = yield* Files
-    const { maxFileSizeBytes } = yield* AppConfig
     const deps = yield* Effect.context<Keys | Users | RequestCounts>()
-    return handlers
-      .handleAll({
-        health: () => health,
-        stats: () => Effect.provideContext(stats, deps),
-        listUsers: ({ query }) => Effect.provideContext(listUsers(query), deps),
-        echoUser: ({ payload: { email, name, role } }) =>
-          Effect.gen(function* () {
-            const { keyName } = yield* CurrentKey
-            return {
-              message: "Valid; nothing was made (users are made by POST /api/v1/admin/users)",
-              requestedData: { email, name, role: role ?? ("user" as const) },
-              apiKey: keyName
-            }
-          }),
-        deleteFile: ({ params }) =>
-          CurrentKey.pipe(
-            Effect.flatMap(({ ownerId }) => files.remove(params.id, ownerId)),
-            storeAway,
-            Effect.as({ deleted: true as const }),
-            Effect.catchTag("NotFound", () => Effect.fail(new NothingDeleted({ deleted: false })))
-          )
-      })
-      .handleRaw("uploadFile", ({ request }) =>
-        CurrentKey.pipe(
-          Effect.flatMap(({ ownerId }) => receiveFile(files, ownerId, request, maxFileSizeBytes)),
-          Effect.map(({ filename, id }) => ({ id, filename, url: `/api/v1/files/${id}` }))
-        )
-      )
-      .handleRaw("downloadFile", ({ params, request }) =>
-        storeAway(files.find(params.id)).pipe(Effect.flatMap((file) => answerFile(files, request, file)))
-      )
+    return handlers.handleAll({
+      health: () => health,
+      stats: () => Effect.provideContext(stats, deps),
+      listUsers: ({ query }) => Effect.provideContext(listUsers(query), deps),
+      echoUser: ({ payload: { email, name, role } }) =>
+        Effect.gen(function* () {
+          const { keyName } = yield* CurrentKey
+          return {
+            message: "Valid; nothing was made (users are made by POST /api/v1/admin/users)",
+            requestedData: { email, name, role: role ?? ("user" as const) },
+            apiKey: keyName
+          }
+        })
+    })
   })
 )
 

@@ -1,58 +1,77 @@
-import { ByteSize, Effect, Predicate, Stream } from "effect"
-import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
-import type { FileRow, Files } from "./Files.ts"
-import { invalidField, PayloadTooLarge, StorageFull } from "#schemas/core/Problem.ts"
-import { answerBytes } from "#src/http/ByteAnswer.ts"
+import { Effect, Predicate, Result, Schema } from "effect"
+import { PathId, pathIdExpected } from "#schemas/core/Ids.ts"
+import {
+  invalidField,
+  NotFound,
+  PayloadTooLarge,
+  type Problem,
+  RequestTimeout,
+  StorageFull
+} from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { byteAnswer } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
-
-/** Bytes of a form beside its file, which is measured exactly where it is stored: boundaries and part headers. */
-const formOverheadBytes = 64 * 1024
+import { type FormFault, MultipartBody } from "#src/http/MultipartBody.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import type { BlobSource } from "#src/infra/blobs/Blobs.ts"
+import { anyKey } from "./Admission.ts"
+import { type FileRow, Files } from "./Files.ts"
+import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "./KeyedRoute.ts"
 
 const expected = "expected multipart/form-data with one field named file that holds a file"
 
-/** Stores the one file of a multipart form while it arrives; nothing of it is kept in memory. */
-export const receiveFile = (
-  files: Files["Service"],
-  userId: string,
-  request: HttpServerRequest.HttpServerRequest,
-  maxFileSizeBytes: number
-) =>
-  Effect.gen(function* () {
-    if (!/^multipart\/form-data\s*;/i.test(request.headers["content-type"] ?? "")) {
-      return yield* invalidField("file", expected)
+const tooLarge = (maxFileSizeBytes: number): PayloadTooLarge =>
+  PayloadTooLarge.of(`file: at most ${maxFileSizeBytes} bytes`)
+
+/** undefined: nobody is left to be answered */
+const problemOf = (fault: FormFault, maxFileSizeBytes: number): Problem | undefined => {
+  switch (fault) {
+    case "gone":
+      return undefined
+    case "slow":
+      return RequestTimeout.of("file: the form comes too slowly")
+    case "tooLong":
+      return tooLarge(maxFileSizeBytes)
+    case "malformed":
+      return invalidField("file", "the form is cut off or malformed")
+    case "tooManyParts":
+      return invalidField("file", "expected one field only")
+  }
+}
+
+/** The bytes of the part that a form is in. */
+const contentOf =
+  (form: MultipartBody): BlobSource<FormFault> =>
+  async () => {
+    const event = await form.next()
+    switch (event._tag) {
+      case "Bytes":
+        return Result.succeed(event.bytes)
+      case "Fault":
+        return Result.fail(event.fault)
+      default:
+        return Result.succeed(undefined)
     }
-    let stored: { readonly id: string; readonly filename: string } | undefined
-    yield* Stream.runForEach(request.multipartStream, (part) =>
-      Effect.gen(function* () {
-        if (stored !== undefined) return yield* invalidField("file", "expected one field only")
-        if (part._tag !== "File" || part.key !== "file") return yield* invalidField("file", expected)
-        stored = yield* files.upload(userId, {
-          filename: part.name,
-          contentType: part.contentType,
-          content: part.content
-        })
-      })
-    ).pipe(
-      // The file was whole, but its form was cut off or had more: its id is never sent.
-      Effect.onError(() => (stored === undefined ? Effect.void : forget(files, stored.id, userId)))
-    )
-    return stored ?? (yield* invalidField("file", expected))
-  }).pipe(
-    Effect.provideService(
-      HttpIncomingMessage.MaxBodySize,
-      ByteSize.bytes(maxFileSizeBytes + formOverheadBytes)
-    ),
-    Effect.catchTags({
-      BlobTooLarge: () => Effect.fail(tooLarge(maxFileSizeBytes)),
-      DiskFull: () => Effect.fail(StorageFull.of("The disk is full; the file was not stored")),
-      MultipartError: ({ reason }) =>
-        Predicate.isTagged(reason, "Parse")
-          ? Effect.fail(invalidField("file", "the form is cut off or malformed"))
-          : Predicate.isTagged(reason, "InternalError")
-            ? Effect.die(reason)
-            : Effect.fail(tooLarge(maxFileSizeBytes))
-    })
-  )
+  }
+
+/** Stores the one file of a form while it arrives; its id is not known before the form has ended. */
+const receive = Effect.fnUntraced(function* (files: Files["Service"], userId: string, form: MultipartBody) {
+  const first = yield* Effect.promise(() => form.next())
+  if (first._tag === "Fault") return yield* Effect.fail(first.fault)
+  const part = first._tag === "Part" ? first.part : undefined
+  if (part?.name !== "file" || part.filename === undefined) return yield* invalidField("file", expected)
+  const { contentType, filename } = part
+  const stored = yield* files.upload(userId, { filename, contentType, content: contentOf(form) })
+  const rest = Effect.gen(function* () {
+    const next = yield* Effect.promise(() => form.next())
+    if (next._tag === "Fault") return yield* Effect.fail(next.fault)
+    const ended = yield* Effect.promise(() => form.drain())
+    if (ended !== "complete") return yield* Effect.fail(ended)
+  })
+  // The file was whole, but its form was cut off or had more: its id is never sent.
+  yield* Effect.onError(rest, () => forget(files, stored.id, userId))
+  return stored
+})
 
 /** Without Postgres the file stays: its owner does not know its id, and it cannot be guessed. */
 const forget = (files: Files["Service"], id: string, userId: string) =>
@@ -60,29 +79,91 @@ const forget = (files: Files["Service"], id: string, userId: string) =>
     Effect.logWarning(`The unfinished upload ${id} could not be removed`, error)
   )
 
-const tooLarge = (maxFileSizeBytes: number): PayloadTooLarge =>
-  PayloadTooLarge.of(`file: at most ${maxFileSizeBytes} bytes`)
+const upload = (files: Files["Service"], maxFileSizeBytes: number, formBytes: number): KeyedRoute["handle"] =>
+  Effect.fnUntraced(function* (exchange, { ownerId }) {
+    const contentType = exchange.request.header("content-type")
+    if (!/^multipart\/form-data\s*;/i.test(contentType)) return yield* invalidField("file", expected)
+    const bytes = maxFileSizeBytes + formBytes
+    const { declaredBytes } = exchange.body
+    if (declaredBytes !== undefined && declaredBytes > bytes) return yield* tooLarge(maxFileSizeBytes)
+    const form = new MultipartBody(exchange.body, contentType, { parts: 1, bytes })
+    const stored = yield* Effect.result(receive(files, ownerId, form))
+    if (Result.isSuccess(stored)) {
+      const { filename, id } = stored.success
+      return exchange.sendJson(200, { id, filename, url: `/api/v1/files/${id}` })
+    }
+    const { failure } = stored
+    if (Predicate.isTagged(failure, "BlobTooLarge")) return yield* tooLarge(maxFileSizeBytes)
+    if (Predicate.isTagged(failure, "DiskFull"))
+      return yield* StorageFull.of("The disk is full; the file was not stored")
+    const problem = Predicate.isString(failure) ? problemOf(failure, maxFileSizeBytes) : failure
+    if (problem !== undefined) return yield* problem
+  })
 
 /** Types that a browser would run as a page of this origin. Source: contract/accounts#files. */
 const isActive = (contentType: string): boolean => /html|xml|svg/i.test(contentType)
 
 const headersOf = (file: FileRow): Record<string, string> => ({
   "content-disposition": contentDisposition("inline", file.filename),
-  "x-content-type-options": "nosniff",
   "cache-control": "private, no-cache",
   ...(isActive(file.contentType) ? { "content-security-policy": "sandbox; default-src 'none'" } : {})
 })
 
-/** The answer to a GET or HEAD of a file. */
-export const answerFile = (
-  files: Files["Service"],
-  request: HttpServerRequest.HttpServerRequest,
-  file: FileRow
-) =>
-  answerBytes(request, {
-    sizeBytes: file.size,
-    contentType: file.contentType,
-    etag: `"${file.sha256}"`,
-    headers: headersOf(file),
-    read: (range) => files.read(file, range)
+const decodeId = Schema.decodeUnknownResult(PathId)
+
+/** The file's id in the path, where it may be encoded. */
+const idOf = (exchange: KeyedExchange): Effect.Effect<string, Problem> => {
+  const sent = exchange.request.params["id"] ?? ""
+  const text = Result.try(() => decodeURIComponent(sent))
+  if (Result.isFailure(text)) return Effect.fail(NotFound.of("Not found"))
+  return Effect.mapError(Effect.fromResult(decodeId(text.success)), () =>
+    invalidField("id", `expected ${pathIdExpected}`)
+  )
+}
+
+const download = (files: Files["Service"]): KeyedRoute["handle"] =>
+  Effect.fnUntraced(function* (exchange) {
+    const { request } = exchange
+    const id = yield* idOf(exchange)
+    const file = yield* storeAway(files.find(id))
+    const { contentType, sha256, size } = file
+    const answer = byteAnswer(
+      { method: request.method, header: (name) => request.header(name) },
+      { sizeBytes: size, contentType, etag: `"${sha256}"`, headers: headersOf(file) }
+    )
+    const { range, status, text } = answer
+    const headers = Object.entries(answer.headers)
+    if (range === undefined) return exchange.send(status, headers, text)
+    const content = yield* files.open(file)
+    if (Predicate.isNumber(content)) exchange.sendFile(status, headers, { fd: content, ...range })
+    else exchange.send(status, headers, content.subarray(range.from, range.to))
   })
+
+const remove = (files: Files["Service"]): KeyedRoute["handle"] =>
+  Effect.fnUntraced(function* (exchange, { ownerId }) {
+    const id = yield* idOf(exchange)
+    const removed = yield* Effect.result(storeAway(files.remove(id, ownerId)))
+    if (Result.isSuccess(removed)) return exchange.sendJson(200, { deleted: true })
+    const { failure } = removed
+    if (failure._tag !== "NotFound") return yield* failure
+    return exchange.sendJson(failure.status, { deleted: false })
+  })
+
+/** Account files, served beside the Effect pipeline. Source: contract/accounts#files. */
+export const fileRoutes = Effect.gen(function* () {
+  const files = yield* Files
+  const { limits, maxFileSizeBytes } = yield* AppConfig
+  const access = anyKey
+  return yield* keyedRoutes([
+    {
+      methods: ["POST"],
+      path: "/api/v1/files",
+      // The handler knows what to say.
+      maxBodyBytes: Number.MAX_SAFE_INTEGER,
+      access,
+      handle: upload(files, maxFileSizeBytes, limits.fileFormBytes)
+    },
+    { methods: ["GET"], path: "/api/v1/files/:id", maxBodyBytes: 0, access, handle: download(files) },
+    { methods: ["DELETE"], path: "/api/v1/files/:id", maxBodyBytes: 0, access, handle: remove(files) }
+  ])
+})

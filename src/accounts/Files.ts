@@ -1,16 +1,21 @@
-import { Context, Effect, Layer, Schema, Stream } from "effect"
+import { read } from "node:fs"
+import { Context, Effect, Layer, Schema, type Stream } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { hidden } from "#schemas/core/Noun.ts"
 import type { NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { Blobs, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
+import { closeFile } from "#src/front/FileSender.ts"
+import { Blobs, type BlobSource, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
 import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { safeFilename } from "#src/http/ContentDisposition.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { Notices } from "#src/infra/notices/Notices.ts"
 import * as Table from "#src/infra/postgres/Table.ts"
+import type { Limits } from "#src/Limits.ts"
+import { RecentFiles } from "./RecentFiles.ts"
 
 const text = Model.FieldOnly(["select", "insert"])(Schema.String)
 
@@ -30,7 +35,7 @@ export interface Upload<E> {
   /** as sent; stored as a bare, safe name */
   readonly filename: string
   readonly contentType: string
-  readonly content: Stream.Stream<Uint8Array, E>
+  readonly content: BlobSource<E>
 }
 
 /** Account files: the bytes are a blob, the name and owner a row. A file exists once its row does. */
@@ -46,6 +51,8 @@ export class Files extends Context.Service<
     >
     readonly find: (id: string) => Effect.Effect<FileRow, NotFound | SqlError>
     readonly read: (file: FileRow, range: ByteRange) => Effect.Effect<Stream.Stream<Uint8Array>, NotFound>
+    /** a descriptor of the bytes, which is the caller's to close; or the bytes, of a short file */
+    readonly open: (file: FileRow) => Effect.Effect<number | Uint8Array, NotFound>
     readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
   }
 >()("signalbox/accounts/Files") {
@@ -60,10 +67,17 @@ export class Files extends Context.Service<
         computed: { size: "size::float8", sha256: "encode(sha256, 'hex')" },
         gone: "deleted_at"
       })
-      return make(yield* Blobs, table, (yield* AppConfig).maxFileSizeBytes)
+      const { limits, maxFileSizeBytes } = yield* AppConfig
+      const recent = new RecentFiles<FileRow>(limits)
+      const notices = yield* Notices
+      yield* notices.subscribe(deleted, () => recent.clear())
+      return make(yield* Blobs, table, recent, notices.publish(deleted), { ...limits, maxFileSizeBytes })
     })
   )
 }
+
+/** The topic of notices, for those who have files in memory. */
+const deleted = "files:deleted"
 
 /** A stored Content-Type is sent again as a header: one line of a plain media type, or none at all. */
 const safeContentType = (contentType: string): string =>
@@ -76,7 +90,9 @@ const safeContentType = (contentType: string): string =>
 const make = (
   blobs: Blobs["Service"],
   table: Table.Table<typeof FileRow>,
-  maxBytes: number
+  recent: RecentFiles<FileRow>,
+  tellDeleted: Effect.Effect<void>,
+  { maxFileSizeBytes: maxBytes, shortFileBytes }: Limits & { readonly maxFileSizeBytes: number }
 ): Files["Service"] => ({
   upload: <E>(userId: string, upload: Upload<E>) =>
     Effect.gen(function* () {
@@ -103,7 +119,43 @@ const make = (
       )
       return { id, filename }
     }),
-  find: (id) => table.read(id, undefined),
+  find: (id) =>
+    Effect.suspend(() => {
+      const file = recent.find(id)
+      if (file !== undefined) return Effect.succeed(file)
+      const { version } = recent
+      return Effect.tap(table.read(id, undefined), (row) => Effect.sync(() => recent.put(row, version)))
+    }),
   read: ({ id }, range) => Effect.mapError(blobs.read(id, range), () => Table.notFound("File")),
-  remove: (id, userId) => Effect.andThen(table.remove(id, userId), blobs.remove(id))
+  open: ({ id, size }) =>
+    Effect.suspend((): Effect.Effect<number | Uint8Array, NotFound> => {
+      const bytes = recent.bytesOf(id)
+      if (bytes !== undefined) return Effect.succeed(bytes)
+      const opened = Effect.mapError(blobs.open(id), () => Table.notFound("File"))
+      if (size === 0 || size > shortFileBytes) return opened
+      return Effect.tap(
+        Effect.flatMap(opened, (fd) => readWhole(fd, size)),
+        (whole) => Effect.sync(() => recent.putBytes(id, whole))
+      )
+    }),
+  remove: (id, userId) =>
+    table
+      .remove(id, userId)
+      .pipe(
+        Effect.andThen(Effect.sync(() => recent.forget(id))),
+        Effect.andThen(tellDeleted),
+        Effect.andThen(blobs.remove(id))
+      )
 })
+
+/** The whole of a short file, whose descriptor is closed. */
+const readWhole = (fd: number, size: number): Effect.Effect<Buffer> =>
+  Effect.callback((resume) => {
+    const bytes = Buffer.allocUnsafeSlow(size)
+    read(fd, bytes, 0, size, 0, (error, count) => {
+      closeFile({ fd })
+      if (error !== null) resume(Effect.die(error))
+      else if (count === size) resume(Effect.succeed(bytes))
+      else resume(Effect.die(new Error(`A file of ${size} bytes has ${count} on the disk`)))
+    })
+  })

@@ -2,6 +2,16 @@
 export const accountsLimits = {
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
   fileBytes: 100 * 1024 * 1024,
+  /** bytes of a form beside its file, which is measured exactly where it is stored: boundaries and heads of parts */
+  fileFormBytes: 64 * 1024,
+  /** files whose rows are kept in memory after they were asked for... */
+  recentFiles: 10_000,
+  /** ...so long at most, which another process may go on to serve one that was deleted, if it is not told... */
+  recentFileMillis: 10_000,
+  /** ...with their bytes, where they are no longer than this... */
+  shortFileBytes: 16 * 1024,
+  /** ...and have no more together */
+  recentFilesBytes: 32 * 1024 * 1024,
 
   /** requests a key may make in a minute, unless the key carries a rate of its own */
   ratePerMinute: 600,

@@ -1,4 +1,5 @@
 import { HttpApi } from "effect/http-api"
+import { FilesApi } from "#schemas/accounts/FilesApi.ts"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { accounts as tables } from "./migrations/postgres/0001_Accounts.ts"
@@ -9,7 +10,7 @@ export const accounts = {
   name: "accounts",
   needs: [],
   api: AccountsRoomApi,
-  rawApi: HttpApi.make("signalbox"),
+  rawApi: HttpApi.make("signalbox").add(FilesApi),
   migrations: {
     postgres: [tables, sessions],
     clickhouse: []

@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
@@ -14,6 +15,7 @@ import * as SystemRoutes from "#src/system/SystemRoutes.ts"
 import * as AccountRoutes from "./AccountRoutes.ts"
 import * as Admission from "./Admission.ts"
 import * as AdminRoutes from "./AdminRoutes.ts"
+import { fileRoutes } from "./FileTransfer.ts"
 import * as KeysRoutes from "./KeysRoutes.ts"
 import * as SessionRoutes from "./sessions/SessionRoutes.ts"
 import * as Sessions from "./sessions/Sessions.ts"
@@ -74,6 +76,6 @@ export const server: RoomServer = {
     Sessions.sweeping,
     Sweeps.ofJobs
   ),
-  raw: Layer.empty,
+  raw: RawRoutes.addRaw(fileRoutes),
   paths: []
 }

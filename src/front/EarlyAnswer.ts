@@ -8,6 +8,7 @@ interface Discardable {
   readonly isComplete: boolean
   /** it came too slowly already */
   readonly isSlow: boolean
+  /** At once where it is complete. */
   discard(done: (outcome: Discarded) => void): void
 }
 
@@ -26,7 +27,7 @@ export class EarlyAnswer {
   choose(answer: (ending: Ending) => void): void {
     const { body } = this
     this.isChosen = true
-    if (body === undefined || body.isComplete) answer("keep")
+    if (body === undefined) answer("keep")
     else if (body.isSlow) answer("close")
     else body.discard((outcome) => answer(endings[outcome]))
   }

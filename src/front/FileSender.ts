@@ -156,4 +156,4 @@ export class FileSender implements BlockUser {
 }
 
 /** Nothing was written to it, so that closing it cannot lose anything. */
-export const closeFile = ({ fd }: FileRange): void => close(fd, () => undefined)
+export const closeFile = ({ fd }: Pick<FileRange, "fd">): void => close(fd, () => undefined)

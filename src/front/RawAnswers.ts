@@ -59,10 +59,11 @@ export const answerStream = (
   if (side.method === "HEAD") side.send(status, headers)
   const pieces = early.isChosen || side.aborted ? undefined : open()
   if (pieces === undefined) return deadStream
-  if (early.isReady) early.isChosen = true
-  else {
-    pieces.isBehind = true
-    early.choose((ending) => (ending === "keep" ? pieces.writable() : side.cut()))
-  }
+  const { isReady } = early
+  pieces.isBehind = !isReady
+  early.choose((ending) => {
+    if (ending !== "keep") side.cut()
+    else if (!isReady) pieces.writable()
+  })
   return pieces
 }

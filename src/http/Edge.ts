@@ -64,11 +64,10 @@ export const layer = (options: EdgeOptions) => {
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
           Effect.map((response) => (response.status === 404 && isPerson(request) ? nothingHere : response)),
-          Effect.tap(({ status }) => logAnswer(status, millis())),
+          Effect.tap(({ status }) => tellAnswer(request.method, status, millis())),
           Effect.provideService(RequestId, id),
           Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
         )
-        yield* measure(request.method, response.status, millis())
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,
           // A browser must not guess another type than the declared one.
@@ -128,6 +127,10 @@ const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
 /** One line a request is for finding out: it is there with LOG_LEVEL=debug. */
 const logAnswer = (status: number, millis: number) =>
   Effect.annotateLogs(Effect.logDebug("Answered"), { status, millis: Math.round(millis * 10) / 10 })
+
+/** The log line and the metrics of an answer, of raw routes too. */
+export const tellAnswer = (method: string, status: number, millis: number): Effect.Effect<void> =>
+  Effect.andThen(logAnswer(status, millis), measure(method, status, millis))
 
 const measure = (method: string, status: number, millis: number) => {
   const labels = { method: methods.has(method) ? method : "other", status: String(status) }

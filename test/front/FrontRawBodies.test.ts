@@ -143,6 +143,24 @@ describe.each(engines)("pulled bodies on %s", (engine) => {
       client.destroy()
     }))
 
+  it("leave a connection that serves the next request, however they were pulled", () =>
+    staged(engine, async ({ port }, arrival) => {
+      const client = await RawClient.open(port)
+      for (let round = 1; round <= 12; round++) {
+        const bytes = pattern(round * 100_000)
+        void client.send(Buffer.concat([Buffer.from(head(bytes.length)), bytes]))
+        const { body, reply } = await arrival()
+        let length = 0
+        for (let piece = await body.pull(); typeof piece !== "string"; piece = await body.pull()) {
+          length += piece.length
+          if (round % 3 > 0) await (round % 3 === 1 ? pause(1) : Promise.resolve().then(() => Promise.resolve()))
+        }
+        reply.send(200, [], `${length} of round ${round}`)
+        await client.until((text) => text.endsWith(`${bytes.length} of round ${round}`))
+      }
+      client.destroy()
+    }, { limits: { lingerBytes: 50_000 } }))
+
   it("that say that they are too long are refused before the handler hears of them", () =>
     staged(
       engine,

@@ -16,18 +16,21 @@ export const paths = [
 const notFound = HttpServerResponse.jsonUnsafe({ error: "Not found" }, { status: 404 })
 
 const answer = (download: StoredDownload, request: HttpServerRequest.HttpServerRequest) =>
-  answerBytes(request, {
-    sizeBytes: download.sizeBytes,
-    contentType: download.filename.endsWith(".gz") ? "application/gzip" : "text/javascript; charset=utf-8",
-    etag: `"${download.sha256}"`,
-    headers: {
-      "content-disposition": contentDisposition("attachment", download.filename),
-      "x-content-type-options": "nosniff",
-      // no-transform: files that are checked against a SHA-256 must not be packed or unpacked on the way.
-      "cache-control": "public, no-cache, no-transform"
+  answerBytes(
+    request,
+    {
+      sizeBytes: download.sizeBytes,
+      contentType: download.filename.endsWith(".gz") ? "application/gzip" : "text/javascript; charset=utf-8",
+      etag: `"${download.sha256}"`,
+      headers: {
+        "content-disposition": contentDisposition("attachment", download.filename),
+        "x-content-type-options": "nosniff",
+        // no-transform: files that are checked against a SHA-256 must not be packed or unpacked on the way.
+        "cache-control": "public, no-cache, no-transform"
+      }
     },
-    read: (range) => Effect.succeed(fileBytes(download.file, range))
-  })
+    (range) => Effect.succeed(fileBytes(download.file, range))
+  )
 
 /** The builds of the client, and the script that installs one. Source: contract/agents#downloads. */
 export const layer = Layer.unwrap(

@@ -71,6 +71,7 @@ export class NodePulledBody implements BodySource {
   /** Throws away what is left, because an answer is ready. */
   discard(done: (outcome: Discarded) => void): void {
     const { lingerBytes, lingerMillis } = this.limits
+    if (this.isComplete) return done("Complete")
     // It has not begun to send, and may not.
     if (this.expectsContinue || (this.declaredBytes ?? 0) > lingerBytes) return done("TooLong")
     let isDone = false

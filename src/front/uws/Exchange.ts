@@ -115,6 +115,7 @@ export class Exchange implements Watched {
     if (this.isLast && body !== undefined && body.length > shortBytes) return this.answerInPieces(head, body)
     const closes = head.closes || this.isLast || this.state.isDraining
     if (this.body === undefined || this.body.isComplete) {
+      this.body?.resume()
       this.send(head, body, closes ? "close" : "keep")
       return Effect.void
     }
@@ -143,7 +144,10 @@ export class Exchange implements Watched {
   /** The end of an answer in pieces. */
   end(): Effect.Effect<void> {
     if (this.isGone) return Effect.void
-    if (this.body === undefined || this.body.isComplete) return this.finishPieces()
+    if (this.body === undefined || this.body.isComplete) {
+      this.body?.resume()
+      return this.finishPieces()
+    }
     return Effect.andThen(
       this.afterBody(this.body, (outcome) => {
         if (outcome === "TooSlow") this.reset()

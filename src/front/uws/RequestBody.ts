@@ -83,7 +83,10 @@ export class RequestBody {
   /** From here on the client has to be fast enough. */
   protected watchRate(): UploadRate {
     const { minUploadBytesPerSecond } = this.state.limits
-    this.rate ??= new UploadRate(this.response, this.state, minUploadBytesPerSecond, () => this.tooSlow())
+    if (this.rate === undefined) {
+      this.rate = new UploadRate(this.response, this.state, minUploadBytesPerSecond, () => this.tooSlow())
+      this.rate.holdBack(this.isPaused)
+    }
     return this.rate
   }
 
@@ -148,7 +151,10 @@ export class RequestBody {
   discard(done: (outcome: Discarded) => void): void {
     this.held = []
     this.heldBytes = 0
-    if (this.isComplete) return done("Complete")
+    if (this.isComplete) {
+      this.resume()
+      return done("Complete")
+    }
     const { lingerBytes, lingerMillis } = this.state.limits
     const timer = setTimeout(() => this.discarding?.("TooSlow"), lingerMillis)
     this.discarding = (outcome) => {
@@ -216,7 +222,8 @@ export class RequestBody {
     })
   }
 
-  protected resume(): void {
+  /** Before the answer to a body that was complete while it was paused, too: the next request would not be read. */
+  resume(): void {
     if (!this.isPaused) return
     this.isPaused = false
     this.rate?.holdBack(false)

@@ -1,7 +1,9 @@
-import { createHash, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
+import { open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { join } from "node:path"
-import { Context, Effect, Layer, Predicate, Schedule, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Predicate, Result, Schedule, Schema, type Stream } from "effect"
+import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
 import { type ByteRange, fileBytes } from "./FileBytes.ts"
 
 /** More bytes came than the caller allows. */
@@ -13,6 +15,9 @@ export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLar
 export class DiskFull extends Schema.TaggedError<DiskFull>()("DiskFull", { cause: Schema.Defect() }) {}
 
 export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", { id: Schema.String }) {}
+
+/** The next bytes of a blob, undefined at its end, or why there is none. They are not touched after the next call. */
+export type BlobSource<E> = () => Promise<Result.Result<Uint8Array | undefined, E>>
 
 interface WrittenBlob {
   readonly sizeBytes: number
@@ -28,11 +33,13 @@ export class Blobs extends Context.Service<
   Blobs,
   {
     /** `id` must be one of ours: it becomes a file name. The source's own failures pass through. */
-    write<E, R>(
+    write<E>(
       id: string,
-      source: Stream.Stream<Uint8Array, E, R>,
+      source: BlobSource<E>,
       options: { readonly maxBytes: number }
-    ): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull, R>
+    ): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull>
+    /** a descriptor for reading, which is the caller's to close */
+    open(id: string): Effect.Effect<number, BlobNotFound>
     /** the bytes of a range; fails only before the first byte */
     read(id: string, range: ByteRange): Effect.Effect<Stream.Stream<Uint8Array>, BlobNotFound>
     /** a blob that is not there is fine */
@@ -44,13 +51,6 @@ export class Blobs extends Context.Service<
 
 interface BlobOptions {
   readonly directory: string
-}
-
-/** The part of a `FileHandle` that writing needs. */
-interface WritableFile {
-  writeFile(chunk: Uint8Array): Promise<void>
-  sync(): Promise<void>
-  close(): Promise<void>
 }
 
 /** A temporary file not written to for this long belongs to an upload that died with its process. */
@@ -91,33 +91,54 @@ const make = Effect.fnUntraced(function* ({ directory }: BlobOptions) {
         Effect.tryPromise({ try: () => fs.access(pathOf(id)), catch: () => new BlobNotFound({ id }) }),
         () => fileBytes(pathOf(id), range)
       ),
+    open: (id) =>
+      Effect.callback((resume) =>
+        openFile(pathOf(id), "r", (error, fd) =>
+          resume(error === null ? Effect.succeed(fd) : Effect.fail(new BlobNotFound({ id })))
+        )
+      ),
     remove: (id) => Effect.promise(() => fs.rm(pathOf(id), { force: true }))
   })
 })
 
-const writeTemporary = <E, R>(
+const writeTemporary = <E>(
   open: OpenBlobFile,
   path: string,
-  source: Stream.Stream<Uint8Array, E, R>,
+  source: BlobSource<E>,
   maxBytes: number
-): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull, R> =>
+): Effect.Effect<WrittenBlob, E | BlobTooLarge | DiskFull> =>
   Effect.acquireUseRelease(
     disk(() => open(path)),
     (file) =>
-      Effect.gen(function* () {
-        const hash = createHash("sha256")
-        let sizeBytes = 0
-        yield* Stream.runForEach(source, (chunk): Effect.Effect<void, BlobTooLarge | DiskFull> => {
-          sizeBytes += chunk.length
-          if (sizeBytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
-          hash.update(chunk)
-          return disk(() => file.writeFile(chunk))
-        })
-        yield* disk(() => file.sync())
-        return { sizeBytes, sha256: hash.digest() }
-      }),
+      Effect.flatMap(
+        disk(() => copy(file, source, maxBytes)),
+        Effect.fromResult
+      ),
     (file) => Effect.promise(() => file.close())
   )
+
+/** Rejects where the disk fails. */
+const copy = async <E>(
+  file: WritableFile,
+  source: BlobSource<E>,
+  maxBytes: number
+): Promise<Result.Result<WrittenBlob, E | BlobTooLarge>> => {
+  const writer = new BlobWriter(file)
+  try {
+    for (;;) {
+      const next = await source()
+      if (Result.isFailure(next)) return Result.fail(next.failure)
+      if (next.success === undefined) break
+      if (writer.sizeBytes + next.success.length > maxBytes)
+        return Result.fail(new BlobTooLarge({ maxBytes }))
+      await writer.write(next.success)
+    }
+    return Result.succeed(await writer.finish())
+  } finally {
+    // Its file is closed next.
+    await writer.settled()
+  }
+}
 
 /** The rename makes the blob visible, the sync of its folder makes that last. */
 const publish = async (from: string, folder: string, to: string): Promise<void> => {

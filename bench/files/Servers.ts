@@ -1,0 +1,143 @@
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
+import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
+import { requestBytes } from "#bench/harness/HttpLoad.ts"
+import { probed } from "#bench/harness/Meter.ts"
+import { descendants } from "#bench/harness/ProcessUse.ts"
+import { ask, textAt } from "#test/harness/ApiClient.ts"
+import { freePort, startServer } from "#test/harness/ServerProcess.ts"
+import { type Upload, upload } from "./Transfers.ts"
+
+/** A server that has a large and a small file, and takes uploads unless it is nginx. */
+export interface FileServer extends ForkedServer {
+  readonly large: Uint8Array
+  readonly small: Uint8Array
+  readonly upload: (bytes: number) => Upload
+}
+
+export type ServerName = "nginx" | "raw uWebSockets.js" | "ours"
+
+export const smallBytes = 4 * 1024
+
+export interface Files {
+  readonly directory: string
+  readonly largeBytes: number
+}
+
+export const unavailableNginx = (): string | undefined => {
+  try {
+    execFileSync("nginx", ["-v"], { stdio: "ignore" })
+    return undefined
+  } catch (error) {
+    return `nginx does not start here: ${String(error)}`
+  }
+}
+
+const writeFiles = ({ directory, largeBytes }: Files): void => {
+  const block = Buffer.alloc(1024 * 1024, 98)
+  writeFileSync(join(directory, "large"), "")
+  for (let at = 0; at < largeBytes; at += block.length)
+    writeFileSync(join(directory, "large"), block.subarray(0, largeBytes - at), { flag: "a" })
+  writeFileSync(join(directory, "small"), Buffer.alloc(smallBytes, 97))
+}
+
+const plain = {
+  large: requestBytes("GET", "/large", {}),
+  small: requestBytes("GET", "/small", {}),
+  upload: (bytes: number): Upload => ({
+    before: `POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes}\r\n\r\n`,
+    after: "",
+    bytes
+  })
+}
+
+const raw = async (files: Files): Promise<FileServer> => {
+  writeFiles(files)
+  const server = await forkServer(join(import.meta.dirname, "RawFiles.ts"), serverCore, [files.directory])
+  return { ...server, ...plain }
+}
+
+const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+
+const nginx = async (files: Files): Promise<FileServer> => {
+  writeFiles(files)
+  const { directory } = files
+  const port = await freePort()
+  mkdirSync(join(directory, "tmp"))
+  const conf = `daemon off; master_process off; pid ${directory}/pid; error_log ${directory}/error.log;
+events { worker_connections 4096; }
+http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; default_type application/octet-stream;
+${temporary.map((name) => `${name}_temp_path ${directory}/tmp/${name};`).join("\n")}
+server { listen 127.0.0.1:${port}; root ${directory}; } }`
+  writeFileSync(join(directory, "nginx.conf"), conf)
+  const child = spawn("nginx", ["-c", join(directory, "nginx.conf"), "-p", directory], { stdio: "ignore" })
+  const exited = once(child, "exit")
+  const pid = child.pid ?? 0
+  move(pid, serverCore)
+  for (let tries = 0; tries < 100; tries++) {
+    const isThere = await fetch(`http://127.0.0.1:${port}/small`).then(
+      ({ ok }) => ok,
+      () => false
+    )
+    if (isThere) break
+    await sleep(50)
+  }
+  return {
+    ...plain,
+    port,
+    pid,
+    stop: async () => {
+      child.kill()
+      await exited
+    }
+  }
+}
+
+const boundary = "----bench"
+const part = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n`
+const end = `\r\n--${boundary}--\r\n`
+
+/** As it is by default, but for the largest file and the key's rate, which are not measured. */
+const ours = async ({ largeBytes }: Files): Promise<FileServer> => {
+  const server = await startServer({ env: { MAX_FILE_SIZE: "4GB", ROOMS: "accounts", ...probed() } })
+  try {
+    for (const pid of descendants(server.pid())) move(pid, clientCore)
+    move(server.pid(), serverCore)
+    const port = Number(new URL(server.url).port)
+    const reachable = { url: server.url, adminKey: server.adminKey }
+    const json = { name: "bench", kind: "account", rate_limit_per_minute: 1_000_000 }
+    const key = textAt(await ask(reachable, "POST", "/api/v1/keys", { json }), "key")
+    const headers = { Authorization: `Bearer ${key}` }
+    const form = (bytes: number): Upload => ({
+      before:
+        `POST /api/v1/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+        `Content-Type: multipart/form-data; boundary=${boundary}\r\n` +
+        `Content-Length: ${part.length + bytes + end.length}\r\n\r\n${part}`,
+      after: end,
+      bytes
+    })
+    const stored = async (bytes: number): Promise<Uint8Array> => {
+      const body = await upload(port, form(bytes))
+      return requestBytes("GET", JSON.parse(body.text).url, headers)
+    }
+    return {
+      port,
+      pid: server.pid(),
+      stop: server.dispose,
+      large: await stored(largeBytes),
+      small: await stored(smallBytes),
+      upload: form
+    }
+  } catch (error) {
+    await server.dispose()
+    throw error
+  }
+}
+
+const starts = { nginx, "raw uWebSockets.js": raw, ours }
+
+export const startFiles = (name: ServerName, files: Files): Promise<FileServer> => starts[name](files)

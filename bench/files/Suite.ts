@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { closedLoop } from "#bench/harness/ClosedLoop.ts"
+import { unavailableUws } from "#bench/harness/ForkedServer.ts"
+import { startLoad } from "#bench/harness/HttpLoad.ts"
+import { collectGarbage, metered } from "#bench/harness/Meter.ts"
+import { residentMiB } from "#bench/harness/ProcessUse.ts"
+import {
+  type BenchCase,
+  type BenchSuite,
+  type CaseContext,
+  type Measurement,
+  sized
+} from "#bench/harness/Suite.ts"
+import {
+  type FileServer,
+  type ServerName,
+  smallBytes,
+  startFiles,
+  unavailableNginx
+} from "./Servers.ts"
+import { download, slowWriters, stalledReaders, upload } from "./Transfers.ts"
+
+const mib = 1024 * 1024
+
+const largeBytes = (context: CaseContext): number => sized(context, { tiny: 4 * mib, full: 1024 * mib })
+
+/** Transfers that are made one after the other; the first one warms up. */
+const transfers = (context: CaseContext): number => sized(context, { tiny: 1, quick: 2, full: 3 })
+
+const served =
+  (name: ServerName, run: (context: CaseContext, server: FileServer) => Promise<Measurement>) =>
+  async (context: CaseContext): Promise<Measurement> => {
+    const server = await startFiles(name, { directory: context.directory, largeBytes: largeBytes(context) })
+    try {
+      return await run(context, server)
+    } finally {
+      await server.stop()
+    }
+  }
+
+/** Whole files, one at a time. */
+const transferred =
+  (transfer: (context: CaseContext, server: FileServer) => Promise<{ readonly status: number }>) =>
+  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+    const once = async (): Promise<void> => {
+      const { status } = await transfer(context, server)
+      if (status !== 200) throw new Error(`answered ${status}`)
+    }
+    await once()
+    const startedMillis = performance.now()
+    const { use } = await metered(server.pid, async () => {
+      for (let made = 0; made < transfers(context); made++) await once()
+    })
+    const elapsedMillis = performance.now() - startedMillis
+    const kib = (transfers(context) * largeBytes(context)) / 1024
+    return {
+      work: kib,
+      elapsedMillis,
+      use,
+      figures: {
+        "MB/s": (kib * 1.024) / elapsedMillis,
+        "CPU s/GiB": use.cpuMillis / 1000 / (kib / mib)
+      }
+    }
+  }
+
+const got = transferred((_, server) => download(server.port, server.large))
+const put = transferred((context, server) => upload(server.port, server.upload(largeBytes(context))))
+
+/** Of 4 KiB, over 64 connections. */
+const small = async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  const connections = sized(context, { tiny: 4, full: 64 })
+  const load = await startLoad({ port: server.port, connections, requests: [server.small] })
+  try {
+    const measured = await closedLoop(context, { pid: server.pid, load, status: "200" })
+    const perSecond = (measured.work * 1000) / measured.elapsedMillis
+    const figures = { ...measured.figures, "requests/s": perSecond }
+    return { ...measured, work: (measured.work * smallBytes) / 1024, figures }
+  } finally {
+    await load.stop()
+  }
+}
+
+/** Resident memory that a crowd costs, by connection. */
+const crowd =
+  (open: (server: FileServer, count: number) => ReturnType<typeof stalledReaders>) =>
+  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+    const count = sized(context, { tiny: 20, full: 1_000 })
+    // Buffers and code that stay are made before.
+    for (const socket of await open(server, 10)) socket.destroy()
+    await collectGarbage(server.pid)
+    const before = residentMiB(server.pid)
+    const startedMillis = performance.now()
+    const { result: sockets, use } = await metered(server.pid, async () => {
+      const opened = await open(server, count)
+      await sleep(sized(context, { tiny: 200, full: 5_000 }))
+      return opened
+    })
+    const elapsedMillis = performance.now() - startedMillis
+    const after = residentMiB(server.pid)
+    const left = sockets.filter(({ destroyed }) => !destroyed).length
+    for (const socket of sockets) socket.destroy()
+    if (left < count) throw new Error(`${count - left} of ${count} connections were lost`)
+    return { work: count, elapsedMillis, use, figures: { "KiB each": ((after - before) * 1024) / count } }
+  }
+
+const readers = crowd((server, count) => stalledReaders(server.port, count, server.large))
+const writers = crowd((server, count) => slowWriters(server.port, count, server.upload(100 * mib).before))
+
+const unavailable = (name: ServerName) => (name === "nginx" ? unavailableNginx : unavailableUws)
+
+const cases = (
+  group: string,
+  short: string,
+  names: ReadonlyArray<ServerName>,
+  run: (context: CaseContext, server: FileServer) => Promise<Measurement>,
+  more: Partial<BenchCase> = {}
+): ReadonlyArray<BenchCase> =>
+  names.map((name, index) => ({
+    name: `${name} (${short})`,
+    group,
+    ...(index === 0 && names.length > 1 ? { baseline: true } : {}),
+    ...(name === "ours" ? { compared: "full" as const, ...more } : {}),
+    unavailable: unavailable(name),
+    run: served(name, run)
+  }))
+
+export const suite: BenchSuite = {
+  name: "files",
+  about:
+    "account files, with their key, row and hash, against nginx, and against two blocks over uWebSockets.js that know " +
+    "of nothing but the file: 1 GiB down, 1 GiB up with SHA-256 and on the disk, 4 KiB, and crowds that stall",
+  unit: "KiB or connections",
+  rounds: 3,
+  cases: [
+    ...cases("GET of 1 GiB", "down", ["raw uWebSockets.js", "nginx", "ours"], got),
+    ...cases("upload of 1 GiB", "up", ["raw uWebSockets.js", "ours"], put),
+    ...cases("GET of 4 KiB", "4 KiB", ["nginx", "raw uWebSockets.js", "ours"], small, {
+      compared: "always",
+      inTurns: true
+    }),
+    ...cases("readers that take nothing", "stalled", ["ours"], readers),
+    ...cases("writers of 5 KB/s", "slow", ["ours"], writers)
+  ]
+}

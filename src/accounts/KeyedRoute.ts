@@ -1,0 +1,137 @@
+import { Cause, Effect } from "effect"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { bodyOf, headersOf, Problem, ServerError } from "#schemas/core/Problem.ts"
+import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
+import { tellAnswer } from "#src/http/Edge.ts"
+import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
+import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
+import { type Access, Admission } from "./Admission.ts"
+import { KeyWatch } from "./KeyWatch.ts"
+
+type Header = readonly [name: string, value: string]
+
+/** A raw route that lets in callers by their keys, before any of the body is read, and answers errors in the plain form. */
+export interface KeyedRoute extends Pick<RawRoute, "methods" | "path" | "maxBodyBytes"> {
+  readonly access: Access
+  /** Answers by the exchange, or fails with the answer. It goes on where the client leaves: its pulls then end as `gone`. */
+  readonly handle: (exchange: KeyedExchange, key: Principal) => Effect.Effect<void, Problem>
+}
+
+/** One request of a keyed route, and its one answer, which has the headers of ordinary endpoints. */
+export class KeyedExchange {
+  readonly request: RawRequest
+  readonly body: RawBody
+  readonly requestId: string
+  /** on every answer */
+  readonly headers: Array<Header>
+  /** of the answer; 0 until there is one */
+  status = 0
+  /** receives the status of the answer */
+  onStatus: (status: number) => void = () => undefined
+  readonly #reply: RawReply
+  readonly #watch: (onEnd: () => void) => () => void
+
+  constructor(request: RawRequest, body: RawBody, reply: RawReply, watch: (onEnd: () => void) => () => void) {
+    this.request = request
+    this.body = body
+    this.requestId = requestIdOf(request.header("x-request-id"))
+    this.headers = [
+      ["X-Request-Id", this.requestId],
+      ["X-Content-Type-Options", "nosniff"]
+    ]
+    this.#reply = reply
+    this.#watch = watch
+  }
+
+  send(status: number, headers: ReadonlyArray<Header>, body?: string | Uint8Array): void {
+    this.#answers(status)
+    this.#reply.send(status, [...this.headers, ...headers], body)
+  }
+
+  sendJson(status: number, value: unknown): void {
+    this.send(status, [["Content-Type", "application/json"]], JSON.stringify(value))
+  }
+
+  /** The connection is cut where the key ends before the answer does. Source: contract/accounts#keys. */
+  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange): void {
+    this.#answers(status)
+    const unwatch = this.#watch(() => this.#reply.cut())
+    this.#reply.sendFile(status, [...this.headers, ...headers], file, unwatch)
+  }
+
+  fail(problem: Problem): void {
+    const headers = Object.entries(headersOf(problem))
+    this.send(problem.status, [["Content-Type", "application/json"], ...headers], bodyOf(problem, "plain"))
+  }
+
+  #answers(status: number): void {
+    this.status = status
+    this.onStatus(status)
+  }
+}
+
+/** The raw routes of keyed ones. */
+export const keyedRoutes = Effect.fnUntraced(function* (routes: ReadonlyArray<KeyedRoute>) {
+  const admission = yield* Admission
+  const watch = yield* KeyWatch
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+
+  const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, entry: EntryPoint) {
+    const { request } = exchange
+    const { headers, key, refusal } = yield* admission.enter(
+      request.header("authorization"),
+      entry.route.access,
+      request
+    )
+    exchange.headers.push(...Object.entries(headers))
+    exchange.onStatus = (status) => admission.record(key, status)
+    entry.key = key
+    if (refusal !== undefined) return yield* refusal
+    return yield* entry.route.handle(exchange, key)
+  })
+
+  return routes.map((route): RawRoute => ({
+    methods: route.methods,
+    path: route.path,
+    maxBodyBytes: route.maxBodyBytes,
+    cors: "configured",
+    handle: (request, body, reply) => {
+      const startedMillis = performance.now()
+      const entry: EntryPoint = { route, key: undefined }
+      const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
+        entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
+      )
+      run(
+        enter(exchange, entry).pipe(
+          Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
+          Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
+          Effect.provideService(RequestId, exchange.requestId),
+          Effect.annotateLogs({
+            requestId: exchange.requestId,
+            method: request.method,
+            path: request.path
+          })
+        )
+      )
+    }
+  }))
+})
+
+interface EntryPoint {
+  readonly route: KeyedRoute
+  key: Principal | undefined
+}
+
+/** Nothing is told of a request whose client has left before the answer. */
+const told = ({ request, status }: KeyedExchange, millis: number): Effect.Effect<void> =>
+  status === 0 ? Effect.void : tellAnswer(request.method, status, millis)
+
+/** A fault of this server itself is logged, and answered 500. */
+const problemOf = (cause: Cause.Cause<Problem>): Effect.Effect<Problem> => {
+  const failure = cause.reasons.find(Cause.isFailReason)?.error
+  if (failure !== undefined) return Effect.succeed(failure)
+  return Effect.andThen(
+    logFault(cause),
+    Effect.map(faultText, (text) => ServerError.of(text))
+  )
+}

@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto"
+
+/** The part of a `FileHandle` that writing needs. */
+export interface WritableFile {
+  writeFile(chunk: Uint8Array): Promise<void>
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The first write of a blob, so that one that comes slowly holds little; each later one is twice as large... */
+const firstBytes = 16 * 1024
+/** ...up to this. */
+const mostBytes = 1024 * 1024
+
+/** A buffer this large is kept for other blobs, at most `keptBuffers` of them. */
+const kept: Array<Buffer> = []
+const keptBuffers = 8
+
+const bufferOf = (size: number): Buffer =>
+  (size === mostBytes ? kept.pop() : undefined) ?? Buffer.allocUnsafeSlow(size)
+
+const giveBack = (buffer: Buffer): void => {
+  if (buffer.length === mostBytes && kept.length < keptBuffers) kept.push(buffer)
+}
+
+/** Writes a blob to its file in few, large pieces: one is being written while the next is gathered. */
+export class BlobWriter {
+  sizeBytes = 0
+  private readonly file: WritableFile
+  private readonly hash = createHash("sha256")
+  private buffer = bufferOf(firstBytes)
+  private filledBytes = 0
+  /** resolves to why the write failed, if it did */
+  private writing: Promise<unknown> = Promise.resolve()
+
+  constructor(file: WritableFile) {
+    this.file = file
+  }
+
+  /** Copies the bytes; resolves when there is room for more, and rejects once a write has failed. */
+  async write(bytes: Uint8Array): Promise<void> {
+    this.sizeBytes += bytes.length
+    this.hash.update(bytes)
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + this.buffer.length - this.filledBytes)
+      this.buffer.set(part, this.filledBytes)
+      this.filledBytes += part.length
+      at += part.length
+      if (this.filledBytes === this.buffer.length) await this.flush()
+    }
+  }
+
+  /** All is on the disk when it resolves. */
+  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: Uint8Array }> {
+    if (this.filledBytes > 0) await this.flush()
+    await this.written()
+    await this.file.sync()
+    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest() }
+  }
+
+  /** Once nothing is being written any more; a failure was told by the other methods. */
+  async settled(): Promise<void> {
+    await this.writing
+    giveBack(this.buffer)
+  }
+
+  private async flush(): Promise<void> {
+    const { buffer, filledBytes } = this
+    await this.written()
+    this.buffer = bufferOf(Math.min(buffer.length * 2, mostBytes))
+    this.filledBytes = 0
+    this.writing = this.file.writeFile(buffer.subarray(0, filledBytes)).then(
+      () => giveBack(buffer),
+      (cause: unknown) => cause
+    )
+  }
+
+  private async written(): Promise<void> {
+    const failure = await this.writing
+    if (failure !== undefined) throw failure
+  }
+}
