@@ -49,7 +49,7 @@ export const anyKey: Access = {
 /** The request, ordinary or raw, whose address is read only where a meter counts it. */
 export interface Caller {
   readonly remoteAddress: string | Option.Option<string>
-  /** for endpoints that are open to cookies */
+  /** where its cookie counts: see `entering` */
   readonly browser?: BrowserRequest
 }
 
@@ -98,7 +98,7 @@ export class Admission extends Context.Service<
       const take = taking(buckets, limits.ratePerMinute)
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
-          const browser = access.cookies && authorization === "" ? caller.browser : undefined
+          const { browser } = caller
           const shown = browser === undefined ? undefined : cookie.valueIn(browser)
           const key = yield* storeAway(
             shown === undefined
@@ -206,11 +206,12 @@ const bearer = /^bearer +([^ ]+) *$/i
 
 type Handled = Effect.Effect<HttpServerResponse.HttpServerResponse, Types.unhandled | Refusal>
 
-interface Annotated {
+/** An endpoint, or a group of them, whose annotations say who may call it. */
+export interface Annotated {
   readonly annotations: Context.Context<never>
 }
 
-const accessOf = (endpoint: Annotated, group: Annotated): Access => {
+export const accessOf = (endpoint: Annotated, group: Annotated): Access => {
   const annotations = Context.merge(group.annotations, endpoint.annotations)
   return {
     routerKeys: Context.get(annotations, OpenToRouterKeys),
@@ -222,18 +223,30 @@ const accessOf = (endpoint: Annotated, group: Annotated): Access => {
 }
 
 /** The peer's address is asked of the system only where a meter wants it. */
-const callerOf = (
-  request: HttpServerRequest.HttpServerRequest,
-  browser: BrowserRequest | undefined
-): Caller =>
-  browser === undefined
-    ? request
-    : {
-        browser,
-        get remoteAddress() {
-          return request.remoteAddress
-        }
-      }
+const withBrowser = (caller: Caller, browser: BrowserRequest): Caller => ({
+  browser,
+  get remoteAddress() {
+    return caller.remoteAddress
+  }
+})
+
+/**
+ * As `enter`, by a session's cookie too: it counts where the endpoint is open to cookies and no Authorization is sent.
+ * `clear` is run where the cookie is good for nothing. Source: contract/sessions#cookie.
+ */
+export const entering = <R>(
+  admission: Admission["Service"],
+  access: Access,
+  authorization: string,
+  caller: Caller,
+  browserOf: () => BrowserRequest,
+  clear: (browser: BrowserRequest) => Effect.Effect<void, never, R>
+): Effect.Effect<Entry, Unauthorized | ServiceUnavailable, R> => {
+  if (!access.cookies || authorization !== "") return admission.enter(authorization, access, caller)
+  const browser = browserOf()
+  const entered = admission.enter(authorization, access, withBrowser(caller, browser))
+  return Effect.tapErrorTag(entered, "Unauthorized", () => clear(browser))
+}
 
 const middleware = Effect.gen(function* () {
   const admission = yield* Admission
@@ -245,12 +258,14 @@ const middleware = Effect.gen(function* () {
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const access = accessOf(endpoint, group)
-        const authorization = request.headers["authorization"] ?? ""
-        const browser = access.cookies && authorization === "" ? browserRequest(request) : undefined
-        const entered = admission.enter(authorization, access, callerOf(request, browser))
-        const { headers, key, refusal } = yield* browser === undefined
-          ? entered
-          : Effect.tapErrorTag(entered, "Unauthorized", () => cookie.clear(browser))
+        const { headers, key, refusal } = yield* entering(
+          admission,
+          access,
+          request.headers["authorization"] ?? "",
+          request,
+          () => browserRequest(request),
+          cookie.clear
+        )
         yield* HttpEffect.appendPreResponseHandler((_, response) =>
           Effect.succeed(HttpServerResponse.setHeaders(response, headers))
         )

@@ -1,4 +1,5 @@
 import { Effect, Predicate, Result, Schema } from "effect"
+import { FilesApi } from "#schemas/accounts/FilesApi.ts"
 import { PathId, pathIdExpected } from "#schemas/core/Ids.ts"
 import {
   invalidField,
@@ -14,7 +15,6 @@ import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import { type FormFault, MultipartBody } from "#src/http/MultipartBody.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import type { BlobSource } from "#src/infra/blobs/Blobs.ts"
-import { anyKey } from "./Admission.ts"
 import { type FileRow, Files } from "./Files.ts"
 import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "./KeyedRoute.ts"
 
@@ -153,17 +153,13 @@ const remove = (files: Files["Service"]): KeyedRoute["handle"] =>
 export const fileRoutes = Effect.gen(function* () {
   const files = yield* Files
   const { limits, maxFileSizeBytes } = yield* AppConfig
-  const access = anyKey
-  return yield* keyedRoutes([
-    {
-      methods: ["POST"],
-      path: "/api/v1/files",
-      // The handler knows what to say.
+  return yield* keyedRoutes(FilesApi, {
+    // The handler knows what to say of a form that is too long.
+    upload: {
       maxBodyBytes: Number.MAX_SAFE_INTEGER,
-      access,
       handle: upload(files, maxFileSizeBytes, limits.fileFormBytes)
     },
-    { methods: ["GET"], path: "/api/v1/files/:id", maxBodyBytes: 0, access, handle: download(files) },
-    { methods: ["DELETE"], path: "/api/v1/files/:id", maxBodyBytes: 0, access, handle: remove(files) }
-  ])
+    download: { maxBodyBytes: 0, handle: download(files) },
+    delete: { maxBodyBytes: 0, handle: remove(files) }
+  })
 })

@@ -5,14 +5,14 @@ import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/fr
 import { tellAnswer } from "#src/http/Edge.ts"
 import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
 import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
-import { type Access, Admission } from "./Admission.ts"
+import { type Access, accessOf, Admission, type Annotated, entering } from "./Admission.ts"
 import { KeyWatch } from "./KeyWatch.ts"
+import { makeSessionCookie } from "./sessions/SessionCookie.ts"
 
 type Header = readonly [name: string, value: string]
 
-/** A raw route that lets in callers by their keys, before any of the body is read, and answers errors in the plain form. */
-export interface KeyedRoute extends Pick<RawRoute, "methods" | "path" | "maxBodyBytes"> {
-  readonly access: Access
+/** The work behind an endpoint of a group that is served by a raw route. */
+export interface KeyedRoute extends Pick<RawRoute, "maxBodyBytes"> {
   /** Answers by the exchange, or fails with the answer. It goes on where the client leaves: its pulls then end as `gone`. */
   readonly handle: (exchange: KeyedExchange, key: Principal) => Effect.Effect<void, Problem>
 }
@@ -70,55 +70,91 @@ export class KeyedExchange {
   }
 }
 
-/** The raw routes of keyed ones. */
-export const keyedRoutes = Effect.fnUntraced(function* (routes: ReadonlyArray<KeyedRoute>) {
+interface Endpoint extends Annotated {
+  readonly method: string
+  readonly path: string
+}
+
+/** A group of the API, as far as its raw routes go by it. */
+interface Group extends Annotated {
+  readonly endpoints: Readonly<Record<string, Endpoint>>
+}
+
+/**
+ * Raw routes of a group's endpoints, at their methods and paths. They let in callers as ordinary endpoints do, by the same
+ * annotations, but before any of the body is read, and answer errors in the plain form.
+ */
+export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
+  group: G,
+  routes: { readonly [Name in keyof G["endpoints"]]: KeyedRoute }
+) {
   const admission = yield* Admission
+  const cookie = yield* makeSessionCookie
   const watch = yield* KeyWatch
   const run = Effect.runForkWith(yield* Effect.context<never>())
 
   const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, entry: EntryPoint) {
     const { request } = exchange
-    const { headers, key, refusal } = yield* admission.enter(
+    const clear = (): Effect.Effect<void> =>
+      Effect.sync(() => {
+        const cleared = cookie.clearing(request)
+        if (cleared !== undefined) exchange.headers.push(["Set-Cookie", cleared])
+      })
+    const { headers, key, refusal } = yield* entering(
+      admission,
+      entry.access,
       request.header("authorization"),
-      entry.route.access,
-      request
+      request,
+      () => request,
+      clear
     )
     exchange.headers.push(...Object.entries(headers))
     exchange.onStatus = (status) => admission.record(key, status)
     entry.key = key
-    if (refusal !== undefined) return yield* refusal
-    return yield* entry.route.handle(exchange, key)
+    const handled = refusal === undefined ? entry.route.handle(exchange, key) : Effect.fail(refusal)
+    return yield* Effect.annotateLogs(handled, { keyId: key.keyId, userId: key.ownerId })
   })
 
-  return routes.map((route): RawRoute => ({
-    methods: route.methods,
-    path: route.path,
-    maxBodyBytes: route.maxBodyBytes,
-    cors: "configured",
-    handle: (request, body, reply) => {
-      const startedMillis = performance.now()
-      const entry: EntryPoint = { route, key: undefined }
-      const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
-        entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
-      )
-      run(
-        enter(exchange, entry).pipe(
-          Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
-          Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
-          Effect.provideService(RequestId, exchange.requestId),
-          Effect.annotateLogs({
-            requestId: exchange.requestId,
-            method: request.method,
-            path: request.path
-          })
+  const rawRoute = (endpoint: Endpoint, route: KeyedRoute): RawRoute => {
+    const access = accessOf(endpoint, group)
+    return {
+      methods: [endpoint.method],
+      path: endpoint.path,
+      maxBodyBytes: route.maxBodyBytes,
+      cors: "configured",
+      handle: (request, body, reply) => {
+        const startedMillis = performance.now()
+        const entry: EntryPoint = { route, access, key: undefined }
+        const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
+          entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
         )
-      )
+        run(
+          enter(exchange, entry).pipe(
+            Effect.catchCause((cause) =>
+              Effect.map(problemOf(cause), (problem) => exchange.fail(problem))
+            ),
+            Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
+            Effect.provideService(RequestId, exchange.requestId),
+            Effect.annotateLogs({
+              requestId: exchange.requestId,
+              method: request.method,
+              path: request.path
+            })
+          )
+        )
+      }
     }
-  }))
+  }
+  const byName: Readonly<Record<string, KeyedRoute>> = routes
+  return Object.entries(group.endpoints).flatMap(([name, endpoint]) => {
+    const route = byName[name]
+    return route === undefined ? [] : [rawRoute(endpoint, route)]
+  })
 })
 
 interface EntryPoint {
   readonly route: KeyedRoute
+  readonly access: Access
   key: Principal | undefined
 }
 

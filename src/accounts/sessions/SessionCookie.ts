@@ -37,9 +37,13 @@ export interface SessionCookie {
   ) => Effect.Effect<void, never, HttpServerRequest.HttpServerRequest>
   /** the answer that is made clears the cookie, where there is one */
   readonly clear: (request: BrowserRequest) => Effect.Effect<void, never, HttpServerRequest.HttpServerRequest>
+  /** `Set-Cookie` of a raw route's answer that clears the cookie; undefined where there is none */
+  readonly clearing: (request: BrowserRequest) => string | undefined
 }
 
 type Options = NonNullable<Cookies.Cookie["options"]>
+
+const past = new Date(0)
 
 export const makeSessionCookie = Effect.map(AppConfig, ({ baseUrl }): SessionCookie => {
   const originsOf = publicOrigins(baseUrl)
@@ -49,16 +53,17 @@ export const makeSessionCookie = Effect.map(AppConfig, ({ baseUrl }): SessionCoo
     const value = Cookies.parseHeader(request.header("cookie"))[nameFor(request)]
     return value === "" ? undefined : value
   }
-  const answerWith = (request: BrowserRequest, value: string, life: Options) =>
+  const optionsFor = (request: BrowserRequest, expires: Date): Options => ({
+    httpOnly: true,
+    secure: isSecure(request),
+    sameSite: "lax",
+    path: "/",
+    expires
+  })
+  const answerWith = (request: BrowserRequest, value: string, expires: Date) =>
     HttpEffect.appendPreResponseHandler((_, response) =>
       Effect.succeed(
-        HttpServerResponse.setCookieUnsafe(response, nameFor(request), value, {
-          httpOnly: true,
-          secure: isSecure(request),
-          sameSite: "lax",
-          path: "/",
-          ...life
-        })
+        HttpServerResponse.setCookieUnsafe(response, nameFor(request), value, optionsFor(request, expires))
       )
     )
   return {
@@ -70,9 +75,14 @@ export const makeSessionCookie = Effect.map(AppConfig, ({ baseUrl }): SessionCoo
       const origin = request.header("origin")
       return origin !== "" && !originsOf(request).includes(origin)
     },
-    set: (request, secret, expires) => answerWith(request, secret, { expires }),
-    clear: (request) =>
-      valueIn(request) === undefined ? Effect.void : answerWith(request, "", { expires: new Date(0) })
+    set: answerWith,
+    clear: (request) => (valueIn(request) === undefined ? Effect.void : answerWith(request, "", past)),
+    clearing: (request) =>
+      valueIn(request) === undefined
+        ? undefined
+        : Cookies.serializeCookie(
+            Cookies.makeCookieUnsafe(nameFor(request), "", optionsFor(request, past))
+          )
   }
 })
 
