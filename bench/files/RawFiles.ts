@@ -35,7 +35,7 @@ const sendFile = (response: UwsResponse, path: string): void => {
     })
   }
   const send = (): void => {
-    for (let block = filled[0]; block !== undefined && !isOver; block = filled[0]) {
+    for (let block = filled[0]; block !== undefined; block = filled[0]) {
       const part = block.bytes.subarray(response.getWriteOffset() - block.at, block.count)
       let [isTaken, isDone] = [false, false]
       response.cork(() => {
@@ -66,7 +66,8 @@ const receiveFile = (response: UwsResponse, path: string): void => {
   let isWhole = false
   const waiting: Array<Buffer> = []
   const gather = (): void => {
-    while (!isWriting || filledBytes < blockBytes) {
+    for (;;) {
+      if (isWriting && filledBytes === blockBytes) break
       const next = waiting.shift()
       if (next === undefined) break
       const count = next.copy(block, filledBytes)

@@ -11,13 +11,7 @@ import {
   type Measurement,
   sized
 } from "#bench/harness/Suite.ts"
-import {
-  type FileServer,
-  type ServerName,
-  smallBytes,
-  startFiles,
-  unavailableNginx
-} from "./Servers.ts"
+import { type FileServer, type ServerName, smallBytes, startFiles, unavailableNginx } from "./Servers.ts"
 import { download, slowWriters, stalledReaders, upload } from "./Transfers.ts"
 
 const mib = 1024 * 1024
@@ -81,7 +75,7 @@ const small = async (context: CaseContext, server: FileServer): Promise<Measurem
   }
 }
 
-/** Resident memory that a crowd costs, by connection. */
+/** Resident memory that a crowd costs, by connection, once its members have been there for a while. */
 const crowd =
   (open: (server: FileServer, count: number) => ReturnType<typeof stalledReaders>) =>
   async (context: CaseContext, server: FileServer): Promise<Measurement> => {
@@ -93,7 +87,7 @@ const crowd =
     const startedMillis = performance.now()
     const { result: sockets, use } = await metered(server.pid, async () => {
       const opened = await open(server, count)
-      await sleep(sized(context, { tiny: 200, full: 5_000 }))
+      await sleep(sized(context, { tiny: 200, quick: 5_000, full: 45_000 }))
       return opened
     })
     const elapsedMillis = performance.now() - startedMillis

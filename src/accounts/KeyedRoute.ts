@@ -88,6 +88,26 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
   group: G,
   routes: { readonly [Name in keyof G["endpoints"]]: KeyedRoute }
 ) {
+  const serve = yield* makeServe
+  const byName: Readonly<Record<string, KeyedRoute>> = routes
+  return Object.entries(group.endpoints).flatMap(([name, endpoint]): ReadonlyArray<RawRoute> => {
+    const route = byName[name]
+    if (route === undefined) return []
+    const access = accessOf(endpoint, group)
+    return [
+      {
+        methods: [endpoint.method],
+        path: endpoint.path,
+        maxBodyBytes: route.maxBodyBytes,
+        cors: "configured",
+        handle: (request, body, reply) => serve({ route, access, key: undefined }, request, body, reply)
+      }
+    ]
+  })
+})
+
+/** Serves one request: its caller is let in, it is handled, and its answer is told of. */
+const makeServe = Effect.gen(function* () {
   const admission = yield* Admission
   const cookie = yield* makeSessionCookie
   const watch = yield* KeyWatch
@@ -115,41 +135,21 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
     return yield* Effect.annotateLogs(handled, { keyId: key.keyId, userId: key.ownerId })
   })
 
-  const rawRoute = (endpoint: Endpoint, route: KeyedRoute): RawRoute => {
-    const access = accessOf(endpoint, group)
-    return {
-      methods: [endpoint.method],
-      path: endpoint.path,
-      maxBodyBytes: route.maxBodyBytes,
-      cors: "configured",
-      handle: (request, body, reply) => {
-        const startedMillis = performance.now()
-        const entry: EntryPoint = { route, access, key: undefined }
-        const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
-          entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
-        )
-        run(
-          enter(exchange, entry).pipe(
-            Effect.catchCause((cause) =>
-              Effect.map(problemOf(cause), (problem) => exchange.fail(problem))
-            ),
-            Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
-            Effect.provideService(RequestId, exchange.requestId),
-            Effect.annotateLogs({
-              requestId: exchange.requestId,
-              method: request.method,
-              path: request.path
-            })
-          )
-        )
-      }
-    }
+  return (entry: EntryPoint, request: RawRequest, body: RawBody, reply: RawReply): void => {
+    const startedMillis = performance.now()
+    const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
+      entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
+    )
+    const { requestId } = exchange
+    run(
+      enter(exchange, entry).pipe(
+        Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
+        Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
+        Effect.provideService(RequestId, requestId),
+        Effect.annotateLogs({ requestId, method: request.method, path: request.path })
+      )
+    )
   }
-  const byName: Readonly<Record<string, KeyedRoute>> = routes
-  return Object.entries(group.endpoints).flatMap(([name, endpoint]) => {
-    const route = byName[name]
-    return route === undefined ? [] : [rawRoute(endpoint, route)]
-  })
 })
 
 interface EntryPoint {

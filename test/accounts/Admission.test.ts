@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { Scope } from "#schemas/core/Credential.ts"
-import { Admission, anyKey } from "#src/accounts/Admission.ts"
+import { Admission, anyKey, entering } from "#src/accounts/Admission.ts"
 import { Credentials } from "#src/accounts/Credentials.ts"
 import { RequestCounts } from "#src/accounts/RequestCounts.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -46,7 +46,7 @@ const credentials = Layer.mock(Credentials)({
   holder: () => undefined
 })
 
-const admission = Admission.layer.pipe(
+const admissionLayer = Admission.layer.pipe(
   Layer.provide([
     credentials,
     RateBuckets.layer({ rateBurst: 1_000 }),
@@ -60,7 +60,7 @@ const statusOf = (
   shown: { readonly key?: string; readonly cookie?: string; readonly site?: string },
   access: object
 ) =>
-  Effect.flatMap(Admission, ({ enter }) => {
+  Effect.flatMap(Admission, (admission) => {
     const headers: Readonly<Record<string, string>> = {
       cookie: shown.cookie === undefined ? "" : `signalbox=${shown.cookie}`,
       "sec-fetch-site": shown.site ?? "",
@@ -69,14 +69,23 @@ const statusOf = (
     // A raw route's request, as the front gives it.
     const browser = { method: "POST", isProxied: false, header: (name: string) => headers[name] ?? "" }
     const authorization = shown.key === undefined ? "" : `Bearer ${shown.key}`
-    const caller = { remoteAddress: "192.0.2.1", browser }
-    return Effect.matchEager(enter(authorization, { ...anyKey, routerKeys: false, ...access }, caller), {
+    const wanted = { ...anyKey, routerKeys: false, ...access }
+    const caller = { remoteAddress: "192.0.2.1" }
+    const entered = entering(
+      admission,
+      wanted,
+      authorization,
+      caller,
+      () => browser,
+      () => Effect.void
+    )
+    return Effect.matchEager(entered, {
       onFailure: ({ status }) => status,
       onSuccess: ({ refusal }) => refusal?.status ?? 200
     })
   })
 
-layer(admission)("admission", (it) => {
+layer(admissionLayer)("admission", (it) => {
   const scopes: ReadonlyArray<Scope | "any"> = ["any", "full", "read", "write", "read:photos", "write:photos"]
   for (const [key, covered] of [
     ["full", scopes],

@@ -1,63 +1,12 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import type { BodyEnd, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
 import { RawClient, statusOf } from "./RawClient.ts"
-import { type Engine, engines, type RunningFront, type TestFrontOptions, withFront } from "./TestFront.ts"
+import { chunkedHead, drained, head, staged } from "./RawStage.ts"
+import { engines } from "./TestFront.ts"
 
 const mib = 1024 * 1024
 
-interface Call {
-  readonly request: RawRequest
-  readonly body: RawBody
-  readonly reply: RawReply
-  aborts: number
-}
-
-/** A front with one route, whose requests are answered by the test. */
-const staged = (
-  engine: Engine,
-  use: (front: RunningFront, arrival: () => Promise<Call>) => Promise<void>,
-  options: Omit<TestFrontOptions, "engine"> & Partial<Pick<RawRoute, "maxBodyBytes">> = {}
-): Promise<void> => {
-  const calls: Array<Call> = []
-  const waiting: Array<(call: Call) => void> = []
-  const { maxBodyBytes = 64 * mib, ...rest } = options
-  const route: RawRoute = {
-    methods: ["POST", "GET"],
-    path: "/up/*",
-    cors: "open",
-    maxBodyBytes,
-    handle: (request, body, reply) => {
-      const call: Call = { request, body, reply, aborts: 0 }
-      reply.onAbort(() => void call.aborts++)
-      const next = waiting.shift()
-      if (next === undefined) calls.push(call)
-      else next(call)
-    }
-  }
-  const arrival = (): Promise<Call> => {
-    const call = calls.shift()
-    return call === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(call)
-  }
-  return withFront({ ...rest, engine, raw: [route] }, (front) => use(front, arrival))
-}
-
-/** Everything that is pulled until the end, and that end. */
-const drained = async (body: RawBody): Promise<readonly [Buffer, BodyEnd]> => {
-  const pieces: Array<Buffer> = []
-  for (;;) {
-    const piece = await body.pull()
-    if (typeof piece === "string") return [Buffer.concat(pieces), piece]
-    pieces.push(Buffer.from(piece))
-  }
-}
-
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
-
-const head = (bytes: number, more = ""): string =>
-  `POST /up/x HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n${more}\r\n`
-
-const chunkedHead = "POST /up/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
@@ -144,22 +93,27 @@ describe.each(engines)("pulled bodies on %s", (engine) => {
     }))
 
   it("leave a connection that serves the next request, however they were pulled", () =>
-    staged(engine, async ({ port }, arrival) => {
-      const client = await RawClient.open(port)
-      for (let round = 1; round <= 12; round++) {
-        const bytes = pattern(round * 100_000)
-        void client.send(Buffer.concat([Buffer.from(head(bytes.length)), bytes]))
-        const { body, reply } = await arrival()
-        let length = 0
-        for (let piece = await body.pull(); typeof piece !== "string"; piece = await body.pull()) {
-          length += piece.length
-          if (round % 3 > 0) await (round % 3 === 1 ? pause(1) : Promise.resolve().then(() => Promise.resolve()))
+    staged(
+      engine,
+      async ({ port }, arrival) => {
+        const client = await RawClient.open(port)
+        for (let round = 1; round <= 12; round++) {
+          const bytes = pattern(round * 100_000)
+          void client.send(Buffer.concat([Buffer.from(head(bytes.length)), bytes]))
+          const { body, reply } = await arrival()
+          let length = 0
+          for (let piece = await body.pull(); typeof piece !== "string"; piece = await body.pull()) {
+            length += piece.length
+            if (round % 3 > 0)
+              await (round % 3 === 1 ? pause(1) : Promise.resolve().then(() => Promise.resolve()))
+          }
+          reply.send(200, [], `${length} of round ${round}`)
+          await client.until((text) => text.endsWith(`${bytes.length} of round ${round}`))
         }
-        reply.send(200, [], `${length} of round ${round}`)
-        await client.until((text) => text.endsWith(`${bytes.length} of round ${round}`))
-      }
-      client.destroy()
-    }, { limits: { lingerBytes: 50_000 } }))
+        client.destroy()
+      },
+      { limits: { lingerBytes: 50_000 } }
+    ))
 
   it("that say that they are too long are refused before the handler hears of them", () =>
     staged(

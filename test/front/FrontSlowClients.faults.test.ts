@@ -148,7 +148,7 @@ describe.each(engines)("slow clients on %s", (engine) => {
   it("may hold ten thousand connections half open without harm to others", async () => {
     await withFront({ engine, app: text, limits: { maxConnections: 11_000 } }, async ({ port }) => {
       const before = process.memoryUsage.rss()
-      const clients = fork(join(import.meta.dirname, "half-open.mjs"), [String(port), "10000"])
+      const clients = fork(join(import.meta.dirname, "half-open.mjs"), [String(port), "10000", halfRequest])
       const [report] = await once(clients, "message")
       assert.isAbove(Object(report).open, 9_000)
       assert.isTrue(await isServed(port))

@@ -1,14 +1,15 @@
-// Opens argv[3] connections to port argv[2], each with half a request, says how many it has, and holds them.
+// Opens argv[3] connections to port argv[2], sends half a request by each (argv[4]), says how many it has, and holds them.
 import { connect } from "node:net"
 
-const [port, count] = process.argv.slice(2).map(Number)
+const [port, count] = process.argv.slice(2, 4).map(Number)
+const half = process.argv[4]
 const sockets = []
 let closed = 0
 
 const open = () =>
   new Promise((resolve) => {
     const socket = connect({ port, host: "127.0.0.1" }, () => {
-      socket.write("GET /text HTTP/1.1\r\nHost: x\r\nX-Half: ")
+      socket.write(half)
       resolve()
     })
     socket.on("error", resolve)

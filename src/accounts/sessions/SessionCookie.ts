@@ -80,9 +80,7 @@ export const makeSessionCookie = Effect.map(AppConfig, ({ baseUrl }): SessionCoo
     clearing: (request) =>
       valueIn(request) === undefined
         ? undefined
-        : Cookies.serializeCookie(
-            Cookies.makeCookieUnsafe(nameFor(request), "", optionsFor(request, past))
-          )
+        : Cookies.serializeCookie(Cookies.makeCookieUnsafe(nameFor(request), "", optionsFor(request, past)))
   }
 })
 

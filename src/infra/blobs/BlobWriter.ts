@@ -7,10 +7,17 @@ export interface WritableFile {
   close(): Promise<void>
 }
 
-/** The first write of a blob, so that one that comes slowly holds little; each later one is twice as large... */
+/** The first write of a blob, and each that is behind one that came slowly, so that slow ones hold little... */
 const firstBytes = 16 * 1024
-/** ...up to this. */
+/** ...each behind one that came within this is twice as large... */
+const quickMillis = 100
+/** ...and each behind one that took longer than this is as the first. */
+const slowMillis = 1000
 const mostBytes = 1024 * 1024
+
+/** The size of the write behind one of `size` bytes that was gathered in `millis`. */
+const nextSize = (size: number, millis: number): number =>
+  millis < quickMillis ? Math.min(size * 2, mostBytes) : millis < slowMillis ? size : firstBytes
 
 /** A buffer this large is kept for other blobs, at most `keptBuffers` of them. */
 const kept: Array<Buffer> = []
@@ -30,6 +37,7 @@ export class BlobWriter {
   private readonly hash = createHash("sha256")
   private buffer = bufferOf(firstBytes)
   private filledBytes = 0
+  private begunAt = performance.now()
   /** resolves to why the write failed, if it did */
   private writing: Promise<unknown> = Promise.resolve()
 
@@ -65,9 +73,11 @@ export class BlobWriter {
   }
 
   private async flush(): Promise<void> {
-    const { buffer, filledBytes } = this
+    const { begunAt, buffer, filledBytes } = this
+    const gatheredMillis = performance.now() - begunAt
     await this.written()
-    this.buffer = bufferOf(Math.min(buffer.length * 2, mostBytes))
+    this.begunAt = performance.now()
+    this.buffer = bufferOf(nextSize(buffer.length, gatheredMillis))
     this.filledBytes = 0
     this.writing = this.file.writeFile(buffer.subarray(0, filledBytes)).then(
       () => giveBack(buffer),
