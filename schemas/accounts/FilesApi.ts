@@ -5,7 +5,7 @@ import { Authorization, OpenToRouterKeys } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { FileId, PathId } from "../core/Ids.ts"
 import { Deleted } from "./AccountApi.ts"
-import { NotFound, PayloadTooLarge, StorageFull } from "../core/Problem.ts"
+import { NotFound, PayloadTooLarge, RequestTimeout, StorageFull } from "../core/Problem.ts"
 
 /** Source: contract/accounts#files. */
 export const File = Schema.Struct({
@@ -32,7 +32,7 @@ export class FilesApi extends HttpApiGroup.make("files")
     HttpApiEndpoint.post("upload", "/files", {
       payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
       success: File,
-      error: [PayloadTooLarge.plain, StorageFull.plain]
+      error: [RequestTimeout.plain, PayloadTooLarge.plain, StorageFull.plain]
     })
       .annotate(OpenApi.Identifier, "account.uploadFile")
       .annotate(OpenApi.Summary, "Store a file")

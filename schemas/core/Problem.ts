@@ -168,7 +168,7 @@ export class RequestTimeout extends problem(
   "RequestTimeout",
   408,
   invalid,
-  "request_timeout",
+  null,
   "The body comes too slowly"
 ) {}
 export class Conflict extends problem(
