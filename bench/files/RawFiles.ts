@@ -110,6 +110,8 @@ if (process.argv[1] === import.meta.filename) {
   serveForked((app) => {
     app.get("/large", (response) => sendFile(response, join(directory, "large")))
     app.get("/small", (response) => sendFile(response, join(directory, "small")))
-    app.post("/upload", (response) => receiveFile(response, join(directory, "upload")))
+    // A new file each time, as those of accounts: blocks of a file that is written again are at hand already.
+    let uploads = 0
+    app.post("/upload", (response) => receiveFile(response, join(directory, `upload-${uploads++}`)))
   })
 }

@@ -24,7 +24,9 @@ export type BodyEnd = "complete" | "gone" | "slow" | "tooLong"
 export interface RawBody {
   /** Content-Length, 0 without a body; undefined where nothing but its end tells how long it is */
   readonly declaredBytes: number | undefined
-  /** The next bytes, which are the caller's to keep, or the body's end, as often as asked. One pull at a time. */
+  /**
+   * The next bytes, which are valid until the next pull, or the body's end, as often as asked. One pull at a time.
+   */
   pull(): Promise<Uint8Array | BodyEnd>
 }
 

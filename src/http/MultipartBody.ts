@@ -14,7 +14,7 @@ export interface Part {
 /** Why a form cannot be read on: its body ended so, it is no form or is cut off, or it has too many parts. */
 export type FormFault = Exclude<BodyEnd, "complete"> | "malformed" | "tooManyParts"
 
-/** The next thing in a form. Bytes are the caller's to keep. */
+/** The next thing in a form. Bytes are valid until the next one is asked for. */
 export type FormEvent =
   | { readonly _tag: "Part"; readonly part: Part }
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
@@ -28,6 +28,9 @@ export interface FormLimits {
   /** a longer body is a fault, what is around the parts included */
   readonly bytes: number
 }
+
+/** The head of a part, which the parser holds to 16 KiB, and the boundary before it. */
+const mostKeptBytes = 20 * 1024
 
 const partEnd: FormEvent = { _tag: "PartEnd" }
 const end: FormEvent = { _tag: "End" }
@@ -75,7 +78,7 @@ export class MultipartBody {
       this.at = 0
       if (this.last !== undefined) return this.last
       const piece = await this.pull()
-      if (typeof piece !== "string") this.parser.write(piece)
+      if (typeof piece !== "string") this.parse(piece)
       else if (piece === "complete") this.finish()
       else this.close({ _tag: "Fault", fault: piece })
     }
@@ -94,6 +97,13 @@ export class MultipartBody {
     if (typeof piece === "string") return piece
     this.pulledBytes += piece.length
     return this.pulledBytes > this.maxBytes ? "tooLong" : piece
+  }
+
+  /** The parser keeps what could be the beginning of a boundary, and of the head of a part, until it has seen the rest. */
+  private parse(piece: Uint8Array): void {
+    const split = Math.max(piece.length - mostKeptBytes, 0)
+    if (split > 0) this.parser.write(piece.subarray(0, split))
+    this.parser.write(Buffer.from(piece.subarray(split)))
   }
 
   private begin(info: MultipartParser.PartInfo): (bytes: Uint8Array | null) => void {

@@ -64,8 +64,7 @@ export class RequestBody {
     if (this.isDetached) return
     this.receivedBytes += chunk.byteLength
     if (this.discarding === undefined && chunk.byteLength > 0) {
-      // The chunk is detached when this returns.
-      this.held.push(Buffer.from(Buffer.from(chunk)))
+      this.held.push(this.copyOf(Buffer.from(chunk)))
       this.heldBytes += chunk.byteLength
     }
     if (isLast) {
@@ -78,6 +77,11 @@ export class RequestBody {
     const isDue = !isLast && !this.isDetached && this.discarding === undefined
     if (isDue && this.heldBytes > this.highWaterBytes) this.pause()
     this.continueDiscarding()
+  }
+
+  /** The chunk is detached when `receive` returns. */
+  protected copyOf(chunk: Buffer): Uint8Array {
+    return Buffer.from(chunk)
   }
 
   /** From here on the client has to be fast enough. */

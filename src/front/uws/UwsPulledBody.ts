@@ -1,5 +1,6 @@
 import type { BodySource } from "../PulledBody.ts"
 import type { BodyEnd } from "../RawRoute.ts"
+import { copyOf, giveBack } from "./PieceBuffers.ts"
 import { RequestBody } from "./RequestBody.ts"
 import type { UwsResponse } from "./Addon.ts"
 import { afterDispatch } from "./LastAnswer.ts"
@@ -14,6 +15,8 @@ const turnEnd = Promise.resolve()
  */
 export class UwsPulledBody extends RequestBody implements BodySource {
   isSlow = false
+  /** the piece that was pulled last */
+  private lent: Uint8Array | undefined
 
   constructor(response: UwsResponse, declaredBytes: number | undefined, state: FrontState) {
     super(response, declaredBytes, state)
@@ -23,11 +26,14 @@ export class UwsPulledBody extends RequestBody implements BodySource {
   }
 
   next(take: (piece: Uint8Array | BodyEnd) => void): void {
+    if (this.lent !== undefined) giveBack(this.lent)
+    this.lent = undefined
     const attempt = (): void => {
       this.wake = undefined
       const piece = this.held.shift()
       if (piece !== undefined) {
         this.heldBytes -= piece.length
+        this.lent = piece
         take(piece)
         if (!this.isComplete) void turnEnd.then(this.pauseIdle)
       } else if (this.isComplete) take("complete")
@@ -40,6 +46,10 @@ export class UwsPulledBody extends RequestBody implements BodySource {
       }
     }
     attempt()
+  }
+
+  protected override copyOf(chunk: Buffer): Uint8Array {
+    return copyOf(chunk)
   }
 
   protected override tooSlow(): void {
