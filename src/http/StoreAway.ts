@@ -1,4 +1,4 @@
-import { Effect, Predicate } from "effect"
+import { Effect, Exit, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 
@@ -46,11 +46,15 @@ export const storeAwayUntimed = <A, E, R>(
     return isAway(error) ? Effect.fail(ServiceUnavailable.of(text)) : Effect.die(error)
   })
 
-/** The same for a statement of ordinary length: a Postgres that hangs is away, too. */
+/** The same for a statement of ordinary length: a Postgres that hangs is away, too. An answer from memory needs no clock. */
 export const storeAway = <A, E, R>(
   self: Effect.Effect<A, E | SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R> =>
-  Effect.timeoutOrElse(storeAwayUntimed(self), {
-    duration: statementTimeoutMillis,
-    orElse: () => Effect.fail(ServiceUnavailable.of(text))
-  })
+  isThere(self)
+    ? storeAwayUntimed(self)
+    : Effect.timeoutOrElse(storeAwayUntimed(self), {
+        duration: statementTimeoutMillis,
+        orElse: () => Effect.fail(ServiceUnavailable.of(text))
+      })
+
+const isThere = (self: unknown): boolean => Exit.isExit(self)

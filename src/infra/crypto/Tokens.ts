@@ -15,39 +15,40 @@ const secretDigits = 40
 
 /** `<prefix>_` and 128 random bits in base62, padded to 22 digits. Form: schemas/core/Ids.ts. */
 export const newId = (prefix: string): string => {
-  const limbs = randomLimbs()
-  let text = ""
-  while (text.length < idDigits) {
-    let group = divide(limbs)
-    for (let place = 0; place < digitsAtOnce && text.length < idDigits; place++) {
-      text = digits.charAt(group % digits.length) + text
+  takeRandom()
+  for (let place = idDigits; place > 0;) {
+    let group = divide()
+    for (let count = 0; count < digitsAtOnce && place > 0; count++) {
+      idCodes[--place] = digits.charCodeAt(group % digits.length)
       group = Math.floor(group / digits.length)
     }
   }
-  return `${prefix}_${text}`
+  return `${prefix}_${idCodes.toString("latin1")}`
 }
 
 /** Random bytes are fetched for many ids at once: a call of its own for each costs more than the id. */
 const pool = Buffer.alloc(idBytes * 256)
 let poolUsed = pool.length
 
-/** 128 random bits as 16-bit limbs, the highest first. */
-const randomLimbs = (): Uint16Array => {
+/** The number that becomes an id, as 16-bit limbs, the highest first, and its digits: every request has an id. */
+const limbs = new Uint16Array(idBytes / 2)
+const idCodes = Buffer.alloc(idDigits)
+
+/** Sets the number to 128 random bits. */
+const takeRandom = (): void => {
   if (poolUsed === pool.length) {
     randomFillSync(pool)
     poolUsed = 0
   }
-  const limbs = new Uint16Array(idBytes / 2)
   for (let limb = 0; limb < limbs.length; limb++) limbs[limb] = pool.readUInt16BE(poolUsed + limb * 2)
   poolUsed += idBytes
-  return limbs
 }
 
 /** Divides the number in place; answers the remainder. */
-const divide = (limbs: Uint16Array): number => {
+const divide = (): number => {
   let remainder = 0
-  for (const [at, limb] of limbs.entries()) {
-    const value = remainder * 0x1_0000 + limb
+  for (let at = 0; at < limbs.length; at++) {
+    const value = remainder * 0x1_0000 + (limbs[at] ?? 0)
     limbs[at] = Math.floor(value / divisor)
     remainder = value % divisor
   }
