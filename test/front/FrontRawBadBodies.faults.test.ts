@@ -7,7 +7,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as Response from "effect/http/HttpServerResponse"
 import type { RawBody, RawReply, RawRoute } from "#src/front/RawRoute.ts"
 import { exchange, RawClient, statusOf } from "./RawClient.ts"
-import { chunkedHead, drained, head, staged } from "./RawStage.ts"
+import { chunkedHead, drained, head, pattern, sha256, staged } from "./RawStage.ts"
 import { engines, withFront } from "./TestFront.ts"
 
 const mib = 1024 * 1024
@@ -26,7 +26,7 @@ const isServed = async (port: number): Promise<boolean> =>
     await exchange(port, "GET /text HTTP/1.1\r\nHost: x\r\n\r\n", (heard) => heard.endsWith("hello"))
   ) === 200
 
-describe.each(engines)("bodies of bad clients on %s", (engine) => {
+describe.each(engines)("bodies of slow and bad clients on %s", (engine) => {
   describe.each(Object.entries(requests))("%s", (_, request) => {
     it("come whole in two packets, wherever they are cut", () =>
       staged(engine, async ({ port }, arrival) => {
@@ -82,6 +82,51 @@ describe.each(engines)("bodies of bad clients on %s", (engine) => {
       })
     })
   })
+
+  it("make the client wait while nobody pulls, and go on when somebody does", () =>
+    staged(engine, async ({ port }, arrival) => {
+      const client = await RawClient.open(port)
+      const bytes = pattern(24 * mib)
+      let isSent = false
+      client.socket.write(Buffer.concat([Buffer.from(head(bytes.length)), bytes]), () => {
+        isSent = true
+      })
+      const { body, reply } = await arrival()
+      const before = process.memoryUsage().arrayBuffers
+      await pause(300)
+      assert.isFalse(isSent)
+      // The client's own bytes are in this process too, but have been there before.
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 4 * mib)
+      const first = await body.pull()
+      assert.notStrictEqual(typeof first, "string")
+      const firstBytes = typeof first === "string" ? Buffer.alloc(0) : Buffer.from(first)
+      await pause(100)
+      const [rest, end] = await drained(body)
+      assert.strictEqual(end, "complete")
+      assert.strictEqual(sha256(Buffer.concat([firstBytes, rest])), sha256(bytes))
+      reply.send(200, [], "stored")
+      await client.until((text) => text.endsWith("stored"))
+      client.destroy()
+    }))
+
+  it("that come too slowly end so, but not while nobody pulls", () =>
+    staged(
+      engine,
+      async ({ port }, arrival) => {
+        const client = await RawClient.open(port)
+        await client.send(`${head(100_000)}some`)
+        const { body, reply } = await arrival()
+        await pause(500)
+        assert.isFalse(reply.aborted)
+        assert.strictEqual(Buffer.from(await body.pull()).toString(), "some")
+        assert.strictEqual(await body.pull(), "slow")
+        reply.send(408, [], "too slow")
+        const text = await client.closed()
+        assert.strictEqual(statusOf(text), 408)
+        assert.isTrue(text.endsWith("too slow"))
+      },
+      { limits: { slowUploadWindowMillis: 150, minUploadBytesPerSecond: 10_000 } }
+    ))
 
   it("that go on behind their length are cut there, and the rest reaches no handler", () =>
     staged(engine, async ({ port }, arrival) => {

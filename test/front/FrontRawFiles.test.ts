@@ -1,17 +1,16 @@
-import { createHash } from "node:crypto"
 import { closeSync, fstatSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { RawReply, RawRoute } from "#src/front/RawRoute.ts"
 import { RawClient, statusOf } from "./RawClient.ts"
+import { pattern, sha256 } from "./RawStage.ts"
 import { type Engine, engines, type RunningFront, type TestFrontOptions, withFront } from "./TestFront.ts"
 
 const mib = 1024 * 1024
 const sizeBytes = 5 * mib + 123
 
-const tile = Buffer.from(Array.from({ length: 65_537 }, (_, index) => (index * 31 + (index >> 10)) & 255))
-const content = Buffer.alloc(sizeBytes, tile)
+const content = pattern(sizeBytes)
 let directory = ""
 let path = ""
 
@@ -87,8 +86,6 @@ const isOpen = (fd: number): boolean => {
     return false
   }
 }
-
-const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
 /** The body of the only answer on a connection. */
 const bodyOf = async (client: RawClient, length: number): Promise<Buffer> => {

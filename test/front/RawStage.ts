@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import type { BodyEnd, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
 import { type Engine, type RunningFront, type TestFrontOptions, withFront } from "./TestFront.ts"
 
@@ -55,3 +56,10 @@ export const head = (bytes: number, more = ""): string =>
   `POST /up/x HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n${more}\r\n`
 
 export const chunkedHead = "POST /up/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+export const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
+
+const tile = Buffer.from(Array.from({ length: 65_537 }, (_, index) => (index * 31 + (index >> 10)) & 255))
+
+/** Bytes that differ from place to place. */
+export const pattern = (length: number): Buffer => Buffer.alloc(length, tile)
