@@ -2,6 +2,7 @@ import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
+import { fileURLToPath } from "node:url"
 import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
@@ -58,6 +59,12 @@ export interface Config {
   /** `ROOMS`; accounts are served in any case, since the other rooms need them */
   readonly rooms: ReadonlySet<string>
   readonly maxFileSizeBytes: number
+  /** `BLOBS_URL`, the directory of the bytes of files, absolute; unset: `DATA_DIR/blobs` */
+  readonly blobsDirectory: string | undefined
+  /** `FILES_QUOTA`: the bytes that one user may have; unset: no limit */
+  readonly filesQuotaBytes: number | undefined
+  /** `FILES_MIN_FREE`: bytes that stay free on the disk of the blobs */
+  readonly filesMinFreeBytes: number
   readonly logLevel: LogLevel
   /** `LOG_FORMAT`: lines for people, or JSON for programs; auto: for people on a terminal */
   readonly logFormat: (typeof logFormats)[number]
@@ -218,6 +225,9 @@ export const decode = (
       names
     ),
     maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
+    blobsDirectory: read.parsed("BLOBS_URL", directoryOf, "takes a directory like file:///srv/blobs"),
+    filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
+    filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
     logFormat:
       read.parsed(
@@ -247,6 +257,12 @@ export const decode = (
   return read.faults.length === 0
     ? Effect.succeed(config)
     : Effect.fail(new ConfigInvalid({ faults: read.faults }))
+}
+
+const directoryOf = (text: string): string | undefined => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isDirectory = url?.protocol === "file:" && url.hostname === "" && url.pathname !== "/"
+  return isDirectory && !/%2f|%00/i.test(url.pathname) ? fileURLToPath(url) : undefined
 }
 
 const modes = ["429", "block"] as const

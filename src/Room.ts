@@ -16,6 +16,7 @@ import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { RawRoutes } from "./front/RawRoutes.ts"
 import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
+import type { BlobStore } from "./infra/blobs/BlobStore.ts"
 import type { Egress } from "./infra/egress/Egress.ts"
 import type { Jobs } from "./infra/jobs/Jobs.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
@@ -61,6 +62,7 @@ export type Ground =
   | Readiness
   | Quarantines
   | Secrets
+  | BlobStore
   | Notices
   | Egress
   | Jobs

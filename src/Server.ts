@@ -14,6 +14,7 @@ import { connectionsFor, type TooFewFiles } from "./infra/process/OpenFiles.ts"
 import * as Stores from "./Stores.ts"
 import * as DiskSpace from "./infra/telemetry/DiskSpace.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
+import { BlobStore } from "./infra/blobs/BlobStore.ts"
 import { Egress } from "./infra/egress/Egress.ts"
 import { Jobs } from "./infra/jobs/Jobs.ts"
 import { Notices } from "./infra/notices/Notices.ts"
@@ -122,7 +123,8 @@ const serverOf = (
         Notices.layer,
         Egress.layer,
         Processes.layer,
-        Workers.layer
+        Workers.layer,
+        BlobStore.layer
       )
     ),
     Layer.provideMerge(DiskSpace.layer),

@@ -220,7 +220,13 @@ export class ServiceUnavailable extends problem(
   "overloaded",
   "Not at the moment: a store is away, or there is too much to do; Retry-After is in seconds"
 ) {}
-export class StorageFull extends problem("StorageFull", 507, busy, "storage_full", "The disk is full") {}
+export class StorageFull extends problem(
+  "StorageFull",
+  507,
+  busy,
+  "storage_full",
+  "No room: on the disk, or in the quota"
+) {}
 
 /** 400 of one field: the text begins with it. `field` is "" where the body as a whole is at fault. */
 export const invalidField = (field: string, text: string, code: string | null = "invalid_value") =>

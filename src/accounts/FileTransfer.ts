@@ -14,7 +14,7 @@ import { byteAnswer } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import { type FormFault, MultipartBody } from "#src/http/MultipartBody.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import type { BlobSource } from "#src/infra/blobs/Blobs.ts"
+import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
 import { type FileRow, Files } from "./Files.ts"
 import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "./KeyedRoute.ts"
 
@@ -39,45 +39,33 @@ const problemOf = (fault: FormFault, maxFileSizeBytes: number): Problem | undefi
   }
 }
 
-/** The bytes of the part that a form is in. */
+/** The bytes of the part that a form is in. They end with the form: where it is cut off or has more, there is no file. */
 const contentOf =
   (form: MultipartBody): BlobSource<FormFault> =>
   async () => {
     const event = await form.next()
-    switch (event._tag) {
-      case "Bytes":
-        return Result.succeed(event.bytes)
-      case "Fault":
-        return Result.fail(event.fault)
-      default:
-        return Result.succeed(undefined)
-    }
+    if (event._tag === "Bytes") return Result.succeed(event.bytes)
+    const next = event._tag === "PartEnd" ? await form.next() : event
+    if (next._tag === "Fault") return Result.fail(next.fault)
+    const ended = await form.drain()
+    return ended === "complete" ? Result.succeed(undefined) : Result.fail(ended)
   }
 
-/** Stores the one file of a form while it arrives; its id is not known before the form has ended. */
-const receive = Effect.fnUntraced(function* (files: Files["Service"], userId: string, form: MultipartBody) {
+/** Stores the one file of a form while it arrives. */
+const receive = Effect.fnUntraced(function* (
+  files: Files["Service"],
+  userId: string,
+  form: MultipartBody,
+  maxBytes: number
+) {
   const first = yield* Effect.promise(() => form.next())
   if (first._tag === "Fault") return yield* Effect.fail(first.fault)
   const part = first._tag === "Part" ? first.part : undefined
   if (part?.name !== "file" || part.filename === undefined) return yield* invalidField("file", expected)
   const { contentType, filename } = part
-  const stored = yield* files.upload(userId, { filename, contentType, content: contentOf(form) })
-  const rest = Effect.gen(function* () {
-    const next = yield* Effect.promise(() => form.next())
-    if (next._tag === "Fault") return yield* Effect.fail(next.fault)
-    const ended = yield* Effect.promise(() => form.drain())
-    if (ended !== "complete") return yield* Effect.fail(ended)
-  })
-  // The file was whole, but its form was cut off or had more: its id is never sent.
-  yield* Effect.onError(rest, () => forget(files, stored.id, userId))
-  return stored
+  const owner = { userId, source: "upload", expiresAt: null }
+  return yield* files.put(contentOf(form), { ...owner, filename, contentType, maxBytes })
 })
-
-/** Without Postgres the file stays: its owner does not know its id, and it cannot be guessed. */
-const forget = (files: Files["Service"], id: string, userId: string) =>
-  Effect.catch(files.remove(id, userId), (error) =>
-    Effect.logWarning(`The unfinished upload ${id} could not be removed`, error)
-  )
 
 const upload = (files: Files["Service"], maxFileSizeBytes: number, formBytes: number): KeyedRoute["handle"] =>
   Effect.fnUntraced(function* (exchange, { ownerId }) {
@@ -87,7 +75,7 @@ const upload = (files: Files["Service"], maxFileSizeBytes: number, formBytes: nu
     const { declaredBytes } = exchange.body
     if (declaredBytes !== undefined && declaredBytes > bytes) return yield* tooLarge(maxFileSizeBytes)
     const form = new MultipartBody(exchange.body, contentType, { parts: 1, bytes })
-    const stored = yield* Effect.result(receive(files, ownerId, form))
+    const stored = yield* Effect.result(receive(files, ownerId, form, declaredBytes ?? Infinity))
     if (Result.isSuccess(stored)) {
       const { filename, id } = stored.success
       return exchange.sendJson(200, { id, filename, url: `/api/v1/files/${id}` })
@@ -96,6 +84,8 @@ const upload = (files: Files["Service"], maxFileSizeBytes: number, formBytes: nu
     if (Predicate.isTagged(failure, "BlobTooLarge")) return yield* tooLarge(maxFileSizeBytes)
     if (Predicate.isTagged(failure, "DiskFull"))
       return yield* StorageFull.of("The disk is full; the file was not stored")
+    if (Predicate.isTagged(failure, "QuotaReached"))
+      return yield* StorageFull.of(`Quota of ${failure.quotaBytes} bytes reached`)
     const problem = Predicate.isString(failure) ? problemOf(failure, maxFileSizeBytes) : failure
     if (problem !== undefined) return yield* problem
   })

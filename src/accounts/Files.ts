@@ -1,20 +1,20 @@
-import { read } from "node:fs"
-import { Context, Effect, Layer, Schema, type Stream } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { hidden } from "#schemas/core/Noun.ts"
-import type { NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { type NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { closeFile } from "#src/front/FileSender.ts"
-import { Blobs, type BlobSource, type BlobTooLarge, type DiskFull } from "#src/infra/blobs/Blobs.ts"
-import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
+import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
+import type { Blob, Owner, QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { damagedBytes } from "#src/infra/blobs/BlobUpkeep.ts"
+import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { safeFilename } from "#src/http/ContentDisposition.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import * as Table from "#src/infra/postgres/Table.ts"
-import type { Limits } from "#src/Limits.ts"
+import { adoptFiles, refOf } from "./FileAdoption.ts"
 import { RecentFiles } from "./RecentFiles.ts"
 
 const text = Model.FieldOnly(["select", "insert"])(Schema.String)
@@ -28,51 +28,51 @@ export class FileRow extends Model.Class<FileRow>("FileRow")({
   /** bytes */
   size: Model.FieldOnly(["select", "insert"])(Schema.Finite),
   /** lower-case hexadecimal in memory */
-  sha256: Model.Field({ select: Schema.String, insert: Schema.Uint8Array })
+  sha256: Model.Field({ select: Schema.String, insert: Schema.Uint8Array }),
+  /** the directory of blobs that has the bytes */
+  store: Model.FieldOnly(["select"])(Schema.NullOr(Schema.String)),
+  /** the bytes were seen to be damaged or missing */
+  damaged: Model.FieldOnly(["select"])(Schema.Boolean)
 }) {}
 
-export interface Upload<E> {
+const computed = {
+  size: "size::float8",
+  sha256: "encode(sha256, 'hex')",
+  damaged: `coalesce((SELECT b.damaged FROM blobs b
+    WHERE b.store = files.store AND b.sha256 = files.sha256), false)`
+}
+
+/** A file that is to be stored. It is gone from `expiresAt` on. */
+export interface NewFile extends Owner {
   /** as sent; stored as a bare, safe name */
   readonly filename: string
   readonly contentType: string
-  readonly content: BlobSource<E>
+  /** the most that may come, where that is less than any file may have */
+  readonly maxBytes: number
 }
 
 /** Account files: the bytes are a blob, the name and owner a row. A file exists once its row does. */
 export class Files extends Context.Service<
   Files,
   {
-    readonly upload: <E>(
-      userId: string,
-      upload: Upload<E>
+    readonly put: <E>(
+      content: BlobSource<E>,
+      file: NewFile
     ) => Effect.Effect<
       { readonly id: string; readonly filename: string },
-      E | BlobTooLarge | DiskFull | ServiceUnavailable
+      E | BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable
     >
     readonly find: (id: string) => Effect.Effect<FileRow, NotFound | SqlError>
-    readonly read: (file: FileRow, range: ByteRange) => Effect.Effect<Stream.Stream<Uint8Array>, NotFound>
+    /** all bytes of a file that is not large */
+    readonly read: (file: FileRow) => Effect.Effect<Buffer, ServiceUnavailable>
     /** a descriptor of the bytes, which is the caller's to close; or the bytes, of a short file */
-    readonly open: (file: FileRow) => Effect.Effect<number | Uint8Array, NotFound>
+    readonly open: (file: FileRow) => Effect.Effect<number | Buffer, ServiceUnavailable>
     readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
   }
 >()("signalbox/accounts/Files") {
   static readonly layer = Layer.effect(
     Files,
-    Effect.gen(function* () {
-      const table = Table.make(yield* SqlClient, {
-        name: "files",
-        title: "File",
-        model: FileRow,
-        ids: "fil",
-        computed: { size: "size::float8", sha256: "encode(sha256, 'hex')" },
-        gone: "deleted_at"
-      })
-      const { limits, maxFileSizeBytes } = yield* AppConfig
-      const recent = new RecentFiles<FileRow>(limits)
-      const notices = yield* Notices
-      yield* notices.subscribe(deleted, () => recent.clear())
-      return make(yield* Blobs, table, recent, notices.publish(deleted), { ...limits, maxFileSizeBytes })
-    })
+    Effect.suspend(() => make)
   )
 }
 
@@ -87,75 +87,92 @@ const safeContentType = (contentType: string): string =>
     ? contentType
     : "application/octet-stream"
 
-const make = (
-  blobs: Blobs["Service"],
-  table: Table.Table<typeof FileRow>,
-  recent: RecentFiles<FileRow>,
-  tellDeleted: Effect.Effect<void>,
-  { maxFileSizeBytes: maxBytes, shortFileBytes }: Limits & { readonly maxFileSizeBytes: number }
-): Files["Service"] => ({
-  upload: <E>(userId: string, upload: Upload<E>) =>
-    Effect.gen(function* () {
+/** Several machines have files of their own where they share no directory. */
+const elsewhere = ServiceUnavailable.of(
+  "The file's bytes are not on this server's disk; another server has them"
+)
+
+/** Reads the blob of a file whose bytes are here, and not known to be damaged; a reader that is refused asks anew. */
+const readingOf =
+  (blobs: BlobStore["Service"], recent: RecentFiles<FileRow>) =>
+  <A>(
+    { damaged, id, sha256, size, store }: FileRow,
+    read: (blob: Blob) => Effect.Effect<A, ServiceUnavailable>
+  ): Effect.Effect<A, ServiceUnavailable> =>
+    Effect.suspend(() => {
+      if (store !== blobs.id) return elsewhere
+      return damaged ? damagedBytes : read({ sha256, sizeBytes: size })
+    }).pipe(Effect.onError(() => Effect.sync(() => recent.forget(id))))
+
+/** A new row, and the columns that readers of files do not see. */
+const rowOf = (id: string, filename: string, { sha256, sizeBytes }: Blob, file: NewFile, store: string) =>
+  [
+    {
+      user_id: file.userId,
+      filename,
+      contentType: safeContentType(file.contentType),
+      size: sizeBytes,
+      sha256: Buffer.from(sha256, "hex")
+    },
+    { id, store, source: file.source, expires_at: file.expiresAt }
+  ] as const
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const blobs = yield* BlobStore
+  const notices = yield* Notices
+  const { filesQuotaBytes, limits, maxFileSizeBytes } = yield* AppConfig
+  const table = Table.make(sql, {
+    name: "files",
+    title: "File",
+    model: FileRow,
+    ids: "fil",
+    computed,
+    gone: { is: "coalesce(gone_at <= now(), false)", set: "deleted_at = now()" }
+  })
+  const recent = new RecentFiles<FileRow>(limits)
+  yield* notices.subscribe(deleted, () => recent.clear())
+  const tellDeleted = notices.publish(deleted)
+  yield* adoptFiles
+
+  const reading = readingOf(blobs, recent)
+  return Files.of({
+    put: (content, file) => {
+      const { userId } = file
       const id = newId("fil")
-      const filename = safeFilename(upload.filename)
-      yield* blobs.write(id, upload.content, { maxBytes }).pipe(
-        Effect.flatMap(({ sha256, sizeBytes }) =>
-          // Its own time limit: the bytes before it may take as long as they need.
-          storeAway(
-            table.insert(
-              {
-                user_id: userId,
-                filename,
-                contentType: safeContentType(upload.contentType),
-                size: sizeBytes,
-                sha256
-              },
-              { id }
-            )
+      const filename = safeFilename(file.filename)
+      const maxBytes = Math.min(file.maxBytes, maxFileSizeBytes)
+      return Effect.as(
+        blobs.put({ userId, maxBytes, quotaBytes: filesQuotaBytes ?? null }, content, (blob) =>
+          Effect.andThen(
+            blobs.refer(refOf(id), blob, file),
+            table.insert(...rowOf(id, filename, blob, file, blobs.id))
           )
         ),
-        // Without its row the blob could be neither found nor removed.
-        Effect.onError(() => blobs.remove(id))
+        { id, filename }
       )
-      return { id, filename }
-    }),
-  find: (id) =>
-    Effect.suspend(() => {
-      const file = recent.find(id)
-      if (file !== undefined) return Effect.succeed(file)
-      const { version } = recent
-      return Effect.tap(table.read(id, undefined), (row) => Effect.sync(() => recent.put(row, version)))
-    }),
-  read: ({ id }, range) => Effect.mapError(blobs.read(id, range), () => Table.notFound("File")),
-  open: ({ id, size }) =>
-    Effect.suspend((): Effect.Effect<number | Uint8Array, NotFound> => {
-      const bytes = recent.bytesOf(id)
-      if (bytes !== undefined) return Effect.succeed(bytes)
-      const opened = Effect.mapError(blobs.open(id), () => Table.notFound("File"))
-      if (size === 0 || size > shortFileBytes) return opened
-      return Effect.tap(
-        Effect.flatMap(opened, (fd) => readWhole(fd, size)),
-        (whole) => Effect.sync(() => recent.putBytes(id, whole))
-      )
-    }),
-  remove: (id, userId) =>
-    table
-      .remove(id, userId)
-      .pipe(
-        Effect.andThen(Effect.sync(() => recent.forget(id))),
-        Effect.andThen(tellDeleted),
-        Effect.andThen(blobs.remove(id))
-      )
-})
-
-/** The whole of a short file, whose descriptor is closed. */
-const readWhole = (fd: number, size: number): Effect.Effect<Buffer> =>
-  Effect.callback((resume) => {
-    const bytes = Buffer.allocUnsafeSlow(size)
-    read(fd, bytes, 0, size, 0, (error, count) => {
-      closeFile({ fd })
-      if (error !== null) resume(Effect.die(error))
-      else if (count === size) resume(Effect.succeed(bytes))
-      else resume(Effect.die(new Error(`A file of ${size} bytes has ${count} on the disk`)))
-    })
+    },
+    find: (id) =>
+      Effect.suspend(() => {
+        const file = recent.find(id)
+        if (file !== undefined) return Effect.succeed(file)
+        const { version } = recent
+        return Effect.tap(table.read(id, undefined), (row) =>
+          Effect.sync(() => (row.damaged ? undefined : recent.put(row, version)))
+        )
+      }),
+    read: (file) => reading(file, blobs.read),
+    open: (file) =>
+      Effect.suspend((): Effect.Effect<number | Buffer, ServiceUnavailable> => {
+        const { id, size } = file
+        const bytes = recent.bytesOf(id)
+        if (bytes !== undefined) return Effect.succeed(bytes)
+        if (size === 0 || size > limits.shortFileBytes) return reading(file, blobs.open)
+        return Effect.tap(reading(file, blobs.read), (whole) => Effect.sync(() => recent.putBytes(id, whole)))
+      }),
+    remove: (id, userId) =>
+      table
+        .remove(id, userId, blobs.release(refOf(id)))
+        .pipe(Effect.andThen(Effect.sync(() => recent.forget(id))), Effect.andThen(tellDeleted))
   })
+})

@@ -2,6 +2,10 @@
 export const accountsLimits = {
   /** one account file, unless `MAX_FILE_SIZE` says otherwise; above it 413 */
   fileBytes: 100 * 1024 * 1024,
+  /** bytes that have to stay free on the disk of the blobs, unless `FILES_MIN_FREE` says otherwise; below it 507 */
+  filesMinFreeBytes: 1024 ** 3,
+  /** account files of before that are adopted side by side at a start */
+  adoptedAtOnce: 8,
   /** bytes of a form beside its file, which is measured exactly where it is stored: boundaries and heads of parts */
   fileFormBytes: 64 * 1024,
   /** files whose rows are kept in memory after they were asked for... */

@@ -1,8 +1,6 @@
 import { Effect, Layer, Redacted } from "effect"
-import { join } from "node:path"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
 import { AppConfig } from "#src/Config.ts"
-import { Blobs } from "#src/infra/blobs/Blobs.ts"
 import * as Redis from "#src/infra/redis/Redis.ts"
 import * as RedisTokenLease from "#src/infra/redis/RedisTokenLease.ts"
 import { Admission } from "./Admission.ts"
@@ -31,10 +29,6 @@ const rateBuckets = Layer.unwrap(
   })
 )
 
-const blobs = Layer.unwrap(
-  Effect.map(AppConfig, ({ dataDir }) => Blobs.layer({ directory: join(dataDir, "files") }))
-)
-
 /**
  * Users, keys, sessions and files, over Postgres and the disk: the base of every other room. The first boot comes before the
  * directories read the tables.
@@ -46,6 +40,5 @@ export const offers = Layer.merge(Admission.layer, KeyWatch.layer).pipe(
     Layer.mergeAll(Keys.layer, Users.layer, Sessions.layer, RequestCounts.layer, Files.layer, rateBuckets)
   ),
   Layer.provideMerge(Layer.mergeAll(KeyDirectory.layer, UserDirectory.layer, SessionDirectory.layer)),
-  Layer.provide(blobs),
   Layer.provideMerge(FirstBoot.layer)
 )

@@ -4,6 +4,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { accounts as tables } from "./migrations/postgres/0001_Accounts.ts"
 import { sessions } from "./migrations/postgres/0016_Sessions.ts"
+import { fileBlobs } from "./migrations/postgres/0019_FileBlobs.ts"
 
 /** Users, keys, files and health: every server has this room. */
 export const accounts = {
@@ -12,7 +13,7 @@ export const accounts = {
   api: AccountsRoomApi,
   rawApi: HttpApi.make("signalbox").add(FilesApi),
   migrations: {
-    postgres: [tables, sessions],
+    postgres: [tables, sessions, fileBlobs],
     clickhouse: []
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,

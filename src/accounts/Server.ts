@@ -2,6 +2,7 @@ import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import * as BlobSweeps from "#src/infra/blobs/BlobSweeps.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
@@ -72,9 +73,10 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     readiness,
-    Sweep.layer("files", "deleted_at"),
+    Sweep.layer("files", "gone_at"),
     Sessions.sweeping,
-    Sweeps.ofJobs
+    Sweeps.ofJobs,
+    BlobSweeps.layer
   ),
   raw: RawRoutes.addRaw(fileRoutes),
   paths: []

@@ -1,6 +1,6 @@
 import { Effect, type Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
+import type { ByteRange } from "./FileBytes.ts"
 import { isNoneMatch, requestedRange } from "./ByteRanges.ts"
 
 /** Bytes that can be read from anywhere, and their description. */

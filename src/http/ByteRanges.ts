@@ -1,4 +1,4 @@
-import type { ByteRange } from "#src/infra/blobs/FileBytes.ts"
+import type { ByteRange } from "./FileBytes.ts"
 
 /** The range that a `Range` header requests of a body of `sizeBytes`. Source: RFC 9110, 14.2. */
 type RequestedRange =

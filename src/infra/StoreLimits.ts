@@ -94,6 +94,23 @@ export const storeLimits = {
   /** a store that has not stopped by then is killed */
   storeStopMillis: 10_000,
 
+  /** a blob that nothing refers to is removed after so long … */
+  blobKeptMillis: 24 * 3_600_000,
+  /** … by a sweep that is made this often */
+  blobCollectEveryMillis: 3_600_000,
+  /** the bytes of each blob are read and compared with their hash this often … */
+  blobCheckMillis: 30 * 24 * 3_600_000,
+  /** … by a sweep that is made this often … */
+  blobScrubEveryMillis: 3_600_000,
+  /** … and reads no faster than this, but for blobs that it would not end with in half a sweep's time */
+  blobCheckBytesPerSecond: 64 * 1024 * 1024,
+  /** an upload in several requests is over when nothing was appended to it for so long */
+  uploadKeptMillis: 24 * 3_600_000,
+  /** the reservation of an upload in one request, which is renewed three times in that time: a process that dies leaves it */
+  putKeptMillis: 15 * 60_000,
+  /** blobs are counted for `/metrics` this often */
+  blobCountsMillis: 60_000,
+
   /** connections to Postgres for taking and settling jobs, beside those of requests */
   jobConnections: 3,
   /** a lane belongs to the process that took it for so long; it is renewed three times in that time */

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { openNew } from "#src/infra/blobs/Blobs.ts"
+import type { OpenBlobFile } from "#src/infra/blobs/BlobFiles.ts"
+import { openNew } from "#src/infra/blobs/BlobStore.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
@@ -13,23 +14,24 @@ const live = { excludeTestServices: true, timeout: 60_000 } as const
 
 /** A disk that is full for uploads that mention it. */
 const fullDisk = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
-const open = async (path: string) => {
-  const file = await openNew(path)
+const open: OpenBlobFile = async (path, flags) => {
+  const file = await openNew(path, flags)
   return {
-    writeFile: async (chunk: Uint8Array) => {
+    writeFile: async (chunk) => {
       if (Buffer.from(chunk).includes("fill the disk")) throw fullDisk
       await file.writeFile(chunk)
     },
-    sync: () => file.sync(),
+    truncate: (bytes) => file.truncate(bytes),
+    datasync: () => file.datasync(),
     close: () => file.close()
   }
 }
 
-/** Files under DATA_DIR/files, unfinished ones included. */
+/** Files under DATA_DIR/blobs, unfinished ones included. */
 const filesOnDisk = Effect.flatMap(TestStores, ({ dataDir }) =>
   Effect.promise(async () => {
-    const entries = await readdir(join(dataDir, "files"), { recursive: true, withFileTypes: true })
-    return entries.filter((entry) => entry.isFile()).length
+    const entries = await readdir(join(dataDir, "blobs"), { recursive: true, withFileTypes: true })
+    return entries.filter((entry) => entry.isFile() && entry.name !== "store").length
   })
 )
 

@@ -58,6 +58,13 @@ describe("the environment", () => {
     ["mysql://h/d", "h/d", "postgres:///d"]
   )
   takes("CLICKHOUSE_URL", ["http://h:8123", "https://u:p@h"], ["tcp://h:9000", "h"])
+  takes(
+    "BLOBS_URL",
+    ["file:///srv/blobs", "file:///srv/bl%20obs/"],
+    ["/srv/blobs", "file://", "file:///", "file://host/blobs", "s3://k:s@h/b", "file:///a%2Fb"]
+  )
+  takes("FILES_QUOTA", ["1", "10GB"], ["0", "-1", "much"])
+  takes("FILES_MIN_FREE", ["1", "500MB"], ["0", "1TB"])
   takes("REDIS_URL", ["redis://h", "rediss://:p@h:6379/1"], ["http://h"])
   const member = {
     CLUSTER_ADDRESS: "10.0.0.5:7000",

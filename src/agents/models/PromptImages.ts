@@ -1,4 +1,4 @@
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import { imagePartType, type ChatMessage } from "#streams/agents/ChatContext.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { Files } from "#src/accounts/Files.ts"
@@ -14,8 +14,7 @@ export const makePromptImages = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* (id: string) {
     const file = yield* files.find(id)
     if (file.size > limits.agentImageBytes) return words(id, "it is too large")
-    const bytes = yield* files.read(file, { from: 0, to: file.size })
-    const content = Buffer.concat(yield* Stream.runCollect(bytes))
+    const content = yield* files.read(file)
     const type = imageTypeOf(content)
     if (type === undefined) return words(id, "it is no PNG, JPEG, WebP or GIF")
     const url = `data:${type};base64,${content.toString("base64")}`

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 
-/** The part of a `FileHandle` that writing needs. */
+/** The part of a `FileHandle` that writing needs, so that a test can bring a disk with faults. */
 export interface WritableFile {
   writeFile(chunk: Uint8Array): Promise<void>
-  sync(): Promise<void>
+  truncate(bytes: number): Promise<void>
+  datasync(): Promise<void>
   close(): Promise<void>
 }
 
@@ -59,11 +60,11 @@ export class BlobWriter {
   }
 
   /** All is on the disk when it resolves. */
-  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: Uint8Array }> {
+  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: string }> {
     if (this.filledBytes > 0) await this.flush()
     await this.written()
-    await this.file.sync()
-    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest() }
+    await this.file.datasync()
+    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest("hex") }
   }
 
   /** Once nothing is being written any more; a failure was told by the other methods. */

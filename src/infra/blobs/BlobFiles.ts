@@ -1,0 +1,351 @@
+import { createHash, randomUUID } from "node:crypto"
+import { close, fstat, open as openFile } from "node:fs"
+import * as fs from "node:fs/promises"
+import { setTimeout as sleep } from "node:timers/promises"
+import { dirname, join } from "node:path"
+import { Effect, Result, Schema } from "effect"
+import type { BlobDirectory } from "./BlobDirectory.ts"
+import type { Blob } from "./BlobIndex.ts"
+import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
+import { codeOf, disk, DiskFull, ifThere, linkOrCopy, syncDirectory, within } from "./Disk.ts"
+
+/** More bytes came than the caller allows. */
+export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
+  maxBytes: Schema.Number
+}) {}
+
+/** The next bytes of a blob, undefined at its end, or why there is none. They are not touched after the next call. */
+export type BlobSource<E> = () => Promise<Result.Result<Uint8Array | undefined, E>>
+
+/** Makes a new file, or goes on at the end of one that may be there. */
+export type OpenBlobFile = (path: string, flags: "wx" | "a") => Promise<WritableFile>
+
+/** One of the files of an upload. Where a request may still be writing to one, the next request has another. */
+interface UploadFile {
+  readonly id: string
+  readonly file: number
+}
+
+/** Bytes of a file that are hashed at a time. */
+const readBytes = 256 * 1024
+
+/**
+ * Blobs on disk: `<directory>/ab/cd/<sha256>`, and uploads under way in `<directory>/tmp`. A blob's file is whole from its
+ * first moment: its bytes are synced before it is renamed into place, and the directories that name it after that.
+ */
+export class BlobFiles {
+  private readonly directory: string
+  private readonly temporary: string
+  private readonly openFile: OpenBlobFile
+  /** directories that this process has made, or seen, and synced */
+  private readonly folders = new Set<string>()
+
+  constructor({ path, temporary }: BlobDirectory, openFile: OpenBlobFile) {
+    this.directory = path
+    this.temporary = temporary
+    this.openFile = openFile
+  }
+
+  pathOf(sha256: string): string {
+    return join(this.directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256)
+  }
+
+  temporaryOf({ file, id }: UploadFile): string {
+    return join(this.temporary, `${id}.${file}`)
+  }
+
+  /** Fails where so many bytes more would leave less room on the disk than has to stay free. */
+  haveRoom(bytes: number, freeBytesMin: number): Effect.Effect<void, DiskFull> {
+    return Effect.flatMap(
+      disk(() => fs.statfs(this.directory)),
+      ({ bavail, bsize }) =>
+        bavail * bsize - bytes >= freeBytesMin
+          ? Effect.void
+          : Effect.fail(new DiskFull({ cause: `less than ${freeBytesMin} bytes would be free` }))
+    )
+  }
+
+  /** Writes a source to a new temporary file, and syncs it. */
+  receive<E>(
+    upload: UploadFile,
+    source: BlobSource<E>,
+    maxBytes: number
+  ): Effect.Effect<Blob, E | BlobTooLarge | DiskFull> {
+    return this.writing(upload, "wx", async (file) => {
+      const writer = new BlobWriter(file)
+      try {
+        const copied = await copy(writer, source, maxBytes)
+        return Result.isFailure(copied) ? Result.fail(copied.failure) : Result.succeed(await writer.finish())
+      } finally {
+        // Its file is closed next.
+        await writer.settled()
+      }
+    })
+  }
+
+  /**
+   * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
+   * `onDurable` is told where they end now, also where the source has failed.
+   */
+  append<E>(
+    upload: UploadFile,
+    source: BlobSource<E>,
+    { maxBytes, offset, onDurable }: AppendOptions
+  ): Effect.Effect<void, E | BlobTooLarge | DiskFull> {
+    return this.writing(upload, "a", async (file) => {
+      await file.truncate(offset)
+      const writer = new BlobWriter(file)
+      try {
+        const copied = await copy(writer, source, maxBytes)
+        await writer.finish()
+        onDurable(offset + writer.sizeBytes)
+        return copied
+      } finally {
+        await writer.settled()
+      }
+    })
+  }
+
+  private writing<A, E>(
+    upload: UploadFile,
+    flags: "wx" | "a",
+    write: (file: WritableFile) => Promise<Result.Result<A, E>>
+  ): Effect.Effect<A, E | DiskFull> {
+    return Effect.acquireUseRelease(
+      disk(() => this.openFile(this.temporaryOf(upload), flags)),
+      (file) =>
+        Effect.flatMap(
+          disk(() => write(file)),
+          Effect.fromResult
+        ),
+      (file) => Effect.promise(() => file.close())
+    )
+  }
+
+  /**
+   * Makes sure that an upload's file has these bytes and that no earlier request writes to it: where one may, they are
+   * copied. False: the bytes are not there.
+   */
+  own(upload: UploadFile, was: UploadFile, bytes: number): Effect.Effect<boolean, DiskFull> {
+    return disk(async () => {
+      const there = await ifThere(fs.stat(this.temporaryOf(was)))
+      if ((there?.size ?? 0) < bytes) return false
+      if (upload.file === was.file || there === undefined) return true
+      await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      await fs.rm(this.temporaryOf(was), { force: true })
+      return true
+    })
+  }
+
+  /** The hash of an upload's file, cut to its durable bytes and read anew. */
+  hashOf(upload: UploadFile, bytes: number): Effect.Effect<Blob, DiskFull> {
+    const whole = this.writing(upload, "a", async (file) => {
+      await file.truncate(bytes)
+      await file.datasync()
+      return Result.succeed(undefined)
+    })
+    return Effect.andThen(
+      whole,
+      Effect.promise(() => hashFile(this.temporaryOf(upload)))
+    )
+  }
+
+  /** Makes a blob of a temporary file, in the place of one that may be there: these are the bytes of the hash. */
+  publish(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
+    return Effect.uninterruptible(
+      disk(() => this.inFolder(sha256, (to) => fs.rename(this.temporaryOf(upload), to)))
+    )
+  }
+
+  /** Makes a blob of a file elsewhere, which stays. False: it is not there. A blob of its length is left as it is. */
+  take(path: string, { sha256, sizeBytes }: Blob): Effect.Effect<boolean, DiskFull> {
+    return Effect.uninterruptible(
+      disk(async () => {
+        const there = await ifThere(fs.stat(this.pathOf(sha256)))
+        if (there?.size === sizeBytes) return true
+        const temporary = join(this.temporary, randomUUID())
+        try {
+          await linkOrCopy(path, temporary)
+          await this.inFolder(sha256, (to) => fs.rename(temporary, to))
+          return true
+        } catch (error) {
+          if (codeOf(error) === "ENOENT" && (await ifThere(fs.stat(path))) === undefined) return false
+          throw error
+        } finally {
+          await fs.rm(temporary, { force: true })
+        }
+      })
+    )
+  }
+
+  /** Puts a file into the directory of a hash, and syncs the directories that name it. */
+  private async inFolder(sha256: string, put: (path: string) => Promise<void>): Promise<void> {
+    const to = this.pathOf(sha256)
+    const folder = dirname(to)
+    if (!this.folders.has(folder)) {
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      await syncDirectory(dirname(folder))
+      await syncDirectory(this.directory)
+      this.folders.add(folder)
+    }
+    await put(to).catch((error: unknown) => {
+      // It may have been removed behind our back: the next time it is made again.
+      this.folders.delete(folder)
+      throw error
+    })
+    await syncDirectory(folder)
+  }
+
+  /** A descriptor of a blob, which is the caller's to close; or what is wrong with its file. */
+  open({ sha256, sizeBytes }: Blob): Effect.Effect<number, string> {
+    return Effect.callback((resume) =>
+      openFile(this.pathOf(sha256), "r", (error, fd) => {
+        if (error !== null) return resume(failed(error))
+        fstat(fd, (trouble, stats) => {
+          if (trouble === null && stats.size === sizeBytes) return resume(Effect.succeed(fd))
+          close(fd, () => resume(trouble === null ? wrongSize(stats.size, sizeBytes) : failed(trouble)))
+        })
+      })
+    )
+  }
+
+  /** All bytes of a blob, compared with its hash; or what is wrong with its file. */
+  read({ sha256, sizeBytes }: Blob): Effect.Effect<Buffer, string> {
+    return Effect.tryPromise({ try: () => fs.readFile(this.pathOf(sha256)), catch: (error) => error }).pipe(
+      Effect.catch(failed),
+      Effect.flatMap((bytes) => {
+        if (bytes.length !== sizeBytes) return wrongSize(bytes.length, sizeBytes)
+        const seen = createHash("sha256").update(bytes).digest("hex")
+        return seen === sha256 ? Effect.succeed(bytes) : wrongHash
+      })
+    )
+  }
+
+  /** Reads a blob, no faster than so many bytes a second; fails with what is wrong with its file. */
+  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<void, string> {
+    return Effect.tryPromise({
+      try: (signal) => hashFile(this.pathOf(sha256), bytesPerSecond, signal),
+      catch: (error) => error
+    }).pipe(
+      Effect.catch(failed),
+      Effect.flatMap((seen) => {
+        if (seen.sizeBytes !== sizeBytes) return wrongSize(seen.sizeBytes, sizeBytes)
+        return seen.sha256 === sha256 ? Effect.void : wrongHash
+      })
+    )
+  }
+
+  close(fd: number): Effect.Effect<void> {
+    return Effect.callback((resume) => close(fd, () => resume(Effect.void)))
+  }
+
+  /** Takes a blob's file out of the store, and answers the name under which it can be put back; undefined: there is none. */
+  setAside(sha256: string): Effect.Effect<string | undefined> {
+    return Effect.promise(async () => {
+      const name = randomUUID()
+      const moved = fs.rename(this.pathOf(sha256), join(this.temporary, name))
+      return ifThere(moved.then(() => name))
+    })
+  }
+
+  /** One that has come to be there meanwhile stays. */
+  putBack(name: string, sha256: string): Effect.Effect<void> {
+    return Effect.promise(async () => {
+      const path = join(this.temporary, name)
+      await linkOrCopy(path, this.pathOf(sha256)).catch((error: unknown) => {
+        if (codeOf(error) !== "EEXIST") throw error
+      })
+      await fs.rm(path)
+    })
+  }
+
+  discard(upload: UploadFile): Effect.Effect<void> {
+    return Effect.promise(() => fs.rm(this.temporaryOf(upload), { force: true }))
+  }
+
+  /** The hashes of files in one of the 256 directories, by its name. */
+  found(folder: string): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.promise(async () => {
+      const names = (await ifThere(fs.readdir(join(this.directory, folder), { recursive: true }))) ?? []
+      return names.map((name) => name.slice(3)).filter((name) => /^[0-9a-f]{64}$/.test(name))
+    })
+  }
+
+  /** Those of the files that were put there in between. */
+  within(
+    hashes: ReadonlyArray<string>,
+    sinceMillis: number,
+    untilMillis: number
+  ): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.promise(() => within(hashes, (sha256) => this.pathOf(sha256), sinceMillis, untilMillis))
+  }
+
+  /** Files of uploads that nothing has been written to since an instant. */
+  foundTemporary(untilMillis: number): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.promise(async () =>
+      within(await fs.readdir(this.temporary), (name) => join(this.temporary, name), -Infinity, untilMillis)
+    )
+  }
+
+  discardNamed(name: string): Effect.Effect<void> {
+    return Effect.promise(() => fs.rm(join(this.temporary, name), { force: true }))
+  }
+}
+
+/** A file that is not there or that the disk does not give is damage; too few descriptors, say, are not. */
+const failed = (error: unknown): Effect.Effect<never, string> => {
+  switch (codeOf(error)) {
+    case "ENOENT":
+      return Effect.fail("it is missing")
+    case "EIO":
+      return Effect.fail("the disk cannot read it")
+    default:
+      return Effect.die(error)
+  }
+}
+
+const wrongSize = (seen: number, expected: number): Effect.Effect<never, string> =>
+  Effect.fail(`it has ${seen} bytes instead of ${expected}`)
+
+const wrongHash: Effect.Effect<never, string> = Effect.fail("its bytes have another hash")
+
+interface AppendOptions {
+  readonly offset: number
+  /** all that may be appended */
+  readonly maxBytes: number
+  readonly onDurable: (bytes: number) => void
+}
+
+/** Rejects where the disk fails. */
+const copy = async <E>(
+  writer: BlobWriter,
+  source: BlobSource<E>,
+  maxBytes: number
+): Promise<Result.Result<void, E | BlobTooLarge>> => {
+  for (;;) {
+    const next = await source()
+    if (Result.isFailure(next)) return Result.fail(next.failure)
+    if (next.success === undefined) return Result.succeed(undefined)
+    if (writer.sizeBytes + next.success.length > maxBytes) return Result.fail(new BlobTooLarge({ maxBytes }))
+    await writer.write(next.success)
+  }
+}
+
+const hashFile = async (path: string, bytesPerSecond = Infinity, signal?: AbortSignal): Promise<Blob> => {
+  const file = await fs.open(path, "r")
+  try {
+    const hash = createHash("sha256")
+    const buffer = Buffer.allocUnsafe(readBytes)
+    let sizeBytes = 0
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, sizeBytes)
+      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes }
+      hash.update(buffer.subarray(0, bytesRead))
+      sizeBytes += bytesRead
+      if (bytesPerSecond !== Infinity)
+        await sleep((bytesRead / bytesPerSecond) * 1_000, undefined, { signal })
+    }
+  } finally {
+    await file.close()
+  }
+}

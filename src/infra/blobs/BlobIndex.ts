@@ -1,0 +1,292 @@
+import { Effect, Schema } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+/** Bytes by their content. */
+export interface Blob {
+  /** SHA-256, lower-case hexadecimal */
+  readonly sha256: string
+  readonly sizeBytes: number
+}
+
+/** A user would have more bytes than they may. */
+export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
+  quotaBytes: Schema.Number
+}) {}
+
+/** An upload is not there: it was never begun, is over, or another request appends to it now. */
+export class UploadGone extends Schema.TaggedError<UploadGone>()("UploadGone", { id: Schema.String }) {}
+
+/** An upload under way, held by a request. */
+export interface UploadRow {
+  readonly id: string
+  /** bytes that are durable */
+  readonly written: number
+  /** the most that may come */
+  readonly reserved: number
+  readonly epoch: number
+  /** the number of its file, and of the one that it had before: another one where a request may be writing to that */
+  readonly file: number
+  readonly fileBefore: number
+}
+
+/** The holder of a reference. */
+export interface Owner {
+  /** whose quota it counts for */
+  readonly userId: string
+  /** the part of the server that the bytes came from, such as `upload` */
+  readonly source: string
+  /** the reference ends by itself then; null: never */
+  readonly expiresAt: Date | null
+}
+
+/** The counts of a store. */
+export interface BlobCounts {
+  readonly blobs: number
+  readonly bytes: number
+  readonly damaged: number
+}
+
+/** What Postgres knows of the blobs of one store: which there are, what refers to them, and how much counts for each user. */
+export class BlobIndex {
+  private readonly sql: SqlClient
+  private readonly store: string
+
+  constructor(sql: SqlClient, store: string) {
+    this.sql = sql
+    this.store = store
+  }
+
+  private at(sha256: string) {
+    return this.sql`store = ${this.store} AND sha256 = decode(${sha256}, 'hex')`
+  }
+
+  private ago(millis: number) {
+    return this.sql`now() - ${millis} * interval '1 millisecond'`
+  }
+
+  private ahead(millis: number) {
+    return this.sql`now() + ${millis} * interval '1 millisecond'`
+  }
+
+  /** Makes the store known; answers since when it is, in milliseconds since 1970. */
+  readonly register: Effect.Effect<number, SqlError> = Effect.suspend(() =>
+    Effect.map(
+      this.sql<{ millis: number }>`INSERT INTO blob_stores AS s (id) VALUES (${this.store})
+        ON CONFLICT (id) DO UPDATE SET created_at = s.created_at
+        RETURNING (extract(epoch FROM created_at) * 1000)::float8 AS millis`,
+      ([row]) => row?.millis ?? Infinity
+    )
+  )
+
+  /**
+   * Locks the blob of a hash until the transaction ends: its file appears and goes under this lock alone. The lock's
+   * number is the beginning of the hash; two blobs that share it wait for each other, and no more.
+   */
+  lock(sha256: string): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`SELECT pg_advisory_xact_lock(('x' || left(${sha256}, 16))::bit(64)::bigint)`
+    )
+  }
+
+  /** Notes a blob whose file is there, with the bytes of its hash. */
+  note({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`INSERT INTO blobs (store, sha256, size)
+        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes})
+        ON CONFLICT (store, sha256) DO UPDATE SET checked_at = now(), damaged = false`
+    )
+  }
+
+  /** Notes a blob whose bytes were not compared with the hash: they are checked before all others. */
+  noteUnseen({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`INSERT INTO blobs (store, sha256, size, checked_at)
+        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes}, '-infinity')
+        ON CONFLICT DO NOTHING`
+    )
+  }
+
+  has(sha256: string): Effect.Effect<boolean, SqlError> {
+    return Effect.map(this.sql`SELECT 1 FROM blobs WHERE ${this.at(sha256)}`, (rows) => rows.length > 0)
+  }
+
+  /** The hashes of the blobs in one of the 256 directories, by its name. */
+  inFolder(folder: string): Effect.Effect<ReadonlySet<string>, SqlError> {
+    return Effect.map(
+      this.sql<{ sha256: string }>`SELECT encode(sha256, 'hex') AS sha256 FROM blobs
+        WHERE store = ${this.store} AND sha256 >= decode(${folder}, 'hex')
+          AND sha256 <= decode(${folder.padEnd(64, "f")}, 'hex')`,
+      (rows) => new Set(rows.map(({ sha256 }) => sha256))
+    )
+  }
+
+  /** A record refers to a blob from now on, in the caller's transaction. The blob's row is locked by it. */
+  refer(ref: string, { sha256 }: Blob, { expiresAt, source, userId }: Owner): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`WITH found AS (
+          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
+        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, source, expires_at)
+          SELECT ${ref}, store, sha256, ${userId}, ${source}, ${expiresAt}::timestamptz FROM found)
+        INSERT INTO blob_usage AS u (user_id, bytes) SELECT ${userId}, size FROM found
+        ON CONFLICT (user_id) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+    )
+  }
+
+  /** The record is gone, in the caller's transaction; one that refers to nothing is fine. */
+  release(ref: string): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(this.sql`SELECT blob_release(${ref})`)
+  }
+
+  /** References that have expired, of any store. */
+  expired(refsMax: number): Effect.Effect<ReadonlyArray<string>, SqlError> {
+    return Effect.map(
+      this.sql<{ ref: string }>`SELECT ref FROM blob_refs WHERE expires_at <= now()
+        ORDER BY expires_at LIMIT ${refsMax}`,
+      (rows) => rows.map(({ ref }) => ref)
+    )
+  }
+
+  /** Blobs that nothing has referred to for so long, the oldest first. */
+  unreferenced(forMillis: number, blobsMax: number): Effect.Effect<ReadonlyArray<string>, SqlError> {
+    return Effect.map(
+      this.sql<{ sha256: string }>`SELECT encode(sha256, 'hex') AS sha256 FROM blobs
+        WHERE store = ${this.store} AND unreferenced_at < ${this.ago(forMillis)}
+        ORDER BY unreferenced_at LIMIT ${blobsMax}`,
+      (rows) => rows.map(({ sha256 }) => sha256)
+    )
+  }
+
+  /** Forgets a blob that nothing has referred to for so long; false where something does. Under its lock. */
+  forget(sha256: string, forMillis: number): Effect.Effect<boolean, SqlError> {
+    return Effect.map(
+      this.sql`DELETE FROM blobs WHERE ${this.at(sha256)} AND unreferenced_at < ${this.ago(forMillis)}
+        AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE ${this.at(sha256)}) RETURNING 1`,
+      (rows) => rows.length > 0
+    )
+  }
+
+  /** Blobs whose bytes have not been checked for so long, the longest first. */
+  unchecked(forMillis: number, blobsMax: number): Effect.Effect<ReadonlyArray<Blob>, SqlError> {
+    return this.sql<Blob>`SELECT encode(sha256, 'hex') AS sha256, size::float8 AS "sizeBytes" FROM blobs
+      WHERE store = ${this.store} AND checked_at < ${this.ago(forMillis)} ORDER BY checked_at LIMIT ${blobsMax}`
+  }
+
+  /** A blob's bytes were looked at; false: it is not there any more. */
+  checked(sha256: string, isDamaged: boolean): Effect.Effect<boolean, SqlError> {
+    return Effect.map(
+      this.sql`UPDATE blobs SET checked_at = now(), damaged = ${isDamaged} WHERE ${this.at(sha256)} RETURNING 1`,
+      (rows) => rows.length > 0
+    )
+  }
+
+  readonly damaged: Effect.Effect<number, SqlError> = Effect.suspend(() =>
+    Effect.map(
+      this.sql<{ blobs: number }>`SELECT count(*)::float8 AS blobs FROM blobs
+        WHERE store = ${this.store} AND damaged`,
+      ([row]) => row?.blobs ?? 0
+    )
+  )
+
+  readonly counts: Effect.Effect<BlobCounts, SqlError> = Effect.suspend(() =>
+    Effect.map(
+      this.sql<BlobCounts>`SELECT count(*)::float8 AS blobs, coalesce(sum(size), 0)::float8 AS bytes,
+        count(*) FILTER (WHERE damaged)::float8 AS damaged FROM blobs WHERE store = ${this.store}`,
+      ([row]) => row ?? { blobs: 0, bytes: 0, damaged: 0 }
+    )
+  )
+
+  /**
+   * Begins an upload of at most so many bytes, if they fit in what the user may have beside what they have and what is on
+   * its way.
+   */
+  reserve(
+    upload: {
+      readonly id: string
+      readonly userId: string
+      readonly bytes: number
+      readonly keptMillis: number
+    },
+    quotaBytes: number | null
+  ): Effect.Effect<void, QuotaReached | SqlError> {
+    const { bytes, id, keptMillis, userId } = upload
+    return Effect.flatMap(
+      this.sql<{
+        fits: boolean
+      }>`SELECT blob_reserve(${id}, ${this.store}, ${userId}, ${bytes}::float8::bigint,
+        ${keptMillis}::float8, ${quotaBytes}::float8::bigint) AS fits`,
+      ([row]) =>
+        row?.fits === true ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+    )
+  }
+
+  /** The upload goes on: its reservation does not end. */
+  renew(id: string, keptMillis: number): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`UPDATE blob_uploads SET expires_at = ${this.ahead(keptMillis)} WHERE id = ${id}`
+    )
+  }
+
+  /** The bytes of an upload that are durable. */
+  written(id: string): Effect.Effect<number, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql<{ written: number }>`SELECT written::float8 FROM blob_uploads
+        WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
+      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row.written))
+    )
+  }
+
+  /**
+   * A request takes hold of an upload; an earlier one that still has it has lost it, and the upload gets another file.
+   * Undefined: it is gone, or ends at another offset than this one.
+   */
+  hold(id: string, offset: number, keptMillis: number): Effect.Effect<UploadRow | undefined, SqlError> {
+    return Effect.map(
+      this.sql<UploadRow>`WITH before AS (SELECT id, file FROM blob_uploads
+          WHERE id = ${id} AND store = ${this.store} AND written = ${offset}::float8::bigint AND expires_at > now()
+          FOR UPDATE)
+        UPDATE blob_uploads AS u SET epoch = u.epoch + 1, busy = true, expires_at = ${this.ahead(keptMillis)},
+          file = CASE WHEN u.busy THEN u.epoch + 1 ELSE u.file END
+        FROM before WHERE u.id = before.id
+        RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch, u.file,
+          before.file AS "fileBefore"`,
+      ([row]) => row
+    )
+  }
+
+  /** So many bytes are durable, and the request lets go of the upload. */
+  wrote(
+    { epoch, id }: UploadRow,
+    written: number,
+    keptMillis: number
+  ): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`UPDATE blob_uploads
+        SET written = ${written}::float8::bigint, busy = false, expires_at = ${this.ahead(keptMillis)}
+        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
+    )
+  }
+
+  /** The upload is over: its reservation ends, in the caller's transaction. */
+  end({ epoch, id }: Pick<UploadRow, "id" | "epoch">): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`DELETE FROM blob_uploads WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
+    )
+  }
+
+  /** Ends uploads that nothing was appended to for too long; answers the numbers of their files. */
+  readonly endExpired = Effect.suspend(
+    () => this.sql<Pick<UploadRow, "id" | "file">>`DELETE FROM blob_uploads
+      WHERE store = ${this.store} AND expires_at < now() RETURNING id, file`
+  )
+
+  /** Those of these uploads that are under way. */
+  underWay(ids: ReadonlyArray<string>): Effect.Effect<ReadonlySet<string>, SqlError> {
+    return Effect.map(
+      this.sql<{ id: string }>`SELECT id FROM blob_uploads WHERE ${this.sql.in("id", ids)}`,
+      (rows) => new Set(rows.map(({ id }) => id))
+    )
+  }
+}

@@ -1,0 +1,96 @@
+import * as fs from "node:fs/promises"
+import { join } from "node:path"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
+import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
+import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
+import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
+import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
+import type { DiskFull } from "./Disk.ts"
+
+interface Service extends BlobUploads {
+  /** The directory's id: blobs of another one cannot be read here. */
+  readonly id: string
+  readonly directory: string
+  /** A record refers to a blob, in the caller's transaction; `ref` names the record. */
+  readonly refer: (ref: string, blob: Blob, owner: Owner) => Effect.Effect<void, SqlError>
+  /** The record is gone, in the caller's transaction. */
+  readonly release: (ref: string) => Effect.Effect<void, SqlError>
+  /** A descriptor of a blob's bytes, which is the caller's to close. Fails, and notes it, where the file is not whole. */
+  readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
+  /** The bytes of a short blob, which are compared with the hash. */
+  readonly read: (blob: Blob) => Effect.Effect<Buffer, ServiceUnavailable>
+  /**
+   * Makes a blob of a file elsewhere, which is left there, with a record that refers to it. The hash is checked later.
+   * Answers undefined where there is no such file.
+   */
+  readonly adopt: <A, E, R>(
+    path: string,
+    blob: Blob,
+    commit: Commit<A, E, R>
+  ) => Effect.Effect<A | undefined, E | DiskFull | SqlError, R>
+  readonly upkeep: BlobUpkeep
+}
+
+/**
+ * Bytes, kept once by their content, on disk and in Postgres. A blob lives as long as records refer to it, and a day longer.
+ * Its file is there before its row, and goes after it, both under one lock: an accepted record never lacks its bytes.
+ * Source: src/docs/decisions/0029-blobs.md.
+ */
+export class BlobStore extends Context.Service<BlobStore, Service>()("signalbox/infra/BlobStore") {
+  static readonly layer: Layer.Layer<BlobStore, BlobsUnusable | SqlError, AppConfig | SqlClient> =
+    Layer.effect(
+      BlobStore,
+      Effect.suspend(() => make)
+    )
+}
+
+export const openNew: OpenBlobFile = (path, flags) => fs.open(path, flags, 0o600)
+
+/** The opening of temporary files: the file system's, unless a test brings a disk with faults. */
+export const OpenFile = Context.Reference<OpenBlobFile>("signalbox/infra/blobs/OpenFile", {
+  defaultValue: () => openNew
+})
+
+const make = Effect.gen(function* () {
+  const { blobsDirectory, dataDir, filesMinFreeBytes, limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  const directory = new BlobDirectory(blobsDirectory ?? join(dataDir, "blobs"))
+  const id = yield* directory.identify
+  const files = new BlobFiles(directory, yield* OpenFile)
+  const index = new BlobIndex(sql, id)
+  const knownSince = yield* index.register
+  const recognise = directory.recognise(id)
+  const haveRoom = files.haveRoom(0, filesMinFreeBytes)
+  const upkeep = makeUpkeep({ files, index, sql, limits, recognise, haveRoom, knownSince })
+  const uploads = makeUploads({
+    files,
+    index,
+    sql,
+    uploadKeptMillis: limits.uploadKeptMillis,
+    putKeptMillis: limits.putKeptMillis,
+    minFreeBytes: filesMinFreeBytes,
+    onPublished: upkeep.forgive
+  })
+  return BlobStore.of({
+    ...uploads,
+    id,
+    directory: directory.path,
+    refer: (ref, blob, owner) => index.refer(ref, blob, owner),
+    release: (ref) => index.release(ref),
+    open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
+    read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
+    adopt: (path, blob, commit) =>
+      Effect.gen(function* () {
+        yield* index.lock(blob.sha256)
+        if (!(yield* files.take(path, blob))) return undefined
+        yield* index.noteUnseen(blob)
+        return yield* commit(blob)
+      }).pipe(sql.withTransaction),
+    upkeep
+  })
+})

@@ -1,0 +1,64 @@
+import { Effect, Layer, Schedule } from "effect"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
+import { AppConfig } from "#src/Config.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
+import { degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
+import { BlobStore } from "./BlobStore.ts"
+
+/**
+ * Collects and checks blobs every so often, and shows them on `/readyz` and `/metrics`. A sweep is of one directory: one of
+ * the processes that share it makes it.
+ */
+export const layer = Layer.unwrap(
+  Effect.map(BlobStore, ({ id, upkeep: { collect, scrub } }) =>
+    Layer.mergeAll(
+      Sweeps.layer({ name: `blobs-${id}`, every: "blobCollectEveryMillis", run: collect }),
+      Sweeps.layer({ name: `blob-checks-${id}`, every: "blobScrubEveryMillis", run: scrub }),
+      Layer.effectDiscard(Effect.suspend(() => shown))
+    )
+  )
+)
+
+const shown = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const { register } = yield* Readiness
+  const { upkeep } = yield* BlobStore
+  const { haveRoom, recognise, totals } = upkeep
+  let damaged = 0
+  yield* register(
+    "blobs",
+    Effect.gen(function* () {
+      // Without Postgres it is what was known last; that it is away is another component's line.
+      damaged = yield* Effect.catch(upkeep.damaged, () => Effect.succeed(damaged))
+      yield* recognise
+      yield* Effect.mapError(haveRoom, () => ({ message: "the disk is full: uploads are refused" }))
+      return damaged === 0 ? up : degraded(`${damaged} blobs are damaged or missing: reading them is 503`)
+    }).pipe(Effect.catch(({ message }) => Effect.succeed(degraded(message))))
+  )
+
+  let counts = { blobs: 0, bytes: 0, damaged: 0 }
+  const count = Effect.map(upkeep.counts, (counted) => void (counts = counted)).pipe(
+    Effect.catch((error) => Effect.logDebug("blobs were not counted", error))
+  )
+  yield* Effect.forkScoped(Effect.repeat(count, Schedule.spaced(limits.blobCountsMillis)))
+  yield* SampledMetrics.register([
+    ["signalbox_blobs", "Blobs in the directory of this process", () => counts.blobs],
+    ["signalbox_blob_bytes", "Bytes of them", () => counts.bytes],
+    ["signalbox_blobs_damaged", "Blobs that are known to be damaged or missing", () => counts.damaged],
+    [
+      "signalbox_blobs_damaged_total",
+      "Blobs that this process found damaged or missing",
+      () => totals.damaged
+    ],
+    [
+      "signalbox_blobs_collected_total",
+      "Blobs and stray files that this process removed",
+      () => totals.collected
+    ],
+    [
+      "signalbox_blobs_checked_bytes_total",
+      "Bytes that this process compared with their hashes",
+      () => totals.checkedBytes
+    ]
+  ])
+})

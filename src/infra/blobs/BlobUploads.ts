@@ -1,0 +1,178 @@
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
+import { type Blob, type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
+import type { DiskFull } from "./Disk.ts"
+
+/** An upload's bytes end at another offset than the request begins with. */
+export interface WrongOffset {
+  readonly _tag: "WrongOffset"
+  readonly written: number
+}
+
+export interface Incoming {
+  readonly userId: string
+  /** more is refused; as much counts as the user's while it is on its way */
+  readonly maxBytes: number
+  /** all that the user may have; null: no limit */
+  readonly quotaBytes: number | null
+}
+
+/** Writes the record that refers to a blob, in the transaction that makes the blob. */
+export type Commit<A, E, R> = (blob: Blob) => Effect.Effect<A, E, R>
+
+/** The ways in which bytes come. */
+export interface BlobUploads {
+  /** Takes all bytes of a source, and makes them a blob together with a record that refers to it. */
+  readonly put: <A, E, E2, R>(
+    incoming: Incoming,
+    source: BlobSource<E>,
+    commit: Commit<A, E2, R>
+  ) => Effect.Effect<
+    A,
+    E | Exclude<E2, SqlError> | BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable,
+    R
+  >
+  /** Begins an upload that comes in several requests; answers its id. */
+  readonly begin: (incoming: Incoming) => Effect.Effect<string, QuotaReached | SqlError>
+  /**
+   * Appends to an upload. What came before a failure of the source is kept; answers the bytes that are durable. A request
+   * that comes later ends this one.
+   */
+  readonly append: <E>(
+    id: string,
+    offset: number,
+    source: BlobSource<E>
+  ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | UploadGone | SqlError>
+  /** Makes the bytes of an upload a blob. */
+  readonly finish: <A, E, R>(
+    id: string,
+    commit: Commit<A, E, R>
+  ) => Effect.Effect<A, E | DiskFull | UploadGone | SqlError, R>
+  readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
+}
+
+interface Parts {
+  readonly files: BlobFiles
+  readonly index: BlobIndex
+  readonly sql: SqlClient
+  readonly uploadKeptMillis: number
+  readonly putKeptMillis: number
+  readonly minFreeBytes: number
+  readonly onPublished: (sha256: string) => void
+}
+
+/** An upload's file, and the request that ends it. */
+type Ended = Pick<UploadRow, "id" | "file" | "epoch">
+
+/** The upload was taken for one that nothing goes on with: its reservation could not be renewed. */
+const tooLate = ServiceUnavailable.of(
+  "The upload outlasted its reservation while the database was away; nothing was stored"
+)
+
+/** The transaction that makes a blob of an upload's file, under its lock. The upload ends first, so that its file stays. */
+const publish = <A, E, R, E2>(
+  { files, index, onPublished, sql }: Parts,
+  upload: Ended,
+  blob: Blob,
+  ended: Effect.Effect<void, E2>,
+  commit: Commit<A, E, R>
+) =>
+  Effect.gen(function* () {
+    yield* index.lock(blob.sha256)
+    yield* ended
+    yield* files.publish(upload, blob)
+    yield* index.note(blob)
+    return yield* commit(blob)
+  }).pipe(
+    sql.withTransaction,
+    Effect.tap(() => Effect.sync(() => onPublished(blob.sha256)))
+  )
+
+/** What could not be undone ends by itself, when the reservation does. */
+const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
+  Effect.catch(effect, (error) =>
+    error._tag === "UploadGone" ? Effect.void : Effect.logDebug(`The upload ${id} ends later`, error)
+  )
+
+const putting =
+  (parts: Parts): BlobUploads["put"] =>
+  ({ maxBytes, quotaBytes, userId }, source, commit) => {
+    const { files, index, minFreeBytes, putKeptMillis: keptMillis } = parts
+    const upload = { id: newId("upl"), file: 0, epoch: 0 }
+    const { id } = upload
+    const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), keptMillis / 3))
+    const received = Effect.scoped(
+      Effect.andThen(Effect.forkScoped(renewing), files.receive(upload, source, maxBytes))
+    )
+    const ended = Effect.mapError(index.end(upload), (error) =>
+      error._tag === "UploadGone" ? tooLate : error
+    )
+    return Effect.gen(function* () {
+      yield* files.haveRoom(maxBytes, minFreeBytes)
+      yield* storeAway(index.reserve({ id, userId, bytes: maxBytes, keptMillis }, quotaBytes))
+      return yield* received.pipe(
+        // Its own time limit: the bytes before it may take as long as they need.
+        Effect.flatMap((blob) => storeAway(publish(parts, upload, blob, ended, commit))),
+        Effect.onError(() => Effect.andThen(files.discard(upload), undone(index.end(upload), id)))
+      )
+    })
+  }
+
+/** An upload that comes in several requests, each of which takes hold of it. */
+const appending = (parts: Parts): Omit<BlobUploads, "put"> => {
+  const { files, index, minFreeBytes, uploadKeptMillis: keptMillis } = parts
+  const hold = Effect.fnUntraced(function* (id: string, offset?: number) {
+    const at = offset ?? (yield* index.written(id))
+    const upload = yield* index.hold(id, at, keptMillis)
+    if (upload === undefined) return { _tag: "WrongOffset", written: yield* index.written(id) } as const
+    if (yield* files.own(upload, { id, file: upload.fileBefore }, at)) return upload
+    // Its bytes were lost.
+    yield* index.end(upload)
+    return yield* new UploadGone({ id })
+  })
+  /** The end of an upload, with which another request must not go on meanwhile. */
+  const holdLast = (id: string) =>
+    Effect.flatMap(hold(id), (upload) =>
+      "_tag" in upload ? Effect.fail(new UploadGone({ id })) : Effect.succeed(upload)
+    )
+  return {
+    begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, quotaBytes, userId }: Incoming) {
+      const id = newId("upl")
+      yield* index.reserve({ id, userId, bytes, keptMillis }, quotaBytes)
+      return id
+    }),
+    append: (id, offset, source) =>
+      Effect.gen(function* () {
+        const upload = yield* hold(id, offset)
+        if ("_tag" in upload) return upload
+        const maxBytes = upload.reserved - offset
+        yield* files.haveRoom(maxBytes, minFreeBytes)
+        let durable = offset
+        const onDurable = (bytes: number): void => void (durable = bytes)
+        const noted = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
+        const appended = files.append(upload, source, { offset, maxBytes, onDurable })
+        yield* Effect.onError(appended, () => undone(noted, id))
+        yield* noted
+        return durable
+      }),
+    finish: (id, commit) =>
+      Effect.gen(function* () {
+        const upload = yield* holdLast(id)
+        const blob = yield* files.hashOf(upload, upload.written)
+        return yield* publish(parts, upload, blob, index.end(upload), commit)
+      }),
+    abort: (id) =>
+      Effect.gen(function* () {
+        const upload = yield* holdLast(id)
+        yield* index.end(upload)
+        yield* files.discard(upload)
+      })
+  }
+}
+
+export const makeUploads = (parts: Parts): BlobUploads => ({ put: putting(parts), ...appending(parts) })

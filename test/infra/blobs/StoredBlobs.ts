@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+
+/** The hashes that files in a directory of blobs are named by. */
+export const blobFiles = (directory: string): ReadonlyArray<string> =>
+  readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .filter((name) => /^[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{64}$/.test(name))
+    .map((name) => name.slice(6))
+
+/** The names of uploads under way. */
+export const uploadFiles = (directory: string): ReadonlyArray<string> => readdirSync(join(directory, "tmp"))
+
+/** Asserts that each blob that a record refers to has a file of its hash, and answers the hashes by the record's name. */
+export const assertWhole = (directory: string, message: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const rows = yield* sql<{
+      ref: string
+      sha256: string
+    }>`SELECT ref, encode(sha256, 'hex') AS sha256 FROM blob_refs`
+    const known = new Map(rows.map(({ ref, sha256 }) => [ref, sha256]))
+    for (const sha256 of new Set(known.values())) {
+      const bytes = readFileSync(join(directory, sha256.slice(0, 2), sha256.slice(2, 4), sha256))
+      assert.strictEqual(createHash("sha256").update(bytes).digest("hex"), sha256, message)
+    }
+    return known
+  })
+
+/** Asserts, behind a collection that keeps nothing, that files, rows and references are of the same blobs, and sums right. */
+export const assertCollected = (directory: string, message: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const known = yield* assertWhole(directory, message)
+    const rows = yield* sql<{ sha256: string }>`SELECT encode(sha256, 'hex') AS sha256 FROM blobs`
+    const named = rows.map(({ sha256 }) => sha256)
+    assert.sameMembers(named, [...new Set(known.values())], message)
+    assert.sameMembers([...blobFiles(directory)], named, message)
+    assert.deepStrictEqual(uploadFiles(directory), [], message)
+    const wrong = yield* sql`SELECT u.user_id, u.bytes, r.bytes AS real FROM blob_usage u LEFT JOIN (
+        SELECT user_id, sum(size) AS bytes FROM blob_refs JOIN blobs USING (store, sha256) GROUP BY user_id) r
+        USING (user_id) WHERE u.bytes <> coalesce(r.bytes, 0)`
+    assert.deepStrictEqual(wrong, [], message)
+    const files = yield* sql<{ ref: string }>`SELECT 'file ' || id AS ref FROM files
+      WHERE gone_at IS NULL OR gone_at > now()`
+    assert.sameMembers(
+      [...known.keys()].filter((ref) => ref.startsWith("file ")),
+      files.map(({ ref }) => ref),
+      message
+    )
+  })
