@@ -165,7 +165,15 @@ const wire = async (databaseUrl: string): Promise<string> => {
 
 afterAll(() => proxy?.close())
 
-const limits = { blobCollectEveryMillis: 200, blobKeptMillis: 0, putKeptMillis: 3_000, jobPollMillis: 200 }
+const limits = {
+  blobCollectEveryMillis: 200,
+  blobKeptMillis: 0,
+  putKeptMillis: 3_000,
+  // Sweeps go on soon after the outage.
+  jobPollMillis: 200,
+  jobLeaseMillis: 1_000,
+  jobRetryMaxMillis: 1_000
+}
 
 layer(TestServer.own({ limits }, { wire }), live)("Postgres going away amid an upload", (it) => {
   const multipart =

@@ -47,7 +47,7 @@ export interface BlobCounts {
   readonly damaged: number
 }
 
-/** What Postgres knows of the blobs of one store: which there are, what refers to them, and how much counts for each user. */
+/** The part of blobs that is in Postgres, of one store: which there are, what refers to them, how much counts for each user. */
 export class BlobIndex {
   private readonly sql: SqlClient
   private readonly store: string

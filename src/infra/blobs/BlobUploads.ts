@@ -93,7 +93,7 @@ const publish = <A, E, R, E2>(
     Effect.tap(() => Effect.sync(() => onPublished(blob.sha256)))
   )
 
-/** What could not be undone ends by itself, when the reservation does. */
+/** Undoes a part of an upload; where that fails it ends by itself, when the reservation does. */
 const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
   Effect.catch(effect, (error) =>
     error._tag === "UploadGone" ? Effect.void : Effect.logDebug(`The upload ${id} ends later`, error)
