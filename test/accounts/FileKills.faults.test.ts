@@ -26,7 +26,7 @@ const program = join(import.meta.dirname, "FileServerProcess.ts")
 
 const stores = FirstBoot.layer.pipe(
   Layer.provideMerge(BlobStore.layer),
-  Layer.provideMerge(TestStores.layerWith({ limits: { blobKeptMillis: -1 } }))
+  Layer.provideMerge(TestStores.layerWith({ limits: { blobKeptMillis: -1, uploadKeptMillis: -1 } }))
 )
 
 /** A process, and its address once it has one; undefined: it ended before. */
@@ -37,7 +37,9 @@ const started = (options: FileServerOptions) => {
   let errors = ""
   child.stderr.on("data", (chunk) => (errors += String(chunk)))
   const address = new Promise<string | undefined>((resolve) => {
-    createInterface({ input: child.stdout }).once("line", (port) => resolve(`http://127.0.0.1:${port}`))
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      if (/^\d+$/.test(line)) resolve(`http://127.0.0.1:${line}`)
+    })
     child.once("close", () => resolve(undefined))
   })
   return { child, address, errors: () => errors }
@@ -147,6 +149,7 @@ layer(stores, { excludeTestServices: true, timeout: 1_800_000 })("account files"
                 if (--left === 0) setTimeout(() => child.kill("SIGKILL"), random.below(50))
               }
               await Promise.all(Array.from({ length: 4 }, () => known.work(url, onStep)))
+              assert.isAtMost(left, 0, `it was gone before its end came: ${errors()}`)
               await ended(child)
               assert.strictEqual(child.signalCode, "SIGKILL", errors())
             })

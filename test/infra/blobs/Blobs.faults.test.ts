@@ -16,7 +16,7 @@ const kills = Number(process.env["BLOB_KILLS"] ?? 10)
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 
 const stores = BlobStore.layer.pipe(
-  Layer.provideMerge(TestStores.layerWith({ limits: { blobKeptMillis: -1 } }))
+  Layer.provideMerge(TestStores.layerWith({ limits: { blobKeptMillis: -1, uploadKeptMillis: -1 } }))
 )
 
 const program = join(import.meta.dirname, "BlobProcess.ts")
