@@ -271,7 +271,7 @@ export class BlobFiles {
     })
   }
 
-  /** Those of the files that were put there in between. */
+  /** The files among these that were put there between two instants. */
   within(
     hashes: ReadonlyArray<string>,
     sinceMillis: number,

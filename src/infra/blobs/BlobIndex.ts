@@ -32,7 +32,7 @@ export interface UploadRow {
 
 /** The holder of a reference. */
 export interface Owner {
-  /** whose quota it counts for */
+  /** the user whose quota it counts for */
   readonly userId: string
   /** the part of the server that the bytes came from, such as `upload` */
   readonly source: string

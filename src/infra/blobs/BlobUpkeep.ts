@@ -31,7 +31,7 @@ export interface BlobUpkeep {
   readonly recognise: Effect.Effect<void, BlobsUnusable>
   /** Fails where uploads are refused, as too little room is left. */
   readonly haveRoom: Effect.Effect<void, DiskFull>
-  /** what this process has done since its start */
+  /** of this process, since its start */
   readonly totals: { collected: number; damaged: number; checkedBytes: number }
 }
 
