@@ -26,6 +26,13 @@ const pieces = (all: ReadonlyArray<string>, fails = false): BlobSource<"cut off"
   }
 }
 
+const sourceOf =
+  (steps: Array<() => Promise<string | undefined>>): BlobSource<never> =>
+  async () => {
+    const text = await steps.shift()?.()
+    return Result.succeed(text === undefined ? undefined : Buffer.from(text))
+  }
+
 const newUser = Effect.gen(function* () {
   const sql = yield* SqlClient
   const id = newId("usr")
@@ -143,15 +150,37 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
         yield* blobs.begin(ofQuota)
         assert.deepStrictEqual(yield* usageOf(user), { bytes: 10, reserved: 200 })
         // All that are begun at once are counted one after the other.
-        const together = yield* newUser
-        const begun = yield* Effect.all(
-          Array.from({ length: 8 }, () => Effect.exit(blobs.begin(incoming(together, 250, 100)))),
-          { concurrency: "unbounded" }
-        )
-        assert.strictEqual(begun.filter(Exit.isSuccess).length, 2)
+        for (let time = 0; time < 5; time++) {
+          const together = yield* newUser
+          yield* put(together, "of before", `test together ${time}`)
+          const begun = yield* Effect.all(
+            Array.from({ length: 8 }, () => Effect.exit(blobs.begin(incoming(together, 250, 100)))),
+            { concurrency: "unbounded" }
+          )
+          assert.strictEqual(begun.filter(Exit.isSuccess).length, 2)
+        }
       })
     )
   })
+
+  it.effect("a blob is not collected while it is made: its file is there before its row", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const user = yield* newUser
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      let collecting: Promise<unknown> = Promise.resolve()
+      const blob = yield* blobs.put(incoming(user), pieces(["being made"]), (made) =>
+        Effect.gen(function* () {
+          collecting = run(blobs.upkeep.collect)
+          yield* Effect.sleep(300)
+          yield* blobs.refer("test 18", made, ownerOf(user))
+          return made
+        })
+      )
+      yield* Effect.promise(() => collecting)
+      assert.isTrue(yield* isThere(blob))
+    })
+  )
 
   describe("an upload in several requests", () => {
     it.effect("goes on where it was cut off", () =>
@@ -208,24 +237,37 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
       Effect.gen(function* () {
         const blobs = yield* BlobStore
         const user = yield* newUser
-        const id = yield* blobs.begin(incoming(user))
-        yield* blobs.append(id, 0, pieces(["first "]))
+        const id = yield* blobs.begin(incoming(user, null, 100_000))
         const run = Effect.runPromiseWith(yield* Effect.context<never>())
-        const late = ["late", "later"]
-        let isOvertaken = false
-        const slow: BlobSource<never> = async () => {
-          if (!isOvertaken) {
-            isOvertaken = true
-            await run(blobs.append(id, 6, pieces(["second"])))
-          }
-          const next = late.shift()
-          return Result.succeed(next === undefined ? undefined : Buffer.from(next))
-        }
-        assert.strictEqual(yield* tagOf(blobs.append(id, 6, slow)), "UploadGone")
+        const late = Promise.withResolvers<void>()
+        const begun = Promise.withResolvers<void>()
+        // The later request waits amid its bytes until the earlier one has written.
+        const later: Array<() => Promise<string | undefined>> = [
+          async () => "a".repeat(40_000),
+          async () => {
+            begun.resolve()
+            await late.promise
+            return "b".repeat(40_000)
+          },
+          async () => undefined
+        ]
+        let appending: Promise<unknown> = Promise.resolve()
+        const earlier: Array<() => Promise<string | undefined>> = [
+          async () => {
+            appending = run(blobs.append(id, 0, sourceOf(later)))
+            await begun.promise
+            return "late".repeat(10_000)
+          },
+          async () => undefined
+        ]
+        assert.strictEqual(yield* tagOf(blobs.append(id, 0, sourceOf(earlier))), "UploadGone")
+        late.resolve()
+        yield* Effect.promise(() => appending)
         const blob = yield* blobs.finish(id, (made) =>
           Effect.as(blobs.refer("test 16", made, ownerOf(user)), made)
         )
-        assert.strictEqual(readFileSync(yield* pathOf(blob), "utf8"), "first second")
+        const text = readFileSync(yield* pathOf(blob), "utf8")
+        assert.isTrue(text === "a".repeat(40_000) + "b".repeat(40_000))
       })
     )
 
