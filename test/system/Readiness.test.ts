@@ -27,6 +27,7 @@ layer(TestServer.own(), live)("/readyz", (it) => {
       assert.deepStrictEqual(Object.keys(report.components).toSorted(), [
         "agents",
         "analytics",
+        "blobs",
         "calls",
         "catalogue",
         "clickhouse",

@@ -40,44 +40,47 @@ const killed = async (options: BlobProcessOptions, random: SeededRandom): Promis
   return steps
 }
 
-layer(stores, { excludeTestServices: true, timeout: 600_000 })("blobs", (it) => {
-  it.effect(`lose nothing that was accepted when their processes are killed ${kills} times`, () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const blobs = yield* BlobStore
-      const { dataDir, databaseUrl } = yield* TestStores
-      yield* sql`INSERT INTO users (id, email, name, role) VALUES ('usr_k', 'k@example.com', 'K', 'user')`
-      const random = new SeededRandom(seed)
-      const refs = new Map<string, string>()
-      for (let kill = 0; kill < kills; kill += 2) {
-        const pair = [0, 1].map((side) =>
-          killed(
-            {
-              databaseUrl,
-              dataDir,
-              userId: "usr_k",
-              prefix: `${kill}-${side}-`,
-              seed: random.below(1_000_000)
-            },
-            random
+layer(stores, { excludeTestServices: true })("blobs", (it) => {
+  it.effect(
+    `lose nothing that was accepted when their processes are killed ${kills} times`,
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const blobs = yield* BlobStore
+        const { dataDir, databaseUrl } = yield* TestStores
+        yield* sql`INSERT INTO users (id, email, name, role) VALUES ('usr_k', 'k@example.com', 'K', 'user')`
+        const random = new SeededRandom(seed)
+        const refs = new Map<string, string>()
+        for (let kill = 0; kill < kills; kill += 2) {
+          const pair = [0, 1].map((side) =>
+            killed(
+              {
+                databaseUrl,
+                dataDir,
+                userId: "usr_k",
+                prefix: `${kill}-${side}-`,
+                seed: random.below(1_000_000)
+              },
+              random
+            )
           )
-        )
-        for (const steps of yield* Effect.promise(() => Promise.all(pair))) {
-          assert.isAbove(steps.length, 0)
-          for (const step of steps) {
-            const [kind, ref = "", sha256 = ""] = step.split(" ")
-            if (kind === "put") refs.set(ref, sha256)
-            else refs.delete(ref)
+          for (const steps of yield* Effect.promise(() => Promise.all(pair))) {
+            assert.isAbove(steps.length, 0)
+            for (const step of steps) {
+              const [kind, ref = "", sha256 = ""] = step.split(" ")
+              if (kind === "put") refs.set(ref, sha256)
+              else refs.delete(ref)
+            }
           }
         }
-      }
-      const message = `SIMULATION_SEED=${seed}`
-      const known = yield* assertWhole(blobs.directory, message)
-      const wrong = [...refs].filter(([ref, sha256]) => known.get(ref) !== sha256)
-      assert.deepStrictEqual(wrong, [], message)
-      yield* sql`UPDATE blob_uploads SET expires_at = now() - interval '1 s'`
-      yield* blobs.upkeep.collect
-      yield* assertCollected(blobs.directory, message)
-    })
+        const message = `SIMULATION_SEED=${seed}`
+        const known = yield* assertWhole(blobs.directory, message)
+        const wrong = [...refs].filter(([ref, sha256]) => known.get(ref) !== sha256)
+        assert.deepStrictEqual(wrong, [], message)
+        yield* sql`UPDATE blob_uploads SET expires_at = now() - interval '1 s'`
+        yield* blobs.upkeep.collect
+        yield* assertCollected(blobs.directory, message)
+      }),
+    { timeout: 60_000 + 10_000 * kills }
   )
 })
