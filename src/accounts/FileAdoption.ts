@@ -29,14 +29,14 @@ export const adoptFiles: Effect.Effect<void, SqlError, AppConfig | BlobStore | S
   function* () {
     const { dataDir } = yield* AppConfig
     const directory = join(dataDir, "files")
-    const folders = yield* Effect.promise(() => ifThere(fs.readdir(directory)))
-    if (folders === undefined) return
+    const entries = yield* Effect.promise(() => ifThere(fs.readdir(directory, { withFileTypes: true })))
+    if (entries === undefined) return
+    // The two characters that ids end with.
+    const folders = entries.filter((entry) => entry.isDirectory() && entry.name.length === 2)
     const counts = { adopted: 0, over: 0, foreign: 0 }
-    for (const folder of folders) {
-      if (folder !== "tmp") yield* adoptFolder(join(directory, folder), counts)
-      // Uploads of before that were never finished, and were never answered.
-      else yield* Effect.promise(() => fs.rm(join(directory, folder), { recursive: true, force: true }))
-    }
+    for (const { name } of folders) yield* adoptFolder(join(directory, name), counts)
+    // Uploads of before that were never finished, and were never answered.
+    yield* Effect.promise(() => fs.rm(join(directory, "tmp"), { recursive: true, force: true }))
     yield* removeEmpty(directory)
     const left = counts.foreign === 0 ? "" : `; ${counts.foreign} that no account has stay in ${directory}`
     yield* Effect.logInfo(`${counts.adopted} account files are blobs now${left}`)

@@ -5,10 +5,13 @@ import { createHash } from "node:crypto"
 import { closeSync, existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { TestStores } from "#test/harness/TestStores.ts"
+import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
-import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
-import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { BlobFiles, type BlobSource } from "#src/infra/blobs/BlobFiles.ts"
+import { BlobDirectory } from "#src/infra/blobs/BlobDirectory.ts"
+import { type Blob, BlobIndex } from "#src/infra/blobs/BlobIndex.ts"
+import { BlobStore, openNew } from "#src/infra/blobs/BlobStore.ts"
+import { makeUpkeep } from "#src/infra/blobs/BlobUpkeep.ts"
 import { blobFiles, uploadFiles } from "./StoredBlobs.ts"
 
 const kept = { blobKeptMillis: -1, blobCheckMillis: -1 }
@@ -385,6 +388,41 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
       rmSync(foreign)
       yield* sql`UPDATE blob_stores SET created_at = now() - interval '1 hour' WHERE id = ${id}`
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("a collection that has lost its lock, as its connection is gone, puts the file back", () =>
+    Effect.gen(function* () {
+      const { directory, id } = yield* BlobStore
+      const sql = yield* SqlClient
+      const { limits } = yield* AppConfig
+      let asked = 0
+      class DyingIndex extends BlobIndex {
+        override has(sha256: string) {
+          return ++asked === 2
+            ? Effect.andThen(sql`SELECT pg_terminate_backend(pg_backend_pid())`, super.has(sha256))
+            : super.has(sha256)
+        }
+      }
+      const place = new BlobDirectory(directory)
+      const upkeep = makeUpkeep({
+        files: new BlobFiles(place, openNew),
+        index: new DyingIndex(sql, id),
+        sql,
+        limits,
+        recognise: place.recognise(id),
+        haveRoom: Effect.void,
+        knownSince: 0
+      })
+      const stray = { sha256: "c".repeat(64) }
+      mkdirSync(join(directory, "cc", "cc"), { recursive: true })
+      writeFileSync(yield* pathOf(stray), "of another process by now")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(upkeep.collect)))
+      assert.strictEqual(asked, 2)
+      assert.isTrue(yield* isThere(stray))
+      assert.deepStrictEqual(yield* temporaryFiles, [])
+      yield* upkeep.collect
+      assert.isFalse(yield* isThere(stray))
+    })
   )
 
   it.effect("a whole file is adopted and left, also after a try that died", () =>
