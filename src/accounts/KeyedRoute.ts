@@ -1,8 +1,9 @@
-import { Cause, Effect } from "effect"
+import { Cause, Effect, FiberSet } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { bodyOf, headersOf, Problem, ServerError } from "#schemas/core/Problem.ts"
+import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
-import { tellAnswer } from "#src/http/Edge.ts"
+import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
+import { isForPerson, tellAnswer } from "#src/http/Edge.ts"
 import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
 import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
 import { type Access, accessOf, Admission, type Annotated, entering } from "./Admission.ts"
@@ -10,6 +11,8 @@ import { KeyWatch } from "./KeyWatch.ts"
 import { makeSessionCookie } from "./sessions/SessionCookie.ts"
 
 type Header = readonly [name: string, value: string]
+
+const nothingHere = notFoundPage()
 
 /** The work behind an endpoint of a group that is served by a raw route. */
 export interface KeyedRoute extends Pick<RawRoute, "maxBodyBytes"> {
@@ -28,10 +31,11 @@ export class KeyedExchange {
   status = 0
   /** receives the status of the answer */
   onStatus: (status: number) => void = () => undefined
+  /** Calls back when the key ends, once it is known; returns the way to stop that. Source: contract/accounts#keys. */
+  watch: (onEnd: () => void) => () => void = () => () => undefined
   readonly #reply: RawReply
-  readonly #watch: (onEnd: () => void) => () => void
 
-  constructor(request: RawRequest, body: RawBody, reply: RawReply, watch: (onEnd: () => void) => () => void) {
+  constructor(request: RawRequest, body: RawBody, reply: RawReply) {
     this.request = request
     this.body = body
     this.requestId = requestIdOf(request.header("x-request-id"))
@@ -40,7 +44,11 @@ export class KeyedExchange {
       ["X-Content-Type-Options", "nosniff"]
     ]
     this.#reply = reply
-    this.#watch = watch
+  }
+
+  /** Called once, where the client leaves before the answer is complete. */
+  onLeave(listener: () => void): void {
+    this.#reply.onAbort(listener)
   }
 
   send(status: number, headers: ReadonlyArray<Header>, body?: string | Uint8Array): void {
@@ -52,14 +60,20 @@ export class KeyedExchange {
     this.send(status, [["Content-Type", "application/json"]], JSON.stringify(value))
   }
 
-  /** The connection is cut where the key ends before the answer does. Source: contract/accounts#keys. */
+  /** The connection is cut where the key ends before the answer does. */
   sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange): void {
     this.#answers(status)
-    const unwatch = this.#watch(() => this.#reply.cut())
+    const unwatch = this.watch(() => this.#reply.cut())
     this.#reply.sendFile(status, [...this.headers, ...headers], file, unwatch)
   }
 
+  /** A person gets a page of a 404. Source: contract/http#errors. */
   fail(problem: Problem): void {
+    const { method } = this.request
+    if (isForPerson(problem.status, method, this.request.header("accept"))) {
+      const { headers, text } = nothingHere
+      return this.send(problem.status, Object.entries(headers), text)
+    }
     const headers = Object.entries(headersOf(problem))
     this.send(problem.status, [["Content-Type", "application/json"], ...headers], bodyOf(problem, "plain"))
   }
@@ -88,7 +102,7 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
   group: G,
   routes: { readonly [Name in keyof G["endpoints"]]: KeyedRoute }
 ) {
-  const serve = yield* makeServe
+  const serve = yield* keyedServing
   const byName: Readonly<Record<string, KeyedRoute>> = routes
   return Object.entries(group.endpoints).flatMap(([name, endpoint]): ReadonlyArray<RawRoute> => {
     const route = byName[name]
@@ -100,20 +114,22 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
         path: endpoint.path,
         maxBodyBytes: route.maxBodyBytes,
         cors: "configured",
-        handle: (request, body, reply) => serve({ route, access, key: undefined }, request, body, reply)
+        handle: serve(access, route.handle)
       }
     ]
   })
 })
 
-/** Serves one request: its caller is let in, it is handled, and its answer is told of. */
-const makeServe = Effect.gen(function* () {
+type Handle = KeyedRoute["handle"]
+
+/** Makes the handlers of raw routes: a caller is let in, the request is handled, and its answer is told of. */
+export const keyedServing = Effect.gen(function* () {
   const admission = yield* Admission
   const cookie = yield* makeSessionCookie
-  const watch = yield* KeyWatch
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const keys = yield* KeyWatch
+  const run = yield* FiberSet.makeRuntime()
 
-  const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, entry: EntryPoint) {
+  const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, access: Access, handle: Handle) {
     const { request } = exchange
     const clear = (): Effect.Effect<void> =>
       Effect.sync(() => {
@@ -122,7 +138,7 @@ const makeServe = Effect.gen(function* () {
       })
     const { headers, key, refusal } = yield* entering(
       admission,
-      entry.access,
+      access,
       request.header("authorization"),
       request,
       () => request,
@@ -130,42 +146,37 @@ const makeServe = Effect.gen(function* () {
     )
     exchange.headers.push(...Object.entries(headers))
     exchange.onStatus = (status) => admission.record(key, status)
-    entry.key = key
-    const handled = refusal === undefined ? entry.route.handle(exchange, key) : Effect.fail(refusal)
+    exchange.watch = (onEnd) => keys.watch(key.id, onEnd)
+    const handled = refusal === undefined ? handle(exchange, key) : Effect.fail(refusal)
     return yield* Effect.annotateLogs(handled, { keyId: key.keyId, userId: key.ownerId })
   })
 
-  return (entry: EntryPoint, request: RawRequest, body: RawBody, reply: RawReply): void => {
-    const startedMillis = performance.now()
-    const exchange = new KeyedExchange(request, body, reply, (onEnd) =>
-      entry.key === undefined ? () => undefined : watch.watch(entry.key.id, onEnd)
-    )
-    const { requestId } = exchange
-    run(
-      enter(exchange, entry).pipe(
-        Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
-        Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
-        Effect.provideService(RequestId, requestId),
-        Effect.annotateLogs({ requestId, method: request.method, path: request.path })
+  return (access: Access, handle: Handle): RawRoute["handle"] =>
+    (request, body, reply) => {
+      const startedMillis = performance.now()
+      const exchange = new KeyedExchange(request, body, reply)
+      const { requestId } = exchange
+      run(
+        enter(exchange, access, handle).pipe(
+          Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
+          Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
+          Effect.provideService(RequestId, requestId),
+          Effect.annotateLogs({ requestId, method: request.method, path: request.path })
+        )
       )
-    )
-  }
+    }
 })
-
-interface EntryPoint {
-  readonly route: KeyedRoute
-  readonly access: Access
-  key: Principal | undefined
-}
 
 /** Nothing is told of a request whose client has left before the answer. */
 const told = ({ request, status }: KeyedExchange, millis: number): Effect.Effect<void> =>
   status === 0 ? Effect.void : tellAnswer(request.method, status, millis)
 
-/** A fault of this server itself is logged, and answered 500. */
+/** A fault of this server itself is logged, and answered 500; work that gave itself up is 503. */
 const problemOf = (cause: Cause.Cause<Problem>): Effect.Effect<Problem> => {
   const failure = cause.reasons.find(Cause.isFailReason)?.error
   if (failure !== undefined) return Effect.succeed(failure)
+  if (Cause.hasInterruptsOnly(cause))
+    return Effect.succeed(ServiceUnavailable.of("The request was interrupted; try again"))
   return Effect.andThen(
     logFault(cause),
     Effect.map(faultText, (text) => ServerError.of(text))

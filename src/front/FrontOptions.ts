@@ -66,10 +66,9 @@ const defaultLimits: FrontLimits = {
   bodyHighWaterBytes: 256 * 1024,
   fileBlockBytes: 256 * 1024,
   fileBlocks: 64,
-  // One user gets half at most: the longest body of a hot route, the call of a tool, has 80 MB.
-  hotBodiesBytes: 256 * 1024 * 1024,
+  hotBodiesBytes: 128 * 1024 * 1024,
   strangersBodiesBytes: 32 * 1024 * 1024,
-  // More than the longest body of a hot route: a client that is refused reads why.
+  // More than the longest body that is held whole: a client that is refused reads why.
   lingerBytes: 96 * 1024 * 1024,
   lingerMillis: 15_000,
   drainDeadlineMillis: 10_000,

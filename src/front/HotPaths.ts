@@ -44,7 +44,6 @@ export const make = (
 const socketPath: HotPath = { cors: "configured", isSocket: true }
 
 const allowOf = (routes: ReadonlyArray<HotRoute>): string =>
-  routes.find(({ allow }) => allow !== undefined)?.allow ??
   [...routes.flatMap((route) => (route.method === "GET" ? ["GET", "HEAD"] : [route.method])), "OPTIONS"].join(
     ", "
   )

@@ -73,8 +73,6 @@ export interface HotRoute {
   readonly headers: ReadonlyArray<string>
   /** "open" lets every origin read the answer, "configured" only the front's `corsOrigins`. The front answers OPTIONS */
   readonly cors: "open" | "configured"
-  /** the value of `Allow` on the path, where it is not the methods of its routes and OPTIONS */
-  readonly allow?: string
   /** the form of the answers that the front gives in the route's place (400, 405, 408, 413, 500, 503) */
   readonly errors?: ErrorEncoder
   /**

@@ -93,7 +93,7 @@ const rawPathOf = (routes: ReadonlyArray<RawRoute>): RawPath => {
   return {
     cors: first?.cors ?? "configured",
     ...(first?.errors === undefined ? {} : { errors: first.errors }),
-    allow: [...new Set([...byMethod.keys(), "OPTIONS"])].join(", "),
+    allow: first?.allow ?? [...new Set([...byMethod.keys(), "OPTIONS"])].join(", "),
     find: (method) => byMethod.get(method) ?? others
   }
 }

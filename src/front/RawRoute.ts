@@ -67,6 +67,8 @@ export interface RawRoute {
   /** as `/direct/:token`, one segment that is not empty, or `/s3/*`, any rest, an empty one too. Case counts */
   readonly path: string
   readonly cors: HotRoute["cors"]
+  /** the value of `Allow` on the path, where it is not the methods of its routes and OPTIONS */
+  readonly allow?: string
   readonly errors?: ErrorEncoder
   /** a body that says that it is longer is answered 413 before the handler is called, another ends as `tooLong` */
   readonly maxBodyBytes: number

@@ -59,7 +59,8 @@ export const routerConfig = {
 
 export const layer = (options: EdgeOptions) => {
   const cors = Cors.make(options.corsOrigins)
-  const nothingHere = notFoundPage()
+  const { headers, text } = notFoundPage()
+  const nothingHere = HttpServerResponse.text(text, { status: 404, headers })
   return HttpRouter.middleware(
     (httpEffect) =>
       Effect.gen(function* () {
@@ -75,7 +76,9 @@ export const layer = (options: EdgeOptions) => {
               : answer(httpEffect, request, options.known)
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
-          Effect.map((response) => (response.status === 404 && isPerson(request) ? nothingHere : response)),
+          Effect.map((response) =>
+            isForPerson(response.status, request.method, request.headers["accept"]) ? nothingHere : response
+          ),
           Effect.tap(({ status }) => tellAnswer(request.method, status, millis())),
           Effect.provideService(RequestId, id),
           Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
@@ -108,9 +111,9 @@ const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Reques
     )
   })
 
-/** A browser that goes to an address says that it wants HTML; programs and the scripts of pages do not. */
-const isPerson = ({ headers, method }: Request): boolean =>
-  method === "GET" && headers["accept"]?.includes("text/html") === true
+/** Nothing is at an address to which a browser goes: it says that it wants HTML, as programs and scripts of pages do not. */
+export const isForPerson = (status: number, method: string, accept: string | undefined): boolean =>
+  status === 404 && method === "GET" && accept?.includes("text/html") === true
 
 const isRouteNotFound = (error: unknown): boolean =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"

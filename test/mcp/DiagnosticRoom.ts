@@ -51,7 +51,7 @@ const diagnostic: Room = {
   server: () =>
     Promise.resolve({
       served: Layer.empty,
-      raw: Layer.merge(RawRoutes.add(mcpRoutes(stateless)), RawRoutes.add(mcpRoutes(withSessions))),
+      raw: Layer.merge(RawRoutes.addRaw(mcpRoutes(stateless)), RawRoutes.addRaw(mcpRoutes(withSessions))),
       paths: []
     })
 }

@@ -145,7 +145,7 @@ layer(TestServer.own(settings, { rooms: diagnosticRooms }), live)("a call of 80 
         )
         assert.include(statuses, 200)
         assert.include(statuses, 503)
-        assert.isBelow((rss - rssBefore) / mib, 1_200)
+        assert.isBelow((rss - rssBefore) / mib, 700)
         assert.strictEqual(yield* pour(`${url}/mcp`, keys[0]?.key ?? "", limit), 200)
         yield* eventually(
           "memory is given back",

@@ -91,6 +91,30 @@ layer(served, live)("an endpoint of the Model Context Protocol", (it) => {
     })
   )
 
+  it.effect("takes a body without a length, to the same limits", () =>
+    Effect.gen(function* () {
+      const { adminKey, url } = yield* TestServer
+      const send = (path: string, bytes: number) =>
+        Effect.promise(async () => {
+          const answer = await fetch(`${url}${path}`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${adminKey}` },
+            body: new Blob([long(bytes)]).stream(),
+            duplex: "half"
+          })
+          return [answer.status, await answer.text()] as const
+        })
+      const read = yield* send("/mcp", 1_000_000)
+      assert.strictEqual(read[0], 200)
+      assert.include(read[1], '"characters":1000000')
+      assert.deepStrictEqual(yield* send("/api/mcp", 1024 * 1024), [
+        413,
+        '{"error":"body: at most 1048576 bytes"}'
+      ])
+      assert.strictEqual((yield* send("/mcp", 2_000_000))[0], 503)
+    })
+  )
+
   it.effect("refuses pages of other origins, before it asks for a key", () =>
     Effect.gen(function* () {
       const { ask, port } = yield* TestServer
@@ -233,7 +257,7 @@ layer(served, live)("an endpoint of the Model Context Protocol", (it) => {
         assert.deepStrictEqual(about(quit), [
           503,
           "application/json",
-          { error: "The call was interrupted; try again" }
+          { error: "The request was interrupted; try again" }
         ])
         const line = logged().find((line) => line.includes("a secret of the server"))
         assert.include(line, "of-the-break")

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { HttpServerResponse } from "effect/http"
 import { html, type Html } from "#src/http/Html.ts"
 import { renderPage } from "#src/http/HtmlPage.ts"
 import { packed, staticAnswer, staticRoute } from "#src/http/Static.ts"
@@ -40,7 +39,7 @@ export const referenceRoute = (page: ReferencePage & { readonly path: `/${string
 }
 
 /** For a person at an address where nothing is: the way on. */
-export const notFoundPage = (): HttpServerResponse.HttpServerResponse => {
+export const notFoundPage = () => {
   const { contentType, headers, text } = rendered({
     path: undefined,
     title: "Not found",
@@ -52,11 +51,7 @@ export const notFoundPage = (): HttpServerResponse.HttpServerResponse => {
       </p>
     `
   })
-  return HttpServerResponse.text(text, {
-    status: 404,
-    contentType,
-    headers: { ...headers, "x-content-type-options": "nosniff" }
-  })
+  return { headers: { ...headers, "content-type": contentType }, text }
 }
 
 /** Serves a document for programs, made once. */

@@ -1,12 +1,11 @@
 import { Cause, Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
-import { type Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { PayloadTooLarge, type Problem, RequestTimeout, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
-import { KeyWatch } from "#src/accounts/KeyWatch.ts"
+import type { KeyedExchange, KeyedRoute } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { faultText } from "#src/http/ErrorBoundary.ts"
-import { RequestId } from "#src/http/RequestId.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
 import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
@@ -16,7 +15,6 @@ import { codes, type Reply, RpcFault } from "#streams/mcp/Protocol.ts"
 import { failedResult } from "#streams/mcp/Tool.ts"
 import type { McpBodyAsk } from "./McpBodyThread.ts"
 import type { McpCaller, McpEndpoint, PlainAnswer } from "./McpEndpoint.ts"
-import type { McpExchange } from "./McpExchange.ts"
 
 const noSession = new RpcFault(codes.sessionNotFound, "Session not found", 404)
 
@@ -26,66 +24,77 @@ const unread = ServiceUnavailable.of("Too many large calls are being read; try a
 /** A body of more values takes some milliseconds to read. */
 const inPlaceBounds: JsonBounds = { members: 4_000, values: 40_000 }
 
-/** An answer without the headers of every answer, or the problem in its place. */
-type Answered = Effect.Effect<(Omit<PlainAnswer, "body"> & { readonly body: string | undefined }) | Problem>
+/** An answer without the headers of every answer. */
+type Answered = Effect.Effect<Omit<PlainAnswer, "body"> & { readonly body: string | undefined }, Problem>
 
-/** Serves requests that were let in: reads the body, calls the tools one after the other, answers. */
+/** Serves requests that were let in: takes the body, calls the tools one after the other, answers. */
 export const serving = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
   const { limits } = yield* AppConfig
-  const { watch } = yield* KeyWatch
   const read = yield* reading
   const shares = new FairShares(limits.mcpBodiesBytes)
 
-  const answered = (exchange: McpExchange, key: Principal, bytes: Uint8Array<ArrayBuffer>): Answered => {
-    // A thread that reads them takes them away.
-    const size = bytes.length
-    return Effect.flatMap(read(key.ownerId, bytes), (body) =>
-      body === undefined ? Effect.succeed(unread) : answer(endpoint, exchange, key, body, size)
-    )
-  }
-
-  /** The key ended amid its call. */
-  const ended = (key: Principal) =>
-    Effect.callback<Problem>((resume) => {
-      const unwatch = watch(key.id, () => resume(Effect.succeed(invalidKey())))
-      return Effect.sync(unwatch)
+  const answered = (exchange: KeyedExchange, key: Principal): Answered =>
+    Effect.suspend(() => {
+      let heldBytes = 0
+      const reserve = (bytes: number): boolean => {
+        const isTaken = shares.take(key.ownerId, bytes)
+        if (isTaken) heldBytes += bytes
+        return isTaken
+      }
+      return Effect.gen(function* () {
+        const bytes = yield* bodyOf(endpoint, exchange, reserve)
+        // A thread that reads them takes them away.
+        const size = bytes.length
+        const body = yield* read(key.ownerId, bytes)
+        return yield* answer(endpoint, exchange, key, body, size)
+      }).pipe(Effect.ensuring(Effect.sync(() => shares.release(key.ownerId, heldBytes))))
     })
 
-  return (exchange: McpExchange, key: Principal, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      const size = bytes.length
-      if (!shares.take(key.ownerId, size)) return Effect.succeed(tooMuch)
-      const served: Answered = Effect.raceFirst(answered(exchange, key, bytes), ended(key))
-      return Effect.ensuring(
-        served,
-        Effect.sync(() => shares.release(key.ownerId, size))
-      )
-    }).pipe(
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.interrupt : reported("A call failed", cause, ServerError.of)
-      ),
-      Effect.provideService(RequestId, exchange.requestId),
-      Effect.map((made) => {
-        if (made instanceof Error) exchange.fail(made)
-        else exchange.send(made.status, made.body, made.headers)
-      })
-    )
+  const handle: KeyedRoute["handle"] = (exchange, key) =>
+    Effect.map(Effect.raceFirst(answered(exchange, key), ended(exchange)), (made) => {
+      if (made === undefined) return
+      const type = made.body === undefined ? [] : [["Content-Type", "application/json"] as const]
+      exchange.send(made.status, [...type, ...made.headers], made.body)
+    })
+  return handle
 })
 
-/** A fault of this server is logged, and its caller is told its id. */
-const reported = <A>(
-  text: string,
-  cause: Cause.Cause<unknown>,
-  told: (text: string) => A
-): Effect.Effect<A> =>
-  Effect.flatMap(RequestId, (requestId) =>
-    Effect.logError(text, Cause.squash(cause)).pipe(
-      Effect.annotateLogs({ requestId }),
-      Effect.andThen(Effect.map(faultText, told))
-    )
-  )
+/** The key ended amid its call, or the client left, to whom nothing is said. */
+const ended = (exchange: KeyedExchange): Effect.Effect<undefined, Problem> =>
+  Effect.callback((resume) => {
+    exchange.onLeave(() => resume(Effect.succeed(undefined)))
+    const unwatch = exchange.watch(() => resume(Effect.fail(invalidKey())))
+    return Effect.sync(unwatch)
+  })
 
-/** Reads bodies: small ones at once, large ones and those of many values in a thread. undefined: there was none for it. */
+/** The whole body. Its memory is reserved before it comes; where nothing tells how long it is, by doubling. */
+const bodyOf = Effect.fnUntraced(function* (
+  endpoint: McpEndpoint,
+  { body }: KeyedExchange,
+  reserve: (bytes: number) => boolean
+) {
+  const declaredBytes = body.declaredBytes ?? 0
+  if (!reserve(declaredBytes)) return yield* tooMuch
+  let held = new ArrayBuffer(declaredBytes)
+  let bytes = 0
+  for (;;) {
+    const piece = yield* Effect.promise(() => body.pull())
+    if (piece === "complete") return new Uint8Array(held, 0, bytes)
+    if (piece === "gone") return yield* Effect.never
+    if (piece === "slow") return yield* RequestTimeout.of("The request body arrives too slowly")
+    if (piece === "tooLong") return yield* PayloadTooLarge.of(endpoint.tooLarge)
+    const needed = bytes + piece.length
+    if (needed > held.byteLength) {
+      const grown = Math.max(needed, Math.min(2 * held.byteLength, endpoint.maxBodyBytes))
+      if (!reserve(grown - held.byteLength)) return yield* tooMuch
+      held = held.transfer(grown)
+    }
+    new Uint8Array(held).set(piece, bytes)
+    bytes = needed
+  }
+})
+
+/** Reads bodies: small ones at once, large ones and those of many values in a thread. */
 const reading = Effect.gen(function* () {
   const workers = yield* Workers
   const { limits } = yield* AppConfig
@@ -104,15 +113,15 @@ const reading = Effect.gen(function* () {
       (posted) => received(posted as PostedBody)
     )
   }
-  return (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<Body | undefined> => {
+  return (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<Body, Problem> => {
     const body = bytes.length > limits.mcpInPlaceBytes ? undefined : readBody(bytes, inPlaceBounds)
     if (body !== undefined) return Effect.succeed(body)
     return Effect.catch(inThread(owner, bytes), (failure) =>
-      Effect.as(
+      Effect.andThen(
         failure.reason === "busy"
           ? Effect.void
           : Effect.logWarning("A large call could not be read", failure),
-        undefined
+        Effect.fail(unread)
       )
     )
   }
@@ -120,7 +129,7 @@ const reading = Effect.gen(function* () {
 
 const answer = (
   endpoint: McpEndpoint,
-  exchange: McpExchange,
+  exchange: KeyedExchange,
   key: Principal,
   body: Body,
   bytes: number
@@ -180,7 +189,10 @@ const replyOf = (
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause)
         ? Effect.interrupt
-        : reported(`The tool ${tool} failed`, cause, failedResult)
+        : Effect.andThen(
+            Effect.logError(`The tool ${tool} failed`, Cause.squash(cause)),
+            Effect.map(faultText, failedResult)
+          )
     ),
     Effect.map(reply)
   )
