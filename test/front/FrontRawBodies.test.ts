@@ -201,7 +201,7 @@ describe.each(engines)("pulled bodies on %s", (engine) => {
         await client.until((text) => text.endsWith("stored"))
         client.destroy()
         const refused = await RawClient.open(port)
-        await refused.send(head(70_000_000, "Expect: 100-continue\r\n"))
+        await refused.send(head(200_000_000, "Expect: 100-continue\r\n"))
         const text = await refused.until((heard) => heard.endsWith("}"))
         assert.match(text, / 413 /)
         if (engine === "node") assert.notInclude(text, "100 Continue")

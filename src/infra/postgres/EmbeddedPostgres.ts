@@ -124,7 +124,7 @@ const settings = (port: number, limits: Limits): ReadonlyArray<string> =>
     port,
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
-    max_connections: 100,
+    max_connections: 200,
     shared_buffers: `${Math.ceil(limits.postgresSharedBufferBytes / 1024)}kB`,
     huge_pages: "off",
     timezone: "UTC",
