@@ -89,6 +89,7 @@ layer(TestServer.own({ limits: { sessionsPerUser: 3, sweepEveryMillis: 50 } }), 
       yield* untilUsedAt(id, used)
       const over = start + limits.sessionTokenMillis
       assert.deepStrictEqual(yield* atInstants([over - 1, over], health(token)), [200, 401])
+      yield* untilUsedAt(id, over - 1)
       const sql = yield* SqlClient
       yield* sql`UPDATE web_sessions SET used_at = ${new Date(start + 7 * 24 * hour)} WHERE user_id = ${id}`
       const end = start + 7 * 24 * hour
