@@ -2,10 +2,12 @@ import { Cause, Effect, FiberSet } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
+import { AppConfig } from "#src/Config.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 import { isForPerson, tellAnswer } from "#src/http/Edge.ts"
 import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
 import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
+import { withRequestSpan } from "#src/http/RequestSpan.ts"
 import { type Access, accessOf, Admission, type Annotated, entering } from "./Admission.ts"
 import { KeyWatch } from "./KeyWatch.ts"
 import { makeSessionCookie } from "./sessions/SessionCookie.ts"
@@ -114,7 +116,7 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
         path: endpoint.path,
         maxBodyBytes: route.maxBodyBytes,
         cors: "configured",
-        handle: serve(access, route.handle)
+        handle: serve(access, endpoint.path, route.handle)
       }
     ]
   })
@@ -127,6 +129,7 @@ export const keyedServing = Effect.gen(function* () {
   const admission = yield* Admission
   const cookie = yield* makeSessionCookie
   const keys = yield* KeyWatch
+  const isTraced = (yield* AppConfig).otelEndpoint !== undefined
   const run = yield* FiberSet.makeRuntime()
 
   const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, access: Access, handle: Handle) {
@@ -151,19 +154,20 @@ export const keyedServing = Effect.gen(function* () {
     return yield* Effect.annotateLogs(handled, { keyId: key.keyId, userId: key.ownerId })
   })
 
-  return (access: Access, handle: Handle): RawRoute["handle"] =>
+  return (access: Access, route: string, handle: Handle): RawRoute["handle"] =>
     (request, body, reply) => {
       const startedMillis = performance.now()
+      const { method, path } = request
       const exchange = new KeyedExchange(request, body, reply)
       const { requestId } = exchange
-      run(
-        enter(exchange, access, handle).pipe(
-          Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
-          Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
-          Effect.provideService(RequestId, requestId),
-          Effect.annotateLogs({ requestId, method: request.method, path: request.path })
-        )
+      const answered = enter(exchange, access, handle).pipe(
+        Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
+        Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
+        Effect.provideService(RequestId, requestId),
+        Effect.annotateLogs({ requestId, method, path })
       )
+      const requested = { method, route, traceparent: isTraced ? request.header("traceparent") : "" }
+      run(isTraced ? withRequestSpan(answered, exchange, requested) : answered)
     }
 })
 

@@ -1,4 +1,4 @@
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Fiber, Layer, Schedule } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
@@ -25,11 +25,18 @@ const shown = Effect.gen(function* () {
   const { upkeep } = yield* BlobStore
   const { haveRoom, recognise, totals } = upkeep
   let damaged = 0
+  // One question at a time: a connection that hangs cannot be interrupted.
+  let asking: Fiber.Fiber<void> | undefined
+  const asked = upkeep.damaged.pipe(
+    Effect.matchCause({ onSuccess: (blobs) => void (damaged = blobs), onFailure: () => undefined }),
+    Effect.ensuring(Effect.sync(() => (asking = undefined)))
+  )
   yield* register(
     "blobs",
     Effect.gen(function* () {
-      // Without Postgres it is what was known last; that it is away is another component's line.
-      damaged = yield* Effect.catch(upkeep.damaged, () => Effect.succeed(damaged))
+      // Without Postgres it is what was known last; that it is away, or says nothing, is another component's line.
+      asking ??= yield* Effect.forkDetach(asked)
+      yield* Effect.timeoutOption(Fiber.await(asking), limits.readinessCheckMillis / 4)
       yield* recognise
       yield* Effect.mapError(haveRoom, () => ({ message: "the disk is full: uploads are refused" }))
       return damaged === 0 ? up : degraded(`${damaged} blobs are damaged or missing: reading them is 503`)

@@ -19,20 +19,23 @@ const foreignOrigin = new RpcFault(
  */
 export const mcpRoutes = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
   const isAllowed = originRule(yield* AppConfig)
-  const serve = (yield* keyedServing)(endpoint.access, yield* serving(endpoint))
-  return endpoint.paths.map((path): RawRoute => ({
-    methods: ["POST"],
-    path,
-    maxBodyBytes: endpoint.maxBodyBytes,
-    cors: "configured",
-    allow: "POST",
-    errors: (status, error) => JSON.stringify({ error: status === 413 ? endpoint.tooLarge : error }),
-    handle: (request, body, reply) =>
-      isAllowed(request.header("origin"))
-        ? serve(request, body, reply)
-        : new KeyedExchange(request, body, reply).sendJson(
-            foreignOrigin.status,
-            foreignOrigin.reply(undefined)
-          )
-  }))
+  const [serve, handle] = [yield* keyedServing, yield* serving(endpoint)]
+  return endpoint.paths.map((path): RawRoute => {
+    const answer = serve(endpoint.access, path, handle)
+    return {
+      methods: ["POST"],
+      path,
+      maxBodyBytes: endpoint.maxBodyBytes,
+      cors: "configured",
+      allow: "POST",
+      errors: (status, error) => JSON.stringify({ error: status === 413 ? endpoint.tooLarge : error }),
+      handle: (request, body, reply) =>
+        isAllowed(request.header("origin"))
+          ? answer(request, body, reply)
+          : new KeyedExchange(request, body, reply).sendJson(
+              foreignOrigin.status,
+              foreignOrigin.reply(undefined)
+            )
+    }
+  })
 })

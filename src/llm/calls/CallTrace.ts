@@ -1,38 +1,9 @@
-import { Effect, Option, type Tracer } from "effect"
-import { Headers, HttpTraceContext } from "effect/http"
+import { Effect } from "effect"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import type { AttemptFailure } from "./AttemptFailure.ts"
 import type { CallParts } from "./CallParts.ts"
 
-/** Spans of calls. Names and attributes are OpenTelemetry's, of HTTP and of generative AI. */
-
-/** W3C Trace Context: the caller's span. */
-export const traceHeaders = ["traceparent"]
-
-const parentOf = (traceparent: string): Tracer.ExternalSpan | undefined =>
-  Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromInput({ traceparent })))
-
-/** The span of a request that is served beside the Effect pipeline; only where there is a collector. */
-export const traceCall = <E, R>(
-  calling: Effect.Effect<void, E, R>,
-  exchange: { readonly requestId: string; readonly status: number },
-  path: string,
-  traceparent: string
-): Effect.Effect<void, E, R> => {
-  const parent = traceparent === "" ? undefined : parentOf(traceparent)
-  const status = Effect.suspend(() =>
-    Effect.annotateCurrentSpan("http.response.status_code", exchange.status)
-  )
-  return Effect.withSpan(Effect.ensuring(calling, status), `POST ${path}`, {
-    kind: "server",
-    ...(parent === undefined ? {} : { parent }),
-    attributes: {
-      "http.request.method": "POST",
-      "http.route": path,
-      "signalbox.request_id": exchange.requestId
-    }
-  })
-}
+/** Spans of calls. Names and attributes are OpenTelemetry's, of generative AI. */
 
 /** The outcome of a try, as far as its span has it. */
 interface Tried {

@@ -6,12 +6,12 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import { traceHeaders, withRequestSpan } from "#src/http/RequestSpan.ts"
 import type { HotReply, HotRequest, HotRoute } from "#src/front/HotRoute.ts"
 import type { JobNotDone } from "#src/infra/workers/Workers.ts"
 import { CallBodies, type HeldBody } from "./CallBodies.ts"
 import { reportUnread } from "./CallReport.ts"
 import { CallExchange } from "./CallExchange.ts"
-import { traceCall, traceHeaders } from "./CallTrace.ts"
 import { type Client, ClientStream } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
@@ -85,7 +85,8 @@ export const completionRoutes = Effect.gen(function* () {
         clients.delete(exchange.client)
       })
       const answered = answering(exchange, enter(exchange, request, handle))
-      const traced = isTraced ? traceCall(answered, exchange, path, request.header("traceparent")) : answered
+      const requested = { method: "POST", route: path, traceparent: request.header("traceparent") }
+      const traced = isTraced ? withRequestSpan(answered, exchange, requested) : answered
       run(Effect.ensuring(traced, leave))
     }
   })
