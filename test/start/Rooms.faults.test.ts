@@ -20,6 +20,7 @@ describe("ROOMS=accounts", () => {
     assert.deepStrictEqual(body, {
       status: "ready",
       components: {
+        blobs: { status: "up" },
         disk: { status: "up" },
         jobs: { status: "up" },
         postgres: { status: "up" },
