@@ -81,7 +81,10 @@ describe("the command line of the bench", () => {
       { name: "http", patterns: [] }
     ])
     assert.deepInclude(command.asked, { size: "quick", windowMillis: 2_500, rounds: 3, against: undefined })
-    assert.throws(() => readArguments(["nothing"]), 'there is no suite "nothing"; there are: actors, files, http')
+    assert.throws(
+      () => readArguments(["nothing"]),
+      'there is no suite "nothing"; there are: actors, files, http'
+    )
     assert.throws(() => readArguments(["http", "--rounds", "1.5"]), "--rounds: expected a whole number")
     assert.throws(() => readArguments(["http", "--seconds", "no"]), "--seconds: expected a number above 0")
     assert.throws(() => readArguments(["compare", "a"]), "compare: name two runs")
