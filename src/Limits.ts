@@ -3,6 +3,7 @@ import { agentLimits } from "./agents/Limits.ts"
 import { analyticsLimits } from "./analytics/Limits.ts"
 import { storeLimits } from "./infra/StoreLimits.ts"
 import { llmLimits } from "./llm/Limits.ts"
+import { notifyLimits } from "./notify/Limits.ts"
 
 /** Numbers of the process and of what all rooms share: requests, disk, durable logs, batches, threads. */
 const serverLimits = {
@@ -119,7 +120,8 @@ export const limits = {
   ...accountsLimits,
   ...analyticsLimits,
   ...llmLimits,
-  ...agentLimits
+  ...agentLimits,
+  ...notifyLimits
 } as const
 
 /** The limits of one process; tests replace single numbers. */

@@ -19,6 +19,7 @@ import type { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import type { BlobStore } from "./infra/blobs/BlobStore.ts"
 import type { Egress } from "./infra/egress/Egress.ts"
 import type { Jobs } from "./infra/jobs/Jobs.ts"
+import type { Idempotency } from "./infra/postgres/Idempotency.ts"
 import type { Notices } from "./infra/notices/Notices.ts"
 import type { Processes } from "./infra/processes/Processes.ts"
 import type { Workers } from "./infra/workers/Workers.ts"
@@ -65,6 +66,7 @@ export type Ground =
   | BlobStore
   | Notices
   | Egress
+  | Idempotency
   | Jobs
   | Processes
   | Workers

@@ -2,8 +2,9 @@ import { accounts } from "./accounts/Room.ts"
 import { agents } from "./agents/Room.ts"
 import { analytics } from "./analytics/Room.ts"
 import { llm } from "./llm/Room.ts"
+import { notify } from "./notify/Room.ts"
 
 /** All rooms. The server, `/readyz`, the methods of paths, `ROOMS`, the migrations and the documentation fold over it. */
-export const rooms = [accounts, analytics, llm, agents] as const
+export const rooms = [accounts, analytics, llm, agents, notify] as const
 
 export type RoomName = (typeof rooms)[number]["name"]

@@ -17,6 +17,7 @@ import { Readiness } from "./infra/telemetry/Readiness.ts"
 import { BlobStore } from "./infra/blobs/BlobStore.ts"
 import { Egress } from "./infra/egress/Egress.ts"
 import { Jobs } from "./infra/jobs/Jobs.ts"
+import { Idempotency } from "./infra/postgres/Idempotency.ts"
 import { Notices } from "./infra/notices/Notices.ts"
 import { Processes } from "./infra/processes/Processes.ts"
 import { Workers } from "./infra/workers/Workers.ts"
@@ -122,6 +123,7 @@ const serverOf = (
         Secrets.layer,
         Notices.layer,
         Egress.layer,
+        Idempotency.layer,
         Processes.layer,
         Workers.layer,
         BlobStore.layer

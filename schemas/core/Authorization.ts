@@ -15,6 +15,8 @@ export interface Principal extends Credential {
   readonly collections: ReadonlyArray<string> | null
   /** the key's own rate, else null for the default one */
   readonly rateLimitPerMinute: number | null
+  /** limits of the key's own at other meters, by the meter's name */
+  readonly limits?: Readonly<Record<string, number>>
 }
 
 /** The principal of the request that is being served; provided by `Authorization`. */
@@ -27,6 +29,15 @@ export class CurrentKey extends Context.Service<CurrentKey, Principal>()("signal
 export const OpenToRouterKeys = Context.Reference<boolean>("signalbox/core/OpenToRouterKeys", {
   defaultValue: () => false
 })
+
+/**
+ * Annotation of a group or an endpoint: whether project keys may call it, beside account keys ("also") or alone ("only").
+ * Keys of other kinds get 401 there, as project keys do everywhere else. Source: contract/notify#keys.
+ */
+export const OpenToProjectKeys = Context.Reference<"no" | "also" | "only">(
+  "signalbox/core/OpenToProjectKeys",
+  { defaultValue: () => "no" }
+)
 
 /**
  * Annotation of a group or an endpoint: the scope that a credential needs, which router keys do not have; "any": every
@@ -89,7 +100,8 @@ const security = {
       OpenApi.annotations({
         description:
           "`Authorization: Bearer <API_KEY>`, the scheme in any case. An account key (`sk_`) does everything of its " +
-          "owner; a router key (`sk_mr_`) calls the model, agent and account endpoints and gets 403 elsewhere."
+          "owner; a router key (`sk_mr_`) calls the model, agent and account endpoints and gets 403 elsewhere; a project key " +
+          "(`prj_`) sends notifications and gets 401 elsewhere."
       })
     )
   )

@@ -1,10 +1,10 @@
 import { Schema } from "effect"
 
-/** Keys of accounts and routers, the secret of a site, and the session of a person in a browser. */
-export type CredentialKind = "account" | "router" | "site" | "session"
+/** Keys of accounts, routers and projects, the secret of a site, and the session of a person in a browser. */
+export type CredentialKind = "account" | "router" | "project" | "site" | "session"
 
 /** The kinds that endpoints of the pipeline let in. */
-export const PrincipalKind = Schema.Literals(["account", "router", "session"])
+export const PrincipalKind = Schema.Literals(["account", "router", "project", "session"])
 
 /** The part of its owner's rights that a credential has. Source: contract/accounts#scopes. */
 export type Scope = "full" | "read" | "write" | `read:${string}` | `write:${string}`
@@ -31,7 +31,7 @@ export interface Credential {
   readonly id: string
   /** the user whose rights it has */
   readonly ownerId: string
-  /** They add up. A router key and a site's secret have none: their kind says what they open. */
+  /** They add up. Keys of routers and projects and a site's secret have none: their kind says what they open. */
   readonly scopes: ReadonlyArray<string>
   /** null: never by itself */
   readonly expiresAt: Date | null

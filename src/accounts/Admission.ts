@@ -12,6 +12,7 @@ import {
   NeedsScope,
   OpenAiAuthorization,
   OpenToCookies,
+  OpenToProjectKeys,
   OpenToRouterKeys,
   type Principal,
   requestOfKey
@@ -29,7 +30,8 @@ import { type BrowserRequest, makeBrowserRequest, makeSessionCookie } from "./se
 /** Keys that an endpoint lets in, and the meter that counts them. */
 export interface Access {
   readonly routerKeys: boolean
-  /** of all keys but those of routers */
+  readonly projectKeys: "no" | "also" | "only"
+  /** of all keys but those of routers and projects */
   readonly scope: Scope | "any"
   readonly administratorsOnly: boolean
   /** the cookie of a session will do, where no Authorization is sent */
@@ -40,6 +42,7 @@ export interface Access {
 /** Of endpoints that let in router keys, and account keys with every right, at their own rate. */
 export const anyKey: Access = {
   routerKeys: true,
+  projectKeys: "no",
   scope: "full",
   administratorsOnly: false,
   cookies: false,
@@ -62,7 +65,7 @@ export interface Entry {
   readonly refusal: Refusal | undefined
 }
 
-type Refusal = Forbidden | RateLimited
+type Refusal = Unauthorized | Forbidden | RateLimited
 
 /** Lets in callers by keys, roles and rates, for endpoints of the Effect pipeline and for raw routes alike. */
 export class Admission extends Context.Service<
@@ -142,7 +145,7 @@ const taking =
   (metering: Metering, key: Principal | undefined, caller: Caller) => {
     const { meter } = metering
     const subject = subjectOf(metering, key, caller)
-    const limit = meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
+    const limit = key?.limits?.[meter.name] ?? meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
     const cost = Math.min(metering.cost, limit)
     if (meter.shape === "window")
       return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
@@ -157,13 +160,20 @@ const taking =
   }
 
 /** Source: contract/http#credentials. */
-export const invalidKey = () => Unauthorized.of("Invalid or missing API key")
+export const invalidKey = () => Unauthorized.of(invalidKeyText)
+const invalidKeyText = "Invalid or missing API key"
 
 /** Source: contract/sessions#foreign-pages. */
 export const foreignPage = () => Forbidden.of("Pages of other origins may not do this")
 
 /** Why the endpoint is not open to this kind of key, or to its scopes. Source: contract/accounts#scopes. */
-const closedTo = (key: Principal, { routerKeys, scope }: Access): Forbidden | undefined => {
+const closedTo = (
+  key: Principal,
+  { projectKeys, routerKeys, scope }: Access
+): Unauthorized | Forbidden | undefined => {
+  if (key.kind === "project") return projectKeys === "no" ? invalidKey() : undefined
+  if (projectKeys === "only" || (projectKeys === "also" && key.kind === "router"))
+    return Unauthorized.of(`${invalidKeyText}: use a project key (prj_…)`)
   if (key.kind === "router")
     return routerKeys ? undefined : Forbidden.of("A router key may not do this; use an account key")
   return scope === "any" || covers(key.scopes, scope)
@@ -215,6 +225,7 @@ export const accessOf = (endpoint: Annotated, group: Annotated): Access => {
   const annotations = Context.merge(group.annotations, endpoint.annotations)
   return {
     routerKeys: Context.get(annotations, OpenToRouterKeys),
+    projectKeys: Context.get(annotations, OpenToProjectKeys),
     scope: Context.get(annotations, NeedsScope),
     administratorsOnly: Context.get(annotations, AdministratorsOnly),
     cookies: Context.get(annotations, OpenToCookies),

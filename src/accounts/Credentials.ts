@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer, type Scope, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { KeyRow } from "#schemas/accounts/ApiKey.ts"
@@ -12,6 +12,14 @@ import { isToken, SessionTokens } from "./sessions/SessionTokens.ts"
 import { SessionUses } from "./sessions/SessionUses.ts"
 import { UserDirectory } from "./Users.ts"
 
+/** Keys of another room, by the form of their secrets: theirs alone. Answers are as those of `Credentials`. */
+export interface CredentialSource {
+  readonly form: RegExp
+  readonly authenticate: (secret: string) => Effect.Effect<Principal | undefined, SqlError>
+  readonly recall: (secret: string) => Principal | "unknown" | undefined
+  readonly holder: (id: string) => Principal | undefined
+}
+
 /** Finds the holder of a key, a session's token or its cookie: who may do what, whatever was shown. */
 export class Credentials extends Context.Service<
   Credentials,
@@ -24,6 +32,8 @@ export class Credentials extends Context.Service<
     readonly recall: (secret: string) => Principal | "unknown" | undefined
     /** The holder of a key or session, by its id and from memory; undefined once it has ended. */
     readonly holder: (id: string) => Principal | undefined
+    /** A room's keys are known as long as the room is served. */
+    readonly add: (source: CredentialSource) => Effect.Effect<void, never, Scope.Scope>
     /** A token of a session, for `millis` or as long as the session lasts. */
     readonly tokenOf: (
       session: Principal,
@@ -40,6 +50,18 @@ export class Credentials extends Context.Service<
       const now = () => clock.currentTimeMillisUnsafe()
       const look = yield* lookingUp(known)
       const { keys, sessions } = known
+      const sources = new Set<CredentialSource>()
+      const sourceOf = (secret: string) => {
+        for (const source of sources) if (source.form.test(secret)) return source
+        return undefined
+      }
+      const holderElsewhere = (id: string) => {
+        for (const source of sources) {
+          const holder = source.holder(id)
+          if (holder !== undefined) return holder
+        }
+        return undefined
+      }
       const sessionOf = (token: string) => {
         const id = tokens.read(token, now())
         return id === undefined ? undefined : `${sessionIds}_${id}`
@@ -50,7 +72,9 @@ export class Credentials extends Context.Service<
             const id = sessionOf(secret)
             return id === undefined ? nothing : look.session(() => sessions.get(id), "id", id)
           }
-          return keyForm.test(secret) ? look.key(hashOf(secret)) : nothing
+          return keyForm.test(secret)
+            ? look.key(hashOf(secret))
+            : (sourceOf(secret)?.authenticate(secret) ?? nothing)
         },
         authenticateCookie: (cookie) => {
           if (!cookieForm.test(cookie)) return nothing
@@ -64,12 +88,19 @@ export class Credentials extends Context.Service<
           }
           return keyForm.test(secret)
             ? known.recall(keys.by("hash", hashOf(secret).toString("hex")))
-            : undefined
+            : sourceOf(secret)?.recall(secret)
         },
         holder: (id) => {
-          const found = known.recall(keys.get(id) ?? sessions.get(id))
+          const row = keys.get(id) ?? sessions.get(id)
+          if (row === undefined) return holderElsewhere(id)
+          const found = known.recall(row)
           return found === "unknown" ? undefined : found
         },
+        add: (source) =>
+          Effect.acquireRelease(
+            Effect.sync(() => void sources.add(source)),
+            () => Effect.sync(() => sources.delete(source))
+          ),
         tokenOf: (session, millis) =>
           Effect.sync(() => {
             const endsAt = Math.min(now() + millis, session.expiresAt?.getTime() ?? Infinity)

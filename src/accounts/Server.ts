@@ -4,6 +4,7 @@ import { AccountsRoomApi } from "#schemas/accounts/AccountsRoomApi.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import * as BlobSweeps from "#src/infra/blobs/BlobSweeps.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
@@ -62,6 +63,13 @@ const endpoints = HttpApiBuilder.layer(AccountsRoomApi).pipe(
   ])
 )
 
+/** Answers to requests with an Idempotency-Key, in all rooms. */
+const keptAnswers = Sweeps.layer({
+  name: "kept-answers",
+  every: "idempotencySweepMillis",
+  run: Effect.flatMap(Idempotency, ({ sweep }) => sweep)
+})
+
 /** The middleware of all rooms that accounts provide. */
 export const middleware = Layer.mergeAll(
   Admission.middlewareLayer,
@@ -76,7 +84,8 @@ export const server: RoomServer = {
     Sweep.layer("files", "gone_at"),
     Sessions.sweeping,
     Sweeps.ofJobs,
-    BlobSweeps.layer
+    BlobSweeps.layer,
+    keptAnswers
   ),
   raw: RawRoutes.addRaw(fileRoutes),
   paths: []

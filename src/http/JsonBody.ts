@@ -64,6 +64,37 @@ const withGuardedText = (
   return Object.create(request, { text: { value: text } })
 }
 
+/**
+ * The JSON of a body that has no schema: its reader says what is wrong with its fields, and what of it cannot be stored.
+ * `depthMax` counts the body itself.
+ */
+export const readJson = (
+  request: HttpServerRequest.HttpServerRequest,
+  maxBytes: number,
+  depthMax: number
+): Effect.Effect<unknown, BadRequest | PayloadTooLarge | UnsupportedMediaType> => {
+  if (!isJson(request.headers["content-type"]))
+    return Effect.fail(UnsupportedMediaType.of("Content-Type must be application/json"))
+  const tooLarge = Effect.fail(answerOf(new BodyRefused("tooLarge"), maxBytes))
+  if (Number(request.headers["content-length"]) > maxBytes) return tooLarge
+  return request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
+    Effect.catch((error) =>
+      isTooLarge(error) ? tooLarge : Effect.fail(invalidField("body", "was cut off"))
+    ),
+    Effect.flatMap((buffer) => {
+      const bytes = new Uint8Array(buffer)
+      if (depthOf(bytes) > depthMax)
+        return Effect.fail(invalidField("body", `nested deeper than ${jsonDepthMax}`))
+      if (!isUtf8(bytes)) return Effect.fail(invalidField("body", "expected UTF-8"))
+      return Effect.try({
+        try: (): unknown => JSON.parse(new TextDecoder().decode(bytes)),
+        catch: () => invalidField("body", "expected a valid JSON body")
+      })
+    })
+  )
+}
+
 const bytesOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
   request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),

@@ -1,7 +1,6 @@
 import { Effect, Layer } from "effect"
 import { CollectionRoutes } from "#actors/llm/CollectionRoutes.ts"
 import { AppConfig } from "#src/Config.ts"
-import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Stores from "#src/Stores.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
@@ -64,7 +63,6 @@ export const offers = Layer.merge(ModelAccess.layer, InProcessCalls.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(Catalogue.layer, CollectionDirectory.layer, Ledger.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
-      Idempotency.layer,
       CallDrain.layer,
       MarkupDirectory.layer,
       Plans.layer,

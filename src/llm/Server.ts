@@ -1,14 +1,12 @@
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { LlmRoomApi } from "#schemas/llm/LlmRoomApi.ts"
-import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
-import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { offers } from "./Offers.ts"
 import { catalogueReadiness } from "#src/llm/catalogue/Catalogue.ts"
 import * as CollectionsRoutes from "#src/llm/catalogue/CollectionsRoutes.ts"
-import { completionRoutes, unsupportedFormats } from "#src/llm/calls/CompletionRoutes.ts"
+import { completionRoutes, unsupportedFormat } from "#src/llm/calls/CompletionRoutes.ts"
 import * as CreditsRoutes from "#src/llm/ledger/CreditsRoutes.ts"
 import * as LedgerRoutes from "#src/llm/ledger/LedgerRoutes.ts"
 import * as MarkupsRoutes from "#src/llm/catalogue/MarkupsRoutes.ts"
@@ -31,19 +29,12 @@ const endpoints = HttpApiBuilder.layer(LlmRoomApi).pipe(
   ])
 )
 
-const keptAnswers = Sweeps.layer({
-  name: "kept-answers",
-  every: "idempotencySweepMillis",
-  run: Effect.flatMap(Idempotency, ({ sweep }) => sweep)
-})
-
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
-    unsupportedFormats,
+    unsupportedFormat,
     catalogueReadiness,
-    Sweep.layer("collections", "deleted_at"),
-    keptAnswers
+    Sweep.layer("collections", "deleted_at")
   ).pipe(Layer.provide(offers)),
   raw: RawRoutes.add(completionRoutes).pipe(Layer.provide(offers)),
   paths: []

@@ -27,6 +27,8 @@ export class Jobs extends Context.Service<
      * One offer a transaction: two could wait for each other's lanes.
      */
     readonly offer: <P>(queue: Queue<P>, jobs: ReadonlyArray<NewJob<P>>) => Effect.Effect<number, SqlError>
+    /** After an offer by a function of Postgres, in the caller's transaction: workers learn of it with the commit. */
+    readonly offered: (queue: { readonly name: string }) => Effect.Effect<void>
     /** Works on a queue until the scope closes; then attempts under way have `jobStopMillis` to end. */
     readonly work: <P, R>(
       queue: Queue<P>,
@@ -84,6 +86,8 @@ const make = Effect.gen(function* () {
       return { lane, id: id ?? newId("job"), payload: text, notBefore: notBefore?.toISOString() ?? "" }
     })
 
+  const offered = ({ name }: { readonly name: string }) => sql.afterCommit(notices.publish(topicOf(name)))
+
   const offer = Effect.fn("Jobs.offer")(function* <P>(queue: Queue<P>, jobs: ReadonlyArray<NewJob<P>>) {
     if (jobs.length === 0) return 0
     if (jobs.length > limits.jobsPerOffer)
@@ -92,7 +96,7 @@ const make = Effect.gen(function* () {
       queue.name,
       yield* Effect.forEach(jobs, (job) => prepared(queue, job))
     )
-    yield* sql.afterCommit(notices.publish(topicOf(queue.name)))
+    yield* offered(queue)
     return added
   })
 
@@ -112,6 +116,7 @@ const make = Effect.gen(function* () {
 
   return Jobs.of({
     offer,
+    offered,
     work,
     dead: (queue, jobsMax) => offering.dead(queue, jobsMax),
     redrive: (queue, ids, jobsMax) =>

@@ -26,4 +26,4 @@ export const sweep = Effect.fnUntraced(function* (table: string, gone: string) {
  * and subscriptions (those that have ended are listed).
  */
 export const layer = (table: string, gone: string) =>
-  Sweeps.layer({ name: table, every: "sweepEveryMillis", run: sweep(table, gone) })
+  Sweeps.layer({ name: table.replaceAll("_", "-"), every: "sweepEveryMillis", run: sweep(table, gone) })

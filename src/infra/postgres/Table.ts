@@ -65,7 +65,8 @@ export interface Table<M extends RowModel> {
   readonly insertFor: (
     owner: string,
     row: New<M>,
-    limit: number
+    limit: number,
+    more?: Columns
   ) => Effect.Effect<M["Type"], Conflict | SqlError>
   /** `before` goes first in the same transaction, and undoes it where it fails. Without a change: the row as it is. */
   readonly update: <E = never>(
@@ -161,15 +162,15 @@ export const make = <M extends RowModel>(
           ORDER BY ${sql.literal(order)} LIMIT ${limit} OFFSET ${offset}`),
         total: count(where)
       }),
-    insertFor: (owner, fields, limit) =>
+    insertFor: (owner, fields, limit, more) =>
       Effect.gen(function* () {
         // Another one that is made for the same user waits here, and counts this one.
         yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
         if ((yield* count(sql`user_id = ${owner} AND ${live}`)) >= limit)
-          return yield* Conflict.of(`A user has at most ${limit} ${options.name}`, {
+          return yield* Conflict.of(`A user has at most ${limit} ${options.name.replaceAll("_", " ")}`, {
             code: `too_many_${options.name}`
           })
-        return yield* insert(fields, { user_id: owner })
+        return yield* insert(fields, { user_id: owner, ...more })
       }).pipe(sql.withTransaction),
     update: (id, owner, change, before) => {
       const columnsNow = byColumn(change)

@@ -1,4 +1,4 @@
-import { Cause, Effect, Result, Layer } from "effect"
+import { Cause, Effect, Result } from "effect"
 import { Admission, anyKey, invalidKey } from "#src/accounts/Admission.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import { openAiError, type Problem, bodyOf } from "#schemas/core/Problem.ts"
@@ -221,19 +221,17 @@ const answering = <E>(
     })
   )
 
-/** Formats that clients of this base address may try, and that it does not support. Source: contract/llm#endpoints. */
-const unsupportedPaths = ["/api/v1/responses", "/api/v1/messages"] as const
+/** A format that clients of this base address may try, and that it does not support. Source: contract/llm#endpoints. */
+const unsupportedPath = "/api/v1/responses"
 
-const formatRefusal = (path: string) => {
-  const fault = CallFault.unknownFormat(path)
-  return HttpServerResponse.text(bodyOf(fault, "openai"), {
-    status: fault.status,
-    contentType: "application/json"
-  })
-}
+const formatFault = CallFault.unknownFormat(unsupportedPath)
 
 /** 404 in the form of errors that those clients read. */
-export const unsupportedFormats = Layer.mergeAll(
-  HttpRouter.add("*", unsupportedPaths[0], formatRefusal(unsupportedPaths[0])),
-  HttpRouter.add("*", unsupportedPaths[1], formatRefusal(unsupportedPaths[1]))
+export const unsupportedFormat = HttpRouter.add(
+  "*",
+  unsupportedPath,
+  HttpServerResponse.text(bodyOf(formatFault, "openai"), {
+    status: formatFault.status,
+    contentType: "application/json"
+  })
 )

@@ -7,6 +7,7 @@ import {
   type NewCollection,
   slugLengthMax
 } from "#schemas/llm/Collection.ts"
+import { slugOf } from "#schemas/core/Slug.ts"
 import { AppConfig } from "#src/Config.ts"
 import {
   type BadRequest,
@@ -18,22 +19,6 @@ import {
 import { Catalogue } from "./Catalogue.ts"
 import { CollectionDirectory } from "./CollectionDirectory.ts"
 import { mayUseCollection } from "#src/llm/calls/Candidates.ts"
-
-/**
- * A slug from a name: accents and case are dropped, everything else but letters and digits becomes a hyphen. Undefined
- * if nothing is left, as of a name in another script.
- */
-export const slugOf = (name: string): string | undefined => {
-  const slug = name
-    .normalize("NFKD")
-    .replace(/\p{M}/gu, "")
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, slugLengthMax)
-    .replace(/-+$/, "")
-  return slug === "" ? undefined : slug
-}
 
 /** Collections of users. A change holds in this process at once, elsewhere within a second. */
 export class Collections extends Context.Service<
@@ -111,7 +96,7 @@ const make = (
   listFor: (key) => directory.list(key.ownerId).filter(({ id }) => mayUseCollection(key, id)),
   find: directory.find,
   create: Effect.fn("Collections.create")(function* (userId, { auto_route = true, models, name, ...given }) {
-    const slug = given.slug ?? slugOf(name)
+    const slug = given.slug ?? slugOf(name, slugLengthMax)
     if (slug === undefined) return yield* invalidField("slug", "is required: none can be made from the name")
     yield* checkModels(catalogue, models, [], limits.collectionModels)
     const fields = { name, slug, auto_route, models }

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { slugOf } from "#src/llm/catalogue/Collections.ts"
+import { slugOf as slugWithin } from "#schemas/core/Slug.ts"
+
+const slugOf = (name: string) => slugWithin(name, 64)
 
 describe("a slug from a name", () => {
   it("has small letters, digits and single inner hyphens", () => {

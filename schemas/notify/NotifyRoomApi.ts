@@ -1,0 +1,14 @@
+import { HttpApi } from "effect/http-api"
+import { strictBodies } from "../core/StrictBodies.ts"
+import { MessagesApi } from "./Message.ts"
+import { ProjectsApi } from "./Project.ts"
+import { ProjectKeysApi } from "./ProjectKey.ts"
+import { SubscribersApi } from "./Subscriber.ts"
+
+/** The endpoints of notifications that pass the Effect pipeline. */
+export class NotifyRoomApi extends HttpApi.make("signalbox")
+  .add(ProjectsApi)
+  .add(ProjectKeysApi)
+  .add(MessagesApi)
+  .add(SubscribersApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

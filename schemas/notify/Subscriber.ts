@@ -1,0 +1,62 @@
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Authorization } from "../core/Authorization.ts"
+import { ErrorBoundary } from "../core/ErrorBoundary.ts"
+import { idSchema, PathId } from "../core/Ids.ts"
+import { pageQuery } from "../core/Page.ts"
+import { NotFound } from "../core/Problem.ts"
+import { Timestamp } from "../core/Timestamp.ts"
+
+export const SubscriberId = idSchema("sbr", "subscriber")
+export const ChannelId = idSchema("chn", "channel")
+
+const Subscriber = Schema.Struct({
+  id: SubscriberId,
+  name: Schema.String,
+  delivery: Schema.Literals(["inherit", "instant", "hourly", "daily", "muted"]).annotate({
+    description: "Of this project's messages; `inherit`: as their others"
+  }),
+  channels: Schema.Array(
+    Schema.Struct({
+      id: ChannelId,
+      kind: Schema.Literals(["push", "webhook", "telegram", "slack", "discord"]),
+      state: Schema.Literals(["active", "off", "failing", "gone"])
+    })
+  ),
+  joinedAt: Timestamp
+}).annotate({ identifier: "Subscriber", description: "Its addresses are told to none but itself" })
+
+export const subscribersLimitDefault = 100
+
+const Subscribers = Schema.Struct({
+  subscribers: Schema.Array(Subscriber),
+  meta: Schema.Struct({ limit: Schema.Int, offset: Schema.Int, total: Schema.Int })
+}).annotate({ identifier: "SubscriberList", description: "The latest first" })
+export type SubscriberList = typeof Subscribers.Type
+
+const params = { id: PathId.annotate({ description: "Id or slug of the project" }) }
+
+/** Subscribers of a project, for its owner. Source: contract/notify#subscribers. */
+export class SubscribersApi extends HttpApiGroup.make("subscribers")
+  .add(
+    HttpApiEndpoint.get("listSubscribers", "/projects/:id/subscribers", {
+      params,
+      query: pageQuery({ limitDefault: subscribersLimitDefault, limitMax: 1_000 }),
+      success: Subscribers,
+      error: NotFound.plain
+    }).annotate(OpenApi.Summary, "List a project's subscribers"),
+    HttpApiEndpoint.delete("removeSubscriber", "/projects/:id/subscribers/:subscriberId", {
+      params: { ...params, subscriberId: PathId },
+      success: Schema.Struct({ deleted: Schema.Literal(true) }).annotate({
+        identifier: "RemovedSubscriber",
+        description: "Later messages of the project do not reach it; it can join again"
+      }),
+      error: NotFound.plain
+    }).annotate(OpenApi.Summary, "Remove a subscriber from a project")
+  )
+  .middleware(Authorization)
+  .middleware(ErrorBoundary)
+  .annotateMerge(
+    OpenApi.annotations({ title: "Subscribers", description: "Whom a project's notifications reach." })
+  )
+  .prefix("/api/v1") {}

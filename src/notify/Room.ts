@@ -1,0 +1,15 @@
+import { HttpApi } from "effect/http-api"
+import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
+import type { Room } from "#src/Room.ts"
+import { notify as tables } from "./migrations/postgres/0020_Notify.ts"
+
+/** Notifications: messages to the subscribers of projects. */
+export const notify = {
+  name: "notify",
+  needs: [],
+  api: NotifyRoomApi,
+  rawApi: HttpApi.make("signalbox"),
+  migrations: { postgres: [tables], clickhouse: [] },
+  commands: async () => (await import("./cli/Commands.ts")).commands,
+  server: async () => (await import("./Server.ts")).server
+} as const satisfies Room<"notify">

@@ -1,0 +1,63 @@
+import { Effect, Layer } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient } from "effect/sql/SqlClient"
+import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
+import { AppConfig } from "#src/Config.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
+import * as Sweep from "#src/infra/postgres/Sweep.ts"
+import type { RoomServer } from "#src/Room.ts"
+import { Links } from "./Links.ts"
+import { MessageLog } from "./log/MessageLog.ts"
+import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
+import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
+import { ProjectDirectory, Projects } from "./projects/Projects.ts"
+import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
+import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
+import { Sending } from "./sending/Sending.ts"
+import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
+
+const services = Layer.mergeAll(Sending.layer, MessageLog.layer).pipe(
+  Layer.provideMerge(ProjectKeys.layer),
+  Layer.provideMerge(Projects.layer),
+  Layer.provideMerge(Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer))
+)
+
+const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
+  Layer.provide([
+    ProjectsRoutes.layer,
+    ProjectKeysRoutes.layer,
+    MessagesRoutes.layer,
+    SubscribersRoutes.layer
+  ])
+)
+
+/** Messages of deleted projects and their deliveries, some at a time: nothing shows them any more. */
+const deletedProjects = Sweeps.layer({
+  name: "project-messages",
+  every: "sweepEveryMillis",
+  run: Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const sql = yield* SqlClient
+    while (true) {
+      const deleted = yield* sql`
+        WITH gone AS (
+          DELETE FROM messages WHERE id IN (
+            SELECT m.id FROM projects p JOIN messages m ON m.project_id = p.id WHERE p.deleted_at IS NOT NULL
+            LIMIT ${limits.deletedMessagesAtOnce}) RETURNING id),
+        rows AS (DELETE FROM deliveries d USING gone WHERE d.message_id = gone.id)
+        SELECT id FROM gone`
+      if (deleted.length < limits.deletedMessagesAtOnce) return
+    }
+  })
+})
+
+export const server: RoomServer = {
+  served: Layer.mergeAll(
+    endpoints,
+    deletedProjects,
+    Sweep.layer("projects", "deleted_at"),
+    Sweep.layer("project_keys", "revoked_at")
+  ).pipe(Layer.provide(services)),
+  raw: Layer.empty,
+  paths: []
+}

@@ -1,0 +1,210 @@
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import {
+  BadRequest,
+  type Conflict,
+  invalidField,
+  NotFound,
+  RateLimited,
+  ServiceUnavailable
+} from "#schemas/core/Problem.ts"
+import { Sent } from "#schemas/notify/Message.ts"
+import type { ProjectRow } from "#schemas/notify/Project.ts"
+import type { ProjectKeyRow } from "#schemas/notify/ProjectKey.ts"
+import type { SendFields } from "#streams/notify/SendFields.ts"
+import { AppConfig } from "#src/Config.ts"
+import { storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { Jobs } from "#src/infra/jobs/Jobs.ts"
+import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import { deliveries } from "../delivery/Deliveries.ts"
+import { Links } from "../Links.ts"
+import { ProjectKeys } from "../projects/ProjectKeys.ts"
+import { ProjectDirectory } from "../projects/Projects.ts"
+import * as WaitingDeliveries from "./WaitingDeliveries.ts"
+
+/** A send whose fields were read, by a project key. */
+export interface Send {
+  readonly key: ProjectKeyRow
+  readonly fields: SendFields
+  /** as it came */
+  readonly idempotencyKey: string | undefined
+  /** where links lead to */
+  readonly serverUrl: string
+}
+
+type SendFault = BadRequest | NotFound | Conflict | RateLimited | ServiceUnavailable
+
+/** Accepts messages: once this answers, each is delivered or given up, whatever dies. Source: contract/notify#sending. */
+export class Sending extends Context.Service<
+  Sending,
+  {
+    /** `isReplay`: it was accepted before, under the same Idempotency-Key */
+    readonly send: (
+      send: Send
+    ) => Effect.Effect<{ readonly sent: Sent; readonly isReplay: boolean }, SendFault>
+  }
+>()("signalbox/notify/Sending") {
+  static readonly layer = Layer.effect(
+    Sending,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const idempotency = yield* Idempotency
+      const covered = yield* makeCovered
+      const accept = yield* makeAccept
+      const waiting = yield* WaitingDeliveries.make
+      const send = Effect.fn("Sending.send")(function* ({ fields, idempotencyKey, key, serverUrl }: Send) {
+        if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
+          return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
+        const projects = yield* covered(key, fields.project)
+        // Uploads are claimed here once there are any.
+        if (fields.attachments.length > 0)
+          return yield* invalidField("attachments[0]", "no unused upload of this account")
+        if (yield* waiting.isOver(key.user_id))
+          return yield* RateLimited.of(
+            `More than ${limits.deliveriesWaiting} deliveries of this account are waiting`,
+            { retryAfterSeconds: waitingRetrySeconds }
+          )
+        let added = 0
+        let isReplay = true
+        const fresh = Effect.map(accept({ fields, key, projects, serverUrl }), (accepted) => {
+          isReplay = false
+          added = accepted.deliveries
+          return accepted.sent
+        })
+        const sent = yield* idempotencyKey === undefined
+          ? fresh
+          : idempotency.inTransaction(onceOf(key, idempotencyKey, fields), Sent, fresh)
+        waiting.add(key.user_id, added)
+        return { sent, isReplay }
+      })
+      return Sending.of({
+        send: (asked) =>
+          send(asked).pipe(
+            storeAwayUntimed,
+            Effect.timeoutOrElse({
+              duration: limits.sendMillis,
+              orElse: () => Effect.fail(ServiceUnavailable.of("The database is slow; nothing was sent"))
+            })
+          )
+      })
+    })
+  )
+}
+
+/** Printable ASCII, as a header may carry it. */
+const acceptable = /^[\x20-\x7e]{1,255}$/
+
+/** Deliveries that wait for services which are away: a second would change nothing. */
+const waitingRetrySeconds = 60
+
+const onceOf = (key: ProjectKeyRow, idempotencyKey: string, fields: SendFields) => ({
+  scope: `message:${key.id}`,
+  userId: key.user_id,
+  key: idempotencyKey,
+  request: [JSON.stringify(fields)]
+})
+
+/** The projects that a send means, each once; those that the key does not cover are as if they did not exist. */
+const makeCovered = Effect.gen(function* () {
+  const directory = yield* ProjectDirectory
+  const keys = yield* ProjectKeys
+
+  const find = (key: ProjectKeyRow, refs: ReadonlyArray<string>) => {
+    const ids = new Set(keys.covered(key).map(({ id }) => id))
+    return refs.map((ref) => {
+      const project = directory.named(key.user_id, ref)
+      return project !== undefined && ids.has(project.id) ? project : undefined
+    })
+  }
+  return Effect.fnUntraced(function* (key: ProjectKeyRow, refs: ReadonlyArray<string> | null) {
+    if (refs === null) {
+      const all = keys.covered(key)
+      return all.length > 0 ? all : yield* NotFound.of("project: this key covers none", { param: "project" })
+    }
+    let found = find(key, refs)
+    if (found.includes(undefined)) {
+      // Another process may have made it a moment ago.
+      yield* Effect.catchTag(directory.refreshNow, "CacheFailed", Effect.die)
+      found = find(key, refs)
+    }
+    const unknown = found.indexOf(undefined)
+    if (unknown >= 0) {
+      const field = refs.length === 1 ? "project" : `project[${unknown}]`
+      return yield* NotFound.of(`${field}: not found`, { param: field })
+    }
+    return [...new Set(found.filter((project) => project !== undefined))]
+  })
+})
+
+interface Accepting extends Pick<Send, "fields" | "key" | "serverUrl"> {
+  readonly projects: ReadonlyArray<ProjectRow>
+}
+
+interface FannedOut {
+  readonly message: string
+  readonly deliveries: number
+  readonly recipients: number
+  readonly held: number
+}
+
+/** Messages with their deliveries and jobs, in one transaction. */
+const makeAccept = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  const jobs = yield* Jobs
+  const links = yield* Links
+
+  const fanOut = Effect.fnUntraced(function* (
+    owner: string,
+    ids: ReadonlyArray<string>,
+    projects: ReadonlyArray<ProjectRow>
+  ) {
+    const rows = yield* sql<FannedOut>`SELECT * FROM deliveries_fan_out(${owner}, ${ids}::text[],
+      ${projects.map(({ id }) => id)}::text[], ${limits.deliveriesPerSend})`
+    const made = rows.reduce((sum, { deliveries: count }) => sum + count, 0)
+    if (made > limits.deliveriesPerSend)
+      return yield* BadRequest.of(
+        `project: more than ${limits.deliveriesPerSend} deliveries; send to fewer at a time`,
+        { param: "project", code: "invalid_value" }
+      )
+    if (made > 0) yield* jobs.offered(deliveries)
+    return { byMessage: new Map(rows.map((row) => [row.message, row])), made }
+  })
+
+  return ({ fields, key, projects, serverUrl }: Accepting) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        const ids = projects.map(() => newId("msg"))
+        const { byMessage, made } = yield* fanOut(key.user_id, ids, projects)
+        const tokens = ids.map(links.message)
+        const countOf = (id: string, name: "recipients" | "held") => byMessage.get(id)?.[name] ?? 0
+        // One statement, whose long texts are sent once.
+        yield* sql`INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
+            message, title, url, body, body_format, priority, attachments)
+          SELECT m.id, m.project, m.recipients, m.held, decode(m.hash, 'hex'), ${key.user_id}, ${key.id}, ${fields.app},
+            ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text, ${fields.bodyFormat},
+            ${fields.priority}, ${fields.attachments.length}
+          FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
+            ${ids.map((id) => String(countOf(id, "recipients")))}::text[]::int[],
+            ${ids.map((id) => String(countOf(id, "held")))}::text[]::int[],
+            ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, recipients, held, hash)`
+        const hasPage = fields.body !== null || fields.attachments.length > 0
+        const messages = projects.map(({ id: projectId, name, slug }, index) => {
+          const id = ids[index] ?? ""
+          return {
+            id,
+            project: { id: projectId, slug, name },
+            recipients: countOf(id, "recipients"),
+            queuedForDigest: countOf(id, "held"),
+            ...(hasPage && {
+              viewUrl: `${serverUrl}/n/m/${tokens[index]?.token}`,
+              attachments: fields.attachments.length
+            })
+          }
+        })
+        const recipients = messages.reduce((sum, message) => sum + message.recipients, 0)
+        return { sent: { ok: true as const, recipients, messages }, deliveries: made }
+      })
+    )
+})

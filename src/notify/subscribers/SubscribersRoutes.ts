@@ -1,0 +1,57 @@
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient } from "effect/sql/SqlClient"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
+import { type SubscriberList, subscribersLimitDefault } from "#schemas/notify/Subscriber.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import { Projects } from "../projects/Projects.ts"
+
+type Shown = SubscriberList["subscribers"][number]
+
+interface Row extends Omit<Shown, "joinedAt"> {
+  readonly joined_at: Date
+}
+
+/** An owner's view of subscribers: names, kinds and states, no addresses. */
+export const layer = HttpApiBuilder.group(
+  NotifyRoomApi,
+  "subscribers",
+  Effect.fnUntraced(function* (handlers) {
+    const projects = yield* Projects
+    const sql = yield* SqlClient
+    const own = (ref: string) => Effect.flatMap(CurrentKey, ({ ownerId }) => projects.find(ref, ownerId))
+
+    return handlers.handleAll({
+      listSubscribers: ({ params, query }) =>
+        Effect.gen(function* () {
+          const project = yield* own(params.id)
+          const page = pageOf(query, subscribersLimitDefault)
+          const rows = yield* sql<Row>`
+            SELECT s.id, s.name, p.delivery, p.created_at AS joined_at,
+              coalesce((SELECT json_agg(json_build_object('id', c.id, 'kind', c.kind, 'state', c.state)
+                ORDER BY c.created_at, c.id) FROM channels c WHERE c.subscriber_id = s.id), '[]') AS channels
+            FROM project_subscriptions p JOIN subscribers s ON s.id = p.subscriber_id
+            WHERE p.project_id = ${project.id}
+            ORDER BY p.created_at DESC, s.id LIMIT ${page.limit} OFFSET ${page.offset}`
+          const counts = yield* projects.subscribers([project])
+          return {
+            subscribers: rows.map(
+              ({ joined_at, ...row }): Shown => ({ ...row, joinedAt: joined_at.toISOString() })
+            ),
+            meta: { ...page, total: counts.get(project.id) ?? 0 }
+          }
+        }).pipe(storeAway),
+      removeSubscriber: ({ params }) =>
+        Effect.gen(function* () {
+          const project = yield* own(params.id)
+          const removed = yield* sql`DELETE FROM project_subscriptions
+            WHERE project_id = ${project.id} AND subscriber_id = ${params.subscriberId} RETURNING 1`
+          if (removed.length === 0) return yield* notFound("Subscriber")
+          return { deleted: true as const }
+        }).pipe(storeAway)
+    })
+  })
+)
