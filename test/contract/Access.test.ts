@@ -62,7 +62,20 @@ const access = {
     "DELETE /collections/{id}",
     "GET /credits/topups",
     "GET /plans",
-    "GET /plans/{id}"
+    "GET /plans/{id}",
+    "POST /projects",
+    "GET /projects/{id}",
+    "PATCH /projects/{id}",
+    "DELETE /projects/{id}",
+    "POST /projects/{id}/join-link",
+    "GET /projects/{id}/subscribers",
+    "DELETE /projects/{id}/subscribers/{subscriberId}",
+    "GET /project-keys",
+    "POST /project-keys",
+    "PATCH /project-keys/{id}",
+    "DELETE /project-keys/{id}",
+    "DELETE /messages/{id}",
+    "GET /deliveries"
   ],
   /** any key of an administrator */
   administrators: ["POST /users"],
@@ -90,9 +103,21 @@ const access = {
   ],
   /** a session; `POST /api/session` itself takes a key or a ticket in its own way */
   session: ["GET /api/session", "DELETE /api/session", "POST /api/session/token"],
+  /** a project key */
+  project: ["POST /messages"],
+  /** a project key, or a key of an account */
+  projectOrAccount: [
+    "GET /projects",
+    "GET /messages",
+    "GET /messages/{id}",
+    "GET /messages/{id}/deliveries"
+  ],
   /** the secret of a site */
   site: ["POST /collect"]
 } as const
+
+/** what an account key opens, beside any key */
+const accounts = ["account", "projectOrAccount"] as const
 
 const nameOf = ({ method, path }: Operation): string => `${method} ${path.replace(api, "")}`
 const secured = operations.filter((operation) => operation.secured)
@@ -109,13 +134,16 @@ const prefixes: Readonly<Record<string, string>> = {
   collections: "col",
   plans: "pln",
   subscriptions: "sub",
-  sessions: "ses"
+  sessions: "ses",
+  projects: "pjt",
+  "project-keys": "pky",
+  messages: "msg"
 }
 
 /** A path of an operation whose ids have the right form and name nothing. */
 const pathTo = ({ path }: Operation): string =>
   path
-    .replace(/(\w+)\/\{id\}/, (_, noun: string) => `${noun}/${prefixes[noun] ?? "x"}_${"0".repeat(22)}`)
+    .replace(/([\w-]+)\/\{id\}/, (_, noun: string) => `${noun}/${prefixes[noun] ?? "x"}_${"0".repeat(22)}`)
     .replace("{log}/{offset}", "events/0")
     .replace(/\{\w+\}/g, "none")
 
@@ -146,6 +174,7 @@ describe("an operation of the published document", () => {
   let router: string
   let reader: string
   let siteSecret: string
+  let projectKey: string
 
   beforeAll(async () => {
     server = (await sharedServer()).server
@@ -160,6 +189,13 @@ describe("an operation of the published document", () => {
         json: { name: "S", domain: "a.example" }
       }),
       "secret"
+    )
+    projectKey = textAt(
+      await ask(server, "POST", `${api}/project-keys`, {
+        key: person.key,
+        json: { name: "sender", projects: "all" }
+      }),
+      "key"
     )
   })
 
@@ -185,9 +221,22 @@ describe("an operation of the published document", () => {
   })
 
   it("is 401 without a key, with an unknown one, with something else, and with the secret of a site", async () => {
-    for (const operation of operationsOf("any", "account", "administrators", "admin", "session"))
+    for (const operation of operationsOf("any", ...accounts, "administrators", "admin", "session", "project"))
       for (const key of ["", `sk_${"0".repeat(40)}`, "x", siteSecret])
         await isRefused(operation, key, 401, "Invalid or missing API key")
+  })
+
+  it("is 401 for a project key elsewhere, and says where it takes one", async () => {
+    for (const operation of operationsOf("any", "account", "administrators", "admin", "session"))
+      await isRefused(operation, projectKey, 401, "Invalid or missing API key")
+    const other = "Invalid or missing API key: use a project key (prj_…)"
+    for (const operation of operationsOf("project", "projectOrAccount")) {
+      await isRefused(operation, router, 401, other)
+      const { status } = await send(operation, projectKey)
+      assert.include([200, 400, 404], status, nameOf(operation))
+    }
+    for (const operation of operationsOf("project"))
+      for (const key of [person.key, reader]) await isRefused(operation, key, 401, other)
   })
 
   it("is 403 for a router key, also an administrator's, where it takes an account", async () => {
@@ -197,7 +246,7 @@ describe("an operation of the published document", () => {
 
   it("is 403 for a key of other scopes than full, also an administrator's, but for health, stats and users", async () => {
     const open = ["GET /health", "GET /stats", "GET /users"]
-    for (const operation of operationsOf("any", "account", "administrators", "admin"))
+    for (const operation of operationsOf("any", ...accounts, "administrators", "admin"))
       if (open.includes(nameOf(operation)))
         assert.strictEqual((await send(operation, reader)).status, 200, nameOf(operation))
       else await isRefused(operation, reader, 403, "This takes the scope full")
@@ -216,8 +265,8 @@ describe("an operation of the published document", () => {
 
   it("lets a session's token come as far as its key", async () => {
     for (const [key, classes] of [
-      [person.key, ["any", "account"]],
-      [server.adminKey(), ["any", "account", "administrators", "admin"]]
+      [person.key, ["any", ...accounts]],
+      [server.adminKey(), ["any", ...accounts, "administrators", "admin"]]
     ] as const) {
       const token = await tokenBy(server, key)
       for (const operation of operationsOf(...classes)) {
@@ -229,7 +278,7 @@ describe("an operation of the published document", () => {
 
   it("takes no notice of a session's cookie, but where it takes a session", async () => {
     const headers = { cookie: await cookieBy(server, server.adminKey()) }
-    for (const operation of operationsOf("any", "account", "administrators", "admin")) {
+    for (const operation of operationsOf("any", ...accounts, "administrators", "admin")) {
       const answer = await ask(server, operation.method, pathTo(operation), { key: "", headers })
       assert.strictEqual(answer.status, 401, nameOf(operation))
       assert.isEmpty(answer.headers.getSetCookie())
@@ -245,8 +294,8 @@ describe("an operation of the published document", () => {
     for (const [key, classes] of [
       // The administrator's.
       [router, ["any", "administrators"]],
-      [person.key, ["any", "account"]],
-      [server.adminKey(), ["any", "account", "administrators", "admin"]]
+      [person.key, ["any", ...accounts]],
+      [server.adminKey(), ["any", ...accounts, "administrators", "admin"]]
     ] as const)
       for (const operation of operationsOf(...classes)) {
         const { body, status } = await send(operation, key)

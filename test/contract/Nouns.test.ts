@@ -81,6 +81,37 @@ const nouns: ReadonlyArray<Noun> = [
     read: () => "/collections"
   },
   {
+    name: "a project",
+    prefix: "pjt",
+    make: async (server, { key }) =>
+      textAt(await ask(server, "POST", `${api}/projects`, { key, json: { name: "Project" } }), "id"),
+    operations: [
+      ["GET", "/projects/{id}"],
+      ["PATCH", "/projects/{id}", { json: { name: "mine" } }],
+      ["GET", "/projects/{id}/subscribers"],
+      ["POST", "/projects/{id}/join-link"],
+      ["DELETE", "/projects/{id}"]
+    ],
+    isAdministered: false,
+    notFound: { error: "Project not found" },
+    read: () => "/projects"
+  },
+  {
+    name: "a project key",
+    prefix: "pky",
+    make: async (server, { key }) => {
+      const json = { name: "k", projects: "all" }
+      return textAt(await ask(server, "POST", `${api}/project-keys`, { key, json }), "id")
+    },
+    operations: [
+      ["PATCH", "/project-keys/{id}", { json: { name: "mine" } }],
+      ["DELETE", "/project-keys/{id}"]
+    ],
+    isAdministered: false,
+    notFound: { error: "Project key not found" },
+    read: () => "/project-keys"
+  },
+  {
     name: "a file",
     prefix: "fil",
     make: async (server, { key }) =>

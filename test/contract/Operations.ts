@@ -61,6 +61,8 @@ export interface Asker<Server extends Reachable = Reachable> {
   readonly server: Server
   readonly key: string
   readonly site: TestSite
+  /** a project key */
+  readonly sender: string
 }
 
 export const makeAsker = async <Server extends Reachable>(server: Server): Promise<Asker<Server>> => {
@@ -72,7 +74,10 @@ export const makeAsker = async <Server extends Reachable>(server: Server): Promi
   const site = await createSite(server)
   const collected = await ask(server, "POST", "/api/v1/collect", { key: site.secret, json: threeVisits })
   assert.strictEqual(collected.status, 202)
-  return { server, key, site }
+  await ask(server, "POST", "/api/v1/projects", { key, json: { name: "Sent to", slug: "sent-to" } })
+  const sender = { name: "sender", projects: ["sent-to"], rateLimitPerMinute: 6_000 }
+  const made = await ask(server, "POST", "/api/v1/project-keys", { key, json: sender })
+  return { server, key, site, sender: textAt(made, "key") }
 }
 
 let collections = 0
@@ -95,7 +100,7 @@ const makePlan = async ({ key, server }: Asker): Promise<string> => {
 
 /** Makes a resource for a path with `{id}`, so that changing and deleting find something to work on. */
 export const makeResource = async (asker: Asker, { method, path }: Operation): Promise<string> => {
-  const { key, server, site } = asker
+  const { key, sender, server, site } = asker
   const make = (target: string, body: object) => ask(server, "POST", target, { key, ...body })
   if (path.startsWith("/api/v1/files/")) {
     return textAt(await make("/api/v1/files", { form: form(new Uint8Array([1, 2, 3]), "a.txt") }), "id")
@@ -123,6 +128,21 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
       current_period_end: "2099-01-01T00:00:00Z"
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
+  }
+  if (path.startsWith("/api/v1/projects/")) {
+    const json = { name: "Generated", slug: `g${++collections}-${process.pid}` }
+    return textAt(await make("/api/v1/projects", { json }), "id")
+  }
+  if (path.startsWith("/api/v1/project-keys/")) {
+    return textAt(await make("/api/v1/project-keys", { json: { name: "generated", projects: "all" } }), "id")
+  }
+  if (path.startsWith("/api/v1/messages/")) {
+    const sent = await ask(server, "POST", "/api/v1/messages", {
+      key: sender,
+      json: { app: "generated", message: "generated" }
+    })
+    const [message] = (sent.body as { readonly messages: ReadonlyArray<{ readonly id: string }> }).messages
+    return message?.id ?? assert.fail("nothing was sent")
   }
   if (path.startsWith("/api/v1/agent/sessions/")) {
     // One that has ended is read, and ended, as well.
@@ -158,7 +178,11 @@ export const pathOf = ({ path }: Operation, id: string): string =>
   path.replace("{id}", encodeURIComponent(id)).replace("{provider}", "sandbox").replace("{name}", "echo")
 
 /** With the key that the operation asks for. */
-export const headersOf = ({ key, site }: Asker, { path, secured }: Operation): Record<string, string> => {
+export const headersOf = (
+  { key, sender, site }: Asker,
+  { method, path, secured }: Operation
+): Record<string, string> => {
+  if (method === "POST" && path.endsWith("/messages")) return { authorization: `Bearer ${sender}` }
   if (path.endsWith("/collect")) return { authorization: `Bearer ${site.secret}` }
   return secured ? { authorization: `Bearer ${key}` } : {}
 }

@@ -24,7 +24,7 @@ const closedIn = (
 
 /** A path with ids of the right form that name nothing: a body is refused before anything is looked for. */
 const pathWith = (path: string): string => {
-  const prefix = { sites: "st", keys: "key", users: "usr", collections: "col" }
+  const prefix = { sites: "st", keys: "key", users: "usr", collections: "col", projects: "pjt" }
   return path.replace(/(\w+)\/\{\w+\}/g, (_, room: string) =>
     room in prefix ? `${room}/${prefix[room as keyof typeof prefix]}_${"0".repeat(22)}` : `${room}/acme`
   )
@@ -85,8 +85,8 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body
 })
 
 describe("the document", () => {
-  it("leaves open what takes any member: events, for those that a newer script sends, and what goes to models", () => {
-    for (const name of ["BrowserEvent", "CollectEvent", "ChatRequest", "EmbeddingsRequest"]) {
+  it("leaves open what takes any member: events, for those that a newer script sends, messages, and what goes to models", () => {
+    for (const name of ["BrowserEvent", "CollectEvent", "ChatRequest", "EmbeddingsRequest", "NewMessage"]) {
       const schema = definitions[name]
       assert.isDefined(schema, name)
       assert.notStrictEqual(schema.additionalProperties, false, name)

@@ -125,9 +125,9 @@ layer(TestServer.shared, live)("project keys", (it) => {
       )
       // A send that is refused counts, too: it is taken before the body is read.
       const wrong = yield* ask("POST", `${api}/messages`, { key: secret, body: "{" })
-      assert.strictEqual(wrong.status, 400)
+      assert.strictEqual(wrong.status, 415)
       const refused = yield* send(secret)
-      assert.deepInclude([429], refused.status)
+      assert.strictEqual(refused.status, 429)
       assert.match(String(faultOf(refused)[1]), /^Sends are limited to 2 in 60 s; try again in \d+ s$/)
       assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)
       assert.strictEqual((yield* ask("GET", `${api}/projects`, { key: secret })).status, 200)

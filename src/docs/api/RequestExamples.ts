@@ -51,6 +51,16 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     props: { plan: "pro" }
   },
+  "projects.createProject": { name: "Backups", slug: "backups", description: "Of every night" },
+  "projects.updateProject": { joining: "closed" },
+  "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },
+  "projectKeys.updateProjectKey": { projects: "all" },
+  "messages.sendMessage": {
+    app: "backup.sh",
+    message: "The backup of tonight is done",
+    project: "backups",
+    body: "# 42 files\n\nNone failed."
+  },
   "completions.complete": {
     model: "sandbox/free",
     messages: [{ role: "user", content: "Say hello" }],
@@ -77,6 +87,10 @@ const pathValues: Readonly<Record<string, string>> = {
   plans: `pln_${id}`,
   subscriptions: `sub_${id}`,
   sessions: `ses_${id}`,
+  projects: "backups",
+  "project-keys": `pky_${id}`,
+  messages: `msg_${id}`,
+  subscribers: `sbr_${id}`,
   models: "sandbox%2Fecho",
   markups: "openai",
   quarantine: "calls",

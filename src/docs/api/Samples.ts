@@ -8,6 +8,7 @@ export const unknownText = "…"
 const texts: Readonly<Record<string, string>> = {
   amount: "20.000000000000",
   apiKey: "Laptop of Ada",
+  app: "backup.sh",
   arch: "linux-x64",
   auth: "Authorization: Bearer <API_KEY>",
   binary: "curl -fsSL https://signalbox.example.net/agent/install.sh | sh",
@@ -15,6 +16,7 @@ const texts: Readonly<Record<string, string>> = {
   call_id: "call_1",
   calls: "1204",
   categories: "tools",
+  channel: "chn_2sJH7aQmXy4TzWcVbN8kLp",
   charged: "11.482000000000",
   code: "model_not_found",
   collection: "collection/best-effort",
@@ -43,9 +45,11 @@ const texts: Readonly<Record<string, string>> = {
   input_modalities: "text",
   instructions: "Keep what was decided",
   interval: "60s",
+  joinUrl: "https://signalbox.example.net/n/join/7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   key: "sk_7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo",
   label: "Laptop of Ada",
   lane: "st_2sJH7aQmXy4TzWcVbN8kLp",
+  lastError: "503 Service Unavailable",
   leased: "0.000000000000",
   limit: "credits",
   loss: "0.000000000000",
@@ -91,7 +95,8 @@ const texts: Readonly<Record<string, string>> = {
   type: "invalid_request_error",
   url: "/api/v1/files/fil_2sJH7aQmXy4TzWcVbN8kLp",
   value: "/pricing",
-  version: "0.1.0"
+  version: "0.1.0",
+  viewUrl: "https://signalbox.example.net/n/m/7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2"
 }
 
 /** Ids have a prefix of their own. */
