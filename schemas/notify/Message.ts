@@ -4,13 +4,7 @@ import { Authorization, Metered, type Metering, OpenToProjectKeys } from "../cor
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { openStruct } from "../core/OpenStruct.ts"
-import {
-  BadRequest,
-  Conflict,
-  NotFound,
-  PayloadTooLarge,
-  UnsupportedMediaType
-} from "../core/Problem.ts"
+import { BadRequest, Conflict, NotFound, PayloadTooLarge, UnsupportedMediaType } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { ProjectId } from "./Project.ts"
@@ -24,7 +18,9 @@ export const priorities = ["low", "normal", "high"] as const
 
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const textOf = (maxLength: number) =>
-  Schema.String.check(Schema.isBetweenLength(1, maxLength, { expected: `text of 1 to ${maxLength} characters` }))
+  Schema.String.check(
+    Schema.isBetweenLength(1, maxLength, { expected: `text of 1 to ${maxLength} characters` })
+  )
 const ref = line(1, 64)
 
 /** The body of a send as it is documented; `streams/notify/SendFields.ts` reads it. Source: contract/notify#sending. */
@@ -40,15 +36,13 @@ const NewMessage = openStruct({
       Schema.isPattern(/^https?:\/\/[^\s]+$/u, { expected: "an http or https address" })
     )
   ).annotate({ description: "Opened on click", examples: ["https://example.com/builds/42"] }),
-  project: optional(Schema.Union([ref, Schema.Array(ref).check(Schema.isMinLength(1), Schema.isMaxLength(100))])).annotate({
+  project: optional(
+    Schema.Union([ref, Schema.Array(ref).check(Schema.isMinLength(1), Schema.isMaxLength(100))])
+  ).annotate({
     description: "Ids or slugs; absent: every project that the key covers"
   }),
   body: optional(
-    Schema.Union([
-      Schema.String,
-      Schema.Record(Schema.String, Schema.Unknown),
-      Schema.Array(Schema.Unknown)
-    ])
+    Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown), Schema.Array(Schema.Unknown)])
   ).annotate({
     description: "Shown on the message's page: text, Markdown, a log or JSON; at most 1 MiB"
   }),
@@ -97,7 +91,10 @@ const messageFields = {
   viewUrl: Link,
   createdAt: Timestamp
 }
-const Message = Schema.Struct(messageFields).annotate({ identifier: "Message", description: "A sent message" })
+const Message = Schema.Struct(messageFields).annotate({
+  identifier: "Message",
+  description: "A sent message"
+})
 export type Message = typeof Message.Type
 
 const MessageDetail = Schema.Struct({
@@ -141,15 +138,11 @@ const DeliveryList = Schema.Struct({ deliveries: Schema.Array(Delivery), next })
 })
 
 const cursorExpected = "`next` of another page"
-const Cursor = Schema.String.check(
-  Schema.isPattern(/^[0-9A-Za-z_]{1,40}$/u, { expected: cursorExpected })
-)
+const Cursor = Schema.String.check(Schema.isPattern(/^[0-9A-Za-z_]{1,40}$/u, { expected: cursorExpected }))
 export const listLimitDefault = 20
 const paged = {
   before: Schema.optionalKey(Cursor.annotate({ description: cursorExpected })),
-  limit: Schema.optionalKey(
-    integer(1, 100).annotate({ description: "Page size", default: listLimitDefault })
-  )
+  limit: Schema.optionalKey(integer(1, 100).annotate({ description: "Page size", default: listLimitDefault }))
 }
 
 /** Sends of a project key: a fixed minute, so that no more than the limit pass in one. Its own limit goes by this name. */
@@ -196,8 +189,7 @@ export class MessagesApi extends HttpApiGroup.make("messages")
       success: Schema.Struct({ messages: Schema.Array(Message), next }).annotate({
         identifier: "MessageList",
         description: "Newest first: the owner's, or, without texts, those that the project key sent"
-      }),
-      error: NotFound.plain
+      })
     })
       .annotate(OpenToProjectKeys, "also")
       .annotate(OpenApi.Summary, "List sent messages"),

@@ -53,7 +53,9 @@ export type CoveredProject = typeof CoveredProject.Encoded
 export const Project = Schema.Struct({
   ...ProjectRow.json.fields,
   subscribers: Schema.Int.annotate({ description: "Those who get its messages, muted ones included" }),
-  joinUrl: Schema.NullOr(Schema.String).annotate({ description: "The join link; null where joining is closed" })
+  joinUrl: Schema.NullOr(Schema.String).annotate({
+    description: "The join link; null where joining is closed"
+  })
 }).annotate({ identifier: "Project", description: "A project as its owner sees it" })
 /** as JSON */
 export type Project = typeof Project.Encoded

@@ -16,9 +16,13 @@ const projectsMax = 100
 const projectsExpected = `"all" or a list of 1 to ${projectsMax} ids or slugs`
 const Projects = Schema.Union([Schema.Literal("all"), Schema.Array(line(1, 64))])
   .check(
-    Schema.makeFilter((value: "all" | ReadonlyArray<string>) => value === "all" || (value.length >= 1 && value.length <= projectsMax), {
-      expected: projectsExpected
-    })
+    Schema.makeFilter(
+      (value: "all" | ReadonlyArray<string>) =>
+        value === "all" || (value.length >= 1 && value.length <= projectsMax),
+      {
+        expected: projectsExpected
+      }
+    )
   )
   .annotate({ description: `${projectsExpected}; all: later ones, too` })
 
@@ -54,7 +58,10 @@ const ProjectKey = Schema.Struct({
 }).annotate({ identifier: "ProjectKey", description: "A project key" })
 export type ProjectKey = typeof ProjectKey.Type
 
-export const NewProjectKey = Schema.Struct({ ...ProjectKeyRow.jsonCreate.fields, projects: Projects }).annotate({
+export const NewProjectKey = Schema.Struct({
+  ...ProjectKeyRow.jsonCreate.fields,
+  projects: Projects
+}).annotate({
   identifier: "NewProjectKey"
 })
 export type NewProjectKey = typeof NewProjectKey.Type

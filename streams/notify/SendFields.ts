@@ -1,4 +1,5 @@
 import { Result } from "effect"
+import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
 import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { bodyFormats, priorities } from "#schemas/notify/Message.ts"
@@ -20,12 +21,6 @@ export interface SendFields {
   readonly attachments: ReadonlyArray<string>
 }
 
-/** The first field at fault, and the expectation; an error is `field: text`. */
-export interface FieldFault {
-  readonly field: string
-  readonly text: string
-}
-
 export const attachmentsMax = 20
 const bodyBytesMax = 1_048_576
 const projectsMax = 100
@@ -44,7 +39,7 @@ class Fault extends Error {
 
 /**
  * Reads the fields of a send: JSON that was parsed, the fields of a form, the arguments of a tool. Unknown ones are
- * ignored, null is absent.
+ * ignored, null is absent. A fault is the first one, in the order of the fields; an error says it as `field: text`.
  */
 export const readSend = (value: unknown): Result.Result<SendFields, FieldFault> => {
   try {
@@ -78,7 +73,6 @@ const required = (field: string, value: unknown): unknown => {
   return value
 }
 
-/** Also of an empty `app`, so a caller of `lineOf` sees one text for all faults of the length. */
 const textOf = (field: string, value: unknown, lengthMax: number): string => {
   const expected = `expected text of 1 to ${lengthMax} characters`
   if (typeof value !== "string" || value.length === 0 || value.length > lengthMax)
@@ -100,7 +94,10 @@ const fit = <A>(field: string, value: A): A => {
   const fault = jsonFaultOf(value, { isNulRefused: true })
   if (fault === undefined) return value
   if (fault.text.startsWith("nested")) throw new Fault(field, `nested deeper than ${jsonDepthMax}`)
-  throw new Fault(fault.field === "" ? field : `${field}${fault.field.startsWith("[") ? "" : "."}${fault.field}`, fault.text)
+  throw new Fault(
+    fault.field === "" ? field : `${field}${fault.field.startsWith("[") ? "" : "."}${fault.field}`,
+    fault.text
+  )
 }
 
 // oxlint-disable-next-line no-control-regex
@@ -150,7 +147,8 @@ const oneOf = <const A extends string>(field: string, value: unknown, known: Rea
 const projectOf = (value: unknown): ReadonlyArray<string> | null => {
   if (value === undefined) return null
   const list: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
-  const isList = list.length >= 1 && list.length <= projectsMax && list.every((ref) => typeof ref === "string")
+  const isList =
+    list.length >= 1 && list.length <= projectsMax && list.every((ref) => typeof ref === "string")
   if (!isList)
     throw new Fault("project", `expected an id or a slug, or a list of 1 to ${projectsMax} of them`)
   return fit("project", list as ReadonlyArray<string>)

@@ -106,12 +106,7 @@ const access = {
   /** a project key */
   project: ["POST /messages"],
   /** a project key, or a key of an account */
-  projectOrAccount: [
-    "GET /projects",
-    "GET /messages",
-    "GET /messages/{id}",
-    "GET /messages/{id}/deliveries"
-  ],
+  projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
   /** the secret of a site */
   site: ["POST /collect"]
 } as const

@@ -82,6 +82,7 @@ export const makeAsker = async <Server extends Reachable>(server: Server): Promi
 
 let collections = 0
 let collection: Promise<string> | undefined
+let projectKey: Promise<string> | undefined
 let session: Promise<AgentSocket> | undefined
 
 export const form = (bytes: Uint8Array<ArrayBuffer>, filename: string): FormData => {
@@ -98,9 +99,41 @@ const makePlan = async ({ key, server }: Asker): Promise<string> => {
   return textAt(await ask(server, "POST", "/api/v1/plans", { key, json }), "id")
 }
 
+/** Makes what notifications have, by the beginning of its paths. */
+const notifyResources: ReadonlyArray<readonly [prefix: string, make: (asker: Asker, method: string) => Promise<string>]> = [
+  [
+    "/api/v1/projects/",
+    async ({ key, server }) => {
+      const json = { name: "Generated", slug: `g${++collections}` }
+      return textAt(await ask(server, "POST", "/api/v1/projects", { key, json }), "id")
+    }
+  ],
+  [
+    "/api/v1/project-keys/",
+    async ({ key, server }, method) => {
+      // A user has a limited number of them, too.
+      const json = { name: "generated", projects: "all" }
+      const made = () =>
+        ask(server, "POST", "/api/v1/project-keys", { key, json }).then((answer) => textAt(answer, "id"))
+      if (method === "DELETE") return made()
+      projectKey ??= made()
+      return projectKey
+    }
+  ],
+  [
+    "/api/v1/messages/",
+    async ({ sender, server }) => {
+      const json = { app: "generated", message: "generated" }
+      const sent = await ask(server, "POST", "/api/v1/messages", { key: sender, json })
+      const { messages } = sent.body as { readonly messages: ReadonlyArray<{ readonly id: string }> }
+      return messages[0]?.id ?? assert.fail("nothing was sent")
+    }
+  ]
+]
+
 /** Makes a resource for a path with `{id}`, so that changing and deleting find something to work on. */
 export const makeResource = async (asker: Asker, { method, path }: Operation): Promise<string> => {
-  const { key, sender, server, site } = asker
+  const { key, server, site } = asker
   const make = (target: string, body: object) => ask(server, "POST", target, { key, ...body })
   if (path.startsWith("/api/v1/files/")) {
     return textAt(await make("/api/v1/files", { form: form(new Uint8Array([1, 2, 3]), "a.txt") }), "id")
@@ -129,21 +162,8 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
   }
-  if (path.startsWith("/api/v1/projects/")) {
-    const json = { name: "Generated", slug: `g${++collections}-${process.pid}` }
-    return textAt(await make("/api/v1/projects", { json }), "id")
-  }
-  if (path.startsWith("/api/v1/project-keys/")) {
-    return textAt(await make("/api/v1/project-keys", { json: { name: "generated", projects: "all" } }), "id")
-  }
-  if (path.startsWith("/api/v1/messages/")) {
-    const sent = await ask(server, "POST", "/api/v1/messages", {
-      key: sender,
-      json: { app: "generated", message: "generated" }
-    })
-    const [message] = (sent.body as { readonly messages: ReadonlyArray<{ readonly id: string }> }).messages
-    return message?.id ?? assert.fail("nothing was sent")
-  }
+  const ofNotify = notifyResources.find(([prefix]) => path.startsWith(prefix))
+  if (ofNotify !== undefined) return ofNotify[1](asker, method)
   if (path.startsWith("/api/v1/agent/sessions/")) {
     // One that has ended is read, and ended, as well.
     session ??= AgentSocket.open(server.url, key)

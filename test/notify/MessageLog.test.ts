@@ -46,8 +46,7 @@ layer(TestServer.shared, live)("sent messages", (it) => {
       const [third = "", second = "", first = ""] = made
       const list = (query: string) =>
         Effect.map(ask("GET", `${messages}?${query}`, { key }), ({ json }) => json as Listed)
-      const ids = (query: string) =>
-        Effect.map(list(query), (page) => page.messages.map(({ id }) => id))
+      const ids = (query: string) => Effect.map(list(query), (page) => page.messages.map(({ id }) => id))
       const all = yield* list("")
       assert.deepStrictEqual([all.messages.map(({ id }) => id), all.next], [made, null])
       assert.deepInclude(all.messages[0], { app: "b", message: "hello", recipients: 1, status: "delivering" })
@@ -69,7 +68,10 @@ layer(TestServer.shared, live)("sent messages", (it) => {
         ["before=x", "before"],
         ["status=gone", "status"]
       ] as const)
-        assert.match(String(faultOf(yield* ask("GET", `${messages}?${query}`, { key }))[1]), new RegExp(`^${field}: `))
+        assert.match(
+          String(faultOf(yield* ask("GET", `${messages}?${query}`, { key }))[1]),
+          new RegExp(`^${field}: `)
+        )
     })
   )
 
@@ -92,10 +94,18 @@ layer(TestServer.shared, live)("sent messages", (it) => {
         deliveries: { waiting: 1, held: 0, delivered: 1, dead: 1, dropped: 0 }
       })
       const read = (query: string, by = key) =>
-        Effect.map(ask("GET", `${messages}/${id}/deliveries?${query}`, { key: by }), ({ json }) => json as Deliveries)
+        Effect.map(
+          ask("GET", `${messages}/${id}/deliveries?${query}`, { key: by }),
+          ({ json }) => json as Deliveries
+        )
       const { deliveries } = yield* read("")
       const on = (channel: string) => deliveries.find((one) => one["channel"] === channel)
-      assert.deepInclude(on(channels[0] ?? ""), { status: "waiting", attempts: 0, repeated: false, lastError: null })
+      assert.deepInclude(on(channels[0] ?? ""), {
+        status: "waiting",
+        attempts: 0,
+        repeated: false,
+        lastError: null
+      })
       assert.isString(on(channels[0] ?? "")?.["nextAttemptAt"])
       const ended = { attempts: 3, repeated: true, nextAttemptAt: null, message: id, kind: "push" }
       assert.deepInclude(on(delivered), { ...ended, status: "delivered" })

@@ -1,5 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { hashOf, newId, newSecret } from "#src/infra/crypto/Tokens.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { api, faultOf, invalidKey, live, makeStage, otherKind, send, sent } from "./Stage.ts"
 
@@ -15,7 +17,8 @@ layer(TestServer.shared, live)("project keys", (it) => {
       assert.strictEqual(made.status, 201)
       const { key: secret, ...record } = made.json as Record<string, unknown>
       assert.match(String(secret), /^prj_[0-9A-Za-z]{40}$/)
-      const { createdAt: _, id, ...rest } = record
+      const { createdAt, id, ...rest } = record
+      assert.match(String(createdAt), /Z$/)
       assert.match(String(id), /^pky_[0-9A-Za-z]{22}$/)
       assert.deepStrictEqual(rest, {
         name: "k",
@@ -68,15 +71,33 @@ layer(TestServer.shared, live)("project keys", (it) => {
     })
   )
 
-  it.effect("end by themselves", () =>
+  it.effect("end by themselves, and where another process revokes them", () =>
     Effect.gen(function* () {
-      const { project, projectKey } = yield* makeStage
+      const { project, projectKey, userId } = yield* makeStage
       yield* project()
-      const secret = yield* projectKey({ expiresAt: new Date(Date.now() + 300).toISOString() })
-      const refused = yield* send(secret).pipe(
-        Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced(50) })
-      )
-      assert.deepStrictEqual(faultOf(refused), [401, invalidKey])
+      const ending = yield* projectKey({ expiresAt: new Date(Date.now() + 300).toISOString() })
+      const revoked = yield* projectKey()
+      yield* sent(revoked)
+      const sql = yield* SqlClient
+      yield* sql`UPDATE project_keys SET revoked_at = now() WHERE user_id = ${userId} AND expires_at IS NULL`
+      for (const key of [ending, revoked]) {
+        const refused = yield* send(key).pipe(
+          Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced(50) })
+        )
+        assert.deepStrictEqual(faultOf(refused), [401, invalidKey])
+      }
+    })
+  )
+
+  it.effect("that another process has made a moment ago are known", () =>
+    Effect.gen(function* () {
+      const { project, userId } = yield* makeStage
+      yield* project()
+      const sql = yield* SqlClient
+      const key = newSecret("prj_")
+      const row = { id: newId("pky"), user_id: userId, name: "k", prefix: "prj_", hash: hashOf(key) }
+      yield* sql`INSERT INTO project_keys ${sql.insert(row)}`
+      assert.strictEqual((yield* sent(key)).messages.length, 1)
     })
   )
 

@@ -116,8 +116,9 @@ describe("the fields of a send", () => {
   })
 
   it("are read whole, objects as compact JSON", () => {
-    const given = { title: "t", url: "https://e.example/?q=1", body: { a: [1, "é"] }, priority: "high", project: "p" }
-    assert.deepInclude(fieldsOf(given), { ...given, body: '{"a":[1,"é"]}', project: ["p"] })
+    const given = { title: "t", url: "https://e.example/?q=1", priority: "high" } as const
+    const read = fieldsOf({ ...given, body: { a: [1, "é"] }, project: "p" })
+    assert.deepInclude(read, { ...given, body: '{"a":[1,"é"]}', project: ["p"] })
     assert.strictEqual(fieldsOf({ message: "a\r\n\tb\u0085" }).message, "a\n\tb")
   })
 

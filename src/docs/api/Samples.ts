@@ -88,6 +88,7 @@ const texts: Readonly<Record<string, string>> = {
   supported_parameters: "temperature",
   text: "Add a test for the parser",
   timezone: "Europe/Berlin",
+  title: "Backups",
   to: "2026-11-30",
   token: "sst_2sJH7aQmXy4TzWcVbN8kLp.1795396334.G80d8oWwurXGNLQTrDAuN9IVToxy09SGS1_5AhvqOoQ",
   tool: "fs.read",

@@ -5,7 +5,6 @@ import type { Fragment } from "effect/sql/Statement"
 import { type BadRequest, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import type { Delivery, Message, MessageDetail } from "#schemas/notify/Message.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
-import { deliveries } from "../delivery/Deliveries.ts"
 import { Links } from "../Links.ts"
 
 /** The caller of a read. A project key sees what it sent itself, without texts and names. */
@@ -59,7 +58,8 @@ export class MessageLog extends Context.Service<
     MessageLog,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      return make(sql, yield* Links)
+      const parts: Parts = { ...statements(sql), sql, links: yield* Links }
+      return MessageLog.of({ ...ofMessages(parts), ...ofDeliveries(parts) })
     })
   )
 }
@@ -144,7 +144,7 @@ const statements = (sql: SqlClient) => {
     keyId === undefined ? sql`m.user_id = ${owner}` : sql`m.user_id = ${owner} AND m.key_id = ${keyId}`
   const messages = (where: Fragment, limit: number) => sql<MessageRow>`
     SELECT m.seq::text, m.id, json_build_object('id', p.id, 'slug', p.slug, 'name', p.name) AS project, m.app, m.message,
-      m.title, m.url, m.priority, m.body_format, coalesce(octet_length(m.body), 0) AS body_bytes, m.attachments,
+      m.title, m.url, m.priority, m.body_format, m.body_bytes, m.attachments,
       m.recipients, m.queued_for_digest, m.created_at, ${isWaiting} AS is_delivering
     FROM messages m JOIN projects p ON p.id = m.project_id AND p.deleted_at IS NULL
     WHERE ${where} ORDER BY m.seq DESC LIMIT ${limit}`
@@ -161,56 +161,63 @@ const statements = (sql: SqlClient) => {
       coalesce(d.dropped_at, e.ended_at) AS ended_at
     FROM ${rows} LEFT JOIN subscribers s ON s.id = d.subscriber_id
       LEFT JOIN job_lanes l ON l.queue = j.queue AND l.lane = j.lane`
-  return { isWaiting, ownedBy, messages, deliveriesOf }
-}
-
-const make = (sql: SqlClient, links: Links["Service"]): MessageLog["Service"] => {
-  const { deliveriesOf, isWaiting, messages, ownedBy } = statements(sql)
-  const shownTo =
-    ({ keyId, serverUrl }: Reader) =>
-    (row: MessageRow): Message => ({
-      id: row.id,
-      project: row.project,
-      app: row.app,
-      ...(keyId === undefined && { message: row.message, title: row.title, url: row.url }),
-      priority: row.priority,
-      bodyFormat: row.body_format,
-      bodyBytes: row.body_bytes,
-      attachments: row.attachments,
-      recipients: row.recipients,
-      queuedForDigest: row.queued_for_digest,
-      status: row.is_delivering ? "delivering" : "done",
-      ...((row.body_bytes > 0 || row.attachments > 0) && {
-        viewUrl: `${serverUrl}/n/m/${links.message(row.id).token}`
-      }),
-      createdAt: row.created_at.toISOString()
-    })
+  /** `rows` of a message, with the outcome of each, which jobs know. */
+  const ofMessage = (rows: Fragment): Fragment => sql`(${rows}) AS d
+    LEFT JOIN jobs j ON j.queue = 'deliveries' AND j.id = d.id
+    LEFT JOIN jobs_ended e ON e.queue = 'deliveries' AND e.id = d.id AND j.id IS NULL`
   const find = Effect.fnUntraced(function* (reader: Reader, id: string) {
     const [row] = yield* messages(sql`${ownedBy(reader)} AND m.id = ${id}`, 1)
     return row ?? (yield* notFound("Message"))
   })
-  /** With the outcome of each, which jobs know. */
-  const ofMessage = (rows: Fragment): Fragment => sql`(${rows}) AS d
-    LEFT JOIN jobs j ON j.queue = ${deliveries.name} AND j.id = d.id
-    LEFT JOIN jobs_ended e ON e.queue = 'deliveries' AND e.id = d.id AND j.id IS NULL`
+  return { isWaiting, ownedBy, messages, deliveriesOf, ofMessage, find }
+}
 
+interface Parts extends ReturnType<typeof statements> {
+  readonly sql: SqlClient
+  readonly links: Links["Service"]
+}
+
+const shownMessage =
+  (links: Links["Service"], { keyId, serverUrl }: Reader) =>
+  (row: MessageRow): Message => ({
+    id: row.id,
+    project: row.project,
+    app: row.app,
+    ...(keyId === undefined && { message: row.message, title: row.title, url: row.url }),
+    priority: row.priority,
+    bodyFormat: row.body_format,
+    bodyBytes: row.body_bytes,
+    attachments: row.attachments,
+    recipients: row.recipients,
+    queuedForDigest: row.queued_for_digest,
+    status: row.is_delivering ? "delivering" : "done",
+    ...((row.body_bytes > 0 || row.attachments > 0) && {
+      viewUrl: `${serverUrl}/n/m/${links.message(row.id).token}`
+    }),
+    createdAt: row.created_at.toISOString()
+  })
+
+const ofMessages = ({ deliveriesOf, find, isWaiting, links, messages, ofMessage, ownedBy, sql }: Parts) => {
+  /** An unknown project has no messages. */
+  const isOf = ({ owner }: Reader, project: string) => sql`m.project_id = (SELECT id FROM projects
+    WHERE user_id = ${owner} AND deleted_at IS NULL AND (id = ${project} OR slug = ${project}))`
   return {
-    list: Effect.fnUntraced(function* (reader, { app, before, limit, project, status }) {
+    list: Effect.fnUntraced(function* (reader: Reader, { app, before, limit, project, status }: Filter) {
       const from = yield* numberOf(before)
       const rows = yield* messages(
         sql.and([
           ownedBy(reader),
           ...(from === null ? [] : [sql`m.seq < ${from}::bigint`]),
-          ...(project === undefined ? [] : [sql`(p.id = ${project} OR p.slug = ${project})`]),
+          ...(project === undefined ? [] : [isOf(reader, project)]),
           ...(app === undefined ? [] : [sql`m.app = ${app}`]),
           ...(status === undefined ? [] : [status === "delivering" ? isWaiting : sql`NOT ${isWaiting}`])
         ]),
         limit + 1
       )
-      const { items, next } = pageOf(rows, limit, ({ seq }) => seq, shownTo(reader))
+      const { items, next } = pageOf(rows, limit, ({ seq }) => seq, shownMessage(links, reader))
       return { messages: items, next }
     }),
-    read: Effect.fnUntraced(function* (reader, id) {
+    read: Effect.fnUntraced(function* (reader: Reader, id: string) {
       const row = yield* find(reader, id)
       const counted = yield* sql<{ status: Delivery["status"]; count: number }>`
         SELECT status, count(*)::int AS count FROM (${deliveriesOf(
@@ -219,38 +226,40 @@ const make = (sql: SqlClient, links: Links["Service"]): MessageLog["Service"] =>
         )}) AS outcomes GROUP BY status`
       const counts = { waiting: 0, held: 0, delivered: 0, dead: 0, dropped: 0 }
       for (const { count, status } of counted) counts[status] = count
-      return { ...shownTo(reader)(row), deliveries: counts }
+      return { ...shownMessage(links, reader)(row), deliveries: counts }
     }),
-    deliveries: Effect.fnUntraced(function* (reader, id, { before, limit }) {
-      yield* find(reader, id)
-      const rows = yield* sql<DeliveryRow>`${deliveriesOf(
-        sql`d.channel_id`,
-        ofMessage(sql`SELECT * FROM deliveries WHERE message_id = ${id} AND channel_id < ${before ?? "~"}
-          ORDER BY channel_id DESC LIMIT ${limit + 1}`)
-      )} ORDER BY d.channel_id DESC`
-      const { items, next } = pageOf(rows, limit, ({ cursor }) => cursor, shownDelivery(reader))
-      return { deliveries: items, next }
-    }),
-    dead: Effect.fnUntraced(function* (reader, { before, limit }) {
-      const from = yield* numberOf(before)
-      const rows = yield* sql<DeliveryRow>`${deliveriesOf(
-        sql`e.seq::text`,
-        sql`(SELECT * FROM jobs_ended WHERE queue = 'deliveries' AND outcome = 'dead'
-            AND payload ->> 'owner' = ${reader.owner} AND (${from}::bigint IS NULL OR seq < ${from}::bigint)
-            ORDER BY seq DESC LIMIT ${limit + 1}) AS e
-          JOIN deliveries d ON d.message_id = e.payload ->> 'message' AND d.channel_id = e.lane
-          LEFT JOIN jobs j ON j.queue = 'deliveries' AND j.id = d.id`
-      )} ORDER BY e.seq DESC`
-      const { items, next } = pageOf(rows, limit, ({ cursor }) => cursor, shownDelivery(reader))
-      return { deliveries: items, next }
-    }),
-    remove: (reader, id) =>
+    remove: (reader: Reader, id: string) =>
       sql.withTransaction(
         Effect.gen(function* () {
-          const deleted = yield* sql`DELETE FROM messages m WHERE ${ownedBy(reader)} AND m.id = ${id} RETURNING 1`
+          const deleted =
+            yield* sql`DELETE FROM messages m WHERE ${ownedBy(reader)} AND m.id = ${id} RETURNING 1`
           if (deleted.length === 0) return yield* notFound("Message")
           yield* sql`DELETE FROM deliveries WHERE message_id = ${id}`
         })
       )
   }
 }
+
+const ofDeliveries = ({ deliveriesOf, find, ofMessage, sql }: Parts) => ({
+  deliveries: Effect.fnUntraced(function* (reader: Reader, id: string, { before, limit }: Paged) {
+    yield* find(reader, id)
+    const rows = yield* sql<DeliveryRow>`${deliveriesOf(
+      sql`d.channel_id`,
+      ofMessage(sql`SELECT * FROM deliveries WHERE message_id = ${id} AND channel_id < ${before ?? "~"}
+        ORDER BY channel_id DESC LIMIT ${limit + 1}`)
+    )} ORDER BY d.channel_id DESC`
+    const { items, next } = pageOf(rows, limit, ({ cursor }) => cursor, shownDelivery(reader))
+    return { deliveries: items, next }
+  }),
+  dead: Effect.fnUntraced(function* (reader: Reader, { before, limit }: Paged) {
+    const from = yield* numberOf(before)
+    const rows = yield* sql<DeliveryRow>`${deliveriesOf(
+      sql`e.seq::text`,
+      sql`jobs_ended e JOIN deliveries d ON d.message_id = e.payload ->> 'message' AND d.channel_id = e.lane
+        LEFT JOIN jobs j ON j.queue = 'deliveries' AND j.id = d.id`
+    )} WHERE e.queue = 'deliveries' AND e.outcome = 'dead' AND e.payload ->> 'owner' = ${reader.owner}
+      AND (${from}::bigint IS NULL OR e.seq < ${from}::bigint) ORDER BY e.seq DESC LIMIT ${limit + 1}`
+    const { items, next } = pageOf(rows, limit, ({ cursor }) => cursor, shownDelivery(reader))
+    return { deliveries: items, next }
+  })
+})

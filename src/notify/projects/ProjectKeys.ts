@@ -145,12 +145,7 @@ interface Parts {
   readonly keysMax: number
 }
 
-const make = ({
-  directory,
-  directoryOfProjects,
-  keysMax,
-  projects
-}: Parts): ProjectKeys["Service"] => {
+const make = ({ directory, directoryOfProjects, keysMax, projects }: Parts): ProjectKeys["Service"] => {
   /** The ids of the named projects, each once; null: all. */
   const idsOf = Effect.fnUntraced(function* (userId: string, refs: NewProjectKey["projects"]) {
     if (refs === "all") return null
@@ -167,7 +162,10 @@ const make = ({
   })
   return {
     list: directory.list,
-    create: Effect.fn("ProjectKeys.create")(function* (userId, { expiresAt, name, rateLimitPerMinute, ...given }) {
+    create: Effect.fn("ProjectKeys.create")(function* (
+      userId,
+      { expiresAt, name, rateLimitPerMinute, ...given }
+    ) {
       const secret = newSecret("prj_")
       const fields = {
         name,

@@ -181,10 +181,10 @@ const makeAccept = Effect.gen(function* () {
         const countOf = (id: string, name: "recipients" | "held") => byMessage.get(id)?.[name] ?? 0
         // One statement, whose long texts are sent once.
         yield* sql`INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
-            message, title, url, body, body_format, priority, attachments)
+            message, title, url, body, body_bytes, body_format, priority, attachments)
           SELECT m.id, m.project, m.recipients, m.held, decode(m.hash, 'hex'), ${key.user_id}, ${key.id}, ${fields.app},
-            ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text, ${fields.bodyFormat},
-            ${fields.priority}, ${fields.attachments.length}
+            ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
+            ${Buffer.byteLength(fields.body ?? "")}, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}
           FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
             ${ids.map((id) => String(countOf(id, "recipients")))}::text[]::int[],
             ${ids.map((id) => String(countOf(id, "held")))}::text[]::int[],

@@ -38,9 +38,10 @@ export const layer = HttpApiBuilder.group(
             ORDER BY p.created_at DESC, s.id LIMIT ${page.limit} OFFSET ${page.offset}`
           const counts = yield* projects.subscribers([project])
           return {
-            subscribers: rows.map(
-              ({ joined_at, ...row }): Shown => ({ ...row, joinedAt: joined_at.toISOString() })
-            ),
+            subscribers: rows.map(({ joined_at, ...row }): Shown => ({
+              ...row,
+              joinedAt: joined_at.toISOString()
+            })),
             meta: { ...page, total: counts.get(project.id) ?? 0 }
           }
         }).pipe(storeAway),

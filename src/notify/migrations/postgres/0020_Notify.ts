@@ -96,6 +96,7 @@ const sent: ReadonlyArray<string> = [
      title text,
      url text,
      body text,
+     body_bytes integer NOT NULL,
      body_format text NOT NULL CHECK (body_format IN ('auto', 'text', 'markdown', 'json', 'log')),
      priority text NOT NULL CHECK (priority IN ('low', 'normal', 'high')),
      attachments integer NOT NULL,
@@ -104,6 +105,7 @@ const sent: ReadonlyArray<string> = [
      link_hash bytea NOT NULL UNIQUE,
      created_at timestamptz NOT NULL DEFAULT now())`,
   `CREATE INDEX messages_owner ON messages (user_id, seq)`,
+  `CREATE INDEX messages_key ON messages (key_id, seq)`,
   `CREATE INDEX messages_project ON messages (project_id, seq)`,
   `CREATE INDEX messages_age ON messages USING brin (created_at)`,
 
