@@ -1,0 +1,99 @@
+/** Kinds of channels that are served. Chats will have kinds of their own. */
+export type ChannelKind = "push" | "webhook"
+
+/** A browser's subscription, as a channel's row holds it; `readSubscription` checks one. */
+export interface PushTarget {
+  /** https, at most 2,048 characters; its path is a capability, so it is shown to no one */
+  readonly endpoint: string
+  /** the browser's P-256 point, 65 bytes in base64url without padding */
+  readonly p256dh: string
+  /** 16 bytes in base64url without padding */
+  readonly auth: string
+}
+
+/** A generic webhook, as a channel's row holds it. */
+export interface WebhookTarget {
+  /** https, at most 2,048 characters; may hold a secret */
+  readonly url: string
+  /** `whsec_` and 24 to 64 bytes in base64 */
+  readonly secret: string
+}
+
+export type Priority = "low" | "normal" | "high"
+
+/** One delivery's message, the same for every kind of channel. */
+export interface Notice {
+  readonly deliveryId: string
+  readonly messageId: string
+  readonly project: { readonly slug: string; readonly name: string }
+  /** 1 to 100 characters: the heading where there is no title */
+  readonly app: string
+  /** 1 to 200 characters */
+  readonly title?: string
+  /** 1 to 4,000 characters, without the paperclip */
+  readonly message: string
+  /** http or https, at most 2,048 characters */
+  readonly url?: string
+  /** The message's page; every message has one. */
+  readonly pageUrl: string
+  /** The page shows a body or attachments, so that it is told as `viewUrl` and a click leads there. */
+  readonly hasView: boolean
+  /** the subscriber's own: shown to no one else */
+  readonly settingsUrl: string
+  readonly priority: Priority
+  /** The message has attachments, which a paperclip before its text tells. */
+  readonly hasPaperclip: boolean
+  readonly createdAtMillis: number
+  /** 72 h after the message was accepted, or sent again by hand */
+  readonly expiresAtMillis: number
+  /** 1 for the first */
+  readonly attempt: number
+  /** An earlier attempt may have arrived: its process ended before it heard the answer. */
+  readonly isRepeated: boolean
+}
+
+/** Changes that an earlier answer asked for; each is made once a delivery. */
+export interface Adjustments {
+  /** after `Smaller`: 2,000 bytes at most */
+  readonly isSmaller?: boolean
+  /** after `NewSignature` */
+  readonly hasNewSignature?: boolean
+}
+
+export interface ChannelRequest {
+  readonly url: string
+  readonly method: "POST"
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+/** The answer to such a request, as egress tells it. */
+export interface ChannelAnswer {
+  readonly status: number
+  /** names are in lower case */
+  readonly header: (name: string) => string | undefined
+  readonly body?: Uint8Array
+}
+
+/**
+ * Consequences of an answer. `error` is for the message's owner: it never has an address, a token or text that a stranger
+ * wrote.
+ *
+ * `Delivered`: the service has it. `Gone`: the channel is no more, and what waits for it is dropped. `Again`: later, not
+ * before `afterMillis` where the service asked for a pause (1 ms to 24 h), else when the lane's own delay is over. `Smaller`
+ * and `NewSignature`: once more, at once, with that adjustment. `Dead`: never again by itself, the lane goes on.
+ */
+export type Verdict =
+  | { readonly _tag: "Delivered" }
+  | { readonly _tag: "Gone"; readonly error: string }
+  | { readonly _tag: "Again"; readonly afterMillis?: number; readonly error: string }
+  | { readonly _tag: "Smaller"; readonly error: string }
+  | { readonly _tag: "NewSignature"; readonly error: string }
+  | { readonly _tag: "Dead"; readonly error: string }
+
+/** The notification's text in every channel. Source: decisions of the contract, Sending. */
+export const textOf = ({ hasPaperclip, message }: Notice): string =>
+  hasPaperclip ? `📎 ${message}` : message
+
+/** Bytes of a request's content after an answer 413. */
+export const smallBytes = 2_000

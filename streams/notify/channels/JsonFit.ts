@@ -1,0 +1,63 @@
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" })
+
+const ellipsis = "…"
+const ellipsisBytes = 3
+
+/** UTF-8 bytes that a code point takes within a JSON string. A lone surrogate is written as an escape. */
+const bytesOf = (point: number): number => {
+  if (point < 0x20)
+    return point === 0x08 || point === 0x09 || point === 0x0a || point === 0x0c || point === 0x0d ? 2 : 6
+  if (point === 0x22 || point === 0x5c) return 2
+  if (point < 0x80) return 1
+  if (point < 0x800) return 2
+  if (point >= 0xd800 && point <= 0xdfff) return 6
+  return point < 0x1_0000 ? 3 : 4
+}
+
+/**
+ * The text, or its longest beginning of whole graphemes and `…`, so that it takes at most `maxBytes` within a JSON string.
+ * White space before the `…` goes too.
+ */
+export const cutForJson = (text: string, maxBytes: number): string => {
+  let bytes = 0
+  let end = 0
+  for (let at = 0; at < text.length;) {
+    const point = text.codePointAt(at) ?? 0
+    bytes += bytesOf(point)
+    if (bytes > maxBytes) {
+      if (maxBytes < ellipsisBytes) return ""
+      const start = graphemes.segment(text).containing(end)?.index ?? 0
+      return text.slice(0, start).trimEnd() + ellipsis
+    }
+    at += point > 0xffff ? 2 : 1
+    if (bytes <= maxBytes - ellipsisBytes) end = at
+  }
+  return text
+}
+
+/** A text shorter than this says too little: other parts give way to it. */
+const textBytesMin = 200
+
+/** A form of the content with this text. A text that is cut is an empty one when its form is measured. */
+export type Form<A> = (text: string, isCut: boolean) => A
+
+/**
+ * The content as JSON of at most `maxBytes`: in its first form with the whole text; else in the first form that leaves room
+ * for enough of it, with the text cut. The last form has to be one that always fits.
+ */
+export const fittedJson = <A extends { readonly text: string } | { readonly message: string }>(
+  text: string,
+  maxBytes: number,
+  [first, ...leaner]: readonly [Form<A>, ...ReadonlyArray<Form<A>>]
+): Buffer => {
+  const whole = Buffer.from(JSON.stringify(first(text, false)))
+  if (whole.length <= maxBytes) return whole
+  const forms = [first, ...leaner]
+  for (const [index, form] of forms.entries()) {
+    const room = maxBytes - Buffer.byteLength(JSON.stringify(form("", true)))
+    const cut = room > 0 ? cutForJson(text, room) : ""
+    if (room < textBytesMin && cut !== text && index < forms.length - 1) continue
+    return Buffer.from(JSON.stringify(form(cut, true)))
+  }
+  return whole
+}
