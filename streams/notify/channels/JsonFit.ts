@@ -38,26 +38,31 @@ export const cutForJson = (text: string, maxBytes: number): string => {
 /** A text shorter than this says too little: other parts give way to it. */
 const textBytesMin = 200
 
-/** A form of the content with this text. A text that is cut is an empty one when its form is measured. */
+/** A form of the content with this text, which is empty where the room for a cut one is measured. */
 export type Form<A> = (text: string, isCut: boolean) => A
 
 /**
  * The content as JSON of at most `maxBytes`: in its first form with the whole text; else in the first form that leaves room
  * for enough of it, with the text cut. The last form has to be one that always fits.
  */
-export const fittedJson = <A extends { readonly text: string } | { readonly message: string }>(
+export const fittedJson = (
   text: string,
   maxBytes: number,
-  [first, ...leaner]: readonly [Form<A>, ...ReadonlyArray<Form<A>>]
+  [form, ...leaner]: readonly [Form<unknown>, ...ReadonlyArray<Form<unknown>>]
 ): Buffer => {
-  const whole = Buffer.from(JSON.stringify(first(text, false)))
-  if (whole.length <= maxBytes) return whole
-  const forms = [first, ...leaner]
-  for (const [index, form] of forms.entries()) {
-    const room = maxBytes - Buffer.byteLength(JSON.stringify(form("", true)))
-    const cut = room > 0 ? cutForJson(text, room) : ""
-    if (room < textBytesMin && cut !== text && index < forms.length - 1) continue
-    return Buffer.from(JSON.stringify(form(cut, true)))
-  }
-  return whole
+  const whole = Buffer.from(JSON.stringify(form(text, false)))
+  return whole.length <= maxBytes ? whole : cutJson(text, maxBytes, form, leaner)
+}
+
+const cutJson = (
+  text: string,
+  maxBytes: number,
+  form: Form<unknown>,
+  [next, ...leaner]: ReadonlyArray<Form<unknown>>
+): Buffer => {
+  const room = maxBytes - Buffer.byteLength(JSON.stringify(form("", true)))
+  const cut = cutForJson(text, room)
+  return next === undefined || room >= textBytesMin || cut === text
+    ? Buffer.from(JSON.stringify(form(cut, true)))
+    : cutJson(text, maxBytes, next, leaner)
 }

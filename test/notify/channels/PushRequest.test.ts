@@ -73,19 +73,19 @@ describe("the payload of a push", () => {
 
   it("fits, is valid JSON and cuts nothing without need, whatever the message has", () => {
     fc.assert(
-      fc.property(anyNotice, fc.boolean(), (any, isSmaller) => {
-        const payload = pushPayload(any, { isSmaller })
+      fc.property(anyNotice, fc.boolean(), (one, isSmaller) => {
+        const payload = pushPayload(one, { isSmaller })
         assert.isAtMost(payload.length, isSmaller ? 2_000 : 3_990)
         const { open, tag, text, title } = read(payload)
-        assert.strictEqual(tag, any.deliveryId)
-        assert.include([any.pageUrl, any.settingsUrl, any.url], open)
-        const whole = any.hasPaperclip ? `📎 ${any.message}` : any.message
+        assert.strictEqual(tag, one.deliveryId)
+        assert.include([one.pageUrl, one.settingsUrl, one.url], open)
+        const whole = one.hasPaperclip ? `📎 ${one.message}` : one.message
         const begins = (cut: string, all: string) =>
           cut === all || (cut.endsWith("…") && all.startsWith(cut.slice(0, -1)))
-        assert.isTrue(begins(text, whole) && begins(title, any.title ?? any.app))
+        assert.isTrue(begins(text, whole) && begins(title, one.title ?? one.app))
         if (text === whole) return
         assert.isTrue(Buffer.byteLength(JSON.stringify(text)) > 190 || text.length > whole.length - 2)
-        assert.notStrictEqual(open, any.settingsUrl)
+        assert.notStrictEqual(open, one.settingsUrl)
       }),
       { numRuns: 80 }
     )

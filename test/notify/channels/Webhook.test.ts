@@ -95,18 +95,18 @@ describe("a generic webhook", () => {
 
   it("gets every message whole or, after 413, in 2,000 bytes with the page for the rest", () => {
     fc.assert(
-      fc.property(anyNotice, (any) => {
-        const message = any.hasPaperclip ? `📎 ${any.message}` : any.message
-        const { data } = received(webhookRequest(target, any, { nowMillis })) as {
+      fc.property(anyNotice, (one) => {
+        const message = one.hasPaperclip ? `📎 ${one.message}` : one.message
+        const { data } = received(webhookRequest(target, one, { nowMillis })) as {
           data: { message: string; title?: string; url?: string }
         }
-        assert.deepStrictEqual([data.message, data.title, data.url], [message, any.title, any.url])
-        const small = webhookRequest(target, any, { nowMillis, adjustments: { isSmaller: true } })
+        assert.deepStrictEqual([data.message, data.title, data.url], [message, one.title, one.url])
+        const small = webhookRequest(target, one, { nowMillis, adjustments: { isSmaller: true } })
         assert.isAtMost(small.body.length, 2_000)
         const cut = (received(small) as { data: { message: string; viewUrl?: string } }).data
         if (cut.message === message) return
         assert.isTrue(cut.message.endsWith("…") && message.startsWith(cut.message.slice(0, -1)))
-        assert.strictEqual(cut.viewUrl, any.pageUrl)
+        assert.strictEqual(cut.viewUrl, one.pageUrl)
       }),
       { numRuns: 50 }
     )
