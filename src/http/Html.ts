@@ -1,3 +1,5 @@
+import { escapeHtml } from "#schemas/core/EscapeHtml.ts"
+
 /** Text that is HTML already. */
 export interface Html {
   readonly html: string
@@ -5,11 +7,8 @@ export interface Html {
 
 type Part = string | number | Html | ReadonlyArray<Html>
 
-const escaped = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
-
 const htmlOf = (part: Part): string => {
-  if (typeof part === "string" || typeof part === "number") return escaped(String(part))
+  if (typeof part === "string" || typeof part === "number") return escapeHtml(String(part))
   return "html" in part ? part.html : part.map(({ html }) => html).join("")
 }
 

@@ -18,7 +18,7 @@ export interface HtmlPage {
 }
 
 /** The console's colours, letters and head. */
-const commonStyle = (): string =>
+export const commonStyle = (): string =>
   ["Base.css", "Layout.css"]
     .map((name) => readFileSync(join(import.meta.dirname, "../console/page/style", name), "utf8"))
     .join("\n")
@@ -32,36 +32,57 @@ const inline = (tag: "style" | "script", attributes: string, text: string): Html
   return { html: `<${tag}${attributes}>${text}</${tag}>` }
 }
 
-/** The document, with a policy that allows its own style and script by their hashes, and no frame around it. */
-export const renderPage = ({ links, main, script, style: own, title }: HtmlPage) => {
-  const style = `${commonStyle()}\n${own}`
-  const scripts = script === undefined ? "" : `; script-src ${hashOf(script)}; connect-src 'self'`
-  const page = html`<!doctype html>
+/** The name of the server with its mark, as on every page of it. */
+export const wordmark = html`<svg viewBox="0 0 16 16" aria-hidden="true">
+    <rect width="16" height="16" rx="4" />
+    <path d="M4 12V8M8 12V4M12 12V6.500" /></svg
+  >Signalbox`
+
+/** The parts of a document that differ between pages. */
+interface Document {
+  readonly title: string
+  /** the last elements of `head`, such as a style */
+  readonly head: Html
+  /** beside nothing else on top of the page */
+  readonly header: Html
+  readonly main: Html
+  /** behind `main` */
+  readonly end: Html | ReadonlyArray<Html>
+}
+
+/** A document that can be read at every width, in light and dark, and whose content a keyboard reaches first. */
+export const documentOf = ({ end, head, header, main, title }: Document): string =>
+  html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <title>${title} · Signalbox</title>
-        ${inline("style", "", style)}
+        ${head}
       </head>
       <body>
         <a href="#main" class="skip">Skip to the content</a>
-        <header class="page-header">
-          <a href="/" class="wordmark"
-            ><svg viewBox="0 0 16 16" aria-hidden="true">
-              <rect width="16" height="16" rx="4" />
-              <path d="M4 12V8M8 12V4M12 12V6.500" /></svg
-            >Signalbox</a
-          >
-          <nav aria-label="Signalbox"><a href="/">Console</a>${links}</nav>
-        </header>
+        <header class="page-header">${header}</header>
         <main id="main" tabindex="-1">${main}</main>
-        ${script === undefined ? [] : inline("script", ' type="module"', script)}
+        ${end}
       </body>
-    </html> `
+    </html> `.html
+
+/** The document, with a policy that allows its own style and script by their hashes, and no frame around it. */
+export const renderPage = ({ links, main, script, style: own, title }: HtmlPage) => {
+  const style = `${commonStyle()}\n${own}`
+  const scripts = script === undefined ? "" : `; script-src ${hashOf(script)}; connect-src 'self'`
+  const text = documentOf({
+    title,
+    head: inline("style", "", style),
+    header: html`<a href="/" class="wordmark">${wordmark}</a>
+      <nav aria-label="Signalbox"><a href="/">Console</a>${links}</nav>`,
+    main,
+    end: script === undefined ? [] : inline("script", ' type="module"', script)
+  })
   return {
-    text: page.html,
+    text,
     contentType: "text/html; charset=utf-8",
     headers: pageHeaders(`style-src ${hashOf(style)}${scripts}`)
   }

@@ -1,0 +1,104 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { html, type Html } from "#src/http/Html.ts"
+import { commonStyle, documentOf, wordmark } from "#src/http/HtmlPage.ts"
+import { packed, pageHeaders, type StaticAnswer, staticAnswer } from "#src/http/Static.ts"
+import { cleanText } from "#streams/notify/bodies/CleanText.ts"
+
+/** The style of all pages of the room. */
+export const stylePath = "/n/pages.css"
+
+/** Made once, at the first use: it reads files of the program. */
+export const styleAnswer = (): StaticAnswer =>
+  staticAnswer({
+    bodies: packed(`${commonStyle()}\n${readFileSync(join(import.meta.dirname, "Pages.css"), "utf8")}`),
+    contentType: "text/css; charset=utf-8",
+    caching: "no-cache"
+  })
+
+/** A page that goes out. */
+export interface NotifyPage {
+  readonly status: number
+  readonly text: string
+  readonly contentType: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Files of messages are images, video and audio of the page. No script, and no other server is asked for anything. */
+const sources = "style-src 'self'; img-src 'self'; media-src 'self'"
+
+/** Names that others gave, on one line, in their own direction. */
+export const named = (name: string): Html => html`<bdi>${cleanText(name)}</bdi>`
+
+/**
+ * A page without a script, for those whom a message reached. Its address is its secret: it is in no index, no cache that is
+ * shared, and no `Referer`.
+ */
+export const notifyPage = (page: {
+  readonly status: number
+  readonly title: string
+  /** the project that it is of, if it says so */
+  readonly project: string | undefined
+  /** with its `h1` */
+  readonly main: Html
+}): NotifyPage => ({
+  status: page.status,
+  text: documentOf({
+    title: cleanText(page.title),
+    head: html`<meta name="robots" content="noindex, nofollow" />
+      <link rel="stylesheet" href="${stylePath}" />`,
+    header: html`<span class="wordmark">${wordmark}</span>${
+        page.project === undefined ? "" : html`<span class="project">${named(page.project)}</span>`
+      }`,
+    main: page.main,
+    end: []
+  }),
+  contentType: "text/html; charset=utf-8",
+  headers: {
+    ...pageHeaders(sources),
+    "cache-control": "private, no-cache",
+    "x-content-type-options": "nosniff",
+    "x-robots-tag": "noindex, nofollow"
+  }
+})
+
+const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" })
+
+/** The page has no script that knows its reader's zone. */
+export const instant = (millis: number): Html =>
+  html`<time datetime="${new Date(millis).toISOString()}">${dates.format(millis)} UTC</time>`
+
+const plainPage = (status: number, title: string, project: string | undefined, text: Html): NotifyPage =>
+  notifyPage({
+    status,
+    title,
+    project,
+    main: html`<h1>${title}</h1>
+      <p class="lead">${text}</p>`
+  })
+
+/** 404: no message has this link, or its owner deleted it. */
+export const noMessagePage = (): NotifyPage =>
+  plainPage(
+    404,
+    "No message is here",
+    undefined,
+    html`The link may be incomplete, or the message was deleted by its owner.`
+  )
+
+/** 410: its time is over. */
+export const goneMessagePage = (keptDays: number): NotifyPage =>
+  plainPage(410, "This message is gone", undefined, html`Messages have a page for ${keptDays} days.`)
+
+/** 404: the message has no such file. */
+export const noFilePage = (project: string): NotifyPage =>
+  plainPage(404, "No file is here", project, html`The message has no file at this address.`)
+
+/** 410: the file was kept until then. */
+export const goneFilePage = (project: string, filename: string, expiresAtMillis: number): NotifyPage =>
+  plainPage(
+    410,
+    "This file is gone",
+    project,
+    html`${named(filename)} was kept until ${instant(expiresAtMillis)}.`
+  )
