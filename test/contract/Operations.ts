@@ -100,7 +100,9 @@ const makePlan = async ({ key, server }: Asker): Promise<string> => {
 }
 
 /** Makes what notifications have, by the beginning of its paths. */
-const notifyResources: ReadonlyArray<readonly [prefix: string, make: (asker: Asker, method: string) => Promise<string>]> = [
+const notifyResources: ReadonlyArray<
+  readonly [prefix: string, make: (asker: Asker, method: string) => Promise<string>]
+> = [
   [
     "/api/v1/projects/",
     async ({ key, server }) => {

@@ -18,7 +18,11 @@ layer(TestServer.shared, live)("a send", (it) => {
       const { messages, ok, recipients } = yield* sent(key)
       assert.deepStrictEqual([ok, recipients], [true, 2])
       assert.deepStrictEqual(
-        messages.map(({ project, queuedForDigest, recipients }) => ({ project, recipients, queuedForDigest })),
+        messages.map(({ project, queuedForDigest, recipients }) => ({
+          project,
+          recipients,
+          queuedForDigest
+        })),
         [
           { project: { id: one, slug: "one", name: "Project 1" }, recipients: 1, queuedForDigest: 0 },
           { project: { id: two, slug: "two", name: "Project 2" }, recipients: 1, queuedForDigest: 0 }

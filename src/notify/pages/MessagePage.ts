@@ -1,5 +1,6 @@
 import { html, type Html } from "#src/http/Html.ts"
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
+import { cleanText } from "#streams/notify/bodies/CleanText.ts"
 import { renderJson } from "#streams/notify/bodies/RenderJson.ts"
 import { renderLines, renderSource, renderText } from "#streams/notify/bodies/RenderText.ts"
 import { previewOf } from "./AttachmentPreview.ts"
@@ -56,7 +57,7 @@ export const messagePage = (message: ShownMessage): NotifyPage => {
         </p>
         <h1>${named(heading)}</h1>
         <p class="words" dir="auto">${{ html: renderLines(message.message) }}</p>
-        ${url === undefined ? "" : linkTo(url)}${files.length === 0 ? "" : filesOf(files, path)}${
+        ${url === undefined || !URL.canParse(url) ? "" : linkTo(url)}${files.length === 0 ? "" : filesOf(files, path)}${
           body === undefined ? "" : bodyOf(body, path)
         }
         <p class="kept hint">This page is kept until ${instant(expiresAtMillis)}.</p>
@@ -66,12 +67,12 @@ export const messagePage = (message: ShownMessage): NotifyPage => {
 }
 
 /** Its host is named, because the words before it are its sender's. */
-const linkTo = (url: string): Html =>
-  html`<p class="way">
-    <a class="button" href="${url}" rel="noopener noreferrer nofollow">Open ${named(hostOf(url))}</a>
+const linkTo = (url: string): Html => {
+  const { host, href } = new URL(url)
+  return html`<p class="way">
+    <a class="button" href="${href}" rel="noopener noreferrer nofollow">Open ${named(host)}</a>
   </p>`
-
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url)
+}
 
 const bodyTitles: Readonly<Record<ShownFormat, string>> = {
   text: "Text",
@@ -99,7 +100,9 @@ const filesOf = (files: ReadonlyArray<ShownFile>, path: string): Html =>
   html`<section aria-labelledby="files">
     <h2 id="files">${files.length === 1 ? "1 file" : `${files.length} files`}</h2>
     <ul class="files">
-      ${files.map((file) => html`<li>${fileOf(file, `${path}/a/${file.id}`)}</li>`)}
+      ${files
+        .map((file) => ({ ...file, filename: cleanText(file.filename) }))
+        .map((file) => html`<li>${fileOf(file, `${path}/a/${file.id}`)}</li>`)}
     </ul>
   </section>`
 

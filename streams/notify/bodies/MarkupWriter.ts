@@ -73,8 +73,8 @@ export class MarkupWriter {
   }
 }
 
-/** All to the next blank or quote: a match is never looked at twice. */
-const webAddress = /\bhttps?:\/\/[^\s<>"'`\u2018-\u201f]+/gi
+/** All to the next blank, quote or character that is not seen: a match is never looked at twice. */
+const webAddress = /\bhttps?:\/\/[^\s<>"'`\u200b-\u200f\u2018-\u201f\u2060-\u206f\u2400-\u2421]+/gi
 
 /** The address without the punctuation of the sentence that it is in; undefined where it is none, or too long for one. */
 const hrefOf = (found: string): string | undefined => {
