@@ -50,18 +50,7 @@ export class Credentials extends Context.Service<
       const now = () => clock.currentTimeMillisUnsafe()
       const look = yield* lookingUp(known)
       const { keys, sessions } = known
-      const sources = new Set<CredentialSource>()
-      const sourceOf = (secret: string) => {
-        for (const source of sources) if (source.form.test(secret)) return source
-        return undefined
-      }
-      const holderElsewhere = (id: string) => {
-        for (const source of sources) {
-          const holder = source.holder(id)
-          if (holder !== undefined) return holder
-        }
-        return undefined
-      }
+      const sources = new Sources()
       const sessionOf = (token: string) => {
         const id = tokens.read(token, now())
         return id === undefined ? undefined : `${sessionIds}_${id}`
@@ -74,7 +63,7 @@ export class Credentials extends Context.Service<
           }
           return keyForm.test(secret)
             ? look.key(hashOf(secret))
-            : (sourceOf(secret)?.authenticate(secret) ?? nothing)
+            : (sources.of(secret)?.authenticate(secret) ?? nothing)
         },
         authenticateCookie: (cookie) => {
           if (!cookieForm.test(cookie)) return nothing
@@ -88,19 +77,15 @@ export class Credentials extends Context.Service<
           }
           return keyForm.test(secret)
             ? known.recall(keys.by("hash", hashOf(secret).toString("hex")))
-            : sourceOf(secret)?.recall(secret)
+            : sources.of(secret)?.recall(secret)
         },
         holder: (id) => {
           const row = keys.get(id) ?? sessions.get(id)
-          if (row === undefined) return holderElsewhere(id)
+          if (row === undefined) return sources.holder(id)
           const found = known.recall(row)
           return found === "unknown" ? undefined : found
         },
-        add: (source) =>
-          Effect.acquireRelease(
-            Effect.sync(() => void sources.add(source)),
-            () => Effect.sync(() => sources.delete(source))
-          ),
+        add: (source) => sources.add(source),
         tokenOf: (session, millis) =>
           Effect.sync(() => {
             const endsAt = Math.min(now() + millis, session.expiresAt?.getTime() ?? Infinity)
@@ -111,6 +96,31 @@ export class Credentials extends Context.Service<
       })
     })
   )
+}
+
+/** The sources that rooms have added. */
+class Sources {
+  readonly #all = new Set<CredentialSource>()
+
+  add(source: CredentialSource): Effect.Effect<void, never, Scope.Scope> {
+    return Effect.acquireRelease(
+      Effect.sync(() => void this.#all.add(source)),
+      () => Effect.sync(() => this.#all.delete(source))
+    )
+  }
+
+  of(secret: string): CredentialSource | undefined {
+    for (const source of this.#all) if (source.form.test(secret)) return source
+    return undefined
+  }
+
+  holder(id: string): Principal | undefined {
+    for (const source of this.#all) {
+      const holder = source.holder(id)
+      if (holder !== undefined) return holder
+    }
+    return undefined
+  }
 }
 
 const keyForm = /^sk_(mr_)?[0-9A-Za-z]{40}$/

@@ -13,25 +13,30 @@ import { Projects } from "./Projects.ts"
 
 const owner = Effect.map(CurrentKey, ({ ownerId }) => ownerId)
 
+/** Shows rows with their counts of subscribers and the links by which people join. */
+const makeShowing = Effect.gen(function* () {
+  const projects = yield* Projects
+  const links = yield* Links
+  const urlFor = yield* serverUrlFor
+  return Effect.fnUntraced(function* (rows: ReadonlyArray<ProjectRow>) {
+    const counts = yield* projects.subscribers(rows)
+    const url = urlFor(yield* HttpServerRequest.HttpServerRequest)
+    return (row: ProjectRow) => ({
+      ...row,
+      subscribers: counts.get(row.id) ?? 0,
+      joinUrl:
+        row.joining === "link" ? `${url}/n/join/${links.join(row.id, row.join_generation).token}` : null
+    })
+  })
+})
+
 export const layer = HttpApiBuilder.group(
   NotifyRoomApi,
   "projects",
   Effect.fnUntraced(function* (handlers) {
     const projects = yield* Projects
     const keys = yield* ProjectKeys
-    const links = yield* Links
-    const urlFor = yield* serverUrlFor
-
-    const showing = Effect.fnUntraced(function* (rows: ReadonlyArray<ProjectRow>) {
-      const counts = yield* projects.subscribers(rows)
-      const url = urlFor(yield* HttpServerRequest.HttpServerRequest)
-      return (row: ProjectRow) => ({
-        ...row,
-        subscribers: counts.get(row.id) ?? 0,
-        joinUrl:
-          row.joining === "link" ? `${url}/n/join/${links.join(row.id, row.join_generation).token}` : null
-      })
-    })
+    const showing = yield* makeShowing
     const shownAll = (rows: ReadonlyArray<ProjectRow>) => Effect.map(showing(rows), (show) => rows.map(show))
     const shownOne = (row: ProjectRow) => Effect.map(showing([row]), (show) => show(row))
 

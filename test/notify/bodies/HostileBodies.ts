@@ -233,18 +233,16 @@ export const fragments = fc
         ..."[ ] ( ) ! < > & \" ' ` ``` * ** _ ~~ # | - > : ; , { } \\ / = \n \t \r \u0000 \u001b \u001b[ \u001b] m 31 1; \u009b \u202e \ud800".split(
           " "
         ),
-        ...[
-          "http://a.b/",
-          "javascript:x",
-          "<script>",
-          "</pre>",
-          "&lt;",
-          "&#60;",
-          "\n\n",
-          "    ",
-          "|---|\n",
-          "2026-11-23T04:00:00Z"
-        ]
+        "http://a.b/",
+        "javascript:x",
+        "<script>",
+        "</pre>",
+        "&lt;",
+        "&#60;",
+        "\n\n",
+        "    ",
+        "|---|\n",
+        "2026-11-23T04:00:00Z"
       ),
       fc.string({ maxLength: 4, unit: "binary" })
     ),
