@@ -12,8 +12,10 @@ import { ProjectId } from "./Project.ts"
 export const MessageId = idSchema("msg", "message")
 export const DeliveryId = idSchema("dlv", "delivery")
 
-/** The forms of a body, as its sender names them. */
-export const bodyFormats = ["auto", "text", "markdown", "json", "log"] as const
+/** The form of a body, as its sender names it. `auto`: as its text looks. Source: contract/notify#bodies */
+export const BodyFormat = Schema.Literals(["auto", "text", "markdown", "json", "log"])
+export type BodyFormat = typeof BodyFormat.Type
+
 export const priorities = ["low", "normal", "high"] as const
 
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -46,7 +48,7 @@ const NewMessage = openStruct({
   ).annotate({
     description: "Shown on the message's page: text, Markdown, a log or JSON; at most 1 MiB"
   }),
-  bodyFormat: optional(Schema.Literals(bodyFormats)).annotate({ description: "Default: `auto`" }),
+  bodyFormat: optional(BodyFormat).annotate({ description: "Default: `auto`" }),
   priority: optional(Schema.Literals(priorities)).annotate({ description: "Default: `normal`" }),
   attachments: optional(Schema.Array(Schema.String).check(Schema.isMaxLength(20))).annotate({
     description: "Ids of unused uploads of the same account"
@@ -82,7 +84,7 @@ const messageFields = {
   title: Schema.optionalKey(Schema.NullOr(Schema.String)),
   url: Schema.optionalKey(Schema.NullOr(Schema.String)),
   priority: Schema.Literals(priorities),
-  bodyFormat: Schema.Literals(bodyFormats),
+  bodyFormat: BodyFormat,
   bodyBytes: count("0: it has no body"),
   attachments: Schema.Int,
   recipients: Schema.Int,

@@ -25,7 +25,7 @@ export interface LinkToken {
 
 /**
  * Links that open something to those who have them. Their tokens follow from what they open and a secret of this server.
- * Source: contract/notify#pages.
+ * Source: contract/notify#message-pages.
  */
 export class Links extends Context.Service<
   Links,

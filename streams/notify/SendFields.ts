@@ -2,7 +2,7 @@ import { Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
 import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
-import { bodyFormats, priorities } from "#schemas/notify/Message.ts"
+import { BodyFormat, priorities } from "#schemas/notify/Message.ts"
 
 /** A message that is to be sent, whichever way it came. Source: contract/notify#sending. */
 export interface SendFields {
@@ -15,7 +15,7 @@ export interface SendFields {
   readonly project: ReadonlyArray<string> | null
   /** text, or objects and arrays as compact JSON */
   readonly body: string | null
-  readonly bodyFormat: (typeof bodyFormats)[number]
+  readonly bodyFormat: BodyFormat
   readonly priority: (typeof priorities)[number]
   /** ids of uploads, each once */
   readonly attachments: ReadonlyArray<string>
@@ -61,7 +61,7 @@ const fieldsOf = (value: unknown): SendFields => {
     title: titleOf(given("title")),
     url: urlOf(given("url")),
     body: bodyOf(given("body")),
-    bodyFormat: oneOf("bodyFormat", given("bodyFormat") ?? "auto", bodyFormats),
+    bodyFormat: oneOf("bodyFormat", given("bodyFormat") ?? "auto", BodyFormat.literals),
     priority: oneOf("priority", given("priority") ?? "normal", priorities),
     project: projectOf(given("project")),
     attachments: attachmentsOf(given("attachments"))
@@ -89,7 +89,7 @@ const lineOf = (field: string, value: unknown, lengthMax: number): string => {
   return text
 }
 
-/** What no store can keep: NUL, half of a surrogate pair, a number beyond a double. */
+/** A value that no store can keep: NUL, half of a surrogate pair, a number beyond a double. */
 const fit = <A>(field: string, value: A): A => {
   const fault = jsonFaultOf(value, { isNulRefused: true })
   if (fault === undefined) return value

@@ -17,7 +17,7 @@ describe("the rooms of the console", () => {
   it("are those of the server, and stand in their order", () => {
     const served = rooms.map(({ name }): string => name)
     assert.sameMembers([...namesOf(consoleRooms.tiled)], served)
-    assert.deepStrictEqual(namesOf(consoleRooms.tiled), ["accounts", "llm", "agents", "analytics"])
+    assert.deepStrictEqual(namesOf(consoleRooms.tiled), ["accounts", "llm", "agents", "analytics", "notify"])
     assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents"])
   })
 

@@ -111,7 +111,7 @@ const access = {
   site: ["POST /collect"]
 } as const
 
-/** what an account key opens, beside any key */
+/** opened by account keys, beside those that any key opens */
 const accounts = ["account", "projectOrAccount"] as const
 
 const nameOf = ({ method, path }: Operation): string => `${method} ${path.replace(api, "")}`

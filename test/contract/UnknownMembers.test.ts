@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { type JsonSchema, valuesOf } from "./Generated.ts"
 import { definitions, operations } from "./Operations.ts"
@@ -38,6 +39,9 @@ const withMember = (body: unknown, [first, ...rest]: ReadonlyArray<string>, name
     : { ...record, [first]: withMember(inner, rest, name) }
 }
 
+/** Values that no store can keep are refused before members are looked at. */
+const isStorable = (value: unknown): boolean => jsonFaultOf(value, { isNulRefused: true }) === undefined
+
 const json = operations.flatMap((operation) =>
   operation.bodies.flatMap(([contentType, schema]) =>
     contentType === "application/json"
@@ -52,8 +56,8 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body
       const { ask } = yield* TestServer
       assert.isAbove(json.length, 12)
       for (const { closed, method, path, schema } of json) {
-        const [body] = fc.sample(valuesOf(schema, definitions), { seed, numRuns: 1 })
-        for (const name of ["expiresAt", "model", "__proto__", "€ a", "n".repeat(300)]) {
+        const [body] = fc.sample(valuesOf(schema, definitions).filter(isStorable), { seed, numRuns: 1 })
+        for (const name of ["expires", "model", "__proto__", "€ a", "n".repeat(300)]) {
           const given = JSON.stringify(withMember(body, closed, "a member")).replace("a member", name)
           const answer = yield* ask(method, pathWith(path), {
             headers: { "content-type": "application/json" },

@@ -50,7 +50,7 @@ export class MessageLog extends Context.Service<
       reader: Reader,
       page: Paged
     ) => Effect.Effect<List<"deliveries", Delivery>["page"], BadRequest | SqlError>
-    /** What waits is not sent any more: a worker finds no message. */
+    /** Deliveries that wait are not sent any more: a worker finds no message. */
     readonly remove: (reader: Reader, id: string) => Effect.Effect<void, NotFound | SqlError>
   }
 >()("signalbox/notify/MessageLog") {

@@ -1,4 +1,4 @@
-import type { BodyFormat } from "#schemas/notify/BodyFormat.ts"
+import type { BodyFormat } from "#schemas/notify/Message.ts"
 
 /** A message's body as it is stored. */
 export interface Body {
