@@ -199,6 +199,30 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
   }
 }
 
+const sandboxModes = ["auto", "on", "off"] as const
+
+const sandboxOf = (text: string): Config["notifySandbox"] | undefined => {
+  const mode = sandboxModes.find((one) => one === text)
+  const [, origin, digits = text] = /^(http:\/\/127\.0\.0\.1:(\d{1,5}))\/?$/.exec(text) ?? []
+  const port = /^\d{1,5}$/.test(digits) ? Number(digits) : 0
+  if (mode !== undefined || port < 1 || port > 65_535) return mode
+  return origin === undefined ? port : { origin }
+}
+
+/** Others that may be asked, or may ask. */
+const openingsOf = (
+  read: EnvironmentReader
+): Pick<Config, "corsOrigins" | "egressAllow" | "notifySandbox"> => ({
+  egressAllow: EgressAllow.from(read),
+  notifySandbox:
+    read.parsed(
+      "NOTIFY_SANDBOX",
+      sandboxOf,
+      "takes auto, on, off, a port to be on at, or the address of one that runs alone, like http://127.0.0.1:9001"
+    ) ?? "auto",
+  corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", [])
+})
+
 /**
  * Decodes an environment, relative paths against `directory`, for a server that has the rooms of these `names`. A variable that is empty counts as unset.
  * Fails with every fault at once.
@@ -247,14 +271,7 @@ export const decode = (
         trustProxyOf,
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
-    egressAllow: EgressAllow.from(read),
-    notifySandbox:
-      read.parsed(
-        "NOTIFY_SANDBOX",
-        sandboxOf,
-        "takes auto, on, off, a port to be on at, or the address of one that runs alone, like http://127.0.0.1:9001"
-      ) ?? "auto",
-    corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
+    ...openingsOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
     ratePerMinuteMax: read.integer("RATE_PER_MINUTE_MAX", {
@@ -277,16 +294,6 @@ const directoryOf = (text: string): string | undefined => {
 }
 
 const modes = ["429", "block"] as const
-
-const sandboxModes = ["auto", "on", "off"] as const
-
-const sandboxOf = (text: string): Config["notifySandbox"] | undefined => {
-  const mode = sandboxModes.find((one) => one === text)
-  const [, origin, digits = text] = /^(http:\/\/127\.0\.0\.1:(\d{1,5}))\/?$/.exec(text) ?? []
-  const port = /^\d{1,5}$/.test(digits) ? Number(digits) : 0
-  if (mode !== undefined || port < 1 || port > 65_535) return mode
-  return origin === undefined ? port : { origin }
-}
 
 /** The changes of a test: single values, and single limits. */
 export type ConfigChanges = Partial<Omit<Config, "limits">> & { readonly limits?: Partial<Limits> }

@@ -124,30 +124,32 @@ const make = Effect.gen(function* () {
         { interruptible: true }
       ),
     fetch: (request) => guarded(fetch(request)),
-    check: (text) =>
-      guarded(
-        Effect.gen(function* () {
-          const url = yield* readUrl(text)
-          yield* checkedUrl(url)
-          const found = yield* resolve(url.hostname, portOf(url))
-          if (url.protocol === "http:" && !found.isAllowed) return yield* notHttps(found)
-        })
-      ),
+    check: (url) => guarded(checkWith(resolve, url)),
     isHttpAllowed: (url) => {
       const host = hostOf(url.hostname)
       return Result.isSuccess(host) && mayHaveHttp(rules, host.success, portOf(url))
     },
-    open: (origin) => {
-      const name = originName(new URL(origin))
-      return Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => opened.add(name)),
-          () => Effect.sync(() => opened.delete(name))
-        )
-      )
-    }
+    open: (origin) => openedWith(opened, originName(new URL(origin)))
   })
 })
+
+const checkWith = Effect.fnUntraced(function* (
+  resolve: (host: string, port: number) => Effect.Effect<Destination, EgressError>,
+  text: string
+) {
+  const url = yield* readUrl(text)
+  yield* checkedUrl(url)
+  const found = yield* resolve(url.hostname, portOf(url))
+  if (url.protocol === "http:" && !found.isAllowed) return yield* notHttps(found)
+})
+
+const openedWith = (opened: Set<string>, name: string): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => opened.add(name)),
+      () => Effect.sync(() => opened.delete(name))
+    )
+  )
 
 const portOf = ({ port, protocol }: URL): number =>
   port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
