@@ -63,6 +63,11 @@ export class Inbox {
     return { received, accepted: this.#accepted, repeated: this.#repeated, forgotten: this.#forgotten }
   }
 
+  /** the number of the last one that ever came */
+  get last(): number {
+    return this.#seq
+  }
+
   get waiting(): number {
     return this.#waiters.size
   }

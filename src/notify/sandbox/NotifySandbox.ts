@@ -4,8 +4,9 @@ import { Egress } from "#src/infra/egress/Egress.ts"
 import { Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import * as ChannelsSandbox from "./ChannelsSandbox.ts"
 
-/** Its name on `/readyz`, whose detail names its address. */
-export const sandboxComponent = "channels"
+/** For people: on `/readyz` and in the start message. */
+const words = (origin: string): string =>
+  `a sandbox of push services and webhooks, which shows what came: ${origin}/ (NOTIFY_SANDBOX)`
 
 /**
  * The sandbox of channels, where `NOTIFY_SANDBOX` has one: in this process, or alone at an address. Its origin, and no other
@@ -33,8 +34,8 @@ export class NotifySandbox extends Context.Service<
               nowMillis: () => clock.currentTimeMillisUnsafe()
             })
       yield* egress.open(origin)
-      const detail = `sandbox at ${origin}`
-      yield* (yield* Readiness).register(sandboxComponent, Effect.succeed({ ...up, detail }))
+      const state = { ...up, detail: words(origin) }
+      yield* (yield* Readiness).register("channels", Effect.succeed(state))
       return { origin }
     })
   )

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Faults } from "./Faults.ts"
 import type { Entry, Inbox } from "./Inbox.ts"
+import { pageAnswer, scriptAnswer, styleAnswer } from "./InboxPage.ts"
 import { sandboxLimits as limits } from "./Limits.ts"
 import type { Peer } from "./Peer.ts"
 import type { PushService } from "./PushService.ts"
@@ -99,6 +100,9 @@ const id = "([A-Za-z0-9_]{1,40})"
 
 const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Handle]> = (
   [
+    ["GET", "/", ({ inbox, origin }) => pageAnswer(inbox, origin())],
+    ["GET", "/page.css", styleAnswer],
+    ["GET", "/page.mjs", scriptAnswer],
     ["GET", "/inbox", readInbox],
     ["DELETE", "/inbox", ({ inbox }) => (inbox.clear(), done)],
 
