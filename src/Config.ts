@@ -74,6 +74,11 @@ export interface Config {
   readonly trustProxy: number | ReadonlyArray<Network>
   /** `EGRESS_ALLOW`: hosts and networks that addresses of strangers may name, though they are not of the Internet */
   readonly egressAllow: EgressAllow
+  /**
+   * `NOTIFY_SANDBOX`: auto is on while no channel of a real service is configured; a port: on, there; an origin of loopback:
+   * the sandbox that runs alone at it
+   */
+  readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
   readonly corsOrigins: ReadonlySet<string>
   /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
   readonly rateLimitMode: "429" | "block"
@@ -194,6 +199,30 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
   }
 }
 
+const sandboxModes = ["auto", "on", "off"] as const
+
+const sandboxOf = (text: string): Config["notifySandbox"] | undefined => {
+  const mode = sandboxModes.find((one) => one === text)
+  const [, origin, digits = text] = /^(http:\/\/127\.0\.0\.1:(\d{1,5}))\/?$/.exec(text) ?? []
+  const port = /^\d{1,5}$/.test(digits) ? Number(digits) : 0
+  if (mode !== undefined || port < 1 || port > 65_535) return mode
+  return origin === undefined ? port : { origin }
+}
+
+/** Others that may be asked, or may ask. */
+const openingsOf = (
+  read: EnvironmentReader
+): Pick<Config, "corsOrigins" | "egressAllow" | "notifySandbox"> => ({
+  egressAllow: EgressAllow.from(read),
+  notifySandbox:
+    read.parsed(
+      "NOTIFY_SANDBOX",
+      sandboxOf,
+      "takes auto, on, off, a port to be on at, or the address of one that runs alone, like http://127.0.0.1:9001"
+    ) ?? "auto",
+  corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", [])
+})
+
 /**
  * Decodes an environment, relative paths against `directory`, for a server that has the rooms of these `names`. A variable that is empty counts as unset.
  * Fails with every fault at once.
@@ -242,8 +271,7 @@ export const decode = (
         trustProxyOf,
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
-    egressAllow: EgressAllow.from(read),
-    corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
+    ...openingsOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
     ratePerMinuteMax: read.integer("RATE_PER_MINUTE_MAX", {

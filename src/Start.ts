@@ -63,10 +63,13 @@ export const announce = Layer.effectDiscard(
     const elapsedMillis = process.uptime() * 1000
     const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
     const { version } = packageJson
-    const analytics = yield* (yield* Readiness).ask("analytics")
+    const readiness = yield* Readiness
+    const analytics = yield* readiness.ask("analytics")
     const standby = analytics?.status === "standby" ? analytics.detail : undefined
+    const channels = (yield* readiness.ask("channels"))?.detail
     const proxy = trustProxy !== 0 && baseUrl === undefined ? proxyWithoutUrl : undefined
-    const started = { version, url, dataDir, adminKey, loginLink, elapsedMillis, models, standby, proxy }
+    const came = { version, url, dataDir, adminKey, loginLink, elapsedMillis }
+    const started = { ...came, models, channels, standby, proxy }
     const { message, ...more } = startRecord(started)
     yield* say(startMessage(started), Log.jsonLine(message, more))
     yield* Effect.addFinalizer(() => sayStopping)

@@ -13,6 +13,8 @@ export interface Started {
   readonly elapsedMillis: number
   /** where models come from; undefined where the room is not served */
   readonly models: string | undefined
+  /** the stand-in for services behind channels; undefined: there is none */
+  readonly channels: string | undefined
   /** why another process counts events; undefined: this one does */
   readonly standby: string | undefined
   /** a word about BASE_URL where it is missing behind a proxy */
@@ -69,8 +71,9 @@ const placeOfKey = ({ adminKey, dataDir }: Started): string => {
 const headline = ({ elapsedMillis, version }: Started): string =>
   `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`
 
-/** Conditions out of the ordinary, by heading; every start's message has them. */
-const notes = ({ proxy, standby }: Started): ReadonlyArray<string> => [
+/** Conditions out of the ordinary, and an address that may be new, by heading; every start's message has them. */
+const notes = ({ channels, proxy, standby }: Started): ReadonlyArray<string> => [
+  ...(channels === undefined ? [] : [`  Channels   ${channels}`]),
   ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
   ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])
 ]
@@ -90,12 +93,13 @@ const laterMessage = (started: Started): string =>
 export const startRecord = (
   started: Started
 ): { readonly message: string; readonly [name: string]: string } => {
-  const { adminKey, dataDir, models, proxy, standby, url } = started
+  const { adminKey, channels, dataDir, models, proxy, standby, url } = started
   return {
     message: headline(started),
     url,
     adminKey: adminKey._tag === "New" ? `made; in ${join(dataDir, "admin.json")}` : placeOfKey(started),
     ...(models === undefined ? {} : { models }),
+    ...(channels === undefined ? {} : { channels }),
     ...(standby === undefined ? {} : { analytics: `standby: ${standby}` }),
     ...(proxy === undefined ? {} : { baseUrl: proxy })
   }

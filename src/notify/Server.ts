@@ -14,12 +14,15 @@ import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
 import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
+import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 
 const services = Layer.mergeAll(Sending.layer, MessageLog.layer).pipe(
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
-  Layer.provideMerge(Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer))
+  Layer.provideMerge(
+    Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer, NotifySandbox.layer)
+  )
 )
 
 const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(

@@ -8,6 +8,7 @@ const started: Started = {
   adminKey: { _tag: "New", key: "sk_secret", userId: "usr_1" },
   loginLink: undefined,
   models: "made up",
+  channels: "a sandbox: http://127.0.0.1:9001/",
   standby: undefined,
   proxy: undefined,
   elapsedMillis: 1234
@@ -61,6 +62,7 @@ describe("the start message", () => {
       url: "http://127.0.0.1:8080",
       adminKey: "made; in /srv/it's here/admin.json",
       models: "made up",
+      channels: "a sandbox: http://127.0.0.1:9001/",
       analytics: "standby: another counts",
       baseUrl: "unset"
     })

@@ -10,8 +10,8 @@ import type { Limits } from "#src/Limits.ts"
 import { type Destination, dial, type TlsOptions } from "./Dial.ts"
 import { EgressFailed, type EgressReason, egressReasons, EgressRefused } from "./EgressError.ts"
 import type { EgressAllow } from "./EgressAllow.ts"
-import { hostOf, isPort, quoted, textOf } from "./EgressHost.ts"
-import { type EgressAnswer, type EgressRequest, makeFetch } from "./Fetch.ts"
+import { type EgressHost, hostIn, hostOf, isPort, quoted, textOf } from "./EgressHost.ts"
+import { checkedUrl, type EgressAnswer, type EgressRequest, makeFetch, readUrl } from "./Fetch.ts"
 import { embeddedIpv4, type Interfaces, OwnAddresses, specialPurposeOf } from "./Reachability.ts"
 
 type EgressError = EgressRefused | EgressFailed
@@ -34,6 +34,15 @@ export class Egress extends Context.Service<
     ) => Effect.Effect<Socket, EgressError, Scope.Scope>
     /** https only, unless EGRESS_ALLOW names the host. An answer of any status is an answer. */
     readonly fetch: (request: EgressRequest) => Effect.Effect<EgressAnswer, EgressError>
+    /** Whether `fetch` would ask this address, looked up now. */
+    readonly check: (url: string) => Effect.Effect<void, EgressError>
+    /** Whether an http address can be one that `check` takes. It looks no name up. */
+    readonly isHttpAllowed: (url: URL) => boolean
+    /**
+     * Lets strangers name one origin of this server's own, with http too, until the scope closes: an address with its port,
+     * as it stands in a URL. A name of the same address is still refused.
+     */
+    readonly open: (origin: string) => Effect.Effect<void, never, Scope.Scope>
   }
 >()("signalbox/infra/Egress") {
   /** With the names of the `Dns` that the caller provides. */
@@ -82,7 +91,8 @@ const make = Effect.gen(function* () {
     log(Effect.logWarning("The system does not tell the addresses of its interfaces", error))
   )
   const refusals = yield* makeRefusals(limits)
-  const rules: Rules = { allow, own }
+  const opened = new Set<string>()
+  const rules: Rules = { allow, own, opened }
   const { certificates } = system
   // Late: the first one reads all certificates that Node trusts.
   let made: SecureContext | undefined
@@ -113,9 +123,47 @@ const make = Effect.gen(function* () {
         (socket) => Effect.sync(() => socket.destroy()),
         { interruptible: true }
       ),
-    fetch: (request) => guarded(fetch(request))
+    fetch: (request) => guarded(fetch(request)),
+    check: (url) => guarded(checkWith(resolve, url)),
+    isHttpAllowed: (url) => {
+      const host = hostOf(url.hostname)
+      return Result.isSuccess(host) && mayHaveHttp(rules, host.success, portOf(url))
+    },
+    open: (origin) => openedWith(opened, originName(new URL(origin)))
   })
 })
+
+const checkWith = Effect.fnUntraced(function* (
+  resolve: (host: string, port: number) => Effect.Effect<Destination, EgressError>,
+  text: string
+) {
+  const url = yield* readUrl(text)
+  yield* checkedUrl(url)
+  const found = yield* resolve(url.hostname, portOf(url))
+  if (url.protocol === "http:" && !found.isAllowed) return yield* notHttps(found)
+})
+
+const openedWith = (opened: Set<string>, name: string): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => opened.add(name)),
+      () => Effect.sync(() => opened.delete(name))
+    )
+  )
+
+const portOf = ({ port, protocol }: URL): number =>
+  port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
+
+/** The address of an origin and its port. */
+const originName = (url: URL): string => `${hostIn(url)} ${portOf(url)}`
+const isOpened = ({ opened }: Rules, host: EgressHost, port: number): boolean =>
+  typeof host !== "string" && opened.has(`${textOf(host)} ${port}`)
+
+const mayHaveHttp = (rules: Rules, host: EgressHost, port: number): boolean =>
+  isOpened(rules, host, port) ||
+  (typeof host === "string"
+    ? rules.allow.opensName(host, port) || rules.allow.opensNetworks(port)
+    : rules.allow.opensName(textOf(host), port) || rules.allow.opensAddress(host, port))
 
 const isAllowed = (destination: Destination): boolean => destination.isAllowed
 const notHttps = ({ host }: Destination): EgressError => new EgressRefused({ host, reason: "not https" })
@@ -123,6 +171,8 @@ const notHttps = ({ host }: Destination): EgressError => new EgressRefused({ hos
 interface Rules {
   readonly allow: EgressAllow
   readonly own: OwnAddresses
+  /** origins of this server's own, by `originName` */
+  readonly opened: ReadonlySet<string>
 }
 
 /** Why an address may not be reached. Opened by EGRESS_ALLOW, one that stands for an IPv4 address may be if that one may. */
@@ -147,7 +197,7 @@ const resolveWith = (
       return Effect.fail(new EgressRefused({ host: quoted(text), reason: parsed.failure }))
     const host = textOf(parsed.success)
     if (!isPort(port)) return Effect.fail(new EgressRefused({ host, reason: "not a port" }))
-    const isNamed = rules.allow.opensName(host, port)
+    const isNamed = rules.allow.opensName(host, port) || isOpened(rules, parsed.success, port)
     const found =
       typeof parsed.success === "string"
         ? lookUp(dns, host, isNamed, limits)

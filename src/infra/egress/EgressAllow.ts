@@ -44,6 +44,11 @@ export class EgressAllow {
     )
   }
 
+  /** Whether a name of this port may have an address that is opened. */
+  opensNetworks(port: number): boolean {
+    return this.#entries.some((entry) => "network" in entry && isOf(entry, port))
+  }
+
   opensAddress(address: NetAddress.IpAddress, port: number): boolean {
     return this.#entries.some(
       (entry) => "network" in entry && isOf(entry, port) && IpNetwork.contains(entry.network, address)

@@ -101,23 +101,26 @@ const failed = (url: URL, kind: EgressFailed["kind"], problem: string) =>
 const tooFar = (url: URL, redirects: number) =>
   failed(url, "redirect", `it redirects more than ${redirects} times`)
 
-const firstHop = ({ body, headers = {}, method = "GET", url }: EgressRequest, userAgent: string) =>
-  URL.canParse(String(url))
-    ? Effect.succeed<Hop>({
-        url: new URL(url),
-        method,
-        headers: {
-          "user-agent": userAgent,
-          "accept-encoding": "identity",
-          ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-        },
-        body: body ?? null
-      })
+export const readUrl = (text: string | URL): Effect.Effect<URL, EgressRefused> =>
+  URL.canParse(String(text))
+    ? Effect.succeed(new URL(text))
     : // Its parts cannot be told apart, and one may be a secret.
       Effect.fail(new EgressRefused({ host: "this address", reason: "not a URL" }))
 
+const firstHop = ({ body, headers = {}, method = "GET", url }: EgressRequest, userAgent: string) =>
+  Effect.map(readUrl(url), (read): Hop => ({
+    url: read,
+    method,
+    headers: {
+      "user-agent": userAgent,
+      "accept-encoding": "identity",
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    },
+    body: body ?? null
+  }))
+
 /** The host as `Egress` names it, so that one origin has one set of connections. http is decided on with the address. */
-const checkedUrl = (url: URL): Effect.Effect<void, EgressRefused> => {
+export const checkedUrl = (url: URL): Effect.Effect<void, EgressRefused> => {
   const refused = (reason: EgressRefused["reason"]) =>
     Effect.fail(new EgressRefused({ host: hostIn(url) || "this address", reason }))
   if (url.protocol !== "https:" && url.protocol !== "http:") return refused("not https")

@@ -1,6 +1,7 @@
 import { Argument, Flag } from "effect/cli"
 import { id, noun, verb } from "#src/cli/Noun.ts"
 import { tableOf } from "#src/cli/Output.ts"
+import { sandboxChannels } from "./SandboxChannelsCommand.ts"
 
 const project = id("Id or slug of the project")
 const key = id("Id of the key (pky_…)")
@@ -71,4 +72,4 @@ const keys = noun("project-keys", "List, make and revoke keys that send notifica
   )
 ])
 
-export const commands = [projects, keys] as const
+export const commands = [projects, keys, sandboxChannels] as const

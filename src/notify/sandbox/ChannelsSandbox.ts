@@ -1,0 +1,62 @@
+import { Effect, Schema, type Scope } from "effect"
+import { Faults } from "./Faults.ts"
+import { Inbox } from "./Inbox.ts"
+import { PushService } from "./PushService.ts"
+import * as SandboxServer from "./SandboxServer.ts"
+import { Webhooks } from "./Webhooks.ts"
+
+export interface ChannelsSandboxOptions {
+  /** on loopback; 0 (the default) for any free one */
+  readonly port?: number | undefined
+  /** by which tokens and messages age; the system's where absent */
+  readonly nowMillis?: (() => number) | undefined
+}
+
+export interface RunningChannelsSandbox {
+  /** `http://127.0.0.1:<port>`, also of the page that shows the inbox */
+  readonly origin: string
+}
+
+/** The port is taken. */
+export class ChannelsSandboxFailed extends Schema.TaggedError<ChannelsSandboxFailed>()(
+  "ChannelsSandboxFailed",
+  {
+    problem: Schema.String
+  }
+) {
+  override get message(): string {
+    return this.problem
+  }
+}
+
+/**
+ * A stand-in for the services behind channels, on loopback: a push service with browsers of its own, and receivers of
+ * webhooks. Nothing leaves the machine, all of it is in memory, and it stops when its scope closes. Source:
+ * contract/notify#sandbox, which has its HTTP interface.
+ */
+export const start = (
+  options: ChannelsSandboxOptions = {}
+): Effect.Effect<RunningChannelsSandbox, ChannelsSandboxFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    let origin = ""
+    const originOf = (): string => origin
+    const parts = {
+      origin: originOf,
+      nowMillis: options.nowMillis ?? Date.now,
+      inbox: new Inbox(),
+      faults: new Faults(),
+      push: new PushService(originOf),
+      webhooks: new Webhooks(originOf)
+    }
+    const server = SandboxServer.make(parts)
+    const port = yield* Effect.acquireRelease(SandboxServer.listening(server, options.port ?? 0), () =>
+      SandboxServer.closed(server)
+    ).pipe(
+      Effect.mapError(
+        (error) =>
+          new ChannelsSandboxFailed({ problem: `The sandbox of channels cannot listen: ${error.message}` })
+      )
+    )
+    origin = `http://127.0.0.1:${port}`
+    return { origin }
+  })

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Faults } from "./Faults.ts"
+import type { Entry, Inbox } from "./Inbox.ts"
+import { pageAnswer, scriptAnswer, styleAnswer } from "./InboxPage.ts"
+import { sandboxLimits as limits } from "./Limits.ts"
+import type { Peer } from "./Peer.ts"
+import type { PushService } from "./PushService.ts"
+import { receive } from "./Reception.ts"
+import {
+  Fields,
+  queryInteger,
+  type SandboxAnswer,
+  SandboxRefusal,
+  type SandboxRequest
+} from "./SandboxRequest.ts"
+import type { Webhooks } from "./Webhooks.ts"
+
+export interface Parts {
+  readonly origin: () => string
+  readonly nowMillis: () => number
+  readonly inbox: Inbox
+  readonly faults: Faults
+  readonly push: PushService
+  readonly webhooks: Webhooks
+}
+
+/** undefined: the connection is cut. `gone` is of the client. */
+type Handle = (
+  parts: Parts,
+  request: SandboxRequest,
+  gone: AbortSignal
+) => SandboxAnswer | undefined | Promise<SandboxAnswer | undefined>
+
+const ok = (json: unknown): SandboxAnswer => ({ status: 200, json })
+const made = (json: unknown): SandboxAnswer => ({ status: 201, json })
+const done: SandboxAnswer = { status: 204 }
+const nothing = (): SandboxRefusal => new SandboxRefusal(404, "there is nothing here")
+
+const fieldsOf = ({ body }: SandboxRequest): Fields => new Fields(body)
+const idOf = ({ parts: [id = ""] }: SandboxRequest): string => id
+
+/** A list by `after` (a number of elements) and `limit`. */
+const page = (url: URL) => ({
+  after: queryInteger(url, "after", { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, otherwise: 0 }),
+  limit: queryInteger(url, "limit", { minimum: 1, maximum: limits.listed, otherwise: limits.listed })
+})
+
+const arriving =
+  (peerOf: (parts: Parts) => Peer): Handle =>
+  async (parts, request) => {
+    const { answer, delayMillis } = receive(parts, peerOf(parts), idOf(request), request)
+    if (delayMillis > 0) await sleep(delayMillis, undefined, { ref: false })
+    return answer
+  }
+
+const readInbox: Handle = async ({ inbox, nowMillis, push }, { url }, gone) => {
+  const { after, limit } = page(url)
+  const waitMillis = queryInteger(url, "waitMillis", {
+    minimum: 0,
+    maximum: limits.delayMillis,
+    otherwise: 0
+  })
+  const channel = url.searchParams.get("channel")
+  const accepted = url.searchParams.get("accepted")
+  const isMeant = (entry: Entry): boolean =>
+    (channel === null || entry.channel === channel) && (accepted !== "true" || entry.accepted)
+  push.expire(nowMillis())
+  let entries = inbox.list(after, limit, isMeant)
+  if (entries.length === 0 && waitMillis > 0) {
+    await nextEntry(inbox, isMeant, AbortSignal.any([gone, AbortSignal.timeout(waitMillis)]))
+    entries = inbox.list(after, limit, isMeant)
+  }
+  return ok({ sandbox: true, ...inbox.counts, next: entries.at(-1)?.seq ?? after, entries })
+}
+
+const nextEntry = (inbox: Inbox, isMeant: (entry: Entry) => boolean, end: AbortSignal): Promise<void> => {
+  if (inbox.waiting >= limits.waiters)
+    throw new SandboxRefusal(429, `at most ${limits.waiters} requests wait at once`)
+  return new Promise((resolve) => {
+    const stop = inbox.wait(isMeant, () => {
+      stop()
+      resolve()
+    })
+    end.addEventListener("abort", () => {
+      stop()
+      resolve()
+    })
+  })
+}
+
+/** A subscription or webhook by its address or its id. */
+const channelOf =
+  ({ origin, push, webhooks }: Parts) =>
+  (target: string): string | undefined => {
+    const id = target.startsWith(`${origin()}/`) ? target.slice(target.lastIndexOf("/") + 1) : target
+    return push.has(id) || webhooks.has(id) ? id : undefined
+  }
+
+const id = "([A-Za-z0-9_]{1,40})"
+
+const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Handle]> = (
+  [
+    ["GET", "/", ({ inbox, origin }) => pageAnswer(inbox, origin())],
+    ["GET", "/page.css", styleAnswer],
+    ["GET", "/page.mjs", scriptAnswer],
+    ["GET", "/inbox", readInbox],
+    ["DELETE", "/inbox", ({ inbox }) => (inbox.clear(), done)],
+
+    ["POST", "/push/subscriptions", ({ push }, request) => made(push.subscribe(fieldsOf(request)))],
+    [
+      "GET",
+      "/push/subscriptions",
+      ({ push }, { url }) =>
+        ok({ total: push.size, subscriptions: push.list(page(url).after, page(url).limit) })
+    ],
+    ["DELETE", "/push/subscriptions", ({ push }) => (push.clear(), done)],
+    ["GET", `/push/subscriptions/${id}`, ({ push }, request) => ok(push.show(idOf(request)))],
+    [
+      "PATCH",
+      `/push/subscriptions/${id}`,
+      ({ push }, request) => ok(push.change(idOf(request), fieldsOf(request), request.nowMillis))
+    ],
+    ["DELETE", `/push/subscriptions/${id}`, ({ push }, request) => (push.remove(idOf(request)), done)],
+    [
+      "DELETE",
+      "/push/messages/(\\d{1,15})",
+      ({ push }, request) => {
+        if (!push.cancel(Number(idOf(request)))) throw new SandboxRefusal(404, "no such message waits")
+        return done
+      }
+    ],
+    ["POST", `/push/${id}`, arriving(({ push }) => push)],
+
+    ["POST", "/webhooks", ({ webhooks }, request) => made(webhooks.make(fieldsOf(request)))],
+    [
+      "GET",
+      "/webhooks",
+      ({ webhooks }, { url }) =>
+        ok({ total: webhooks.size, webhooks: webhooks.list(page(url).after, page(url).limit) })
+    ],
+    ["DELETE", "/webhooks", ({ webhooks }) => (webhooks.clear(), done)],
+    ["GET", `/webhooks/${id}`, ({ webhooks }, request) => ok(webhooks.show(idOf(request)))],
+    [
+      "PATCH",
+      `/webhooks/${id}`,
+      ({ webhooks }, request) => ok(webhooks.change(idOf(request), fieldsOf(request)))
+    ],
+    ["DELETE", `/webhooks/${id}`, ({ webhooks }, request) => (webhooks.remove(idOf(request)), done)],
+    ["POST", `/webhooks/${id}`, arriving(({ webhooks }) => webhooks)],
+
+    ["POST", "/faults", (parts, request) => made(parts.faults.order(fieldsOf(request), channelOf(parts)))],
+    ["GET", "/faults", ({ faults }) => ok({ faults: faults.list })],
+    ["DELETE", "/faults", ({ faults }) => (faults.clear(), done)],
+    [
+      "DELETE",
+      `/faults/${id}`,
+      ({ faults }, request) => {
+        if (!faults.remove(idOf(request))) throw new SandboxRefusal(404, "no such fault is on order")
+        return done
+      }
+    ]
+  ] satisfies ReadonlyArray<readonly [string, string, Handle]>
+).map(([method, path, handle]) => [method, new RegExp(`^${path}$`, "u"), handle])
+
+/** The first that fits: `/push/subscriptions` is no channel, since ids have another form. */
+export const routeOf = (
+  method: string,
+  path: string
+): { readonly handle: Handle; readonly parts: ReadonlyArray<string> } => {
+  const fitting = routes.flatMap(([of, pattern, handle]) => {
+    const match = pattern.exec(path)
+    return match === null ? [] : [{ of, handle, parts: match.slice(1) }]
+  })
+  const found = fitting.find(({ of }) => of === method)
+  if (found !== undefined) return found
+  if (fitting.length === 0) throw nothing()
+  const allow = [...new Set(fitting.map(({ of }) => of))].join(", ")
+  throw new SandboxRefusal(405, `method: expected ${allow}`, { headers: { allow } })
+}
