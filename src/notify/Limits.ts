@@ -14,6 +14,20 @@ export const notifyLimits = {
   deliveriesCountedMillis: 2_000,
   /** a send that takes longer is given up, and nothing of it is left */
   sendMillis: 30_000,
+  /** joins from one address (of IPv6, its /64) in a fixed hour; above it 429 */
+  joinsPerHour: 20,
+  /** requests to settings of subscribers from one address */
+  settingsRequestsPerMinute: 120,
+  /** subscribers of one project; above it 409 */
+  subscribersPerProject: 10_000,
+  /** channels of one subscriber; above it 409 */
+  channelsPerSubscriber: 20,
+  /** in which a web hook has to take the link by which it is confirmed, and the part of its answer that is read */
+  confirmationMillis: 10_000,
+  confirmationAnswerBytes: 64 * 1024,
+  /** a web hook that is not confirmed, and a subscriber without a project, are deleted after so long */
+  unconfirmedMillis: 7 * 86_400_000,
+  projectlessMillis: 30 * 86_400_000,
   /** messages that one statement deletes, of projects that are deleted */
   deletedMessagesAtOnce: 1_000
 } as const
