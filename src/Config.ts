@@ -3,6 +3,7 @@ import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
+import { subjectFault } from "#streams/notify/channels/Vapid.ts"
 import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
@@ -86,6 +87,8 @@ export interface Config {
    * the sandbox that runs alone at it
    */
   readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
+  /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
+  readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
   /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
   readonly rateLimitMode: "429" | "block"
@@ -280,6 +283,7 @@ export const decode = (
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
     ...openingsOf(read),
+    vapidSubject: vapidSubjectOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
     ratePerMinuteMax: read.integer("RATE_PER_MINUTE_MAX", {
@@ -308,6 +312,14 @@ const attachmentsOf = (read: EnvironmentReader, directory: string) => {
       otherwise: limits.messageDays
     })
   }
+}
+
+const vapidSubjectOf = (read: EnvironmentReader): string | undefined => {
+  const subject = read.text("VAPID_SUBJECT")
+  const fault = subject === undefined ? undefined : subjectFault(subject)
+  if (fault !== undefined)
+    read.faults.push({ variable: "VAPID_SUBJECT", fault: fault.replace("expected", "takes") })
+  return subject
 }
 
 const directoryOf = (text: string): string | undefined => {

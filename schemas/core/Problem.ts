@@ -178,6 +178,7 @@ export class Conflict extends problem(
   null,
   "Already taken, or at odds with what is there"
 ) {}
+export class Gone extends problem("Gone", 410, invalid, null, "It was there, and is not any more") {}
 export class PayloadTooLarge extends problem(
   "PayloadTooLarge",
   413,

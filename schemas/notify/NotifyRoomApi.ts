@@ -3,6 +3,7 @@ import { strictBodies } from "../core/StrictBodies.ts"
 import { MessagesApi } from "./Message.ts"
 import { ProjectsApi } from "./Project.ts"
 import { ProjectKeysApi } from "./ProjectKey.ts"
+import { JoiningApi, SettingsApi } from "./Settings.ts"
 import { SubscribersApi } from "./Subscriber.ts"
 
 /** The endpoints of notifications that pass the Effect pipeline. */
@@ -11,4 +12,6 @@ export class NotifyRoomApi extends HttpApi.make("signalbox")
   .add(ProjectKeysApi)
   .add(MessagesApi)
   .add(SubscribersApi)
+  .add(JoiningApi)
+  .add(SettingsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

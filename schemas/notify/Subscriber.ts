@@ -10,17 +10,27 @@ import { Timestamp } from "../core/Timestamp.ts"
 export const SubscriberId = idSchema("sbr", "subscriber")
 export const ChannelId = idSchema("chn", "channel")
 
+export const ChannelKind = Schema.Literals(["push", "webhook", "telegram", "slack", "discord"])
+
+export const ChannelState = Schema.Literals(["unconfirmed", "active", "off", "failing", "gone"]).annotate({
+  description:
+    "`unconfirmed`: the link that was posted there was not opened; `failing`: ten messages in a row could not be " +
+    "delivered; `gone`: its service said that it is no more. Only `active` ones get messages."
+})
+
+export const ProjectDelivery = Schema.Literals(["inherit", "instant", "hourly", "daily", "muted"]).annotate({
+  description: "Of this project's messages; `inherit`: as their others"
+})
+
 const Subscriber = Schema.Struct({
   id: SubscriberId,
   name: Schema.String,
-  delivery: Schema.Literals(["inherit", "instant", "hourly", "daily", "muted"]).annotate({
-    description: "Of this project's messages; `inherit`: as their others"
-  }),
+  delivery: ProjectDelivery,
   channels: Schema.Array(
     Schema.Struct({
       id: ChannelId,
-      kind: Schema.Literals(["push", "webhook", "telegram", "slack", "discord"]),
-      state: Schema.Literals(["active", "off", "failing", "gone"])
+      kind: ChannelKind,
+      state: ChannelState
     })
   ),
   joinedAt: Timestamp

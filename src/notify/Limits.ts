@@ -32,5 +32,19 @@ export const notifyLimits = {
   attachmentSweepEveryMillis: 10 * 60_000,
   attachmentsAtOnce: 500,
   /** attachments are counted for `/metrics` this often */
-  attachmentCountsMillis: 60_000
+  attachmentCountsMillis: 60_000,
+  /** joins from one address (of IPv6, its /64) in a fixed hour; above it 429 */
+  joinsPerHour: 20,
+  /** requests to settings of subscribers from one address */
+  settingsRequestsPerMinute: 120,
+  /** subscribers of one project; above it 409 */
+  subscribersPerProject: 10_000,
+  /** channels of one subscriber; above it 409 */
+  channelsPerSubscriber: 20,
+  /** in which a web hook has to take the link by which it is confirmed, and the part of its answer that is read */
+  confirmationMillis: 10_000,
+  confirmationAnswerBytes: 64 * 1024,
+  /** a web hook that is not confirmed, and a subscriber without a project, are deleted after so long */
+  unconfirmedMillis: 7 * 86_400_000,
+  projectlessMillis: 30 * 86_400_000
 } as const

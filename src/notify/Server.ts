@@ -11,6 +11,7 @@ import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
 import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
+import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
@@ -20,9 +21,22 @@ import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
 import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
+import { Channels } from "./subscribers/Channels.ts"
+import { Confirmations } from "./subscribers/Confirmations.ts"
+import { Joining } from "./subscribers/Joining.ts"
+import * as SettingsRoutes from "./subscribers/SettingsRoutes.ts"
+import { Subscribers } from "./subscribers/Subscribers.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
+import * as SubscriberTokens from "./subscribers/SubscriberTokens.ts"
 
-const services = Layer.mergeAll(Sending.layer, MessageLog.layer).pipe(
+/** Their own side: joining, settings, pages. */
+const ofSubscribers = Layer.mergeAll(Joining.layer, Subscribers.layer, SubscriberTokens.authorization).pipe(
+  Layer.provideMerge(Layer.merge(Channels.layer, SubscriberTokens.SubscriberTokens.layer)),
+  Layer.provideMerge(Confirmations.layer),
+  Layer.provideMerge(VapidKey.layer)
+)
+
+const services = Layer.mergeAll(Sending.layer, MessageLog.layer, ofSubscribers).pipe(
   Layer.provideMerge(Attachments.layer),
   Layer.provideMerge(AttachmentBlobs.layer),
   Layer.provideMerge(ProjectKeys.layer),
@@ -37,7 +51,9 @@ const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
     ProjectsRoutes.layer,
     ProjectKeysRoutes.layer,
     MessagesRoutes.layer,
-    SubscribersRoutes.layer
+    SubscribersRoutes.layer,
+    SettingsRoutes.joining,
+    SettingsRoutes.settings
   ])
 )
 

@@ -44,18 +44,6 @@ const formatterOf = (timeZone: string): Intl.DateTimeFormat => {
   return made
 }
 
-/** Whether `Intl` knows the zone by its IANA name. Offsets (`+02:00`), which it takes as well, have none. */
-export const isTimeZone = (timeZone: string): boolean => {
-  if (!/^[A-Za-z][\w+/-]*$/.test(timeZone)) return false
-  try {
-    formatterOf(timeZone)
-    return true
-  } catch (error) {
-    if (error instanceof RangeError) return false
-    throw error
-  }
-}
-
 export const localTime = (timeZone: string, instantMillis: number): LocalTime => {
   const local = { year: 0, month: 0, day: 0, hour: 0, minute: 0, second: 0 }
   for (const { type, value } of formatterOf(timeZone).formatToParts(instantMillis)) {

@@ -108,7 +108,19 @@ const access = {
   /** a project key, or a key of an account */
   projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
   /** the secret of a site */
-  site: ["POST /collect"]
+  site: ["POST /collect"],
+  /** the token of a subscriber */
+  subscriber: [
+    "GET /subscriber",
+    "PATCH /subscriber",
+    "DELETE /subscriber",
+    "POST /subscriber/link",
+    "PUT /subscriber/projects/{id}",
+    "DELETE /subscriber/projects/{id}",
+    "POST /subscriber/channels",
+    "PATCH /subscriber/channels/{id}",
+    "DELETE /subscriber/channels/{id}"
+  ]
 } as const
 
 /** opened by account keys, beside those that any key opens */
@@ -218,6 +230,13 @@ describe("an operation of the published document", () => {
   it("is 401 without a key, with an unknown one, with something else, and with the secret of a site", async () => {
     for (const operation of operationsOf("any", ...accounts, "administrators", "admin", "session", "project"))
       for (const key of ["", `sk_${"0".repeat(40)}`, "x", siteSecret])
+        await isRefused(operation, key, 401, "Invalid or missing API key")
+  })
+
+  it("is 401 for keys where it takes the token of a subscriber", async () => {
+    const unknown = `sbt_${"0".repeat(40)}`
+    for (const operation of operationsOf("subscriber"))
+      for (const key of ["", unknown, "x", siteSecret, projectKey, person.key, router, server.adminKey()])
         await isRefused(operation, key, 401, "Invalid or missing API key")
   })
 

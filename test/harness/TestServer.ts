@@ -124,6 +124,8 @@ const patient = {
   ratePerMinute: 1_000_000,
   rateBurst: 1_000_000,
   signInsPerMinute: 1_000_000,
+  joinsPerHour: 1_000_000,
+  settingsRequestsPerMinute: 1_000_000,
   readWaitMillis: 60_000,
   purgeDelayMillis: 0
 }

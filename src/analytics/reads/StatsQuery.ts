@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { type BadRequest, invalidField } from "#schemas/core/Problem.ts"
 import type { StatsParameters } from "#schemas/analytics/Stats.ts"
-import { isTimeZone, type LocalDate } from "#streams/analytics/LocalTime.ts"
+import { timeZoneOf } from "#schemas/core/TimeZone.ts"
+import type { LocalDate } from "#streams/analytics/LocalTime.ts"
 import { type Period, type PeriodRange, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
 import type { Filters } from "./Filters.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
@@ -50,10 +51,7 @@ export const resolveQuery = Effect.fnUntraced(function* (
   { from, period = "30d", timezone, to, ...filters }: StatsParameters,
   nowMillis: number
 ): Effect.fn.Return<StatsQuery, BadRequest> {
-  if (timezone !== undefined && !isTimeZone(timezone)) {
-    return yield* invalidField("timezone", "expected an IANA time zone, such as Europe/Berlin")
-  }
-  const timeZone = timezone ?? site.timezone
+  const timeZone = timezone === undefined ? site.timezone : yield* timeZoneOf(timezone)
   const range =
     period === "custom"
       ? yield* customRange(from, to, timeZone, nowMillis)

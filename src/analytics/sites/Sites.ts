@@ -8,8 +8,8 @@ import { hashOf, newSecret, prefixOf } from "#src/infra/crypto/Tokens.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { type BadRequest, type Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
+import { timeZoneOf } from "#schemas/core/TimeZone.ts"
 import { AppConfig } from "#src/Config.ts"
-import { isTimeZone } from "#streams/analytics/LocalTime.ts"
 import { parse } from "tldts"
 import { Purges } from "../purges/Purges.ts"
 import { bareHostname } from "#streams/analytics/PageUrl.ts"
@@ -123,11 +123,6 @@ const domainOf = (text: string): Effect.Effect<string, BadRequest> => {
     : Effect.succeed(domain)
 }
 
-const timezoneOf = (text: string): Effect.Effect<string, BadRequest> =>
-  isTimeZone(text)
-    ? Effect.succeed(text)
-    : Effect.fail(invalidField("timezone", "expected an IANA time zone, such as Europe/Berlin"))
-
 const secretColumns = (secret: string) => ({ secret_prefix: prefixOf(secret), secret_hash: hashOf(secret) })
 
 const visitorSecretBytes = 32
@@ -153,7 +148,7 @@ const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"
       const fields = {
         name,
         domain: yield* domainOf(domain),
-        timezone: yield* timezoneOf(timezone ?? "UTC"),
+        timezone: yield* timeZoneOf(timezone ?? "UTC"),
         public: isPublic ?? false,
         retentionDays: retentionDays ?? null,
         ...secretColumns(secret),
@@ -165,7 +160,7 @@ const make = ({ directory, purges, sitesMax, sql }: SitesParts): Sites["Service"
       const fields = {
         ...change,
         ...(change.domain === undefined ? {} : { domain: yield* domainOf(change.domain) }),
-        ...(change.timezone === undefined ? {} : { timezone: yield* timezoneOf(change.timezone) })
+        ...(change.timezone === undefined ? {} : { timezone: yield* timeZoneOf(change.timezone) })
       }
       const update = directory.update(id, userId, fields)
       return yield* typeof change.retentionDays === "number" ? sql.withTransaction(purged(update)) : update

@@ -22,6 +22,7 @@ const owned: ReadonlyArray<string> = [
      deleted_at timestamptz,
      changed xid8 NOT NULL DEFAULT pg_current_xact_id())`,
   `CREATE UNIQUE INDEX projects_slugs ON projects (user_id, slug) WHERE deleted_at IS NULL`,
+  `CREATE INDEX projects_joining ON projects (join_hash)`,
   `CREATE INDEX projects_changed ON projects (changed)`,
   `CREATE TRIGGER projects_mark_changed BEFORE INSERT OR UPDATE ON projects
      FOR EACH ROW EXECUTE FUNCTION mark_changed()`,
@@ -69,6 +70,7 @@ const subscribed: ReadonlyArray<string> = [
   `CREATE INDEX project_subscriptions_subscriber ON project_subscriptions (subscriber_id)`,
 
   // `address`: by which two channels are the same one (of a push, the endpoint). `target`: what sending to it takes.
+  // `confirm_hash`: SHA-256 of the token of the link that was posted to a web hook.
   `CREATE TABLE channels (
      id text COLLATE "C" PRIMARY KEY,
      subscriber_id text NOT NULL REFERENCES subscribers (id) ON DELETE CASCADE,
@@ -76,8 +78,10 @@ const subscribed: ReadonlyArray<string> = [
      name text NOT NULL DEFAULT '',
      address text NOT NULL,
      target jsonb NOT NULL,
-     state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'off', 'failing', 'gone')),
+     state text NOT NULL DEFAULT 'active' 
+       CHECK (state IN ('unconfirmed', 'active', 'off', 'failing', 'gone')),
      dead_in_a_row integer NOT NULL DEFAULT 0,
+     confirm_hash bytea UNIQUE,
      created_at timestamptz NOT NULL DEFAULT now())`,
   `CREATE INDEX channels_subscriber ON channels (subscriber_id)`,
   `CREATE UNIQUE INDEX channels_endpoints ON channels (address) WHERE kind = 'push'`

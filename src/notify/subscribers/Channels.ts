@@ -1,0 +1,217 @@
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import {
+  type BadRequest,
+  Conflict,
+  invalidField,
+  type NotFound,
+  type ServiceUnavailable
+} from "#schemas/core/Problem.ts"
+import type { Channel, ChannelChange, NewChannel } from "#schemas/notify/Settings.ts"
+import { AppConfig } from "#src/Config.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import { type ChannelAddress, makeChannelAddress } from "./ChannelAddress.ts"
+import { Confirmations } from "./Confirmations.ts"
+import { dropWaiting } from "./DropWaiting.ts"
+
+/** A row of `channels`, as its subscriber may know it. */
+interface Row {
+  readonly id: string
+  readonly subscriber_id: string
+  readonly kind: Channel["kind"]
+  readonly name: string
+  readonly address: string
+  readonly target: object
+  readonly state: Channel["state"]
+  readonly created_at: Date
+}
+
+/** A channel that was written; `secret` is that of a new web hook. */
+export interface Added {
+  readonly channel: Channel
+  readonly secret?: string
+}
+
+type ChangeFault = NotFound | BadRequest | Conflict | ServiceUnavailable | SqlError
+
+/** Browsers and web hooks of subscribers. Source: contract/notify#subscribers. */
+export class Channels extends Context.Service<
+  Channels,
+  {
+    readonly list: (subscriberId: string) => Effect.Effect<ReadonlyArray<Channel>, SqlError>
+    /** undefined: neither a browser nor a web hook is given */
+    readonly check: (
+      channel: NewChannel
+    ) => Effect.Effect<ChannelAddress | undefined, BadRequest | ServiceUnavailable>
+    /** Within a transaction: no other writes this address until it ends. Answers the subscriber whose browser it is. */
+    readonly lock: (address: ChannelAddress) => Effect.Effect<string | undefined, SqlError>
+    /** Within a transaction that has the lock. A browser that was another subscriber's is that one's no more. */
+    readonly put: (subscriberId: string, address: ChannelAddress) => Effect.Effect<Added, Conflict | SqlError>
+    readonly add: (
+      subscriberId: string,
+      channel: NewChannel,
+      serverUrl: string
+    ) => Effect.Effect<Added, BadRequest | Conflict | ServiceUnavailable | SqlError>
+    readonly change: (
+      subscriberId: string,
+      id: string,
+      change: ChannelChange
+    ) => Effect.Effect<Channel, ChangeFault>
+    readonly remove: (subscriberId: string, id: string) => Effect.Effect<void, NotFound | SqlError>
+  }
+>()("signalbox/notify/Channels") {
+  static readonly layer = Layer.effect(
+    Channels,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const sql = yield* SqlClient
+      const check = yield* makeChannelAddress
+      const confirmations = yield* Confirmations
+      const { lock, put } = putting(sql, limits.channelsPerSubscriber)
+      return Channels.of({
+        check,
+        lock,
+        put,
+        list: (subscriberId) =>
+          Effect.map(
+            sql<Row>`SELECT * FROM channels WHERE subscriber_id = ${subscriberId} ORDER BY created_at, id`,
+            (rows) => rows.map(shown)
+          ),
+        add: Effect.fn("Channels.add")(function* (subscriberId, channel, serverUrl) {
+          const address = yield* check(channel)
+          if (address === undefined) return yield* noAddress()
+          const added = yield* sql.withTransaction(Effect.andThen(lock(address), put(subscriberId, address)))
+          yield* confirmations.ask(added.channel.id, address, serverUrl)
+          return added
+        }),
+        ...changing(sql, check, lock)
+      })
+    })
+  )
+}
+
+/** Source: contract/notify#subscribers. */
+export const noAddress = () => invalidField("push", "is required, unless there is a webhook")
+
+const shown = ({ address, created_at, id, kind, name, state }: Row): Channel => ({
+  id,
+  kind,
+  name,
+  state,
+  host: new URL(address).host,
+  createdAt: created_at
+})
+
+/** Only the browser itself and this server know its keys. */
+const isSame = (target: object, { target: other }: ChannelAddress): boolean =>
+  "auth" in target &&
+  "auth" in other &&
+  "p256dh" in target &&
+  target.auth === other.auth &&
+  target.p256dh === other.p256dh
+
+const putting = (sql: SqlClient, channelsMax: number) => {
+  const lock: Channels["Service"]["lock"] = Effect.fnUntraced(function* (address) {
+    if (address.kind !== "push") return undefined
+    yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${`channel ${address.address}`}, 0))`
+    const [row] = yield* sql<Row>`SELECT * FROM channels WHERE kind = 'push' AND address = ${address.address}`
+    return row !== undefined && isSame(row.target, address) ? row.subscriber_id : undefined
+  })
+  const put: Channels["Service"]["put"] = Effect.fnUntraced(function* (subscriberId, given) {
+    const { address, kind, name, target } = given
+    // Another one that is made for the same subscriber waits here, and counts this one.
+    yield* sql`SELECT id FROM subscribers WHERE id = ${subscriberId} FOR NO KEY UPDATE`
+    const [there] = yield* sql<Row>`SELECT * FROM channels WHERE kind = ${kind} AND address = ${address}
+      AND (kind = 'push' OR subscriber_id = ${subscriberId}) FOR UPDATE`
+    if (there !== undefined && kind === "webhook")
+      return yield* Conflict.of("webhook.url: is among the channels already", { param: "webhook.url" })
+    if (there?.subscriber_id === subscriberId) {
+      const [row] =
+        yield* sql<Row>`UPDATE channels SET target = ${JSON.stringify(target)}::jsonb, state = 'active',
+        dead_in_a_row = 0, name = coalesce(nullif(${name}, ''), name) WHERE id = ${there.id} RETURNING *`
+      return { channel: shown(row ?? there) }
+    }
+    if (there !== undefined) {
+      yield* dropWaiting(sql, [there.id])
+      yield* sql`DELETE FROM channels WHERE id = ${there.id}`
+    }
+    const [counted] = yield* sql<{ count: number }>`
+      SELECT count(*)::int AS count FROM channels WHERE subscriber_id = ${subscriberId}`
+    if ((counted?.count ?? 0) >= channelsMax)
+      return yield* Conflict.of(`A subscriber has at most ${channelsMax} channels`, {
+        code: "too_many_channels"
+      })
+    const [made] =
+      yield* sql<Row>`INSERT INTO channels (id, subscriber_id, kind, name, address, target, state)
+      VALUES (${newId("chn")}, ${subscriberId}, ${kind}, ${name}, ${address}, ${JSON.stringify(target)}::jsonb,
+        ${kind === "push" ? "active" : "unconfirmed"}) RETURNING *`
+    if (made === undefined) return yield* Effect.die(new Error("a channel was not written"))
+    return { channel: shown(made), ...("secret" in target && { secret: target.secret }) }
+  })
+  return { lock, put }
+}
+
+/** Why the channel cannot be turned on or off as it is. */
+const refusalOf = ({ kind, state }: Row, change: ChannelChange): Conflict | undefined => {
+  if (change.state === undefined || change.push !== undefined) return undefined
+  if (state === "unconfirmed")
+    return Conflict.of("state: open the link that was posted to the web hook first", { param: "state" })
+  return kind === "push" && state === "gone"
+    ? Conflict.of("state: the browser has ended this subscription; it has to make another one", {
+        param: "state"
+      })
+    : undefined
+}
+
+const changing = (
+  sql: SqlClient,
+  check: Channels["Service"]["check"],
+  lock: Channels["Service"]["lock"]
+): Pick<Channels["Service"], "change" | "remove"> => {
+  const own = (subscriberId: string, id: string) =>
+    Effect.flatMap(
+      sql<Row>`SELECT * FROM channels WHERE id = ${id} AND subscriber_id = ${subscriberId} FOR UPDATE`,
+      ([row]) => (row === undefined ? Effect.fail(notFound("Channel")) : Effect.succeed(row))
+    )
+  /** A browser's new subscription, in the row of its old one: what waits goes there. */
+  const replace = Effect.fnUntraced(function* (row: Row, { address, target }: ChannelAddress) {
+    if (row.kind !== "push") return yield* invalidField("push", "is for the channel of a browser")
+    const others = yield* sql<{ id: string }>`SELECT id FROM channels
+      WHERE kind = 'push' AND address = ${address} AND id <> ${row.id}`
+    yield* dropWaiting(
+      sql,
+      others.map(({ id }) => id)
+    )
+    for (const { id } of others) yield* sql`DELETE FROM channels WHERE id = ${id}`
+    yield* sql`UPDATE channels SET address = ${address}, target = ${JSON.stringify(target)}::jsonb, dead_in_a_row = 0,
+      state = CASE state WHEN 'off' THEN 'off' ELSE 'active' END WHERE id = ${row.id}`
+  })
+  return {
+    change: Effect.fn("Channels.change")(function* (subscriberId, id, change) {
+      const address = yield* check(change.push === undefined ? {} : { push: change.push })
+      const write = Effect.gen(function* () {
+        if (address !== undefined) yield* lock(address)
+        const row = yield* own(subscriberId, id)
+        const refusal = refusalOf(row, change)
+        if (refusal !== undefined) return yield* refusal
+        if (address !== undefined) yield* replace(row, address)
+        if (change.state === "off") yield* dropWaiting(sql, [id])
+        const [changed] = yield* sql<Row>`UPDATE channels SET name = coalesce(${change.name ?? null}, name),
+          dead_in_a_row = CASE WHEN ${change.state ?? null}::text IS NULL THEN dead_in_a_row ELSE 0 END,
+          state = coalesce(${change.state ?? null}, state) WHERE id = ${id} RETURNING *`
+        return shown(changed ?? row)
+      })
+      return yield* sql.withTransaction(write)
+    }),
+    remove: (subscriberId, id) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* own(subscriberId, id)
+          yield* dropWaiting(sql, [id])
+          yield* sql`DELETE FROM channels WHERE id = ${id}`
+        })
+      )
+  }
+}

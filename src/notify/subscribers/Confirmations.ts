@@ -1,0 +1,93 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { type BadRequest, invalidField } from "#schemas/core/Problem.ts"
+import { webhookConfirmation } from "#streams/notify/channels/Webhook.ts"
+import { AppConfig } from "#src/Config.ts"
+import { hashOf, newSecret } from "#src/infra/crypto/Tokens.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
+import type { ChannelAddress } from "./ChannelAddress.ts"
+
+export const confirmPath = "/n/confirm"
+
+/** A web hook that its link names. */
+export interface Confirming {
+  readonly host: string
+  /** the subscriber's name, which may be "" */
+  readonly subscriber: string
+  /** It gets messages, or did until it was turned off. */
+  readonly isConfirmed: boolean
+}
+
+/**
+ * A web hook gets no message before the link that was posted there is confirmed: else everybody could have messages sent to
+ * everybody. Source: contract/notify#subscribers.
+ */
+export class Confirmations extends Context.Service<
+  Confirmations,
+  {
+    /** Posts the link to a web hook. One that does not take it is deleted. */
+    readonly ask: (
+      channelId: string,
+      address: ChannelAddress,
+      serverUrl: string
+    ) => Effect.Effect<void, BadRequest | SqlError>
+    /** undefined: no web hook has this token's link */
+    readonly find: (token: string) => Effect.Effect<Confirming | undefined, SqlError>
+    readonly confirm: (token: string) => Effect.Effect<Confirming | undefined, SqlError>
+  }
+>()("signalbox/notify/Confirmations") {
+  static readonly layer = Layer.effect(
+    Confirmations,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const sql = yield* SqlClient
+      const egress = yield* Egress
+      const find = Effect.fnUntraced(function* (token: string) {
+        const [row] = yield* sql<{ address: string; state: string; name: string }>`
+          SELECT c.address, c.state, s.name FROM channels c JOIN subscribers s ON s.id = c.subscriber_id
+          WHERE c.confirm_hash = ${hashOf(token)}`
+        return row === undefined
+          ? undefined
+          : {
+              host: new URL(row.address).host,
+              subscriber: row.name,
+              isConfirmed: row.state !== "unconfirmed"
+            }
+      })
+      return Confirmations.of({
+        ask: Effect.fn("Confirmations.ask")(function* (id, address, serverUrl) {
+          if (address.kind === "push") return
+          const token = newSecret("")
+          // Before the link goes out: its receiver may open it at once.
+          yield* sql`UPDATE channels SET confirm_hash = ${hashOf(token)} WHERE id = ${id}`
+          const confirmUrl = `${serverUrl}${confirmPath}/${token}`
+          const now = yield* Clock.currentTimeMillis
+          const isTaken = yield* egress
+            .fetch({
+              ...webhookConfirmation(address.target, { id, confirmUrl }, now),
+              totalMillis: limits.confirmationMillis,
+              maxBodyBytes: limits.confirmationAnswerBytes,
+              isCutAllowed: true
+            })
+            .pipe(
+              Effect.map(({ status }) => status >= 200 && status < 300),
+              Effect.catchTags({
+                EgressFailed: () => Effect.succeed(false),
+                EgressRefused: () => Effect.succeed(false)
+              })
+            )
+          if (isTaken) return
+          yield* sql`DELETE FROM channels WHERE id = ${id}`
+          return yield* invalidField("webhook.url", "did not take the link by which it is confirmed")
+        }),
+        find,
+        confirm: (token) =>
+          Effect.andThen(
+            sql`UPDATE channels SET state = 'active' WHERE confirm_hash = ${hashOf(token)} AND state = 'unconfirmed'`,
+            find(token)
+          )
+      })
+    })
+  )
+}

@@ -1,0 +1,166 @@
+import { Context, Effect, Layer, Semaphore } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import {
+  type BadRequest,
+  Conflict,
+  Gone,
+  NotFound,
+  type ServiceUnavailable,
+  type Unauthorized
+} from "#schemas/core/Problem.ts"
+import { timeZoneOf } from "#schemas/core/TimeZone.ts"
+import type { ProjectRow } from "#schemas/notify/Project.ts"
+import type { Joining as Asked } from "#schemas/notify/Settings.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
+import { AppConfig } from "#src/Config.ts"
+import { hashOf, newId } from "#src/infra/crypto/Tokens.ts"
+import { ProjectDirectory } from "../projects/Projects.ts"
+import type { ChannelAddress } from "./ChannelAddress.ts"
+import { type Added, Channels, noAddress } from "./Channels.ts"
+import { Confirmations } from "./Confirmations.ts"
+import { newToken, SubscriberTokens } from "./SubscriberTokens.ts"
+
+type Fault = BadRequest | Unauthorized | NotFound | Gone | Conflict | ServiceUnavailable | SqlError
+
+/** Subscribing to projects by their links. Source: contract/notify#subscribers. */
+export class Joining extends Context.Service<
+  Joining,
+  {
+    /** the project of a link's token; `NotFound`: of none, or of one that was replaced; `Gone`: joining is closed */
+    readonly project: (token: string) => Effect.Effect<ProjectRow, NotFound | Gone | SqlError>
+    /** `by`: the token of the subscriber who joins, where they have one; `token` is theirs from then on */
+    readonly join: (
+      link: string,
+      by: string | undefined,
+      asked: Asked,
+      serverUrl: string
+    ) => Effect.Effect<{ readonly token: string; readonly added: Added | undefined }, Fault>
+  }
+>()("signalbox/notify/Joining") {
+  static readonly layer = Layer.effect(
+    Joining,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const sql = yield* SqlClient
+      const channels = yield* Channels
+      const confirmations = yield* Confirmations
+      const tokens = yield* SubscriberTokens
+      const project = yield* makeProject
+      const enter = entering({ channels, sql, subscribersMax: limits.subscribersPerProject })
+      return Joining.of({
+        project,
+        join: Effect.fn("Joining.join")(function* (link, by, { name, timezone: zone, ...given }, serverUrl) {
+          const row = yield* project(link)
+          const timezone = yield* timeZoneOf(zone)
+          const known = by === undefined ? undefined : yield* tokens.holder(by)
+          if (by !== undefined && known === undefined) return yield* invalidKey()
+          const address = yield* channels.check(given)
+          if (address === undefined && known === undefined) return yield* noAddress()
+          const joined = yield* sql.withTransaction(
+            enter({ address, by, known, link, name, project: row, timezone })
+          )
+          const { added, isNew, subscriberId, token } = joined
+          if (address !== undefined && added !== undefined)
+            yield* Effect.tapErrorTag(
+              confirmations.ask(added.channel.id, address, serverUrl),
+              "BadRequest",
+              () =>
+                isNew ? Effect.asVoid(sql`DELETE FROM subscribers WHERE id = ${subscriberId}`) : Effect.void
+            )
+          return { token, added }
+        })
+      })
+    })
+  )
+}
+
+const noProject = () =>
+  NotFound.of("This link leads to no project", { code: "link_not_found", param: "token" })
+
+const closed = () => Gone.of("Joining this project is closed", { code: "joining_closed", param: "token" })
+
+const form = /^[0-9A-Za-z]{40}$/
+
+/** Look-ups under way at once for links that memory does not know: guesses must not take Postgres's connections. */
+const lookupsAtOnce = 2
+
+const makeProject = Effect.gen(function* () {
+  const directory = yield* ProjectDirectory
+  const sql = yield* SqlClient
+  const ask = (yield* Semaphore.make(lookupsAtOnce)).withPermits(1)
+  return Effect.fnUntraced(function* (token: string) {
+    if (!form.test(token)) return yield* noProject()
+    const hash = hashOf(token)
+    // Another process may have made it a moment ago.
+    const row =
+      directory.by("join", hash.toString("hex")) ??
+      (yield* ask(
+        directory.first(
+          sql`SELECT ${directory.columns} FROM projects WHERE join_hash = ${hash} AND ${directory.live}`
+        )
+      ))
+    if (row === undefined) return yield* noProject()
+    return row.joining === "link" ? row : yield* closed()
+  })
+})
+
+interface Entering {
+  readonly address: ChannelAddress | undefined
+  readonly by: string | undefined
+  /** the subscriber whose token `by` is */
+  readonly known: string | undefined
+  readonly link: string
+  readonly name: string | undefined
+  readonly project: ProjectRow
+  readonly timezone: string
+}
+
+interface Parts {
+  readonly channels: Channels["Service"]
+  readonly sql: SqlClient
+  readonly subscribersMax: number
+}
+
+/** Within a transaction: the subscriber, old or new, their channel and the project. */
+const entering = ({ channels, sql, subscribersMax }: Parts) => {
+  /** The link is good until this transaction ends, and no other one joins the project before. */
+  const hold = Effect.fnUntraced(function* (id: string, link: string) {
+    const [row] = yield* sql<{ joining: string }>`SELECT joining FROM projects
+      WHERE id = ${id} AND join_hash = ${hashOf(link)} AND deleted_at IS NULL FOR NO KEY UPDATE`
+    if (row === undefined) return yield* noProject()
+    if (row.joining !== "link") return yield* closed()
+  })
+  const subscribe = Effect.fnUntraced(function* (projectId: string, subscriberId: string) {
+    const there = yield* sql`UPDATE project_subscriptions
+      SET delivery = CASE delivery WHEN 'muted' THEN 'inherit' ELSE delivery END
+      WHERE project_id = ${projectId} AND subscriber_id = ${subscriberId} RETURNING 1`
+    if (there.length > 0) return
+    const [counted] = yield* sql<{ count: number }>`
+      SELECT count(*)::int AS count FROM project_subscriptions WHERE project_id = ${projectId}`
+    if ((counted?.count ?? 0) >= subscribersMax)
+      return yield* Conflict.of(
+        `This project has ${subscribersMax} subscribers, which is the most it can have`,
+        {
+          code: "too_many_subscribers"
+        }
+      )
+    yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id) VALUES (${projectId}, ${subscriberId})`
+  })
+  return Effect.fnUntraced(function* ({ address, by, known, link, name, project, timezone }: Entering) {
+    yield* hold(project.id, link)
+    const holder = address === undefined ? undefined : yield* channels.lock(address)
+    const present = known ?? holder
+    const subscriberId = present ?? newId("sbr")
+    const token = by ?? newToken()
+    if (present === undefined)
+      yield* sql`INSERT INTO subscribers (id, name, token_hash, timezone)
+        VALUES (${subscriberId}, ${name ?? ""}, ${hashOf(token)}, ${timezone})`
+    else
+      yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)},
+        name = coalesce(${name ?? null}, name) WHERE id = ${subscriberId}`
+    const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
+    yield* subscribe(project.id, subscriberId)
+    return { added, isNew: present === undefined, subscriberId, token }
+  })
+}

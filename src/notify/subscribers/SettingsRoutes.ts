@@ -1,0 +1,111 @@
+import { Effect } from "effect"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import type { Metering } from "#schemas/core/Authorization.ts"
+import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
+import { CurrentSubscriber } from "#schemas/notify/SubscriberToken.ts"
+import { Admission, invalidKey } from "#src/accounts/Admission.ts"
+import { AppConfig } from "#src/Config.ts"
+import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { serverUrlFor } from "#src/ServerUrl.ts"
+import { Channels } from "./Channels.ts"
+import { Joining } from "./Joining.ts"
+import { Subscribers } from "./Subscribers.ts"
+import { SubscriberTokens } from "./SubscriberTokens.ts"
+
+export const settingsPath = "/n/me"
+
+/** Answers that have a token or a secret in them are for the one who asked. */
+const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
+  Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
+)
+
+const me = Effect.map(CurrentSubscriber, ({ id }) => id)
+const deleted = { deleted: true as const }
+
+export const joining = HttpApiBuilder.group(
+  NotifyRoomApi,
+  "joining",
+  Effect.fnUntraced(function* (handlers) {
+    const admission = yield* Admission
+    const service = yield* Joining
+    const tokens = yield* SubscriberTokens
+    const urlFor = yield* serverUrlFor
+    const { limits } = yield* AppConfig
+    const joins: Metering = {
+      meter: { name: "Joins", shape: "window", per: "address", limit: limits.joinsPerHour, seconds: 3_600 },
+      cost: 1
+    }
+    return handlers.handleAll({
+      joinProject: ({ params, payload }) =>
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          yield* admission.enterWithoutKey(request, joins)
+          yield* unstored
+          const { authorization } = request.headers
+          const by = tokens.shown(authorization)
+          if (authorization !== undefined && by === undefined) return yield* invalidKey()
+          const url = urlFor(request)
+          const { added, token } = yield* storeAwayUntimed(service.join(params.token, by, payload, url))
+          return { settingsUrl: `${url}${settingsPath}#${token}`, ...added }
+        })
+    })
+  })
+)
+
+export const settings = HttpApiBuilder.group(
+  NotifyRoomApi,
+  "settings",
+  Effect.fnUntraced(function* (handlers) {
+    const channels = yield* Channels
+    const subscribers = yield* Subscribers
+    const urlFor = yield* serverUrlFor
+    const ownUrl = Effect.map(HttpServerRequest.HttpServerRequest, urlFor)
+
+    return handlers.handleAll({
+      readSettings: () => me.pipe(Effect.flatMap(subscribers.read), storeAway, Effect.tap(unstored)),
+      updateSettings: ({ payload }) =>
+        me.pipe(
+          Effect.flatMap((id) => subscribers.update(id, payload)),
+          storeAway
+        ),
+      leave: () => me.pipe(Effect.flatMap(subscribers.leave), storeAway, Effect.as(deleted)),
+      renewSettingsLink: () =>
+        Effect.gen(function* () {
+          yield* unstored
+          const token = yield* storeAway(subscribers.renew(yield* me))
+          return { settingsUrl: `${yield* ownUrl}${settingsPath}#${token}` }
+        }),
+      updateSubscription: ({ params, payload }) =>
+        me.pipe(
+          Effect.flatMap((id) => subscribers.choose(id, params.id, payload)),
+          storeAway
+        ),
+      leaveProject: ({ params }) =>
+        me.pipe(
+          Effect.flatMap((id) => subscribers.leaveProject(id, params.id)),
+          storeAway,
+          Effect.as(deleted)
+        ),
+      addChannel: ({ payload }) =>
+        Effect.gen(function* () {
+          yield* unstored
+          const { channel, ...rest } = yield* storeAwayUntimed(
+            channels.add(yield* me, payload, yield* ownUrl)
+          )
+          return { ...channel, ...rest }
+        }),
+      updateChannel: ({ params, payload }) =>
+        me.pipe(
+          Effect.flatMap((id) => channels.change(id, params.id, payload)),
+          storeAwayUntimed
+        ),
+      removeChannel: ({ params }) =>
+        me.pipe(
+          Effect.flatMap((id) => channels.remove(id, params.id)),
+          storeAway,
+          Effect.as(deleted)
+        )
+    })
+  })
+)

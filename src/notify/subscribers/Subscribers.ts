@@ -1,0 +1,130 @@
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { type BadRequest, type NotFound, Unauthorized } from "#schemas/core/Problem.ts"
+import { timeZoneOf } from "#schemas/core/TimeZone.ts"
+import type { ProjectChoice, Settings, SettingsChange } from "#schemas/notify/Settings.ts"
+import { hashOf } from "#src/infra/crypto/Tokens.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import { VapidKey } from "../delivery/VapidKey.ts"
+import { Channels } from "./Channels.ts"
+import { dropWaiting } from "./DropWaiting.ts"
+import { newToken } from "./SubscriberTokens.ts"
+
+type SubscribedProject = Settings["projects"][number]
+
+/** Settings of subscribers, each by the id that their token led to. Source: contract/notify#subscribers. */
+export class Subscribers extends Context.Service<
+  Subscribers,
+  {
+    readonly read: (id: string) => Effect.Effect<Settings, Unauthorized | SqlError>
+    readonly update: (
+      id: string,
+      change: SettingsChange
+    ) => Effect.Effect<Settings, BadRequest | Unauthorized | SqlError>
+    /** Addresses are deleted at once, and what waits is not sent. */
+    readonly leave: (id: string) => Effect.Effect<void, SqlError>
+    /** a token in place of the one that there was */
+    readonly renew: (id: string) => Effect.Effect<string, SqlError>
+    readonly choose: (
+      id: string,
+      projectId: string,
+      choice: ProjectChoice
+    ) => Effect.Effect<SubscribedProject, NotFound | SqlError>
+    readonly leaveProject: (id: string, projectId: string) => Effect.Effect<void, NotFound | SqlError>
+  }
+>()("signalbox/notify/Subscribers") {
+  static readonly layer = Layer.effect(
+    Subscribers,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const channels = yield* Channels
+      const { publicKey } = yield* VapidKey
+      return Subscribers.of({ ...ofThemselves(sql, channels, publicKey), ...ofProjects(sql) })
+    })
+  )
+}
+
+interface Row {
+  readonly id: string
+  readonly name: string
+  readonly timezone: string
+  readonly created_at: Date
+}
+
+interface ProjectRow extends Omit<SubscribedProject, "joinedAt"> {
+  readonly joined_at: Date
+}
+
+const shownProject = ({ joined_at, ...row }: ProjectRow): SubscribedProject => ({
+  ...row,
+  joinedAt: joined_at
+})
+
+/** `more`: which of the subscriber's projects. */
+const projectsOf = (sql: SqlClient, id: string, more = sql``) =>
+  Effect.map(
+    sql<ProjectRow>`SELECT p.id, p.name, p.description, s.delivery, s.created_at AS joined_at
+      FROM project_subscriptions s JOIN projects p ON p.id = s.project_id
+      WHERE s.subscriber_id = ${id} AND p.deleted_at IS NULL ${more} ORDER BY p.name, p.id`,
+    (rows) => rows.map(shownProject)
+  )
+
+/** The token was replaced, or its subscriber left, while the request was on its way. */
+const left = () => Unauthorized.of("Invalid or missing API key")
+
+const ofThemselves = (sql: SqlClient, channels: Channels["Service"], pushKey: string) => {
+  const read: Subscribers["Service"]["read"] = Effect.fnUntraced(function* (id) {
+    const [row] = yield* sql<Row>`SELECT id, name, timezone, created_at FROM subscribers WHERE id = ${id}`
+    if (row === undefined) return yield* left()
+    const { created_at: createdAt, ...rest } = row
+    const projects = yield* projectsOf(sql, id)
+    return { ...rest, projects, channels: yield* channels.list(id), pushKey, createdAt }
+  })
+  const update: Subscribers["Service"]["update"] = Effect.fn("Subscribers.update")(function* (id, change) {
+    const timezone = change.timezone === undefined ? null : yield* timeZoneOf(change.timezone)
+    yield* sql`UPDATE subscribers SET name = coalesce(${change.name ?? null}, name),
+      timezone = coalesce(${timezone}, timezone) WHERE id = ${id}`
+    return yield* read(id)
+  })
+  const leave: Subscribers["Service"]["leave"] = (id) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT id FROM subscribers WHERE id = ${id} FOR UPDATE`
+        yield* dropWaiting(
+          sql,
+          (yield* channels.list(id)).map((channel) => channel.id)
+        )
+        yield* sql`DELETE FROM subscribers WHERE id = ${id}`
+      })
+    )
+  const renew: Subscribers["Service"]["renew"] = Effect.fnUntraced(function* (id) {
+    const token = newToken()
+    yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)} WHERE id = ${id}`
+    return token
+  })
+  return { read, update, leave, renew }
+}
+
+const ofProjects = (sql: SqlClient): Pick<Subscribers["Service"], "choose" | "leaveProject"> => ({
+  choose: Effect.fn("Subscribers.choose")(function* (id, projectId, { delivery }) {
+    yield* sql`UPDATE project_subscriptions SET delivery = ${delivery}
+      WHERE subscriber_id = ${id} AND project_id = ${projectId}`
+    const [project] = yield* projectsOf(sql, id, sql`AND p.id = ${projectId}`)
+    return project ?? (yield* notFound("Project"))
+  }),
+  leaveProject: (id, projectId) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        const gone = yield* sql`DELETE FROM project_subscriptions
+          WHERE subscriber_id = ${id} AND project_id = ${projectId} RETURNING 1`
+        if (gone.length === 0) return yield* notFound("Project")
+        const channels = yield* sql<{ id: string }>`SELECT id FROM channels WHERE subscriber_id = ${id}`
+        yield* dropWaiting(
+          sql,
+          channels.map((channel) => channel.id),
+          projectId
+        )
+      })
+    )
+})

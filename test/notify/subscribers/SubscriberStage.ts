@@ -1,0 +1,73 @@
+import { createECDH, randomBytes } from "node:crypto"
+import { Effect } from "effect"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
+import { api, type Stage } from "../Stage.ts"
+
+/** A browser's subscription at a public address: none is asked for anything before a message is sent. */
+export const subscription = (path = randomBytes(12).toString("hex")) => {
+  const ecdh = createECDH("prime256v1")
+  return {
+    endpoint: `https://93.184.216.34/push/${path}`,
+    expirationTime: null,
+    keys: {
+      p256dh: ecdh.generateKeys("base64url"),
+      auth: randomBytes(16).toString("base64url")
+    }
+  }
+}
+export type Subscription = ReturnType<typeof subscription>
+
+/** The token of a new project's join link, and the project's id. */
+export const openProject = Effect.fnUntraced(function* (stage: Stage, fields: object = {}) {
+  const { ask } = yield* TestServer
+  const id = yield* stage.project(fields)
+  const link = yield* linkOf(stage, id)
+  return { id, link, ask }
+})
+
+export const linkOf = ({ key }: Stage, id: string) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    Effect.map(ask("GET", `${api}/projects/${id}`, { key }), (answer) =>
+      textOf(answer, "joinUrl").replace(/.*\//, "")
+    )
+  )
+
+export const join = (link: string, json: object, key = "") =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    ask("POST", `${api}/join/${link}`, { key, json: { timezone: "Europe/Berlin", ...json } })
+  )
+
+/** Joins with success; answers the subscriber's token and what else was told. */
+export const joined = (link: string, json: object, key = "") =>
+  Effect.map(join(link, json, key), (answer) => {
+    if (answer.status !== 201) throw new Error(`${answer.status} ${JSON.stringify(answer.json)}`)
+    const told = answer.json as {
+      readonly settingsUrl: string
+      readonly secret?: string
+      readonly channel?: { readonly id: string; readonly state: string; readonly kind: string }
+    }
+    return { ...told, token: told.settingsUrl.replace(/.*#/, "") }
+  })
+
+export interface SettingsBody {
+  readonly id: string
+  readonly name: string
+  readonly timezone: string
+  readonly pushKey: string
+  readonly projects: ReadonlyArray<{ readonly id: string; readonly name: string; readonly delivery: string }>
+  readonly channels: ReadonlyArray<{
+    readonly id: string
+    readonly kind: string
+    readonly name: string
+    readonly state: string
+    readonly host: string
+  }>
+}
+
+export const settingsOf = (token: string) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    Effect.map(ask("GET", `${api}/subscriber`, { key: token }), (answer) => {
+      if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.json)}`)
+      return answer.json as SettingsBody
+    })
+  )
