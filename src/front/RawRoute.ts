@@ -69,6 +69,8 @@ export interface RawRoute {
   readonly cors: HotRoute["cors"]
   /** the value of `Allow` on the path, where it is not the methods of its routes and OPTIONS */
   readonly allow?: string
+  /** ordinary endpoints serve the other methods of the path, answer 405 and OPTIONS, and have to know this one */
+  readonly isShared?: boolean
   readonly errors?: ErrorEncoder
   /** a body that says that it is longer is answered 413 before the handler is called, another ends as `tooLong` */
   readonly maxBodyBytes: number
