@@ -65,6 +65,13 @@ export interface Config {
   readonly filesQuotaBytes: number | undefined
   /** `FILES_MIN_FREE`: bytes that stay free on the disk of the blobs */
   readonly filesMinFreeBytes: number
+  /** `ATTACHMENTS_DIR`, absolute; unset: with the blobs of all rooms; null (`off`): messages have no files */
+  readonly attachmentsDirectory: string | null | undefined
+  /** `ATTACHMENT_QUOTA`: the bytes that the files of one owner's messages may have */
+  readonly attachmentQuotaBytes: number
+  readonly maxAttachmentBytes: number
+  /** `MESSAGE_DAYS`: messages, their pages and their files go after so long */
+  readonly messageDays: number
   readonly logLevel: LogLevel
   /** `LOG_FORMAT`: lines for people, or JSON for programs; auto: for people on a terminal */
   readonly logFormat: (typeof logFormats)[number]
@@ -228,6 +235,7 @@ export const decode = (
     blobsDirectory: read.parsed("BLOBS_URL", directoryOf, "takes a directory like file:///srv/blobs"),
     filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
     filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes),
+    ...attachmentsOf(read, directory),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
     logFormat:
       read.parsed(
@@ -257,6 +265,21 @@ export const decode = (
   return read.faults.length === 0
     ? Effect.succeed(config)
     : Effect.fail(new ConfigInvalid({ faults: read.faults }))
+}
+
+const attachmentsOf = (read: EnvironmentReader, directory: string) => {
+  const place = read.text("ATTACHMENTS_DIR")
+  return {
+    attachmentsDirectory:
+      place === undefined ? undefined : place.toLowerCase() === "off" ? null : resolve(directory, place),
+    attachmentQuotaBytes: read.size("ATTACHMENT_QUOTA", limits.attachmentQuotaBytes),
+    maxAttachmentBytes: read.size("MAX_ATTACHMENT_SIZE", limits.attachmentBytes),
+    messageDays: read.integer("MESSAGE_DAYS", {
+      minimum: 1,
+      maximum: 36_500,
+      otherwise: limits.messageDays
+    })
+  }
 }
 
 const directoryOf = (text: string): string | undefined => {

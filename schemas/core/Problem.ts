@@ -206,6 +206,13 @@ export class ServerError extends problem(
   "internal_error",
   "A fault of the server, with the id under which the log has its cause"
 ) {}
+export class NotImplemented extends problem(
+  "NotImplemented",
+  501,
+  busy,
+  "not_implemented",
+  "The server's operator has switched this off"
+) {}
 export class BadGateway extends problem(
   "BadGateway",
   502,

@@ -147,7 +147,7 @@ const paged = {
 
 /** Sends of a project key: a fixed minute, so that no more than the limit pass in one. Its own limit goes by this name. */
 export const sendsName = "Sends"
-const sends: Metering = {
+export const sends: Metering = {
   meter: { name: sendsName, per: "credential", shape: "window", limit: 120, seconds: 60 },
   cost: 1
 }

@@ -12,6 +12,7 @@ import { damagedBytes } from "#src/infra/blobs/BlobUpkeep.ts"
 import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { safeFilename } from "#src/http/ContentDisposition.ts"
+import { safeContentType } from "#src/http/ContentType.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import * as Table from "#src/infra/postgres/Table.ts"
 import { adoptFiles, refOf } from "./FileAdoption.ts"
@@ -78,14 +79,6 @@ export class Files extends Context.Service<
 
 /** The topic of notices, for those who have files in memory. */
 const deleted = "files:deleted"
-
-/** A stored Content-Type is sent again as a header: one line of a plain media type, or none at all. */
-const safeContentType = (contentType: string): string =>
-  /^[\w!#$&^.+-]{1,100}\/[\w!#$&^.+-]{1,100}(\s*;\s*[\w!#$&^.+-]{1,100}=("[\w !#$&^.+,:-]{0,100}"|[\w!#$&^.+-]{1,100})){0,4}$/.test(
-    contentType
-  )
-    ? contentType
-    : "application/octet-stream"
 
 /** Several machines have files of their own where they share no directory. */
 const elsewhere = ServiceUnavailable.of(

@@ -1,4 +1,4 @@
-import { HttpApi } from "effect/http-api"
+import { NotifyRawApi } from "#schemas/notify/NotifyRawApi.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { notify as tables } from "./migrations/postgres/0020_Notify.ts"
@@ -8,7 +8,7 @@ export const notify = {
   name: "notify",
   needs: [],
   api: NotifyRoomApi,
-  rawApi: HttpApi.make("signalbox"),
+  rawApi: NotifyRawApi,
   migrations: { postgres: [tables], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

@@ -6,6 +6,11 @@ import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
+import { Attachments } from "./attachments/Attachments.ts"
+import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
+import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
@@ -17,6 +22,8 @@ import { Sending } from "./sending/Sending.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 
 const services = Layer.mergeAll(Sending.layer, MessageLog.layer).pipe(
+  Layer.provideMerge(Attachments.layer),
+  Layer.provideMerge(AttachmentBlobs.layer),
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
   Layer.provideMerge(Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer))
@@ -55,9 +62,10 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     deletedProjects,
+    AttachmentUpkeep.layer,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
-  raw: Layer.empty,
+  raw: RawRoutes.addRaw(attachmentRoutes).pipe(Layer.provide(services)),
   paths: []
 }

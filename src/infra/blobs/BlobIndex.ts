@@ -30,10 +30,15 @@ export interface UploadRow {
   readonly fileBefore: number
 }
 
+/** The quotas of a user that bytes can count for: each has a sum of its own. */
+export type BlobPool = "files" | "attachments"
+
 /** The holder of a reference. */
 export interface Owner {
   /** the user whose quota it counts for */
   readonly userId: string
+  /** which of the user's quotas; absent: `files` */
+  readonly pool?: BlobPool
   /** the part of the server that the bytes came from, such as `upload` */
   readonly source: string
   /** the reference ends by itself then; null: never */
@@ -122,14 +127,18 @@ export class BlobIndex {
   }
 
   /** A record refers to a blob from now on, in the caller's transaction. The blob's row is locked by it. */
-  refer(ref: string, { sha256 }: Blob, { expiresAt, source, userId }: Owner): Effect.Effect<void, SqlError> {
+  refer(
+    ref: string,
+    { sha256 }: Blob,
+    { expiresAt, pool = "files", source, userId }: Owner
+  ): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
       this.sql`WITH found AS (
           UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, bytes) SELECT ${userId}, size FROM found
-        ON CONFLICT (user_id) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
+          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
+        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
+        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
     )
   }
 
@@ -204,16 +213,17 @@ export class BlobIndex {
     upload: {
       readonly id: string
       readonly userId: string
+      readonly pool?: BlobPool | undefined
       readonly bytes: number
       readonly keptMillis: number
     },
     quotaBytes: number | null
   ): Effect.Effect<void, QuotaReached | SqlError> {
-    const { bytes, id, keptMillis, userId } = upload
+    const { bytes, id, keptMillis, pool = "files", userId } = upload
     return Effect.flatMap(
       this.sql<{
         fits: boolean
-      }>`SELECT blob_reserve(${id}, ${this.store}, ${userId}, ${bytes}::float8::bigint,
+      }>`SELECT blob_reserve(${id}, ${this.store}, ${userId}, ${pool}, ${bytes}::float8::bigint,
         ${keptMillis}::float8, ${quotaBytes}::float8::bigint) AS fits`,
       ([row]) =>
         row?.fits === true ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))

@@ -45,8 +45,15 @@ export class BlobStore extends Context.Service<BlobStore, Service>()("signalbox/
   static readonly layer: Layer.Layer<BlobStore, BlobsUnusable | SqlError, AppConfig | SqlClient> =
     Layer.effect(
       BlobStore,
-      Effect.suspend(() => make)
+      Effect.flatMap(AppConfig, ({ blobsDirectory, dataDir }) =>
+        BlobStore.in(blobsDirectory ?? join(dataDir, "blobs"))
+      )
     )
+
+  /** The store of a directory; each directory has one in a process. */
+  static readonly in = (
+    directory: string
+  ): Effect.Effect<BlobStore["Service"], BlobsUnusable | SqlError, AppConfig | SqlClient> => make(directory)
 }
 
 export const openNew: OpenBlobFile = (path, flags) => fs.open(path, flags, 0o600)
@@ -56,10 +63,10 @@ export const OpenFile = Context.Reference<OpenBlobFile>("signalbox/infra/blobs/O
   defaultValue: () => openNew
 })
 
-const make = Effect.gen(function* () {
-  const { blobsDirectory, dataDir, filesMinFreeBytes, limits } = yield* AppConfig
+const make = Effect.fnUntraced(function* (path: string) {
+  const { filesMinFreeBytes, limits } = yield* AppConfig
   const sql = yield* SqlClient
-  const directory = new BlobDirectory(blobsDirectory ?? join(dataDir, "blobs"))
+  const directory = new BlobDirectory(path)
   const id = yield* directory.identify
   const files = new BlobFiles(directory, yield* OpenFile)
   const index = new BlobIndex(sql, id)

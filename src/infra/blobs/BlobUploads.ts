@@ -5,7 +5,14 @@ import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
-import { type Blob, type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
+import {
+  type Blob,
+  type BlobIndex,
+  type BlobPool,
+  type QuotaReached,
+  UploadGone,
+  type UploadRow
+} from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
 
 /** An upload's bytes end at another offset than the request begins with. */
@@ -16,6 +23,8 @@ export interface WrongOffset {
 
 export interface Incoming {
   readonly userId: string
+  /** the quota of the user that it counts for; absent: `files` */
+  readonly pool?: BlobPool
   /** more is refused; as much counts as the user's while it is on its way */
   readonly maxBytes: number
   /** all that the user may have; null: no limit */
@@ -101,7 +110,7 @@ const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string):
 
 const putting =
   (parts: Parts): BlobUploads["put"] =>
-  ({ maxBytes, quotaBytes, userId }, source, commit) => {
+  ({ maxBytes, pool, quotaBytes, userId }, source, commit) => {
     const { files, index, minFreeBytes, putKeptMillis: keptMillis } = parts
     const upload = { id: newId("upl"), file: 0, epoch: 0 }
     const { id } = upload
@@ -114,7 +123,7 @@ const putting =
     )
     return Effect.gen(function* () {
       yield* files.haveRoom(maxBytes, minFreeBytes)
-      yield* storeAway(index.reserve({ id, userId, bytes: maxBytes, keptMillis }, quotaBytes))
+      yield* storeAway(index.reserve({ id, userId, pool, bytes: maxBytes, keptMillis }, quotaBytes))
       return yield* received.pipe(
         // Its own time limit: the bytes before it may take as long as they need.
         Effect.flatMap((blob) => storeAway(publish(parts, upload, blob, ended, commit))),
@@ -141,9 +150,9 @@ const appending = (parts: Parts): Omit<BlobUploads, "put"> => {
       "_tag" in upload ? Effect.fail(new UploadGone({ id })) : Effect.succeed(upload)
     )
   return {
-    begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, quotaBytes, userId }: Incoming) {
+    begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, pool, quotaBytes, userId }: Incoming) {
       const id = newId("upl")
-      yield* index.reserve({ id, userId, bytes, keptMillis }, quotaBytes)
+      yield* index.reserve({ id, userId, pool, bytes, keptMillis }, quotaBytes)
       return id
     }),
     append: (id, offset, source) =>

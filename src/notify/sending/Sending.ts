@@ -17,6 +17,7 @@ import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import { Attachments } from "../attachments/Attachments.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
 import { Links } from "../Links.ts"
 import { ProjectKeys } from "../projects/ProjectKeys.ts"
@@ -57,9 +58,6 @@ export class Sending extends Context.Service<
         if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
         const projects = yield* covered(key, fields.project)
-        // Uploads are claimed here once there are any.
-        if (fields.attachments.length > 0)
-          return yield* invalidField("attachments[0]", "no unused upload of this account")
         if (yield* waiting.isOver(key.user_id))
           return yield* RateLimited.of(
             `More than ${limits.deliveriesWaiting} deliveries of this account are waiting`,
@@ -154,6 +152,7 @@ const makeAccept = Effect.gen(function* () {
   const sql = yield* SqlClient
   const jobs = yield* Jobs
   const links = yield* Links
+  const attachments = yield* Attachments
 
   const fanOut = Effect.fnUntraced(function* (
     owner: string,
@@ -189,6 +188,7 @@ const makeAccept = Effect.gen(function* () {
             ${ids.map((id) => String(countOf(id, "recipients")))}::text[]::int[],
             ${ids.map((id) => String(countOf(id, "held")))}::text[]::int[],
             ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, recipients, held, hash)`
+        if (fields.attachments.length > 0) yield* attachments.claim(key.user_id, fields.attachments, ids)
         const hasPage = fields.body !== null || fields.attachments.length > 0
         const messages = projects.map(({ id: projectId, name, slug }, index) => {
           const id = ids[index] ?? ""

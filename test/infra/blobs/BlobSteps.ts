@@ -59,7 +59,7 @@ export const usageOf = (userId: string) =>
   Effect.flatMap(SqlClient, (sql) =>
     Effect.map(
       sql<{ bytes: number; reserved: number }>`SELECT
-        coalesce((SELECT bytes FROM blob_usage WHERE user_id = ${userId}), 0)::int AS bytes,
+        coalesce((SELECT sum(bytes) FROM blob_usage WHERE user_id = ${userId}), 0)::int AS bytes,
         coalesce((SELECT sum(reserved) FROM blob_uploads WHERE user_id = ${userId}), 0)::int AS reserved`,
       ([row]) => row
     )

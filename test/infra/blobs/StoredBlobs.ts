@@ -40,9 +40,9 @@ export const assertCollected = (directory: string, message: string) =>
     assert.sameMembers(named, [...new Set(known.values())], message)
     assert.sameMembers([...blobFiles(directory)], named, message)
     assert.deepStrictEqual(uploadFiles(directory), [], message)
-    const wrong = yield* sql`SELECT u.user_id, u.bytes, r.bytes AS real FROM blob_usage u LEFT JOIN (
-        SELECT user_id, sum(size) AS bytes FROM blob_refs JOIN blobs USING (store, sha256) GROUP BY user_id) r
-        USING (user_id) WHERE u.bytes <> coalesce(r.bytes, 0)`
+    const wrong = yield* sql`SELECT u.user_id, u.pool, u.bytes, r.bytes AS real FROM blob_usage u LEFT JOIN (
+        SELECT user_id, pool, sum(size) AS bytes FROM blob_refs JOIN blobs USING (store, sha256)
+        GROUP BY user_id, pool) r USING (user_id, pool) WHERE u.bytes <> coalesce(r.bytes, 0)`
     assert.deepStrictEqual(wrong, [], message)
     const files = yield* sql<{ ref: string }>`SELECT 'file ' || id AS ref FROM files
       WHERE gone_at IS NULL OR gone_at > now()`

@@ -130,6 +130,52 @@ const sent: ReadonlyArray<string> = [
      WHERE queue = 'deliveries' AND outcome = 'dead'`
 ]
 
+const files: ReadonlyArray<string> = [
+  // `state` unused: no message has it, and it goes at its expiry. used: its bytes go then. expired: they have gone, and
+  // its messages name it. deleted: its messages are gone, and a sweep removes it. `store`: the directory of its blob.
+  `CREATE TABLE attachments (
+     id text COLLATE "C" PRIMARY KEY,
+     user_id text NOT NULL REFERENCES users (id),
+     key_id text,
+     filename text NOT NULL,
+     content_type text NOT NULL,
+     size bigint NOT NULL,
+     store text NOT NULL,
+     sha256 bytea NOT NULL,
+     state text NOT NULL DEFAULT 'unused' CHECK (state IN ('unused', 'used', 'expired', 'deleted')),
+     created_at timestamptz NOT NULL DEFAULT now(),
+     expires_at timestamptz NOT NULL)`,
+  `CREATE INDEX attachments_expiry ON attachments (expires_at) WHERE state <> 'expired'`,
+
+  `CREATE TABLE message_attachments (
+     message_id text COLLATE "C" NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+     place integer NOT NULL,
+     attachment_id text COLLATE "C" NOT NULL REFERENCES attachments (id),
+     PRIMARY KEY (message_id, place))`,
+  `CREATE INDEX message_attachments_attachment ON message_attachments (attachment_id)`,
+
+  // The last message of a file is gone. The file is locked first, so that two that go at once see each other.
+  `CREATE FUNCTION attachment_detached() RETURNS trigger LANGUAGE plpgsql AS $$
+   BEGIN
+     PERFORM FROM attachments a WHERE a.id = OLD.attachment_id FOR UPDATE;
+     IF NOT EXISTS (SELECT FROM message_attachments m WHERE m.attachment_id = OLD.attachment_id) THEN
+       DELETE FROM attachments a WHERE a.id = OLD.attachment_id AND a.state = 'expired';
+       UPDATE attachments a SET state = 'deleted', expires_at = least(a.expires_at, now())
+         WHERE a.id = OLD.attachment_id;
+     END IF;
+     RETURN NULL;
+   END $$`,
+  `CREATE TRIGGER message_attachments_detached AFTER DELETE ON message_attachments
+     FOR EACH ROW EXECUTE FUNCTION attachment_detached()`,
+
+  // Links of messages that are too old to be there: their pages say so.
+  `CREATE TABLE gone_messages (
+     link_hash bytea PRIMARY KEY,
+     project_id text NOT NULL,
+     gone_at timestamptz NOT NULL DEFAULT now())`,
+  `CREATE INDEX gone_messages_age ON gone_messages (gone_at)`
+]
+
 const functions: ReadonlyArray<string> = [
   // 22 base62 characters that follow from message and channel: a delivery cannot be there twice.
   `CREATE FUNCTION delivery_id(message text, channel text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -175,5 +221,5 @@ const functions: ReadonlyArray<string> = [
 export const notify: PostgresMigration = {
   id: 20,
   name: "notify",
-  statements: [...owned, ...subscribed, ...sent, ...functions]
+  statements: [...owned, ...subscribed, ...sent, ...files, ...functions]
 }

@@ -1,0 +1,5 @@
+import { HttpApi } from "effect/http-api"
+import { AttachmentsApi } from "./Attachment.ts"
+
+/** The endpoints of notifications that are served beside the Effect pipeline. */
+export class NotifyRawApi extends HttpApi.make("signalbox").add(AttachmentsApi) {}
