@@ -6,6 +6,8 @@ export interface JsonBounds {
   readonly members: number
   /** values of all lists and objects together */
   readonly values: number
+  /** lists and objects within each other; absent: `jsonDepthMax` */
+  readonly depth?: number
 }
 
 const [quote, backslash, colon, comma, openBrace, openBracket, closeBrace, closeBracket] = [
@@ -16,7 +18,10 @@ const [quote, backslash, colon, comma, openBrace, openBracket, closeBrace, close
  * The bound that a body exceeds, in words; undefined for none. One pass before parsing: the characters that count are
  * ASCII and outside strings, so UTF-8 need not be decoded. Bytes that are no JSON pass too: the parser refuses them.
  */
-export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): string | undefined => {
+export const jsonExcess = (
+  bytes: Uint8Array,
+  { depth: depthMax = jsonDepthMax, members, values }: JsonBounds
+): string | undefined => {
   let depth = 0
   let membersLeft = members
   let valuesLeft = values
@@ -24,7 +29,7 @@ export const jsonExcess = (bytes: Uint8Array, { members, values }: JsonBounds): 
     const byte = bytes[index]
     if (byte === quote) index = endOfString(bytes, index + 1)
     else if (byte === openBrace || byte === openBracket) {
-      if (++depth > jsonDepthMax) return `nested deeper than ${jsonDepthMax}`
+      if (++depth > depthMax) return `nested deeper than ${depthMax}`
       if (--valuesLeft < 0) return `more than ${values} values`
     } else if (byte === closeBrace || byte === closeBracket) depth--
     else if (byte === comma) {

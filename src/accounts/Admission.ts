@@ -77,6 +77,12 @@ export class Admission extends Context.Service<
       access: Access,
       caller: Caller
     ) => Effect.Effect<Entry, Unauthorized | ServiceUnavailable>
+    /** Takes from a meter that counts parts of a request, such as calls of a tool, beside the request itself. */
+    readonly takeFrom: (
+      metering: Metering,
+      key: Principal,
+      caller: Caller
+    ) => Effect.Effect<Pick<Entry, "headers" | "refusal">>
     /**
      * For requests without a key: each address (of IPv6, the /64) is a subject of the meter. Its name, which a shared
      * store may see, is a hash: no address is kept. The refusal is 429 in any mode.
@@ -99,6 +105,13 @@ export class Admission extends Context.Service<
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
       const take = taking(buckets, limits.ratePerMinute)
+      const takeFrom = (metering: Metering, key: Principal, caller: Caller) =>
+        Effect.map(take(metering, key, caller), (rate) => ({
+          headers: rateHeaders(rate),
+          refusal: rate.allowed
+            ? undefined
+            : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+        }))
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -112,19 +125,15 @@ export class Admission extends Context.Service<
           const closed =
             browser !== undefined && cookie.isForeign(browser) ? foreignPage() : closedTo(key, access)
           if (closed !== undefined) return { key, headers: {}, refusal: closed }
-          const rate = yield* take(access.metering, key, caller)
+          const { headers, refusal } = yield* takeFrom(access.metering, key, caller)
+          const isBarred = access.administratorsOnly && key.role !== "admin"
           return {
             key,
-            headers: rateHeaders(rate),
-            refusal: !rate.allowed
-              ? refuse.of(refusalText(access.metering, key, rate), {
-                  retryAfterSeconds: rate.retryAfterSeconds
-                })
-              : access.administratorsOnly && key.role !== "admin"
-                ? Forbidden.of("Only administrators may do this")
-                : undefined
+            headers,
+            refusal: refusal ?? (isBarred ? Forbidden.of("Only administrators may do this") : undefined)
           }
         }),
+        takeFrom,
         enterWithoutKey: Effect.fnUntraced(function* (caller, metering) {
           const rate = yield* take(metering, undefined, caller)
           if (rate.allowed) return

@@ -53,6 +53,12 @@ export class KeyedExchange {
     this.#reply.onAbort(listener)
   }
 
+  /** Adds a header to the answer, or replaces one that every answer has. */
+  setHeader(name: string, value: string): void {
+    const at = this.headers.findIndex(([known]) => known.toLowerCase() === name.toLowerCase())
+    this.headers.splice(at < 0 ? this.headers.length : at, at < 0 ? 0 : 1, [name, value])
+  }
+
   send(status: number, headers: ReadonlyArray<Header>, body?: string | Uint8Array): void {
     this.#answers(status)
     this.#reply.send(status, [...this.headers, ...headers], body)

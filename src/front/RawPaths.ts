@@ -5,6 +5,8 @@ import type { RawRoute } from "./RawRoute.ts"
 export interface RawPath extends HotPath {
   /** the value of `Allow` */
   readonly allow: string
+  /** other methods are for ordinary endpoints */
+  readonly isShared: boolean
   /** undefined where no route of the path serves the method */
   find(method: string): RawRoute | undefined
 }
@@ -94,6 +96,7 @@ const rawPathOf = (routes: ReadonlyArray<RawRoute>): RawPath => {
     cors: first?.cors ?? "configured",
     ...(first?.errors === undefined ? {} : { errors: first.errors }),
     allow: first?.allow ?? [...new Set([...byMethod.keys(), "OPTIONS"])].join(", "),
+    isShared: first?.isShared === true,
     find: (method) => byMethod.get(method) ?? others
   }
 }

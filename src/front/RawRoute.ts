@@ -69,6 +69,8 @@ export interface RawRoute {
   readonly cors: HotRoute["cors"]
   /** the value of `Allow` on the path, where it is not the methods of its routes and OPTIONS */
   readonly allow?: string
+  /** ordinary endpoints serve the other methods of the path, answer 405 and OPTIONS, and have to know this one */
+  readonly isShared?: boolean
   readonly errors?: ErrorEncoder
   /** a body that says that it is longer is answered 413 before the handler is called, another ends as `tooLong` */
   readonly maxBodyBytes: number
@@ -80,13 +82,16 @@ export interface RawRoute {
   handle(request: RawRequest, body: RawBody, reply: RawReply): void | Promise<void>
 }
 
-/** The first value of a name; "" where there is none. `headers` as in `RawRequest`. */
-export const firstOf = (headers: RawRequest["headers"], name: string): string => {
+/** The first value of a name; undefined where there is none. `headers` as in `RawRequest`. */
+export const headerOf = (headers: RawRequest["headers"], name: string): string | undefined => {
   for (let index = 0; index < headers.length; index += 2) {
-    if (headers[index] === name) return headers[index + 1] ?? ""
+    if (headers[index] === name) return headers[index + 1]
   }
-  return ""
+  return undefined
 }
+
+/** As `headerOf`; "" where there is none. */
+export const firstOf = (headers: RawRequest["headers"], name: string): string => headerOf(headers, name) ?? ""
 
 /** Every raw route of this process, read by the front when it begins to serve. */
 export const RawRouteList = Context.Reference<ReadonlyArray<RawRoute>>("signalbox/front/RawRouteList", {

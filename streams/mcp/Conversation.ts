@@ -2,7 +2,7 @@ import { type Effect, Result } from "effect"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { headerFault, mismatch, paramFault } from "./HeaderValues.ts"
 import type { McpServer } from "./McpServer.ts"
-import { type Body, invalidParams, type Message, messageOf } from "./Messages.ts"
+import { type Body, invalidParams, isPlain, type Message, messageOf, ReadArguments } from "./Messages.ts"
 import {
   codes,
   type HeaderOf,
@@ -43,8 +43,8 @@ export interface Steps<Caller> {
   readonly isInitialize: boolean
 }
 
-/** "Plain": an object without `jsonrpc`, which is no message. */
-export type Plan<Caller> = Steps<Caller> | { readonly _tag: "Plain"; readonly body: JsonRecord }
+/** "Plain": an object without `jsonrpc`, which is no message, or what the endpoint's reader made of it. */
+export type Plan<Caller> = Steps<Caller> | { readonly _tag: "Plain"; readonly read: unknown }
 
 /** An answer of the endpoint. */
 export interface McpAnswer {
@@ -58,9 +58,10 @@ const batchMax = 100
 /** Reads a request. */
 export const planOf = <Caller>(server: McpServer<Caller>, headerOf: HeaderOf, body: Body): Plan<Caller> => {
   if (body._tag === "Refused") return refusal(body.fault)
+  if (body._tag === "Plain") return body
   const { json } = body
   if (Array.isArray(json)) return batchOf(server, headerOf, json)
-  if (isJsonRecord(json) && !Object.hasOwn(json, "jsonrpc")) return { _tag: "Plain", body: json }
+  if (isPlain(json)) return { _tag: "Plain", read: json }
   const message = messageOf(json)
   const isModern = isModernRequest(server, headerOf, json)
   const step = stepOf(server, headerOf, message, isModern)
@@ -293,7 +294,8 @@ const callTool = <Caller>(asked: Asked<Caller>): Made<Caller> => {
   if (tool === undefined)
     return new RpcFault(codes.invalidParams, `Unknown tool: ${name.slice(0, nameCharacters)}`, 200)
   const args = memberOf(params, "arguments") ?? {}
-  if (!isJsonRecord(args)) return invalidParams("arguments: expected an object")
+  if (!isJsonRecord(args) && !(args instanceof ReadArguments))
+    return invalidParams("arguments: expected an object")
   const fault = isModern ? modernCallFault(asked, tool, args) : undefined
   return fault ?? preparedCall(asked, tool, args)
 }
@@ -301,11 +303,14 @@ const callTool = <Caller>(asked: Asked<Caller>): Made<Caller> => {
 const modernCallFault = <Caller>(
   { headerOf, params, server }: Asked<Caller>,
   tool: Tool<Caller>,
-  args: JsonRecord
+  args: JsonRecord | ReadArguments
 ): RpcFault | undefined => {
   const has = memberOf(memberOf(params, "_meta"), metaKeys.clientCapabilities)
   const lacking = tool.requires.filter((capability) => memberOf(has, capability) === undefined)
-  if (lacking.length === 0) return paramFault(headerOf, server.paramHeaders.get(tool.name) ?? [], args)
+  if (lacking.length === 0)
+    return args instanceof ReadArguments
+      ? undefined
+      : paramFault(headerOf, server.paramHeaders.get(tool.name) ?? [], args)
   return new RpcFault(
     codes.missingCapability,
     `Missing required client capability: ${lacking.join(", ")}`,
@@ -314,7 +319,11 @@ const modernCallFault = <Caller>(
   )
 }
 
-const preparedCall = <Caller>(asked: Asked<Caller>, tool: Tool<Caller>, args: JsonRecord): Step<Caller> => {
+const preparedCall = <Caller>(
+  asked: Asked<Caller>,
+  tool: Tool<Caller>,
+  args: JsonRecord | ReadArguments
+): Step<Caller> => {
   const { id, isModern, server } = asked
   const work = tool.prepare(args)
   if (Result.isFailure(work))

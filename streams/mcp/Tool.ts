@@ -3,6 +3,7 @@ import { fieldFault, type FieldFault } from "#schemas/core/FieldFault.ts"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
+import { ReadArguments } from "./Messages.ts"
 
 /** A part of a tool's answer. */
 export type Content =
@@ -49,6 +50,11 @@ interface ToolDeclaration<Caller, Input, Output> {
   readonly annotations: ToolAnnotations
   /** of an object; unknown members are ignored */
   readonly input: Schema.ConstraintDecoder<Input>
+  /**
+   * Reads the arguments in the place of `input`, which is published alone then. The endpoint's `BodyReaders` may have it too,
+   * but not for a tool whose parameters headers repeat.
+   */
+  readonly read?: (args: JsonRecord) => Result.Result<Input, FieldFault>
   /** the published JSON Schema of the arguments, where it is not the one made from `input` */
   readonly inputSchema?: JsonRecord
   /** of an object; without it there is no structured content */
@@ -67,7 +73,7 @@ export interface Tool<in Caller> {
   readonly requires: ReadonlyArray<string>
   /** The work of a call, or the first argument that is wrong. */
   readonly prepare: (
-    args: JsonRecord
+    args: JsonRecord | ReadArguments
   ) => Result.Result<(caller: Caller) => Effect.Effect<ToolResult>, FieldFault>
 }
 
@@ -77,6 +83,16 @@ export const tool = <Caller, Input, Output = never>(
 ): Tool<Caller> => {
   const { annotations, description, handle, input, name, output, requires = [], title } = declaration
   const decode = Schema.decodeUnknownResult(input)
+  const decoded = (args: JsonRecord): Result.Result<Input, FieldFault> => {
+    const unfit = jsonFaultOf(args, { isNulRefused: true })
+    if (unfit !== undefined) return Result.fail(unfit)
+    return Result.mapError(decode(args), (cause) => namedFault(fieldFault({ cause })))
+  }
+  const read = (args: JsonRecord | ReadArguments): Result.Result<Input, FieldFault> =>
+    args instanceof ReadArguments
+      ? // By the same function, where the body was read.
+        (args.result as Result.Result<Input, FieldFault>)
+      : (declaration.read ?? decoded)(args)
   const encode = output === undefined ? undefined : Schema.encodeUnknownEffect(output)
   const answer = ({ content, isError, structured }: ToolAnswer<Output>): Effect.Effect<ToolResult> => {
     if (structured === undefined || encode === undefined)
@@ -98,18 +114,15 @@ export const tool = <Caller, Input, Output = never>(
       ...(output === undefined ? {} : { outputSchema: objectSchemaOf(output) }),
       annotations
     },
-    prepare: (args) => {
-      const unfit = jsonFaultOf(args, { isNulRefused: true })
-      if (unfit !== undefined) return Result.fail(unfit)
-      const decoded = decode(args)
-      if (Result.isFailure(decoded)) return Result.fail(namedFault(fieldFault({ cause: decoded.failure })))
-      return Result.succeed((caller) =>
-        Effect.matchEffect(handle(decoded.success, caller), {
-          onSuccess: answer,
-          onFailure: ({ message }) => Effect.succeed(failedResult(message))
-        })
+    prepare: (args) =>
+      Result.map(
+        read(args),
+        (given) => (caller: Caller) =>
+          Effect.matchEffect(handle(given, caller), {
+            onSuccess: answer,
+            onFailure: ({ message }) => Effect.succeed(failedResult(message))
+          })
       )
-    }
   }
 }
 

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import * as RawPaths from "#src/front/RawPaths.ts"
 import type { RawRoute } from "#src/front/RawRoute.ts"
@@ -41,6 +42,7 @@ const raw = [
   echo(["PUT"], "/s3/:bucket/acl"),
   echo(["POST"], "/exact"),
   echo(["GET"], "/hot/:any"),
+  echo(["POST"], "/shared", { isShared: true }),
   throwing("/throw", () => {
     throw new Error("secret detail")
   }),
@@ -59,7 +61,11 @@ const hot: HotRoute = {
   handle: (_, __, reply) => reply.send(202, [], "hot")
 }
 
-const app = HttpRouter.add("GET", "/ordinary", Effect.succeed(HttpServerResponse.text("ordinary")))
+const ordinary = Effect.succeed(HttpServerResponse.text("ordinary"))
+const app = Layer.merge(
+  HttpRouter.add("GET", "/ordinary", ordinary),
+  HttpRouter.addAll([HttpRouter.route("GET", "/shared", ordinary), HttpRouter.route("OPTIONS", "/shared", ordinary)])
+)
 
 const request = (head: string, body = ""): string =>
   `${head} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -139,6 +145,18 @@ describe.each(engines)("raw routes on %s", (engine) => {
       assert.strictEqual(await refused.text(), '{"error":"Method not allowed"}')
       assert.strictEqual((await fetch(`${url}/s3/b/acl`)).status, 405)
       assert.strictEqual((await fetch(`${url}/exact/`, { method: "POST" })).status, 404)
+    }))
+
+  it("leave the other methods of a path that they share to ordinary endpoints", () =>
+    served(async (url, port) => {
+      assert.strictEqual(await (await fetch(`${url}/shared`, { method: "POST", body: "x" })).text(), "POST ")
+      for (const method of ["GET", "OPTIONS"])
+        assert.strictEqual(await (await fetch(`${url}/shared`, { method })).text(), "ordinary")
+      assert.strictEqual((await fetch(`${url}/shared`, { method: "DELETE" })).status, 404)
+      // One connection serves both.
+      const both = request("GET /shared") + request("POST /shared", "x") + request("GET /shared")
+      const text = await exchange(port, both, (heard) => heard.split("ordinary").length === 3)
+      assert.match(text, /ordinary[^]*POST [^]*ordinary/)
     }))
 
   it("answer HEAD as GET without the body", () =>

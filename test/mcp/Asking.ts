@@ -32,10 +32,19 @@ const caller: McpCaller = {
     expiresAt: null
   },
   requestId: "req_1",
-  idempotencyKey: "",
-  query: "",
+  idempotencyKey: undefined,
   session: "",
-  remoteAddress: "127.0.0.1"
+  setHeader: () => undefined,
+  request: {
+    method: "POST",
+    path: "/mcp",
+    query: "",
+    params: {},
+    headers: [],
+    header: () => "",
+    remoteAddress: "127.0.0.1",
+    isProxied: false
+  }
 }
 
 /** Asks the core alone: headers and the text of a body in, an answer out. */
@@ -47,7 +56,7 @@ export const say = async (
   const read = readBody(typeof body === "string" ? new TextEncoder().encode(body) : body)
   if (read === undefined) throw new Error("within its own bounds a body is read or refused")
   const plan = planOf(server, (name) => headers[name] ?? "", read)
-  if (plan._tag === "Plain") return { status: "plain", json: plan.body }
+  if (plan._tag === "Plain") return { status: "plain", json: plan.read }
   const replies = await Effect.runPromise(
     Effect.forEach(plan.steps, (step) =>
       step._tag === "Call"

@@ -19,11 +19,11 @@ const stateless: McpEndpoint = {
   maxBodyBytes: 80 * 1024 * 1024,
   tooLarge: "body: at most 83886080 bytes; larger files go to POST /attachments",
   callMillis: 300,
-  plain: ({ bytes, contentType, json }, { idempotencyKey, key }) =>
+  plain: ({ bytes, contentType, read }, { idempotencyKey, key }) =>
     Effect.succeed({
       status: 201,
       headers: [["X-Plain", "yes"]],
-      body: JSON.stringify({ json, bytes, contentType, idempotencyKey, keyId: key.keyId })
+      body: JSON.stringify({ json: read, bytes, contentType, idempotencyKey, keyId: key.keyId })
     })
 }
 

@@ -121,7 +121,7 @@ const ours: ReadonlyArray<Tool<McpCaller>> = [
     annotations: readOnly,
     input: nothing,
     output: caller,
-    handle: (_, { idempotencyKey, key, query, session }: McpCaller) =>
+    handle: (_, { idempotencyKey = "", key, request: { query }, session }: McpCaller) =>
       Effect.succeed({ structured: { keyId: key.keyId, idempotencyKey, session, query } })
   }),
   tool({

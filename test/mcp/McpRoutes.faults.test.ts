@@ -288,7 +288,7 @@ layer(served, live)("an endpoint of the Model Context Protocol", (it) => {
       assert.deepStrictEqual(about(yield* measured(greedy)), [
         503,
         "application/json",
-        { error: "The calls under way are too large together; try again" }
+        { error: "The requests under way are too large together; try again" }
       ])
       assert.strictEqual((yield* measured(other)).status, 200)
       leave.abort()

@@ -139,6 +139,7 @@ export class NodeFrontServer extends Server {
     const raw = paths.raw(path)
     if (raw !== undefined) {
       const served = raw.there.find(method)
+      if (served === undefined && raw.there.isShared) return false
       const routed = served && { route: served, params: raw.params }
       if (routed === undefined) this.answerThere(raw.there, raw.there.allow, request, response)
       else new NodeRawExchange(routed, request, response, this.hot, expectsContinue).begin()

@@ -49,6 +49,7 @@ export const answerOwnPath = (
   const there = paths.at(path)
   const raw = there === undefined ? paths.raw(path) : undefined
   if (raw !== undefined) {
+    if (raw.there.isShared && raw.there.find(method) === undefined) return false
     answerRaw(raw, method, response, request, context, state)
     return true
   }

@@ -1,30 +1,33 @@
 import type { Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { JsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import type { Access } from "#src/accounts/Admission.ts"
+import type { RawRequest } from "#src/front/RawRoute.ts"
 import type { McpServer } from "#streams/mcp/McpServer.ts"
+import type { BodyReaders } from "#streams/mcp/Messages.ts"
 
 /** The request that a tool is called by. */
 export interface McpCaller {
   readonly key: Principal
   readonly requestId: string
-  /** "" where there is none, and in a batch, of whose calls it could name any */
-  readonly idempotencyKey: string
-  /** of the endpoint's address, undecoded */
-  readonly query: string
+  /** undefined where there is none, and in a batch, of whose calls it could name any */
+  readonly idempotencyKey: string | undefined
   /** `Mcp-Session-Id`; "" where there is none, and of modern requests */
   readonly session: string
-  readonly remoteAddress: string
+  readonly request: RawRequest
+  /** Adds a header to the answer, or replaces it. */
+  readonly setHeader: (name: string, value: string) => void
 }
 
 /** A body that is no message, for the room's REST handler. */
 export interface PlainBody {
-  readonly json: JsonRecord
+  /** its JSON, or what the endpoint's reader made of it */
+  readonly read: unknown
   readonly bytes: number
   readonly contentType: string
 }
 
-/** An answer of REST: status, headers beside those of every answer, JSON. */
+/** An answer of REST: status, headers beside or in the place of those of every answer, JSON. */
 export interface PlainAnswer {
   readonly status: number
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>
@@ -51,6 +54,8 @@ export interface McpEndpoint {
   /** a tool's call that takes longer is a failed result */
   readonly callMillis: number
   /** absent: a body without `jsonrpc` is no request */
-  readonly plain?: (body: PlainBody, caller: McpCaller) => Effect.Effect<PlainAnswer>
+  readonly plain?: (body: PlainBody, caller: McpCaller) => Effect.Effect<PlainAnswer, Problem>
+  /** The readers of its bodies, and the module of jobs that has them in a thread (`bodyJob`). */
+  readonly reading?: { readonly readers: BodyReaders; readonly module: URL }
   readonly sessions?: SessionRule
 }

@@ -1,11 +1,13 @@
 import { Cause, Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
-import { PayloadTooLarge, type Problem, RequestTimeout, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { type Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import type { KeyedExchange, KeyedRoute } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { faultText } from "#src/http/ErrorBoundary.ts"
+import { wholeBody } from "#src/http/WholeBody.ts"
+import { headerOf } from "#src/front/RawRoute.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
 import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
@@ -18,8 +20,9 @@ import type { McpCaller, McpEndpoint, PlainAnswer } from "./McpEndpoint.ts"
 
 const noSession = new RpcFault(codes.sessionNotFound, "Session not found", 404)
 
-const tooMuch = ServiceUnavailable.of("The calls under way are too large together; try again")
 const unread = ServiceUnavailable.of("Too many large calls are being read; try again")
+
+const ownReading = { module: new URL("./McpBodyThread.ts", import.meta.url), readers: {} }
 
 /** A body of more values takes some milliseconds to read. */
 const inPlaceBounds: JsonBounds = { members: 4_000, values: 40_000 }
@@ -30,7 +33,7 @@ type Answered = Effect.Effect<Omit<PlainAnswer, "body"> & { readonly body: strin
 /** Serves requests that were let in: takes the body, calls the tools one after the other, answers. */
 export const serving = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
   const { limits } = yield* AppConfig
-  const read = yield* reading
+  const read = yield* reading(endpoint)
   const shares = new FairShares(limits.mcpBodiesBytes)
 
   const answered = (exchange: KeyedExchange, key: Principal): Answered =>
@@ -42,7 +45,9 @@ export const serving = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
         return isTaken
       }
       return Effect.gen(function* () {
-        const bytes = yield* bodyOf(endpoint, exchange, reserve)
+        const bytes = yield* wholeBody(exchange.body, { ...endpoint, reserve })
+        // The client has left, which ends all of this.
+        if (bytes === undefined) return yield* Effect.never
         // A thread that reads them takes them away.
         const size = bytes.length
         const body = yield* read(key.ownerId, bytes)
@@ -54,7 +59,8 @@ export const serving = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
     Effect.map(Effect.raceFirst(answered(exchange, key), ended(exchange)), (made) => {
       if (made === undefined) return
       const type = made.body === undefined ? [] : [["Content-Type", "application/json"] as const]
-      exchange.send(made.status, [...type, ...made.headers], made.body)
+      for (const [name, value] of made.headers) exchange.setHeader(name, value)
+      exchange.send(made.status, type, made.body)
     })
   return handle
 })
@@ -67,40 +73,14 @@ const ended = (exchange: KeyedExchange): Effect.Effect<undefined, Problem> =>
     return Effect.sync(unwatch)
   })
 
-/** The whole body. Its memory is reserved before it comes; where nothing tells how long it is, by doubling. */
-const bodyOf = Effect.fnUntraced(function* (
-  endpoint: McpEndpoint,
-  { body }: KeyedExchange,
-  reserve: (bytes: number) => boolean
-) {
-  const declaredBytes = body.declaredBytes ?? 0
-  if (!reserve(declaredBytes)) return yield* tooMuch
-  let held = new ArrayBuffer(declaredBytes)
-  let bytes = 0
-  for (;;) {
-    const piece = yield* Effect.promise(() => body.pull())
-    if (piece === "complete") return new Uint8Array(held, 0, bytes)
-    if (piece === "gone") return yield* Effect.never
-    if (piece === "slow") return yield* RequestTimeout.of("The request body arrives too slowly")
-    if (piece === "tooLong") return yield* PayloadTooLarge.of(endpoint.tooLarge)
-    const needed = bytes + piece.length
-    if (needed > held.byteLength) {
-      const grown = Math.max(needed, Math.min(2 * held.byteLength, endpoint.maxBodyBytes))
-      if (!reserve(grown - held.byteLength)) return yield* tooMuch
-      held = held.transfer(grown)
-    }
-    new Uint8Array(held).set(piece, bytes)
-    bytes = needed
-  }
-})
-
 /** Reads bodies: small ones at once, large ones and those of many values in a thread. */
-const reading = Effect.gen(function* () {
+const reading = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
+  const { module, readers } = endpoint.reading ?? ownReading
   const workers = yield* Workers
   const { limits } = yield* AppConfig
   // The bounds of readBody hold before anything large is made: a thread is safe, and takes bytes without a copy.
   const kind: JobKind = {
-    module: new URL("./McpBodyThread.ts", import.meta.url),
+    module,
     isolation: "thread",
     deadlineMillis: limits.mcpReadMillis,
     memoryMegabytes: limits.mcpReadHeapMegabytes
@@ -114,7 +94,7 @@ const reading = Effect.gen(function* () {
     )
   }
   return (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<Body, Problem> => {
-    const body = bytes.length > limits.mcpInPlaceBytes ? undefined : readBody(bytes, inPlaceBounds)
+    const body = bytes.length > limits.mcpInPlaceBytes ? undefined : readBody(bytes, readers, inPlaceBounds)
     if (body !== undefined) return Effect.succeed(body)
     return Effect.catch(inThread(owner, bytes), (failure) =>
       Effect.andThen(
@@ -135,23 +115,22 @@ const answer = (
   bytes: number
 ): Answered => {
   const { request, requestId } = exchange
-  const { query, remoteAddress } = request
   const header = (name: string): string => request.header(name)
-  const plan = planOf(endpoint.server(query), header, body)
+  const plan = planOf(endpoint.server(request.query), header, body)
   const isBatch = plan._tag === "Steps" && plan.isBatch
   const caller: McpCaller = {
     key,
     requestId,
-    query,
-    remoteAddress,
-    idempotencyKey: isBatch ? "" : header("idempotency-key"),
+    request,
+    setHeader: (name, value) => exchange.setHeader(name, value),
+    idempotencyKey: isBatch ? undefined : headerOf(request.headers, "idempotency-key"),
     session: plan._tag === "Steps" && plan.isModern ? "" : header("mcp-session-id")
   }
   if (plan._tag === "Steps") return stepsTaken(endpoint, plan, caller)
   const contentType = header("content-type")
   return endpoint.plain === undefined
     ? stepsTaken(endpoint, notAMessage, caller)
-    : endpoint.plain({ json: plan.body, bytes, contentType }, caller)
+    : endpoint.plain({ read: plan.read, bytes, contentType }, caller)
 }
 
 /** The answer, once every step was taken, one after the other. */
