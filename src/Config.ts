@@ -3,6 +3,7 @@ import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
+import { subjectFault } from "#streams/notify/channels/Vapid.ts"
 import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
@@ -74,6 +75,8 @@ export interface Config {
   readonly trustProxy: number | ReadonlyArray<Network>
   /** `EGRESS_ALLOW`: hosts and networks that addresses of strangers may name, though they are not of the Internet */
   readonly egressAllow: EgressAllow
+  /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
+  readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
   /** `RATE_LIMIT_MODE`: the status of a refusal, 429 or (block) 403 */
   readonly rateLimitMode: "429" | "block"
@@ -229,12 +232,7 @@ export const decode = (
     filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
     filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
-    logFormat:
-      read.parsed(
-        "LOG_FORMAT",
-        (_) => logFormats.find((format) => format === _),
-        "takes auto, text or json"
-      ) ?? "auto",
+    logFormat: logFormatOf(read),
     geoipDb: read.file("GEOIP_DB", directory),
     trustProxy:
       read.parsed(
@@ -243,6 +241,7 @@ export const decode = (
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
     egressAllow: EgressAllow.from(read),
+    vapidSubject: vapidSubjectOf(read),
     corsOrigins: read.list("CORS_ORIGINS", originOf, "takes origins like https://example.com", []),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
@@ -257,6 +256,21 @@ export const decode = (
   return read.faults.length === 0
     ? Effect.succeed(config)
     : Effect.fail(new ConfigInvalid({ faults: read.faults }))
+}
+
+const logFormatOf = (read: EnvironmentReader): Config["logFormat"] =>
+  read.parsed(
+    "LOG_FORMAT",
+    (text) => logFormats.find((format) => format === text),
+    "takes auto, text or json"
+  ) ?? "auto"
+
+const vapidSubjectOf = (read: EnvironmentReader): string | undefined => {
+  const subject = read.text("VAPID_SUBJECT")
+  const fault = subject === undefined ? undefined : subjectFault(subject)
+  if (fault !== undefined)
+    read.faults.push({ variable: "VAPID_SUBJECT", fault: fault.replace("expected", "takes") })
+  return subject
 }
 
 const directoryOf = (text: string): string | undefined => {

@@ -2,6 +2,7 @@ import type { ClickHouseMigration } from "./infra/clickhouse/Migrations.ts"
 import { jobs } from "./infra/migrations/postgres/0014_Jobs.ts"
 import { ground } from "./infra/migrations/postgres/0015_Ground.ts"
 import { blobs } from "./infra/migrations/postgres/0018_Blobs.ts"
+import { jobTurns } from "./infra/migrations/postgres/0021_JobTurns.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Room } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
@@ -13,7 +14,7 @@ import { rooms } from "./Rooms.ts"
 const inOrder = <A extends { readonly id: number }>(migrations: ReadonlyArray<A>): ReadonlyArray<A> =>
   migrations.toSorted((one, other) => one.id - other.id)
 
-const shared: ReadonlyArray<PostgresMigration> = [jobs, ground, blobs]
+const shared: ReadonlyArray<PostgresMigration> = [jobs, ground, blobs, jobTurns]
 
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>
 

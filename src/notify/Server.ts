@@ -6,6 +6,8 @@ import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
+import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
@@ -19,7 +21,9 @@ import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 const services = Layer.mergeAll(Sending.layer, MessageLog.layer).pipe(
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
-  Layer.provideMerge(Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer))
+  Layer.provideMerge(
+    Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer, VapidKey.layer)
+  )
 )
 
 const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
@@ -54,6 +58,7 @@ const deletedProjects = Sweeps.layer({
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
+    DeliveryWorker.layer,
     deletedProjects,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
