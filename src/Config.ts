@@ -269,12 +269,7 @@ export const decode = (
     filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes),
     ...attachmentsOf(read, directory),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
-    logFormat:
-      read.parsed(
-        "LOG_FORMAT",
-        (_) => logFormats.find((format) => format === _),
-        "takes auto, text or json"
-      ) ?? "auto",
+    logFormat: logFormatOf(read),
     geoipDb: read.file("GEOIP_DB", directory),
     trustProxy:
       read.parsed(
@@ -313,6 +308,13 @@ const attachmentsOf = (read: EnvironmentReader, directory: string) => {
     })
   }
 }
+
+const logFormatOf = (read: EnvironmentReader): Config["logFormat"] =>
+  read.parsed(
+    "LOG_FORMAT",
+    (text) => logFormats.find((format) => format === text),
+    "takes auto, text or json"
+  ) ?? "auto"
 
 const vapidSubjectOf = (read: EnvironmentReader): string | undefined => {
   const subject = read.text("VAPID_SUBJECT")

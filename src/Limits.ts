@@ -59,6 +59,13 @@ const serverLimits = {
   retryMinMillis: 100,
   retryMaxMillis: 5_000,
 
+  /** failures in a row after which a service (a member of a collection, a host of deliveries) is left alone … */
+  breakerFailures: 5,
+  /** … for so long at first, doubled each time its probe fails, … */
+  breakerMinMillis: 10_000,
+  /** … up to this; also the longest Retry-After of a member that is heeded */
+  breakerMaxMillis: 300_000,
+
   /** of an address that a stranger gave: looking up its name … */
   egressNameMillis: 5_000,
   /** … in so many tries … */

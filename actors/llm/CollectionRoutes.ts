@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { ActorUnavailable } from "../kernel/ActorError.ts"
 import * as Supervisor from "../kernel/Supervisor.ts"
-import { Breaker, type BreakerOptions } from "./Breaker.ts"
+import { Breaker, type BreakerOptions } from "../kernel/Breaker.ts"
 
 /** The outcome of asking a member. "moot" says nothing about it: the client left, or the request was at fault. */
 export type Health = "succeeded" | "failed" | "moot" | { readonly limitedMillis: number | undefined }

@@ -73,13 +73,7 @@ export const llmLimits = {
   producedBytes: 4 * 1024 * 1024,
   /** of one answer of the upstream that is not a stream, and of one frame of a stream */
   upstreamAnswerBytes: 32 * 1024 * 1024,
-  /** failures in a row after which a member of a collection is left out … */
-  breakerFailures: 5,
-  /** … for so long at first, doubled each time its probe fails, … */
-  breakerMinMillis: 10_000,
-  /** … up to this; also the longest Retry-After that is heeded */
-  breakerMaxMillis: 300_000,
-  /** a member that rate-limits without a Retry-After is left alone for so long */
+  /** a member of a collection that rate-limits without a Retry-After is left alone for so long */
   breakerLimitedMillis: 2_000,
   /** the health of a collection's members is forgotten after so long without a call */
   collectionRouteIdleMillis: 900_000,

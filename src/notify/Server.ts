@@ -11,6 +11,7 @@ import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
 import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
+import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
@@ -80,6 +81,7 @@ const deletedProjects = Sweeps.layer({
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
+    DeliveryWorker.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
     Sweep.layer("projects", "deleted_at"),

@@ -111,6 +111,11 @@ describe("the environment", () => {
     ["33", "-1", "10.0.0.0/33", "10.0.0/8", "::1/129", "x"]
   )
   takes(
+    "VAPID_SUBJECT",
+    ["mailto:ops@example.com", "https://example.com"],
+    ["ops@example.com", "http://example.com", "https://localhost", "mailto:a b@example.com"]
+  )
+  takes(
     "EGRESS_ALLOW",
     [
       "hooks.corp.test",

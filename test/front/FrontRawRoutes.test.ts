@@ -64,7 +64,10 @@ const hot: HotRoute = {
 const ordinary = Effect.succeed(HttpServerResponse.text("ordinary"))
 const app = Layer.merge(
   HttpRouter.add("GET", "/ordinary", ordinary),
-  HttpRouter.addAll([HttpRouter.route("GET", "/shared", ordinary), HttpRouter.route("OPTIONS", "/shared", ordinary)])
+  HttpRouter.addAll([
+    HttpRouter.route("GET", "/shared", ordinary),
+    HttpRouter.route("OPTIONS", "/shared", ordinary)
+  ])
 )
 
 const request = (head: string, body = ""): string =>

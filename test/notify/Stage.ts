@@ -52,10 +52,10 @@ export interface Subscribed {
   readonly channels: ReadonlyArray<string>
 }
 
-/** A subscriber as joining makes it, with so many channels that take messages. */
-export const subscribe = Effect.fnUntraced(function* (
+/** A subscriber as joining makes it, without a channel. */
+export const subscriber = Effect.fnUntraced(function* (
   projects: ReadonlyArray<string>,
-  { channels: count = 1, delivery = "inherit", state = "active" } = {}
+  delivery = "inherit"
 ) {
   const sql = yield* SqlClient
   const id = newId("sbr")
@@ -66,12 +66,26 @@ export const subscribe = Effect.fnUntraced(function* (
     yield* Effect.orDie(
       sql`INSERT INTO project_subscriptions ${sql.insert({ project_id, subscriber_id: id, delivery })}`
     )
+  return id
+})
+
+/** A subscriber with so many channels, whose push service asked for a pause: messages to them wait. */
+export const subscribe = Effect.fnUntraced(function* (
+  projects: ReadonlyArray<string>,
+  { channels: count = 1, delivery = "inherit", state = "active" } = {}
+) {
+  const sql = yield* SqlClient
+  const id = yield* subscriber(projects, delivery)
   const channels = Array.from({ length: count }, () => newId("chn"))
   for (const channel of channels) {
     const address = `https://push.example/${channel}`
     yield* Effect.orDie(
       sql`INSERT INTO channels (id, subscriber_id, kind, address, target, state)
         VALUES (${channel}, ${id}, 'push', ${address}, ${JSON.stringify({ endpoint: address })}::jsonb, ${state})`
+    )
+    yield* Effect.orDie(
+      sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
+        VALUES ('deliveries', ${channel}, 'infinity', 0, now() + interval '1 hour')`
     )
   }
   const subscribed: Subscribed = { id, channels }

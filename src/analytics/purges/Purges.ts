@@ -15,7 +15,7 @@ const Purge = Schema.Union([
 export type Purge = typeof Purge.Type
 
 /** Deletions in ClickHouse. They are tried until they succeed. */
-export const purgeQueue = Job.queue("analytics-purges", Purge, Infinity)
+export const purgeQueue = Job.queue("analytics-purges", Purge, { attemptsMax: Infinity })
 
 /** Offers purges, in the transaction of what makes them necessary. A site has one job at most that waits. */
 export class Purges extends Context.Service<

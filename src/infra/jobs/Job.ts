@@ -1,4 +1,5 @@
 import { type Effect, Schema } from "effect"
+import type { Limits } from "#src/Limits.ts"
 
 /** A kind of jobs, by a name of its own in all of the server. Its lanes are worked on side by side, each in order. */
 export interface Queue<P> {
@@ -6,14 +7,25 @@ export interface Queue<P> {
   readonly payload: Schema.Codec<P, unknown>
   /** after so many failed attempts a job is dead; `jobAttemptsMax` where it is undefined */
   readonly attemptsMax: number | undefined
+  /** its ended jobs are the room's to delete */
+  readonly isKept: boolean
+}
+
+interface QueueOptions {
+  readonly attemptsMax?: number
+  readonly isKept?: boolean
 }
 
 const namePattern = /^[a-z][a-z0-9-]{0,62}$/
 
 /** Throws for a name that is not lower-case letters, digits and hyphens, 63 of them at most. */
-export const queue = <P>(name: string, payload: Schema.Codec<P, unknown>, attemptsMax?: number): Queue<P> => {
+export const queue = <P>(
+  name: string,
+  payload: Schema.Codec<P, unknown>,
+  { attemptsMax, isKept = false }: QueueOptions = {}
+): Queue<P> => {
   if (!namePattern.test(name)) throw new Error(`${name} is no name of a queue`)
-  return { name, payload, attemptsMax }
+  return { name, payload, attemptsMax, isKept }
 }
 
 /** A job that is to be done. */
@@ -49,8 +61,8 @@ export type Outcome =
       readonly change: Effect.Effect<unknown, unknown> | undefined
     }
   | {
-      /** `Later` is no failure: attempts count anew */
-      readonly _tag: "Again" | "Later"
+      /** `Later` is no failure: attempts count anew. `Withdrawn`: there was no attempt, and it does not count. */
+      readonly _tag: "Again" | "Later" | "Withdrawn"
       readonly error: string | null
       readonly restMillis: number
     }
@@ -75,6 +87,13 @@ export const later = (afterMillis: number): Outcome => ({
   restMillis: afterMillis
 })
 
+/** Its turn came too early, and nothing was done: the same job after a pause, with what is known of earlier attempts. */
+export const withdrawn = (afterMillis: number): Outcome => ({
+  _tag: "Withdrawn",
+  error: null,
+  restMillis: afterMillis
+})
+
 /** No further attempt would help: it is kept for someone to look at, and the lane goes on. */
 export const dead = (error: string, change?: Effect.Effect<unknown, unknown>): Outcome => ({
   _tag: "Dead",
@@ -82,3 +101,9 @@ export const dead = (error: string, change?: Effect.Effect<unknown, unknown>): O
   restMillis: 0,
   change
 })
+
+/** The pause after so many failed attempts: it doubles, and jobs that failed together come again apart. */
+export const backoffMillis = (
+  { jobRetryMaxMillis: most, jobRetryMinMillis: least }: Limits,
+  attempts: number
+): number => Math.min(least * 2 ** (attempts - 1), most) * (0.8 + 0.4 * Math.random())

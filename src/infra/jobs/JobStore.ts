@@ -18,7 +18,7 @@ export interface Claimed {
 
 /** The end of an attempt; `left` gives the lane back, and the attempt may have had its effect. */
 export interface Settlement extends Pick<Claimed, "lane" | "epoch" | "seq"> {
-  readonly outcome: "done" | "dead" | "again" | "later" | "left"
+  readonly outcome: "done" | "dead" | "again" | "later" | "withdrawn" | "left"
   readonly restMillis: number
   readonly error: string | null
 }

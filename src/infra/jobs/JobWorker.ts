@@ -2,7 +2,7 @@ import { Cause, Effect, Exit, Fiber, Option, Schema } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Limits } from "#src/Limits.ts"
-import { again, dead, type Job, later, type Outcome, type Queue } from "./Job.ts"
+import { again, backoffMillis, dead, type Job, later, type Outcome, type Queue } from "./Job.ts"
 import { type Claimed, JobStore, type Settlement } from "./JobStore.ts"
 
 export interface WorkerOptions<P, R> {
@@ -308,9 +308,7 @@ export class JobWorker<P> {
 
   private failed(error: string, attempts: number): Outcome {
     if (attempts >= this.attemptsMax) return dead(error)
-    const { jobRetryMaxMillis: most, jobRetryMinMillis: least } = this.limits
-    // Jobs that failed together come again apart.
-    return again(error, Math.min(least * 2 ** (attempts - 1), most) * (0.8 + 0.4 * Math.random()))
+    return again(error, backoffMillis(this.limits, attempts))
   }
 
   private end(attempt: Attempt, outcome: Outcome): Effect.Effect<void> {
@@ -388,4 +386,10 @@ const settlementOf = ({ epoch, lane, seq }: Attempt, { _tag, error, restMillis }
 const interrupt = ({ fiber }: Attempt): Effect.Effect<void> =>
   fiber === undefined ? Effect.void : Effect.asVoid(Effect.forkDetach(Fiber.interrupt(fiber)))
 
-const kindOf = { Done: "done", Dead: "dead", Again: "again", Later: "later" } as const
+const kindOf = {
+  Done: "done",
+  Dead: "dead",
+  Again: "again",
+  Later: "later",
+  Withdrawn: "withdrawn"
+} as const

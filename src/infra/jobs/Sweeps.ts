@@ -27,7 +27,7 @@ export const layer = <E, R>({
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
       const jobs = yield* Jobs
-      const sweeps = queue(`sweep-${name}`, Schema.Struct({}), Infinity)
+      const sweeps = queue(`sweep-${name}`, Schema.Struct({}), { attemptsMax: Infinity })
       yield* jobs.offer(sweeps, [{ lane: name, id: name, payload: {} }])
       yield* jobs.work(sweeps, {
         concurrency: 1,

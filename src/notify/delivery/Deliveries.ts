@@ -8,5 +8,5 @@ import { queue } from "#src/infra/jobs/Job.ts"
 export const deliveries = queue(
   "deliveries",
   Schema.Struct({ message: Schema.String, owner: Schema.String }),
-  Infinity
+  { attemptsMax: Infinity, isKept: true }
 )

@@ -86,7 +86,7 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
     it.effect("again and again, since its processes die, makes the job dead", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs
-        const fatal = queue("fatal", number, 2)
+        const fatal = queue("fatal", number, { attemptsMax: 2 })
         yield* jobs.offer(fatal, [{ lane: "a", payload: { n: 0 } }])
         for (const attempt of [1, 2]) {
           assert.strictEqual((yield* claimOne("fatal")).attempts, attempt)

@@ -15,7 +15,7 @@ export const Planned = Schema.Struct({
 })
 export type Planned = typeof Planned.Type
 
-export const planned = queue("planned", Planned, 1_000)
+export const planned = queue("planned", Planned, { attemptsMax: 1_000 })
 
 export const laneCount = 30
 

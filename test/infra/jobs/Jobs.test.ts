@@ -238,7 +238,7 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
     it.effect("is the last one after as many as the queue allows; the lane goes on", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs
-        const short = queue("short", number, 3)
+        const short = queue("short", number, { attemptsMax: 3 })
         const seen: Array<number> = []
         yield* jobs.work(short, {
           ...patient,
@@ -263,7 +263,7 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
     it.effect("that comes back later is no failure, and counts anew", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs
-        const often = queue("often", number, 2)
+        const often = queue("often", number, { attemptsMax: 2 })
         const attempts: Array<number> = []
         yield* jobs.work(often, {
           ...patient,

@@ -218,6 +218,28 @@ const functions: ReadonlyArray<string> = [
        FROM unnest(p_messages) AS m(message)
        LEFT JOIN unnest(messages, subscribers) AS a(message, subscriber) ON a.message = m.message
        GROUP BY m.message;
+   END $$`,
+
+  // Of deliveries whose turn it is, in one statement: a row each, by its place in the arrays. `channel` is null where
+  // it takes nothing any more: it, its subscriber's subscription or the project is gone. The texts of a message are
+  // told where they are asked for, since many deliveries have the same.
+  `CREATE FUNCTION deliveries_read(p_messages text[], p_channels text[], p_asked text[])
+   RETURNS TABLE (n integer, is_there boolean, channel jsonb, now_millis double precision, message jsonb)
+   LANGUAGE plpgsql ${planned} SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off AS $$
+   BEGIN
+     RETURN QUERY
+       SELECT a.n::integer, d.id IS NOT NULL AND m.id IS NOT NULL,
+         CASE WHEN c.id IS NOT NULL THEN jsonb_build_object('kind', c.kind, 'target', c.target, 'deadInARow', c.dead_in_a_row) END,
+         extract(epoch FROM jobs_now())::double precision * 1000,
+         CASE WHEN p_asked[a.n] = 't' THEN jsonb_build_object('project', jsonb_build_object('slug', p.slug, 'name', p.name),
+           'app', m.app, 'message', m.message, 'title', m.title, 'url', m.url, 'priority', m.priority, 'bodyBytes', m.body_bytes,
+           'attachments', m.attachments, 'createdAtMillis', floor(extract(epoch FROM m.created_at) * 1000)) END
+       FROM unnest(p_messages, p_channels) WITH ORDINALITY AS a(message, channel, n)
+       LEFT JOIN deliveries d ON d.message_id = a.message AND d.channel_id = a.channel
+       LEFT JOIN messages m ON m.id = a.message
+       LEFT JOIN projects p ON p.id = m.project_id AND p.deleted_at IS NULL
+       LEFT JOIN project_subscriptions s ON s.project_id = p.id AND s.subscriber_id = d.subscriber_id
+       LEFT JOIN channels c ON c.id = a.channel AND c.subscriber_id = s.subscriber_id AND c.state IN ('active', 'failing');
    END $$`
 ]
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { Breaker, type BreakerState } from "#actors/llm/Breaker.ts"
+import { Breaker, type BreakerState } from "#actors/kernel/Breaker.ts"
 
 const options = { failuresMax: 3, openMinMillis: 1_000, openMaxMillis: 8_000, limitedMillis: 200 }
 

@@ -1,4 +1,4 @@
-/** When a member of a collection is left out, and when it is asked again. */
+/** When a service that fails is left alone, and when it is asked again. */
 export interface BreakerOptions {
   /** failures in a row that open it */
   readonly failuresMax: number
@@ -6,14 +6,14 @@ export interface BreakerOptions {
   readonly openMinMillis: number
   /** … up to this; also the longest that a Retry-After is believed */
   readonly openMaxMillis: number
-  /** how long a model that rate-limits without saying for how long is left alone */
+  /** how long a service that rate-limits without saying for how long is left alone */
   readonly limitedMillis: number
 }
 
-/** Whether a member may be called now. "probe": it was out, and one call may try whether it is back. */
+/** Whether a service may be called now. "probe": it was out, and one call may try whether it is back. */
 export type BreakerState = "closed" | "probe" | "open"
 
-/** The circuit breaker of one model: a plain value. Times are monotonic milliseconds. */
+/** The circuit breaker of one service, such as a model or a host: a plain value. Times are monotonic milliseconds. */
 export class Breaker {
   readonly #options: BreakerOptions
   #failures = 0
@@ -36,12 +36,17 @@ export class Breaker {
     return this.#openUntil ?? 0
   }
 
+  /** Nothing speaks against the service: there is nothing to remember of it. */
+  get isUntroubled(): boolean {
+    return this.#failures === 0 && this.#openUntil === undefined
+  }
+
   /** A call is under way; while the breaker is not closed no second one is let through. */
   begin(): void {
     this.#isProbing = this.#openUntil !== undefined
   }
 
-  /** The call ended without saying anything about the model: its client left, or the request was at fault. */
+  /** The call ended without saying anything about the service: its client left, or the request was at fault. */
   withdraw(): void {
     this.#isProbing = false
   }

@@ -1,0 +1,109 @@
+import { Effect, Exit, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig } from "#src/Config.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
+import { done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import { Jobs } from "#src/infra/jobs/Jobs.ts"
+import { serverUrl } from "#src/ServerUrl.ts"
+import type { Limits } from "#src/Limits.ts"
+import { deliveries } from "./Deliveries.ts"
+import { type Attempted, type DeliveryJob, makeEnds } from "./DeliveryEnds.ts"
+import * as DeliveryMetrics from "./DeliveryMetrics.ts"
+import * as DeliveryRows from "./DeliveryRows.ts"
+import { type Exchanged, makeExchange } from "./Exchange.ts"
+import { HostGates, type Pass, type Refusal } from "./HostGates.ts"
+import { VapidKey } from "./VapidKey.ts"
+
+/**
+ * Sends messages to channels. Jobs (0022) say whose turn it is, in order, once, whichever processes die; this makes the
+ * attempts and says how they ended. Source: contract/notify#deliveries.
+ */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const jobs = yield* Jobs
+    const gates = new HostGates(limits)
+    yield* jobs.work(deliveries, {
+      concurrency: limits.deliveryAttempts,
+      attemptMillis: limits.deliveryAttemptMillis,
+      handle: yield* makeHandle(gates)
+    })
+    // Before the jobs wait for attempts under way: those that have not begun do not begin any more.
+    yield* Effect.addFinalizer(() => Effect.sync(() => gates.stop()))
+  })
+)
+
+const makeHandle = Effect.fnUntraced(function* (gates: HostGates) {
+  const { limits } = yield* AppConfig
+  const url = yield* serverUrl
+  const metrics = yield* DeliveryMetrics.make
+  const ends = yield* makeEnds(metrics)
+  const read = yield* DeliveryRows.make(url)
+  const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
+  const through = throughGates(gates, limits)
+
+  const attempt = Effect.fnUntraced(function* (job: DeliveryJob) {
+    const row = yield* read(job.payload.message, job.lane)
+    // It went with the message.
+    if (row === undefined) return done()
+    const { channel, message, nowMillis } = row
+    if (channel === undefined) return ends.dropped(job)
+    const acceptedMillis = job.offeredAt.getTime()
+    const expiresAtMillis = acceptedMillis + limits.deliveryMillis
+    const attempted: Attempted = { job, channel, lifeMillis: expiresAtMillis - nowMillis }
+    if (attempted.lifeMillis <= 0) return ends.given(attempted, "it was not delivered in time")
+    const began = performance.now()
+    const sent = yield* through(
+      channel,
+      exchange(channel, {
+        ...message,
+        deliveryId: job.id,
+        settingsUrl: `${url}/n/me`,
+        expiresAtMillis,
+        attempt: job.attempt,
+        isRepeated: job.repeated
+      })
+    )
+    if ("restMillis" in sent) return withdrawn(sent.restMillis)
+    if (sent.isBusy) return withdrawn(limits.deliveryPauseMillis)
+    if (sent.verdict._tag === "Delivered")
+      metrics.arrived(nowMillis - acceptedMillis + performance.now() - began)
+    return ends.of(attempted, sent.verdict)
+  })
+
+  return (job: DeliveryJob): Effect.Effect<Outcome> =>
+    Effect.catch(attempt(job), (error: SqlError) =>
+      Effect.as(
+        Effect.logDebug("A delivery waits for Postgres", error.message),
+        withdrawn(limits.deliveryPauseMillis)
+      )
+    )
+})
+
+/** The host whose attempts are counted together, and how many of them it has at once. */
+const hostOf = (
+  { kind, target }: DeliveryRows.DeliveryChannel,
+  limits: Limits
+): readonly [host: string, most: number] =>
+  kind === "push"
+    ? [new URL(target.endpoint).origin, limits.deliveriesPerPushOrigin]
+    : [new URL(target.url).host, limits.deliveriesPerWebhookHost]
+
+const throughGates = (gates: HostGates, limits: Limits) => {
+  /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `deliveryTurnMillis`. */
+  const enter = (channel: DeliveryRows.DeliveryChannel) =>
+    Effect.callback<Pass | Refusal>((resume) => {
+      const [host, most] = hostOf(channel, limits)
+      gates.enter(host, most, (entry) => resume(Effect.succeed(entry)))
+    })
+  const use = (pass: Pass, exchanged: Effect.Effect<Exchanged>) =>
+    Effect.onExit(exchanged, (exit) =>
+      Effect.sync(() => pass.leave(Exit.isSuccess(exit) ? exit.value.health : "moot"))
+    )
+  return (channel: DeliveryRows.DeliveryChannel, exchanged: Effect.Effect<Exchanged>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(enter(channel), (entry): Effect.Effect<Exchanged | Refusal> =>
+        "restMillis" in entry ? Effect.succeed(entry) : use(entry, restore(exchanged))
+      )
+    )
+}

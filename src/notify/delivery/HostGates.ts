@@ -1,0 +1,154 @@
+import { Breaker } from "#actors/kernel/Breaker.ts"
+import type { Limits } from "#src/Limits.ts"
+
+/** The end of an attempt, as it speaks for the host. "moot": the host was not asked, or had no part in the end. */
+export type HostHealth = "well" | "failed" | "moot"
+
+/** An attempt may be made. Whoever has it gives it back with `leave`, once. */
+export interface Pass {
+  readonly leave: (health: HostHealth) => void
+}
+
+/** No attempt now; the channel rests for so long. */
+export interface Refusal {
+  readonly restMillis: number
+}
+
+interface Waiter {
+  readonly timer: NodeJS.Timeout
+  readonly end: (entry: Pass | Refusal) => void
+}
+
+/** A host is taken to be so fast until its first answer. */
+const firstMeanMillis = 50
+const newest = 0.2
+
+/** One host: attempts under way, those that wait for one of them to end, and how it does. */
+class HostGate {
+  underWay = 0
+  readonly waiting = new Set<Waiter>()
+  readonly breaker: Breaker
+  /** how long an attempt takes, of late */
+  meanMillis = firstMeanMillis
+  /** the turns of channels that rest, up to which the host is busy */
+  busyUntil = 0
+
+  constructor(limits: Limits) {
+    this.breaker = new Breaker({
+      failuresMax: limits.breakerFailures,
+      openMinMillis: limits.breakerMinMillis,
+      openMaxMillis: limits.breakerMaxMillis,
+      limitedMillis: 0
+    })
+  }
+}
+
+/**
+ * Lets so many attempts through to each host, and none to one that rests because it fails. Attempts wait here only behind as
+ * many others, and only where the host is fast: each of them is one of the few that the process makes at once. The others are
+ * refused, and their channels rest until the host has a turn for them. State: of hosts with attempts, waiting ones or failures.
+ */
+export class HostGates {
+  private readonly gates = new Map<string, HostGate>()
+  private readonly limits: Limits
+  private readonly now: () => number
+  private isStopping = false
+
+  constructor(limits: Limits, now: () => number = () => performance.now()) {
+    this.limits = limits
+    this.now = now
+  }
+
+  get size(): number {
+    return this.gates.size
+  }
+
+  /** `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. */
+  enter(host: string, most: number, end: (entry: Pass | Refusal) => void): void {
+    if (this.isStopping) return end({ restMillis: 0 })
+    const gate = this.gates.get(host) ?? this.open(host)
+    const now = this.now()
+    const state = gate.breaker.state(now)
+    if (state === "open") return end({ restMillis: this.untilProbe(gate, now) })
+    const isFree = gate.underWay < most && gate.waiting.size === 0
+    if (state === "probe" || isFree) return end(this.pass(host, gate, most))
+    const { deliveryTurnMillis } = this.limits
+    if (gate.waiting.size >= most || gate.meanMillis > deliveryTurnMillis)
+      return end(this.refusal(gate, most))
+    const waiter: Waiter = {
+      end,
+      timer: setTimeout(() => {
+        gate.waiting.delete(waiter)
+        end(this.refusal(gate, most))
+      }, deliveryTurnMillis)
+    }
+    gate.waiting.add(waiter)
+  }
+
+  /** Lets nothing more through: those who wait are refused, and due again at once. */
+  stop(): void {
+    this.isStopping = true
+    for (const gate of this.gates.values()) this.refuseAll(gate, 0)
+  }
+
+  private open(host: string): HostGate {
+    const gate = new HostGate(this.limits)
+    this.gates.set(host, gate)
+    return gate
+  }
+
+  private untilProbe({ breaker }: HostGate, now: number): number {
+    // Those of one host do not come back all at once, nor before the first of them has told how it is.
+    const { deliveryPauseMillis } = this.limits
+    return Math.max(breaker.openUntil - now, 0) + deliveryPauseMillis * Math.random()
+  }
+
+  /** A turn of its own behind those who were refused before. */
+  private refusal(gate: HostGate, most: number): Refusal {
+    const now = this.now()
+    const { deliveryRestMillis, deliveryTurnMillis } = this.limits
+    gate.busyUntil = Math.min(
+      Math.max(gate.busyUntil, now + deliveryTurnMillis) + gate.meanMillis / most,
+      now + deliveryRestMillis
+    )
+    return { restMillis: gate.busyUntil - now }
+  }
+
+  private pass(host: string, gate: HostGate, most: number): Pass {
+    const began = this.now()
+    gate.underWay++
+    gate.breaker.begin()
+    return {
+      leave: (health) => {
+        const now = this.now()
+        gate.underWay--
+        if (health === "well") gate.breaker.succeed()
+        else if (health === "failed") gate.breaker.fail(now)
+        else gate.breaker.withdraw()
+        if (health !== "moot") gate.meanMillis += newest * (now - began - gate.meanMillis)
+        this.next(host, gate, most)
+      }
+    }
+  }
+
+  private next(host: string, gate: HostGate, most: number): void {
+    const now = this.now()
+    if (gate.breaker.state(now) !== "closed") this.refuseAll(gate, this.untilProbe(gate, now))
+    const [first] = gate.waiting
+    if (first !== undefined && gate.underWay < most) {
+      gate.waiting.delete(first)
+      clearTimeout(first.timer)
+      first.end(this.pass(host, gate, most))
+    }
+    if (gate.underWay === 0 && gate.waiting.size === 0 && gate.breaker.isUntroubled && gate.busyUntil <= now)
+      this.gates.delete(host)
+  }
+
+  private refuseAll(gate: HostGate, restMillis: number): void {
+    for (const { end, timer } of gate.waiting) {
+      clearTimeout(timer)
+      end({ restMillis })
+    }
+    gate.waiting.clear()
+  }
+}
