@@ -131,7 +131,10 @@ const sent: ReadonlyArray<string> = [
   `CREATE INDEX jobs_of_messages ON jobs ((payload ->> 'message')) WHERE queue = 'deliveries'`,
   `CREATE INDEX jobs_ended_deliveries ON jobs_ended (id) WHERE queue = 'deliveries'`,
   `CREATE INDEX jobs_dead_deliveries ON jobs_ended ((payload ->> 'owner'), seq)
-     WHERE queue = 'deliveries' AND outcome = 'dead'`
+     WHERE queue = 'deliveries' AND outcome = 'dead'`,
+  // Deliveries are kept for long after their ends: neither their sweep nor that of the other queues reads the rest.
+  `CREATE INDEX jobs_ended_deliveries_age ON jobs_ended (ended_at) WHERE queue = 'deliveries'`,
+  `CREATE INDEX jobs_ended_others_age ON jobs_ended (ended_at) WHERE queue <> 'deliveries'`
 ]
 
 const files: ReadonlyArray<string> = [
