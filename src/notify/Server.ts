@@ -11,6 +11,9 @@ import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
 import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
+import { Deliveries } from "./delivery/Deliveries.ts"
+import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
+import * as DeliverySweep from "./delivery/DeliverySweep.ts"
 import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
@@ -37,7 +40,7 @@ const ofSubscribers = Layer.mergeAll(Joining.layer, Subscribers.layer, Subscribe
   Layer.provideMerge(VapidKey.layer)
 )
 
-const services = Layer.mergeAll(Sending.layer, MessageLog.layer, ofSubscribers).pipe(
+const services = Layer.mergeAll(Sending.layer, MessageLog.layer, Deliveries.layer, ofSubscribers).pipe(
   Layer.provideMerge(Attachments.layer),
   Layer.provideMerge(AttachmentBlobs.layer),
   Layer.provideMerge(ProjectKeys.layer),
@@ -52,6 +55,7 @@ const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
     ProjectsRoutes.layer,
     ProjectKeysRoutes.layer,
     MessagesRoutes.layer,
+    DeliveriesRoutes.layer,
     SubscribersRoutes.layer,
     SettingsRoutes.joining,
     SettingsRoutes.settings
@@ -82,6 +86,7 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     DeliveryWorker.layer,
+    DeliverySweep.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
     Sweep.layer("projects", "deleted_at"),

@@ -75,7 +75,8 @@ const access = {
     "PATCH /project-keys/{id}",
     "DELETE /project-keys/{id}",
     "DELETE /messages/{id}",
-    "GET /deliveries"
+    "GET /deliveries",
+    "POST /deliveries/redrive"
   ],
   /** any key of an administrator */
   administrators: ["POST /users"],

@@ -26,7 +26,8 @@ export interface AddedChannel {
   readonly subscriber: string
 }
 
-const add = Effect.fnUntraced(function* (
+/** As joining leaves it. */
+export const addChannel = Effect.fnUntraced(function* (
   ofSubscriber: string,
   kind: "push" | "webhook",
   address: string,
@@ -46,16 +47,25 @@ const add = Effect.fnUntraced(function* (
 export const addBrowser = Effect.fnUntraced(function* (projects: ReadonlyArray<string>, origin: string) {
   const endpoint = `${origin}/push/${randomBytes(6).toString("hex")}`
   const browser = yield* Effect.promise(() => PushBrowser.make(endpoint))
-  return { ...(yield* add(yield* subscriber(projects), "push", endpoint, browser.target)), browser, endpoint }
+  return {
+    ...(yield* addChannel(yield* subscriber(projects), "push", endpoint, browser.target)),
+    browser,
+    endpoint
+  }
 })
 
-/** A webhook that was subscribed to the projects. */
-export const addWebhook = Effect.fnUntraced(function* (projects: ReadonlyArray<string>, origin: string) {
+/** A webhook that was subscribed to the projects; by its own subscriber where none is named. */
+export const addWebhook = Effect.fnUntraced(function* (
+  projects: ReadonlyArray<string>,
+  origin: string,
+  ofSubscriber?: string
+) {
   const target = {
     url: `${origin}/hook/${randomBytes(6).toString("hex")}`,
     secret: webhookSecret(randomBytes(24))
   }
-  return { ...(yield* add(yield* subscriber(projects), "webhook", target.url, target)), target }
+  const owner = ofSubscriber ?? (yield* subscriber(projects))
+  return { ...(yield* addChannel(owner, "webhook", target.url, target)), target }
 })
 
 export interface ShownDelivery {
