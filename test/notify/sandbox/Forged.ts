@@ -7,7 +7,7 @@ import {
   randomBytes,
   sign
 } from "node:crypto"
-import type { SandboxSubscription } from "#test/notify/Sandbox.ts"
+import type { SandboxSubscription } from "./SandboxClient.ts"
 
 const coded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url")
 

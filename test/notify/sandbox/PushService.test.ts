@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { payloadsOf, type SandboxSubscription } from "#test/notify/Sandbox.ts"
+import { payloadsOf, type SandboxSubscription } from "./SandboxClient.ts"
 import type { Entry } from "#src/notify/sandbox/Inbox.ts"
 import { makeForger, type Record, rsaSignature, sealed, type Token } from "./Forged.ts"
 import type { Changes } from "./Sender.ts"

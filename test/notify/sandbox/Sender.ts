@@ -4,7 +4,7 @@ import { pushRequest } from "#streams/notify/channels/PushRequest.ts"
 import { Vapid } from "#streams/notify/channels/Vapid.ts"
 import { webhookRequest } from "#streams/notify/channels/Webhook.ts"
 import { notice } from "#test/notify/channels/Notices.ts"
-import type { SandboxSubscription, SandboxWebhook } from "#test/notify/Sandbox.ts"
+import type { SandboxSubscription, SandboxWebhook } from "./SandboxClient.ts"
 
 export interface Told {
   readonly status: number

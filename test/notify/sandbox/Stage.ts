@@ -2,7 +2,7 @@ import { connect } from "node:net"
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChannelsSandboxOptions } from "#src/notify/sandbox/ChannelsSandbox.ts"
-import { type SandboxClient, startSandbox } from "#test/notify/Sandbox.ts"
+import { type SandboxClient, startSandbox } from "./SandboxClient.ts"
 import { Sender } from "./Sender.ts"
 
 interface SandboxStage {
