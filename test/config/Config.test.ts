@@ -116,6 +116,22 @@ describe("the environment", () => {
     ["ops@example.com", "http://example.com", "https://localhost", "mailto:a b@example.com"]
   )
   takes(
+    "NOTIFY_SANDBOX",
+    ["auto", "on", "off", "1", "9001", "65535", "http://127.0.0.1:9001", "http://127.0.0.1:9001/"],
+    [
+      "yes",
+      "0",
+      "65536",
+      "-1",
+      "http://127.0.0.1",
+      "http://127.0.0.1:0",
+      "http://127.0.0.1:9001/inbox",
+      "http://127.0.0.2:9001",
+      "http://localhost:9001",
+      "https://127.0.0.1:9001"
+    ]
+  )
+  takes(
     "EGRESS_ALLOW",
     [
       "hooks.corp.test",

@@ -80,7 +80,8 @@ const shown = (entry: Entry): Html => {
   const { channel, kind, problem, receivedAt, repeated, seq, state, status } = entry
   const { text, title } = wordsOf(entry)
   const { payload: _, ...rest } = entry
-  const outcome = status === null ? "connection cut" : `answered ${status}`
+  const cut = entry.accepted ? "accepted, then cut" : "cut"
+  const outcome = status === null ? cut : `answered ${status}`
   return html`<li>
     <p class="entry-head">
       <span class="number">${seq}</span><span>${kinds[kind]}</span><span>${channel ?? "unknown address"}</span
