@@ -103,7 +103,9 @@ const options = (key) => ({ userVisibleOnly: true, applicationServerKey: key })
 export const subscribe = async (key) => {
   const permission = await Notification.requestPermission()
   if (permission !== "granted")
-    throw new Error(pushProblem() ?? "The browser was not allowed to show notifications. Press again to be asked again.")
+    throw new Error(
+      pushProblem() ?? "The browser was not allowed to show notifications. Press again to be asked again."
+    )
   await navigator.serviceWorker.register("/n/sw.js", { scope: "/n/" })
   const { pushManager } = await navigator.serviceWorker.ready
   try {
@@ -120,7 +122,9 @@ export const subscribe = async (key) => {
 }
 
 const noService = (error) =>
-  new Error(`This browser reaches no push service (${error.name}). Some browsers have it turned off, and some networks block it.`)
+  new Error(
+    `This browser reaches no push service (${error.name}). Some browsers have it turned off, and some networks block it.`
+  )
 
 /** The subscription that there is, without asking anybody. */
 export const subscription = async () => {

@@ -99,7 +99,11 @@ const channelRow = (channel) => {
       "div",
       { className: "what" },
       element("strong", {}, named(title)),
-      element("span", { className: "hint" }, isHere ? "this browser" : kind === "push" ? "browser" : `web hook at ${host}`)
+      element(
+        "span",
+        { className: "hint" },
+        isHere ? "this browser" : kind === "push" ? "browser" : `web hook at ${host}`
+      )
     ),
     element("span", { className: `state ${state}` }, states[state]),
     element(
@@ -221,7 +225,9 @@ byId("zones").append(...Intl.supportedValuesOf("timeZone").map((value) => elemen
 
 const start = async () => {
   if (token === undefined)
-    return nothing("This browser is subscribed to nothing. Open a project’s link, or your own link from another browser.")
+    return nothing(
+      "This browser is subscribed to nothing. Open a project’s link, or your own link from another browser."
+    )
   try {
     await refresh()
     await reconcile()

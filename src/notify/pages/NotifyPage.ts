@@ -67,7 +67,10 @@ export const notifyPage = (page: {
   }),
   contentType: "text/html; charset=utf-8",
   headers: {
-    ...pageHeaders(page.script === undefined ? sources : scriptSources, page.hasForm === true ? "'self'" : "'none'"),
+    ...pageHeaders(
+      page.script === undefined ? sources : scriptSources,
+      page.hasForm === true ? "'self'" : "'none'"
+    ),
     "cache-control": "private, no-cache",
     "x-content-type-options": "nosniff",
     "x-robots-tag": "noindex, nofollow"
@@ -85,7 +88,12 @@ const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle:
 export const instant = (millis: number): Html =>
   html`<time datetime="${new Date(millis).toISOString()}">${dates.format(millis)} UTC</time>`
 
-export const plainPage = (status: number, title: string, project: string | undefined, text: Html): NotifyPage =>
+export const plainPage = (
+  status: number,
+  title: string,
+  project: string | undefined,
+  text: Html
+): NotifyPage =>
   notifyPage({
     status,
     title,

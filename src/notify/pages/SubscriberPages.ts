@@ -162,14 +162,21 @@ export const confirmPage = (host: string): NotifyPage =>
     hasForm: true,
     main: html`
       <h1>Send notifications to ${named(host)}?</h1>
-      <p class="lead">Someone asked that notifications be posted to the web hook where you found this link.</p>
+      <p class="lead">
+        Someone asked that notifications be posted to the web hook where you found this link.
+      </p>
       <form method="post" class="way"><button class="primary">Confirm</button></form>
       <p class="hint">If you do not know of it, do nothing: none are sent.</p>
     `
   })
 
 export const confirmedPage = (host: string): NotifyPage =>
-  plainPage(200, "The web hook is confirmed", undefined, html`Notifications go to ${named(host)} from now on.`)
+  plainPage(
+    200,
+    "The web hook is confirmed",
+    undefined,
+    html`Notifications go to ${named(host)} from now on.`
+  )
 
 /** 404: no web hook has this link. */
 export const noConfirmPage = (): NotifyPage =>

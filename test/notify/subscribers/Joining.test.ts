@@ -126,27 +126,36 @@ layer(TestServer.shared, live)("joining", (it) => {
     })
   )
 
-  it.effect("is 404 by a link that is none, was replaced or guessed, and 410 where the project is closed", () =>
-    Effect.gen(function* () {
-      const stage = yield* makeStage
-      const { ask, id, link } = yield* openProject(stage)
-      const push = subscription()
-      const fault = (at: string) => Effect.map(join(at, { push }), faultOf)
-      const none = [404, "This link leads to no project"] as const
-      const last = link.endsWith("a") ? "b" : "a"
-      for (const guess of ["x", "0".repeat(40), `${link.slice(0, -1)}${last}`, `${link}0`, link.slice(1), "%00"])
-        assert.deepStrictEqual(yield* fault(guess), none, guess)
-      yield* ask("PATCH", `${api}/projects/${id}`, { key: stage.key, json: { joining: "closed" } })
-      assert.deepStrictEqual(yield* fault(link), [410, "Joining this project is closed"])
-      yield* ask("PATCH", `${api}/projects/${id}`, { key: stage.key, json: { joining: "link" } })
-      yield* joined(link, { push })
-      yield* ask("POST", `${api}/projects/${id}/join-link`, { key: stage.key })
-      assert.deepStrictEqual(yield* fault(link), none)
-      const renewed = yield* linkOf(stage, id)
-      yield* joined(renewed, { push })
-      yield* ask("DELETE", `${api}/projects/${id}`, { key: stage.key })
-      assert.deepStrictEqual(yield* fault(renewed), none)
-    })
+  it.effect(
+    "is 404 by a link that is none, was replaced or guessed, and 410 where the project is closed",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* makeStage
+        const { ask, id, link } = yield* openProject(stage)
+        const push = subscription()
+        const fault = (at: string) => Effect.map(join(at, { push }), faultOf)
+        const none = [404, "This link leads to no project"] as const
+        const last = link.endsWith("a") ? "b" : "a"
+        for (const guess of [
+          "x",
+          "0".repeat(40),
+          `${link.slice(0, -1)}${last}`,
+          `${link}0`,
+          link.slice(1),
+          "%00"
+        ])
+          assert.deepStrictEqual(yield* fault(guess), none, guess)
+        yield* ask("PATCH", `${api}/projects/${id}`, { key: stage.key, json: { joining: "closed" } })
+        assert.deepStrictEqual(yield* fault(link), [410, "Joining this project is closed"])
+        yield* ask("PATCH", `${api}/projects/${id}`, { key: stage.key, json: { joining: "link" } })
+        yield* joined(link, { push })
+        yield* ask("POST", `${api}/projects/${id}/join-link`, { key: stage.key })
+        assert.deepStrictEqual(yield* fault(link), none)
+        const renewed = yield* linkOf(stage, id)
+        yield* joined(renewed, { push })
+        yield* ask("DELETE", `${api}/projects/${id}`, { key: stage.key })
+        assert.deepStrictEqual(yield* fault(renewed), none)
+      })
   )
 
   it.effect("says which field is wrong", () =>

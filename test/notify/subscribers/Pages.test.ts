@@ -36,7 +36,11 @@ layer(TestServer.shared, live)("pages of subscribers", (it) => {
         const page = textOf(yield* ask("GET", path, { key: "", headers: html }))
         const loaded = [...page.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address = ""]) => address)
         for (const address of loaded) assert.match(address, /^\/n\//, address)
-        const files = new Set([...loaded.filter((address) => address !== "/n/me"), "/n/browser.js", "/n/sw.js"])
+        const files = new Set([
+          ...loaded.filter((address) => address !== "/n/me"),
+          "/n/browser.js",
+          "/n/sw.js"
+        ])
         let bytes = gzipSync(page).length
         for (const file of files) {
           const answer = yield* ask("GET", file, { key: "" })

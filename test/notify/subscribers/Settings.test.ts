@@ -57,7 +57,12 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
       const { channel, id, link, recipients, request, token } = yield* subscriber
       assert.strictEqual(yield* recipients, 1)
       const muted = yield* request("PUT", `/projects/${id}`, { delivery: "muted" })
-      assert.deepInclude(muted.json, { id, name: "Backups", description: "Of every night", delivery: "muted" })
+      assert.deepInclude(muted.json, {
+        id,
+        name: "Backups",
+        description: "Of every night",
+        delivery: "muted"
+      })
       assert.strictEqual(yield* recipients, 0)
       for (const delivery of ["instant", "inherit"]) {
         yield* request("PUT", `/projects/${id}`, { delivery })
@@ -89,7 +94,9 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
       const off = yield* request("PATCH", path, { state: "off", name: "Old laptop" })
       assert.deepInclude(off.json, { id: channel, state: "off", name: "Old laptop" })
       assert.strictEqual(yield* recipients, 0)
-      yield* Effect.orDie(sql`UPDATE channels SET state = 'failing', dead_in_a_row = 10 WHERE id = ${channel}`)
+      yield* Effect.orDie(
+        sql`UPDATE channels SET state = 'failing', dead_in_a_row = 10 WHERE id = ${channel}`
+      )
       assert.strictEqual(yield* recipients, 0)
       assert.deepInclude((yield* request("PATCH", path, { state: "active" })).json, { state: "active" })
       const [row] = yield* Effect.orDie(
@@ -127,7 +134,9 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
       // An address that is another's goes over.
       yield* request("PATCH", `/channels/${channel}`, { push })
       assert.isEmpty((yield* settingsOf(other.token)).channels)
-      const fault = yield* request("PATCH", `/channels/${channel}`, { push: { ...push, keys: { p256dh: "x", auth: "y" } } })
+      const fault = yield* request("PATCH", `/channels/${channel}`, {
+        push: { ...push, keys: { p256dh: "x", auth: "y" } }
+      })
       assert.deepStrictEqual(faultOf(fault), [
         400,
         "push.keys.p256dh: expected a point of P-256: 65 bytes in base64url"
@@ -194,25 +203,29 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
     })
   )
 
-  it.effect("end when their subscriber leaves: addresses are deleted at once, and what waits is dropped", () =>
-    Effect.gen(function* () {
-      const { ask, channel, id, key, push, recipients, request, stage, token } = yield* subscriber
-      const sql = yield* SqlClient
-      // No worker takes it: a lane rests.
-      yield* Effect.orDie(sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
+  it.effect(
+    "end when their subscriber leaves: addresses are deleted at once, and what waits is dropped",
+    () =>
+      Effect.gen(function* () {
+        const { ask, channel, id, key, push, recipients, request, stage, token } = yield* subscriber
+        const sql = yield* SqlClient
+        // No worker takes it: a lane rests.
+        yield* Effect.orDie(sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
         VALUES ('deliveries', ${channel}, 'infinity', 0, now() + interval '1 hour')`)
-      const [message] = (yield* sent(key)).messages
-      assert.deepStrictEqual((yield* request("DELETE", "")).json, { deleted: true })
-      assert.deepStrictEqual(faultOf(yield* request("GET", "")), [401, invalidKey])
-      const left = yield* Effect.orDie(
-        sql`SELECT 1 FROM subscribers WHERE token_hash = ${hashOf(token)} UNION ALL SELECT 1 FROM channels
+        const [message] = (yield* sent(key)).messages
+        assert.deepStrictEqual((yield* request("DELETE", "")).json, { deleted: true })
+        assert.deepStrictEqual(faultOf(yield* request("GET", "")), [401, invalidKey])
+        const left = yield* Effect.orDie(
+          sql`SELECT 1 FROM subscribers WHERE token_hash = ${hashOf(token)} UNION ALL SELECT 1 FROM channels
           WHERE address = ${push.endpoint} UNION ALL SELECT 1 FROM project_subscriptions WHERE project_id = ${id}`
-      )
-      assert.isEmpty(left)
-      const told = yield* ask("GET", `${api}/messages/${message?.id}/deliveries`, { key: stage.key })
-      assert.deepInclude((told.json as { deliveries: ReadonlyArray<object> }).deliveries[0], { status: "dropped" })
-      assert.strictEqual(yield* recipients, 0)
-    })
+        )
+        assert.isEmpty(left)
+        const told = yield* ask("GET", `${api}/messages/${message?.id}/deliveries`, { key: stage.key })
+        assert.deepInclude((told.json as { deliveries: ReadonlyArray<object> }).deliveries[0], {
+          status: "dropped"
+        })
+        assert.strictEqual(yield* recipients, 0)
+      })
   )
 
   it.effect("lose a project that its owner deleted, or removed them from; it can be joined again", () =>

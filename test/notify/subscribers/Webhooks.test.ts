@@ -9,7 +9,10 @@ import { join, joined, openProject, settingsOf } from "./SubscriberStage.ts"
 const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: string) =>
   Effect.promise(async () => {
     const entries = await sandbox.accepted(1, { channel })
-    const payload = entries.at(-1)?.payload as { readonly type: string; readonly data: { confirmUrl: string } }
+    const payload = entries.at(-1)?.payload as {
+      readonly type: string
+      readonly data: { confirmUrl: string }
+    }
     assert.strictEqual(payload.type, "channel.confirmation")
     return new URL(payload.data.confirmUrl).pathname
   })
