@@ -28,6 +28,7 @@ import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import { Channels } from "./subscribers/Channels.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
 import { Joining } from "./subscribers/Joining.ts"
+import * as PagesRoutes from "./subscribers/PagesRoutes.ts"
 import * as SettingsRoutes from "./subscribers/SettingsRoutes.ts"
 import { Subscribers } from "./subscribers/Subscribers.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
@@ -87,11 +88,12 @@ export const server: RoomServer = {
     endpoints,
     DeliveryWorker.layer,
     DeliverySweep.layer,
+    PagesRoutes.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
   raw: RawRoutes.addRaw(attachmentRoutes).pipe(Layer.provide(services)),
-  paths: []
+  paths: PagesRoutes.paths
 }
