@@ -68,6 +68,7 @@ const access = {
     "PATCH /projects/{id}",
     "DELETE /projects/{id}",
     "POST /projects/{id}/join-link",
+    "POST /projects/{id}/test",
     "GET /projects/{id}/subscribers",
     "DELETE /projects/{id}/subscribers/{subscriberId}",
     "GET /project-keys",

@@ -6,6 +6,6 @@ export const room: Room = {
     order: 5,
     title: "Notifications",
     purpose: "messages to people",
-    components: ["postgres", "jobs"]
+    components: ["notify"]
   }
 }
