@@ -179,6 +179,13 @@ export class MessagesApi extends HttpApiGroup.make("messages")
           "24 h, per key) the same request is carried out once: a repetition has the same answer and " +
           "`Idempotent-Replay: true`, another request is 409. Body: 8 MiB."
       ),
+    HttpApiEndpoint.post("sendTestMessage", "/projects/:id/test", {
+      params: { id: PathId.annotate({ description: "Id or slug" }) },
+      success: Sent.pipe(HttpApiSchema.status(201)),
+      error: NotFound.plain
+    })
+      .annotate(OpenApi.Summary, "Send a test message to a project's subscribers")
+      .annotate(OpenApi.Description, "A message like any other, but for the key: it has none."),
     HttpApiEndpoint.get("listMessages", "/messages", {
       query: {
         project: Schema.optionalKey(ref.annotate({ description: "Id or slug" })),

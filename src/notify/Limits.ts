@@ -72,5 +72,9 @@ export const notifyLimits = {
   /** a delivery is kept so long after its end … */
   deliveriesKeptMillis: 30 * 24 * 3_600_000,
   /** … and a dead one, which can be redriven, so long */
-  deliveriesDeadMillis: 90 * 24 * 3_600_000
+  deliveriesDeadMillis: 90 * 24 * 3_600_000,
+  /** pause between counts of deliveries, for `/metrics` and `/readyz` … */
+  deliveriesCountedEveryMillis: 10_000,
+  /** … where one that has been due for so long is degraded */
+  deliveriesLateMillis: 60_000
 } as const

@@ -18,6 +18,7 @@ import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
+import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
@@ -91,6 +92,7 @@ export const server: RoomServer = {
     PagesRoutes.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
+    telemetry,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),

@@ -68,6 +68,7 @@ const access = {
     "PATCH /projects/{id}",
     "DELETE /projects/{id}",
     "POST /projects/{id}/join-link",
+    "POST /projects/{id}/test",
     "GET /projects/{id}/subscribers",
     "DELETE /projects/{id}/subscribers/{subscriberId}",
     "GET /project-keys",
@@ -105,7 +106,7 @@ const access = {
   /** a session; `POST /api/session` itself takes a key or a ticket in its own way */
   session: ["GET /api/session", "DELETE /api/session", "POST /api/session/token"],
   /** a project key */
-  project: ["POST /messages"],
+  project: ["POST /messages", "POST /attachments"],
   /** a project key, or a key of an account */
   projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
   /** the secret of a site */

@@ -35,6 +35,7 @@ layer(TestServer.own(), live)("/readyz", (it) => {
         "jobs",
         "ledger",
         "log",
+        "notify",
         "postgres",
         "quarantine",
         "rate-limits"

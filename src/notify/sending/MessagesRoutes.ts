@@ -1,7 +1,7 @@
 import { Effect, Result } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { CurrentKey, type Principal } from "#schemas/core/Authorization.ts"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { invalidField } from "#schemas/core/Problem.ts"
 import { listLimitDefault } from "#schemas/notify/Message.ts"
@@ -14,6 +14,7 @@ import { serverUrlFor } from "#src/ServerUrl.ts"
 import { readSend } from "#streams/notify/SendFields.ts"
 import { MessageLog, type Reader } from "../log/MessageLog.ts"
 import { ProjectKeys } from "../projects/ProjectKeys.ts"
+import { Projects } from "../projects/Projects.ts"
 import { Sending } from "./Sending.ts"
 
 const replayed = HttpEffect.appendPreResponseHandler((_, response) =>
@@ -23,6 +24,26 @@ const replayed = HttpEffect.appendPreResponseHandler((_, response) =>
 /** The depth counts the fields of a send from within: a `body` of the greatest depth has an object around it. */
 const sendDepthMax = jsonDepthMax + 1
 
+/** Gives a read its reader, as whom the request's key reads. */
+const makeRead = Effect.map(
+  serverUrlFor,
+  (urlFor) =>
+    <A, E, R>(
+      request: HttpServerRequest.HttpServerRequest,
+      use: (reader: Reader) => Effect.Effect<A, E, R>
+    ) =>
+      CurrentKey.pipe(
+        Effect.flatMap(({ id, kind, ownerId }) =>
+          use({
+            owner: ownerId,
+            keyId: kind === "project" ? id : undefined,
+            serverUrl: urlFor(request)
+          })
+        ),
+        storeAway
+      )
+)
+
 export const layer = HttpApiBuilder.group(
   NotifyRoomApi,
   "messages",
@@ -30,6 +51,8 @@ export const layer = HttpApiBuilder.group(
     const sending = yield* Sending
     const log = yield* MessageLog
     const keys = yield* ProjectKeys
+    const projects = yield* Projects
+    const read = yield* makeRead
     const urlFor = yield* serverUrlFor
     const { limits } = yield* AppConfig
 
@@ -51,21 +74,14 @@ export const layer = HttpApiBuilder.group(
       if (isReplay) yield* replayed
       return sent
     })
-    const readerOf = (key: Principal, request: HttpServerRequest.HttpServerRequest): Reader => ({
-      owner: key.ownerId,
-      keyId: key.kind === "project" ? key.id : undefined,
-      serverUrl: urlFor(request)
-    })
-    const read = <A, E, R>(
-      request: HttpServerRequest.HttpServerRequest,
-      use: (reader: Reader) => Effect.Effect<A, E, R>
-    ) =>
-      CurrentKey.pipe(
-        Effect.flatMap((key) => use(readerOf(key, request))),
-        storeAway
-      )
     return handlers
       .handleRaw("sendMessage", ({ request }) => send(request))
+      .handle("sendTestMessage", ({ params, request }) =>
+        CurrentKey.pipe(
+          Effect.flatMap(({ ownerId }) => storeAway(projects.find(params.id, ownerId))),
+          Effect.flatMap((project) => sending.test(project, urlFor(request)))
+        )
+      )
       .handle("listMessages", ({ query, request }) =>
         read(request, (reader) => log.list(reader, { limit: listLimitDefault, ...query }))
       )

@@ -1,11 +1,11 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Metric } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import {
   BadRequest,
   type Conflict,
   invalidField,
   NotFound,
-  RateLimited,
+  type RateLimited,
   ServiceUnavailable
 } from "#schemas/core/Problem.ts"
 import { Sent } from "#schemas/notify/Message.ts"
@@ -44,6 +44,11 @@ export class Sending extends Context.Service<
     readonly send: (
       send: Send
     ) => Effect.Effect<{ readonly sent: Sent; readonly isReplay: boolean }, SendFault>
+    /** The owner's own message to the subscribers of a project. */
+    readonly test: (
+      project: ProjectRow,
+      serverUrl: string
+    ) => Effect.Effect<Sent, BadRequest | RateLimited | ServiceUnavailable>
   }
 >()("signalbox/notify/Sending") {
   static readonly layer = Layer.effect(
@@ -54,47 +59,71 @@ export class Sending extends Context.Service<
       const covered = yield* makeCovered
       const accept = yield* makeAccept
       const waiting = yield* WaitingDeliveries.make
+      const inTime = <A, E>(body: Effect.Effect<A, E>) =>
+        body.pipe(
+          storeAwayUntimed,
+          Effect.timeoutOrElse({
+            duration: limits.sendMillis,
+            orElse: () => Effect.fail(ServiceUnavailable.of("The database is slow; nothing was sent"))
+          })
+        )
+      const count = (owner: string, { deliveries: added, sent }: Accepted) => {
+        waiting.add(owner, added)
+        return Metric.update(messagesAccepted, sent.messages.length)
+      }
+      const test = Effect.fn("Sending.test")(function* (project: ProjectRow, serverUrl: string) {
+        const owner = project.user_id
+        yield* waiting.refuseOver(owner)
+        const sender = { owner, keyId: null }
+        const accepted = yield* accept({ fields: testOf(project), sender, projects: [project], serverUrl })
+        yield* count(owner, accepted)
+        return accepted.sent
+      })
       const send = Effect.fn("Sending.send")(function* ({ fields, idempotencyKey, key, serverUrl }: Send) {
         if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
         const projects = yield* covered(key, fields.project)
-        if (yield* waiting.isOver(key.user_id))
-          return yield* RateLimited.of(
-            `More than ${limits.deliveriesWaiting} deliveries of this account are waiting`,
-            { retryAfterSeconds: waitingRetrySeconds }
-          )
-        let added = 0
-        let isReplay = true
-        const fresh = Effect.map(accept({ fields, key, projects, serverUrl }), (accepted) => {
-          isReplay = false
-          added = accepted.deliveries
-          return accepted.sent
-        })
+        const sender = { owner: key.user_id, keyId: key.id }
+        yield* waiting.refuseOver(sender.owner)
+        let accepted: Accepted | undefined
+        const fresh = Effect.map(
+          accept({ fields, sender, projects, serverUrl }),
+          (made) => (accepted = made).sent
+        )
         const sent = yield* idempotencyKey === undefined
           ? fresh
           : idempotency.inTransaction(onceOf(key, idempotencyKey, fields), Sent, fresh)
-        waiting.add(key.user_id, added)
-        return { sent, isReplay }
+        if (accepted !== undefined) yield* count(sender.owner, accepted)
+        return { sent, isReplay: accepted === undefined }
       })
       return Sending.of({
-        send: (asked) =>
-          send(asked).pipe(
-            storeAwayUntimed,
-            Effect.timeoutOrElse({
-              duration: limits.sendMillis,
-              orElse: () => Effect.fail(ServiceUnavailable.of("The database is slow; nothing was sent"))
-            })
-          )
+        send: (asked) => inTime(send(asked)),
+        test: (project, serverUrl) => inTime(test(project, serverUrl))
       })
     })
   )
 }
 
+/** The message by which owners try their channels. */
+const testOf = ({ name }: ProjectRow): SendFields => ({
+  app: name,
+  message: "This is a test. Messages of this project look like this.",
+  title: "Test",
+  url: null,
+  project: null,
+  body: null,
+  bodyFormat: "auto",
+  priority: "normal",
+  attachments: []
+})
+
 /** Printable ASCII, as a header may carry it. */
 const acceptable = /^[\x20-\x7e]{1,255}$/
 
-/** Deliveries that wait for services which are away: a second would change nothing. */
-const waitingRetrySeconds = 60
+const messagesAccepted = Metric.counter("signalbox_notify_messages_total", {
+  description: "Accepted messages: one for each project of a send",
+  incremental: true
+})
 
 const onceOf = (key: ProjectKeyRow, idempotencyKey: string, fields: SendFields) => ({
   scope: `message:${key.id}`,
@@ -135,8 +164,15 @@ const makeCovered = Effect.gen(function* () {
   })
 })
 
-interface Accepting extends Pick<Send, "fields" | "key" | "serverUrl"> {
+interface Accepting extends Pick<Send, "fields" | "serverUrl"> {
+  /** `keyId` null: the owner */
+  readonly sender: { readonly owner: string; readonly keyId: string | null }
   readonly projects: ReadonlyArray<ProjectRow>
+}
+
+interface Accepted {
+  readonly sent: Sent
+  readonly deliveries: number
 }
 
 interface FannedOut {
@@ -171,24 +207,24 @@ const makeAccept = Effect.gen(function* () {
     return { byMessage: new Map(rows.map((row) => [row.message, row])), made }
   })
 
-  return ({ fields, key, projects, serverUrl }: Accepting) =>
+  return ({ fields, projects, sender: { keyId, owner }, serverUrl }: Accepting) =>
     sql.withTransaction(
       Effect.gen(function* () {
         const ids = projects.map(() => newId("msg"))
-        const { byMessage, made } = yield* fanOut(key.user_id, ids, projects)
+        const { byMessage, made } = yield* fanOut(owner, ids, projects)
         const tokens = ids.map(links.message)
         const countOf = (id: string, name: "recipients" | "held") => byMessage.get(id)?.[name] ?? 0
         // One statement, whose long texts are sent once.
         yield* sql`INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
             message, title, url, body, body_bytes, body_format, priority, attachments)
-          SELECT m.id, m.project, m.recipients, m.held, decode(m.hash, 'hex'), ${key.user_id}, ${key.id}, ${fields.app},
+          SELECT m.id, m.project, m.recipients, m.held, decode(m.hash, 'hex'), ${owner}, ${keyId}::text, ${fields.app},
             ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
             ${Buffer.byteLength(fields.body ?? "")}, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}
           FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
             ${ids.map((id) => String(countOf(id, "recipients")))}::text[]::int[],
             ${ids.map((id) => String(countOf(id, "held")))}::text[]::int[],
             ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, recipients, held, hash)`
-        if (fields.attachments.length > 0) yield* attachments.claim(key.user_id, fields.attachments, ids)
+        if (fields.attachments.length > 0) yield* attachments.claim(owner, fields.attachments, ids)
         const hasPage = fields.body !== null || fields.attachments.length > 0
         const messages = projects.map(({ id: projectId, name, slug }, index) => {
           const id = ids[index] ?? ""

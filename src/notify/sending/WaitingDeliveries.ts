@@ -1,8 +1,11 @@
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { RateLimited } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
+
+/** They wait for services which are away: a second would change nothing. */
+const retrySeconds = 60
 
 interface Count {
   waiting: number
@@ -49,13 +52,14 @@ export const make = Effect.gen(function* () {
   })
 
   return {
-    /** whether the owner has more of them than one may have */
-    isOver: (owner: string): Effect.Effect<boolean, SqlError> =>
-      Effect.flatMap(ofAll, (waiting) =>
-        waiting <= limits.deliveriesWaiting
-          ? Effect.succeed(false)
-          : Effect.map(ofOwner(owner), (own) => own > limits.deliveriesWaiting)
-      ),
+    /** 429 for an owner who has more of them than one may have */
+    refuseOver: Effect.fnUntraced(function* (owner: string) {
+      const { deliveriesWaiting: most } = limits
+      if ((yield* ofAll) <= most || (yield* ofOwner(owner)) <= most) return
+      return yield* RateLimited.of(`More than ${most} deliveries of this account are waiting`, {
+        retryAfterSeconds: retrySeconds
+      })
+    }),
     /** so many more were accepted */
     add: (owner: string, count: number): void => {
       if (all !== undefined) all.waiting += count

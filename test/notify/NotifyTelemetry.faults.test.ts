@@ -1,0 +1,70 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { api, live, makeStage, sent, subscribe } from "./Stage.ts"
+
+/** The value of a line of `/metrics` without labels. */
+const metric = (name: string) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    Effect.map(ask("GET", "/metrics"), ({ bytes }) => {
+      const line = Buffer.from(bytes)
+        .toString()
+        .split("\n")
+        .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+      return line === undefined ? undefined : Number(line.split(" ").at(-1))
+    })
+  )
+
+layer(TestServer.own({ limits: { deliveriesCountedEveryMillis: 100, deliveryAttempts: 0 } }), live)(
+  "deliveries as operators see them",
+  (it) => {
+    it.effect("are on /metrics, and degrade /readyz when one has been due for a minute", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { ask } = yield* Readiness
+        const stage = yield* makeStage
+        const { channels } = yield* subscribe([yield* stage.project()], { channels: 2 })
+        yield* sent(yield* stage.projectKey())
+        yield* (yield* TestServer).ask("POST", `${api}/projects/project-1/test`, { key: stage.key })
+        assert.strictEqual(yield* metric("signalbox_notify_messages_total"), 2)
+        // This process has no attempt to spare, so that lanes stay as they are.
+        const due = (after: string) => sql`UPDATE job_lanes SET due_at = now() + ${after}::interval
+        WHERE queue = 'deliveries' AND lane = ANY (${channels}::text[])`
+        yield* due("1 hour")
+        yield* eventually(
+          "four wait",
+          Effect.map(metric("signalbox_notify_waiting"), (count) => count === 4)
+        )
+        assert.strictEqual(yield* metric("signalbox_notify_oldest_waiting_seconds"), 0)
+        assert.strictEqual((yield* ask("notify"))?.status, "up")
+
+        yield* due("-90 seconds")
+        yield* eventually(
+          "the oldest is late",
+          Effect.map(ask("notify"), (state) => state?.status === "degraded")
+        )
+        assert.match(
+          (yield* ask("notify"))?.detail ?? "",
+          /^a delivery has been due for 9\d s and was not begun$/
+        )
+        const late = yield* metric("signalbox_notify_oldest_waiting_seconds")
+        assert.isTrue(late !== undefined && late >= 90 && late < 120, String(late))
+        yield* due("1 hour")
+        yield* eventually(
+          "none is late",
+          Effect.map(ask("notify"), (state) => state?.status === "up")
+        )
+
+        yield* sql`UPDATE deliveries SET held_until = now() + interval '1 hour' WHERE channel_id = ${channels[0] ?? ""}`
+        yield* eventually(
+          "two are held",
+          Effect.map(metric("signalbox_notify_held"), (count) => count === 2)
+        )
+        assert.strictEqual(yield* metric("signalbox_notify_dead"), 0)
+      })
+    )
+  }
+)
