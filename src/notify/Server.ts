@@ -7,6 +7,7 @@ import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { staticRoute } from "#src/http/Static.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
@@ -20,6 +21,8 @@ import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
+import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
+import * as OldMessages from "./pages/OldMessages.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
@@ -92,10 +95,13 @@ export const server: RoomServer = {
     PagesRoutes.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
+    OldMessages.layer,
     telemetry,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
-  raw: RawRoutes.addRaw(attachmentRoutes).pipe(Layer.provide(services)),
+  raw: Layer.merge(RawRoutes.addRaw(attachmentRoutes), RawRoutes.addRaw(messagePageRoutes)).pipe(
+    Layer.provide(services)
+  ),
   paths: PagesRoutes.paths
 }
