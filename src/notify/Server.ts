@@ -6,6 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
@@ -15,6 +16,7 @@ import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
+import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
@@ -22,6 +24,7 @@ import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
 import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
+import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import { Channels } from "./subscribers/Channels.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
@@ -44,7 +47,13 @@ const services = Layer.mergeAll(Sending.layer, MessageLog.layer, ofSubscribers).
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
   Layer.provideMerge(
-    Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer, NotifySandbox.layer)
+    Layer.mergeAll(
+      ProjectDirectory.layer,
+      ProjectKeyDirectory.layer,
+      Links.layer,
+      NotifySandbox.layer,
+      RawServerUrl.layer
+    )
   )
 )
 
@@ -86,9 +95,15 @@ export const server: RoomServer = {
     deletedProjects,
     AttachmentUpkeep.layer,
     telemetry,
+    RawServerUrl.listening,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
-  raw: RawRoutes.addRaw(attachmentRoutes).pipe(Layer.provide(services)),
-  paths: []
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(attachmentRoutes),
+    RawRoutes.addRaw(sendRoutes),
+    RawRoutes.addRaw(notifyMcpRoutes)
+  ).pipe(Layer.provide(services)),
+  // A raw route beside ordinary ones of the same path.
+  paths: [["POST", "/api/v1/messages"]]
 }

@@ -10,7 +10,10 @@ import { api, live, makeStage, sent, subscribe } from "./Stage.ts"
 const metric = (name: string) =>
   Effect.flatMap(TestServer, ({ ask }) =>
     Effect.map(ask("GET", "/metrics"), ({ bytes }) => {
-      const line = Buffer.from(bytes).toString().split("\n").find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+      const line = Buffer.from(bytes)
+        .toString()
+        .split("\n")
+        .find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
       return line === undefined ? undefined : Number(line.split(" ").at(-1))
     })
   )
