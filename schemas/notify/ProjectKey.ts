@@ -56,7 +56,14 @@ const ProjectKey = Schema.Struct({
   ...ProjectKeyRow.json.fields,
   projects: Schema.Union([Schema.Literal("all"), Schema.Array(ProjectId)])
 }).annotate({ identifier: "ProjectKey", description: "A project key" })
-export type ProjectKey = typeof ProjectKey.Type
+/** as JSON */
+export type ProjectKey = typeof ProjectKey.Encoded
+
+const CreatedProjectKey = Schema.Struct({
+  ...ProjectKey.fields,
+  key: Schema.String.annotate({ description: "The key itself (`prj_`): shown now and never again" })
+}).annotate({ identifier: "CreatedProjectKey", description: "The new key" })
+export type CreatedProjectKey = typeof CreatedProjectKey.Encoded
 
 export const NewProjectKey = Schema.Struct({
   ...ProjectKeyRow.jsonCreate.fields,
@@ -82,12 +89,7 @@ export class ProjectKeysApi extends HttpApiGroup.make("projectKeys")
     }).annotate(OpenApi.Summary, "List one's own project keys"),
     HttpApiEndpoint.post("createProjectKey", "/project-keys", {
       payload: NewProjectKey,
-      success: Schema.Struct({
-        ...ProjectKey.fields,
-        key: Schema.String.annotate({ description: "The key itself (`prj_`): shown now and never again" })
-      })
-        .annotate({ identifier: "CreatedProjectKey", description: "The new key" })
-        .pipe(HttpApiSchema.status(201)),
+      success: CreatedProjectKey.pipe(HttpApiSchema.status(201)),
       error: [NotFound.plain, Conflict.plain]
     })
       .middleware(JsonBody)

@@ -105,7 +105,7 @@ const access = {
   /** a session; `POST /api/session` itself takes a key or a ticket in its own way */
   session: ["GET /api/session", "DELETE /api/session", "POST /api/session/token"],
   /** a project key */
-  project: ["POST /messages"],
+  project: ["POST /messages", "POST /attachments"],
   /** a project key, or a key of an account */
   projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
   /** the secret of a site */

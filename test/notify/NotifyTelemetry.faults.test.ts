@@ -18,7 +18,7 @@ const metric = (name: string) =>
     })
   )
 
-layer(TestServer.own({ limits: { deliveriesCountedEveryMillis: 100 } }), live)(
+layer(TestServer.own({ limits: { deliveriesCountedEveryMillis: 100, deliveryAttempts: 0 } }), live)(
   "deliveries as operators see them",
   (it) => {
     it.effect("are on /metrics, and degrade /readyz when one has been due for a minute", () =>
@@ -30,7 +30,7 @@ layer(TestServer.own({ limits: { deliveriesCountedEveryMillis: 100 } }), live)(
         yield* sent(yield* stage.projectKey())
         yield* (yield* TestServer).ask("POST", `${api}/projects/project-1/test`, { key: stage.key })
         assert.strictEqual(yield* metric("signalbox_notify_messages_total"), 2)
-        // A pause that a service asked for is over, and no process has taken its lane.
+        // This process has no attempt to spare, so that lanes stay as they are.
         const due = (after: string) => sql`UPDATE job_lanes SET due_at = now() + ${after}::interval
         WHERE queue = 'deliveries' AND lane = ANY (${channels}::text[])`
         yield* due("1 hour")
@@ -40,6 +40,23 @@ layer(TestServer.own({ limits: { deliveriesCountedEveryMillis: 100 } }), live)(
         )
         assert.strictEqual(yield* metric("signalbox_notify_oldest_waiting_seconds"), 0)
         assert.strictEqual((yield* ask("notify"))?.status, "up")
+
+        yield* due("-90 seconds")
+        yield* eventually(
+          "the oldest is late",
+          Effect.map(ask("notify"), (state) => state?.status === "degraded")
+        )
+        assert.match(
+          (yield* ask("notify"))?.detail ?? "",
+          /^a delivery has been due for 9\d s and was not begun$/
+        )
+        const late = yield* metric("signalbox_notify_oldest_waiting_seconds")
+        assert.isTrue(late !== undefined && late >= 90 && late < 120, String(late))
+        yield* due("1 hour")
+        yield* eventually(
+          "none is late",
+          Effect.map(ask("notify"), (state) => state?.status === "up")
+        )
 
         yield* sql`UPDATE deliveries SET held_until = now() + interval '1 hour' WHERE channel_id = ${channels[0] ?? ""}`
         yield* eventually(

@@ -1,0 +1,64 @@
+import type { SubscriberList } from "#schemas/notify/Subscriber.ts"
+import { useAnswer } from "../api/UseAnswer.ts"
+import { formatInstant } from "../figures/Format.ts"
+import { Dialog } from "../parts/Dialog.tsx"
+import { Table } from "../parts/Table.tsx"
+import { kindOf } from "./Words.ts"
+
+type Subscriber = SubscriberList["subscribers"][number]
+
+const refreshMillis = 5_000
+
+interface SubscribersProps {
+  /** of the project */
+  readonly path: string
+  readonly since: number
+  onChanged(): void
+}
+
+/** Names, kinds of channels and their states; addresses are told to none. */
+export const Subscribers = ({ onChanged, path, since }: SubscribersProps) => {
+  const { data } = useAnswer<SubscriberList>(`${path}/subscribers?limit=100`, refreshMillis, { since })
+  const rest = (data?.meta.total ?? 0) - (data?.subscribers.length ?? 0)
+  return (
+    <>
+      <Table<Subscriber>
+        title="Subscribers"
+        rows={data?.subscribers}
+        keyOf={({ id }) => id}
+        empty="Nobody has joined yet."
+        columns={[
+          { title: "Name", of: ({ name }) => name },
+          { title: "Channels", of: channelsOf },
+          { title: "Joined", of: ({ joinedAt }) => formatInstant(joinedAt) },
+          {
+            title: "",
+            of: ({ id, name }) => (
+              <Dialog
+                action="Remove"
+                question={`Later messages do not reach ${name}, who can join again.`}
+                yes="Remove"
+                no="Keep"
+                run={async (ask) => {
+                  await ask(`${path}/subscribers/${id}`, { method: "DELETE" })
+                  onChanged()
+                }}
+              />
+            )
+          }
+        ]}
+      />
+      {rest > 0 && <p class="hint">The latest 100 are shown, and {rest} more have joined.</p>}
+    </>
+  )
+}
+
+const channelsOf = ({ channels, delivery }: Subscriber): string => {
+  if (delivery === "muted") return "muted"
+  if (channels.length === 0) return "none"
+  return channels
+    .map((channel) =>
+      channel.state === "active" ? kindOf(channel) : `${kindOf(channel)} (${channel.state})`
+    )
+    .join(", ")
+}
