@@ -1,7 +1,8 @@
-import { Effect, Option, Predicate } from "effect"
+import { Context, Deferred, Effect, Layer, Option, Predicate } from "effect"
 import { HttpServer, type HttpServerRequest } from "effect/http"
 import { AppConfig, networksOf } from "./Config.ts"
 import * as ClientAddress from "./front/ClientAddress.ts"
+import type { RawRequest } from "./front/RawRoute.ts"
 
 /** The URL of this server, without a trailing slash: `BASE_URL`, else the address that it listens on. */
 export const serverUrl = Effect.gen(function* () {
@@ -40,6 +41,40 @@ export const serverUrlFor = Effect.gen(function* () {
     return (isProxied(peer) ? askedFor((name) => request.headers[name]) : undefined) ?? own
   }
 })
+
+/** `serverUrlFor` of raw routes, which are made before the front listens: they wait for that, as their requests do. */
+export class RawServerUrl extends Context.Service<
+  RawServerUrl,
+  {
+    readonly urlFor: (request: RawRequest) => Effect.Effect<string>
+    readonly own: Deferred.Deferred<string>
+  }
+>()("signalbox/RawServerUrl") {
+  static readonly layer = Layer.effect(
+    RawServerUrl,
+    Effect.gen(function* () {
+      const { baseUrl } = yield* AppConfig
+      const own = yield* Deferred.make<string>()
+      const forRequest = (request: RawRequest) => (url: string) =>
+        (request.isProxied ? askedFor((name) => request.header(name)) : undefined) ?? url
+      return RawServerUrl.of({
+        own,
+        urlFor: (request) =>
+          baseUrl === undefined
+            ? Effect.map(Deferred.await(own), forRequest(request))
+            : Effect.succeed(baseUrl)
+      })
+    })
+  )
+
+  /** Once the front listens. */
+  static readonly listening = Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { own } = yield* RawServerUrl
+      yield* Deferred.succeed(own, yield* serverUrl)
+    })
+  )
+}
 
 /**
  * The origins by which a browser may know this server, the public one first: that of `BASE_URL`, and the `Host` that the

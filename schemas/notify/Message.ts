@@ -1,59 +1,22 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization, Metered, type Metering, OpenToProjectKeys } from "../core/Authorization.ts"
+import { Authorization, type Metering, OpenToProjectKeys } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
-import { openStruct } from "../core/OpenStruct.ts"
-import { BadRequest, Conflict, NotFound, PayloadTooLarge, UnsupportedMediaType } from "../core/Problem.ts"
+import { NotFound } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
+import { bodyFormats, priorities } from "./SendTerms.ts"
 import { ProjectId } from "./Project.ts"
 
 export const MessageId = idSchema("msg", "message")
 export const DeliveryId = idSchema("dlv", "delivery")
 
 /** The form of a body, as its sender names it. `auto`: as its text looks. Source: contract/notify#bodies */
-export const BodyFormat = Schema.Literals(["auto", "text", "markdown", "json", "log"])
+export const BodyFormat = Schema.Literals(bodyFormats)
 export type BodyFormat = typeof BodyFormat.Type
 
-export const priorities = ["low", "normal", "high"] as const
-
-const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const textOf = (maxLength: number) =>
-  Schema.String.check(
-    Schema.isBetweenLength(1, maxLength, { expected: `text of 1 to ${maxLength} characters` })
-  )
 const ref = line(1, 64)
-
-/** The body of a send as it is documented; `streams/notify/SendFields.ts` reads it. Source: contract/notify#sending. */
-const NewMessage = openStruct({
-  app: textOf(100).annotate({ description: "The sender, on one line: the heading", examples: ["backup.sh"] }),
-  message: textOf(4_000).annotate({ description: "The text of the notification" }),
-  title: optional(Schema.String.check(Schema.isMaxLength(200))).annotate({
-    description: "The heading in place of `app`, on one line"
-  }),
-  url: optional(
-    Schema.String.check(
-      Schema.isMaxLength(2_048),
-      Schema.isPattern(/^https?:\/\/[^\s]+$/u, { expected: "an http or https address" })
-    )
-  ).annotate({ description: "Opened on click", examples: ["https://example.com/builds/42"] }),
-  project: optional(
-    Schema.Union([ref, Schema.Array(ref).check(Schema.isMinLength(1), Schema.isMaxLength(100))])
-  ).annotate({
-    description: "Ids or slugs; absent: every project that the key covers"
-  }),
-  body: optional(
-    Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown), Schema.Array(Schema.Unknown)])
-  ).annotate({
-    description: "Shown on the message's page: text, Markdown, a log or JSON; at most 1 MiB"
-  }),
-  bodyFormat: optional(BodyFormat).annotate({ description: "Default: `auto`" }),
-  priority: optional(Schema.Literals(priorities)).annotate({ description: "Default: `normal`" }),
-  attachments: optional(Schema.Array(Schema.String).check(Schema.isMaxLength(20))).annotate({
-    description: "Ids of unused uploads of the same account"
-  })
-}).annotate({ identifier: "NewMessage" })
 
 const ProjectRef = Schema.Struct({ id: ProjectId, slug: Schema.String, name: Schema.String })
 const Link = Schema.optionalKey(Schema.String.annotate({ description: "Address of the message's page" }))
@@ -159,26 +122,6 @@ const params = { id: PathId }
 /** Messages and their deliveries. Source: contract/notify#sending. */
 export class MessagesApi extends HttpApiGroup.make("messages")
   .add(
-    HttpApiEndpoint.post("sendMessage", "/messages", {
-      payload: NewMessage,
-      success: Sent.pipe(HttpApiSchema.status(201)),
-      error: [
-        BadRequest.plain,
-        NotFound.plain,
-        Conflict.plain,
-        PayloadTooLarge.plain,
-        UnsupportedMediaType.plain
-      ]
-    })
-      .annotate(OpenToProjectKeys, "only")
-      .annotate(Metered, sends)
-      .annotate(OpenApi.Summary, "Send a notification to the subscribers of projects")
-      .annotate(
-        OpenApi.Description,
-        "By a project key: 120 sends a minute, or its own limit. With `Idempotency-Key` (1 to 255 characters of ASCII, " +
-          "24 h, per key) the same request is carried out once: a repetition has the same answer and " +
-          "`Idempotent-Replay: true`, another request is 409. Body: 8 MiB."
-      ),
     HttpApiEndpoint.post("sendTestMessage", "/projects/:id/test", {
       params: { id: PathId.annotate({ description: "Id or slug" }) },
       success: Sent.pipe(HttpApiSchema.status(201)),
@@ -237,7 +180,5 @@ export class MessagesApi extends HttpApiGroup.make("messages")
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)
-  .annotateMerge(
-    OpenApi.annotations({ title: "Messages", description: "Notifications, and what became of them." })
-  )
+  .annotateMerge(OpenApi.annotations({ title: "Messages", description: "What became of notifications." }))
   .prefix("/api/v1") {}

@@ -1,5 +1,7 @@
 import { HttpApi } from "effect/http-api"
 import { AttachmentsApi } from "./Attachment.ts"
+import { McpApi } from "./McpApi.ts"
+import { SendApi } from "./SendApi.ts"
 
 /** The endpoints of notifications that are served beside the Effect pipeline. */
-export class NotifyRawApi extends HttpApi.make("signalbox").add(AttachmentsApi) {}
+export class NotifyRawApi extends HttpApi.make("signalbox").add(SendApi).add(McpApi).add(AttachmentsApi) {}

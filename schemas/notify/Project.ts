@@ -65,15 +65,20 @@ export type NewProject = typeof NewProject.Type
 export const ProjectChange = shape("ProjectChange", ProjectRow.jsonUpdate)
 export type ProjectChange = typeof ProjectChange.Type
 
+/** What a project key covers. */
+export const CoveredProjects = Schema.Struct({
+  projects: Schema.Array(CoveredProject),
+  key: Schema.Struct({
+    name: Schema.String,
+    prefix: Schema.String,
+    expiresAt: Schema.NullOr(Timestamp)
+  }).annotate({ description: "The project key that asked" })
+})
+
+export type CoveredProjects = typeof CoveredProjects.Type
+
 const ProjectList = Schema.Union([
-  Schema.Struct({
-    projects: Schema.Array(CoveredProject),
-    key: Schema.Struct({
-      name: Schema.String,
-      prefix: Schema.String,
-      expiresAt: Schema.NullOr(Timestamp)
-    }).annotate({ description: "The project key that asked" })
-  }),
+  CoveredProjects,
   Schema.Struct({ projects: Schema.Array(Project) })
 ]).annotate({
   identifier: "ProjectList",

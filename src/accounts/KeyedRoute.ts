@@ -18,7 +18,7 @@ type Header = readonly [name: string, value: string]
 const nothingHere = notFoundPage()
 
 /** The work behind an endpoint of a group that is served by a raw route. */
-export interface KeyedRoute extends Pick<RawRoute, "maxBodyBytes"> {
+export interface KeyedRoute extends Pick<RawRoute, "isShared" | "maxBodyBytes"> {
   /** Answers by the exchange, or fails with the answer. It goes on where the client leaves: its pulls then end as `gone`. */
   readonly handle: (exchange: KeyedExchange, key: Principal) => Effect.Effect<void, Problem>
 }
@@ -122,6 +122,7 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
         methods: [endpoint.method],
         path: endpoint.path,
         maxBodyBytes: route.maxBodyBytes,
+        isShared: route.isShared === true,
         cors: "configured",
         handle: serve(access, endpoint.path, route.handle)
       }

@@ -47,7 +47,7 @@ const answerOf = ({ reason }: BodyRefused, maxBytes: number) =>
     : invalidField(reason.field === "" ? "body" : reason.field, reason.text)
 
 /** No Content-Type at all is taken for JSON, as most command-line calls mean it. */
-const isJson = (contentType: string | undefined): boolean =>
+export const isJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(?:;|$)/i.test(contentType)
 
 /** The request, but that its text is read within the limits. The body is still read only when the decoder asks. */
@@ -62,37 +62,6 @@ const withGuardedText = (
           Result.match(checkedText(bytes), { onSuccess: Effect.succeed, onFailure: Effect.die })
         )
   return Object.create(request, { text: { value: text } })
-}
-
-/**
- * The JSON of a body that has no schema: its reader says what is wrong with its fields, and what of it cannot be stored.
- * `depthMax` counts the body itself.
- */
-export const readJson = (
-  request: HttpServerRequest.HttpServerRequest,
-  maxBytes: number,
-  depthMax: number
-): Effect.Effect<unknown, BadRequest | PayloadTooLarge | UnsupportedMediaType> => {
-  if (!isJson(request.headers["content-type"]))
-    return Effect.fail(UnsupportedMediaType.of("Content-Type must be application/json"))
-  const tooLarge = Effect.fail(answerOf(new BodyRefused("tooLarge"), maxBytes))
-  if (Number(request.headers["content-length"]) > maxBytes) return tooLarge
-  return request.arrayBuffer.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
-    Effect.catch((error) =>
-      isTooLarge(error) ? tooLarge : Effect.fail(invalidField("body", "was cut off"))
-    ),
-    Effect.flatMap((buffer) => {
-      const bytes = new Uint8Array(buffer)
-      if (depthOf(bytes) > depthMax)
-        return Effect.fail(invalidField("body", `nested deeper than ${jsonDepthMax}`))
-      if (!isUtf8(bytes)) return Effect.fail(invalidField("body", "expected UTF-8"))
-      return Effect.try({
-        try: (): unknown => JSON.parse(new TextDecoder().decode(bytes)),
-        catch: () => invalidField("body", "expected a valid JSON body")
-      })
-    })
-  )
 }
 
 const bytesOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>

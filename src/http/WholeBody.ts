@@ -10,7 +10,7 @@ interface Limits {
   readonly reserve: (bytes: number) => boolean
 }
 
-const tooMuch = ServiceUnavailable.of("The requests under way are too large together; try again")
+export const tooMuch = ServiceUnavailable.of("The requests under way are too large together; try again")
 
 /**
  * All bytes of a pulled body. Its memory is reserved before it comes; where nothing tells how long it is, by doubling.

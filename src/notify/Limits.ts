@@ -2,6 +2,12 @@
 export const notifyLimits = {
   /** body of `POST /api/v1/messages`; above it 413 */
   messageBodyBytes: 8 * 1024 * 1024,
+  /** bytes of such bodies under way, and of the fields of forms, in fair shares per user; above it 503 */
+  messageBodiesBytes: 64 * 1024 * 1024,
+  /** body of a call of a tool; above it 413 */
+  messageCallBytes: 80 * 1024 * 1024,
+  /** a call that takes longer is a failed result */
+  messageCallMillis: 120_000,
   /** projects of one user */
   projectsPerUser: 1_000,
   /** project keys of one user that are not revoked */

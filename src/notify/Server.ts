@@ -6,8 +6,8 @@ import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
-import { staticRoute } from "#src/http/Static.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
@@ -19,6 +19,7 @@ import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
+import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
 import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
@@ -28,6 +29,7 @@ import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
 import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
+import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import { Channels } from "./subscribers/Channels.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
@@ -51,7 +53,13 @@ const services = Layer.mergeAll(Sending.layer, MessageLog.layer, Deliveries.laye
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
   Layer.provideMerge(
-    Layer.mergeAll(ProjectDirectory.layer, ProjectKeyDirectory.layer, Links.layer, NotifySandbox.layer)
+    Layer.mergeAll(
+      ProjectDirectory.layer,
+      ProjectKeyDirectory.layer,
+      Links.layer,
+      NotifySandbox.layer,
+      RawServerUrl.layer
+    )
   )
 )
 
@@ -97,11 +105,16 @@ export const server: RoomServer = {
     AttachmentUpkeep.layer,
     OldMessages.layer,
     telemetry,
+    RawServerUrl.listening,
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
-  raw: Layer.merge(RawRoutes.addRaw(attachmentRoutes), RawRoutes.addRaw(messagePageRoutes)).pipe(
-    Layer.provide(services)
-  ),
-  paths: PagesRoutes.paths
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(attachmentRoutes),
+    RawRoutes.addRaw(sendRoutes),
+    RawRoutes.addRaw(messagePageRoutes),
+    RawRoutes.addRaw(notifyMcpRoutes)
+  ).pipe(Layer.provide(services)),
+  // A raw route beside ordinary ones of the same path.
+  paths: [...PagesRoutes.paths, ["POST", "/api/v1/messages"]]
 }

@@ -42,19 +42,22 @@ interface ToolAnnotations {
   readonly openWorldHint?: boolean
 }
 
+/** How a tool gets its arguments, which are an object; unknown members are ignored. */
+type ToolInput<Input> =
+  | { readonly input: Schema.ConstraintDecoder<Input>; readonly read?: undefined }
+  | {
+      /** published alone */
+      readonly input: Schema.Constraint
+      /** The endpoint's `BodyReaders` may have it too, but not for a tool whose parameters headers repeat. */
+      readonly read: (args: JsonRecord) => Result.Result<Input, FieldFault>
+    }
+
 /** A tool as its room declares it. `Caller` is the adapter's knowledge of the request. */
-interface ToolDeclaration<Caller, Input, Output> {
+type ToolDeclaration<Caller, Input, Output> = ToolInput<Input> & {
   readonly name: string
   readonly title: string
   readonly description: string
   readonly annotations: ToolAnnotations
-  /** of an object; unknown members are ignored */
-  readonly input: Schema.ConstraintDecoder<Input>
-  /**
-   * Reads the arguments in the place of `input`, which is published alone then. The endpoint's `BodyReaders` may have it too,
-   * but not for a tool whose parameters headers repeat.
-   */
-  readonly read?: (args: JsonRecord) => Result.Result<Input, FieldFault>
   /** the published JSON Schema of the arguments, where it is not the one made from `input` */
   readonly inputSchema?: JsonRecord
   /** of an object; without it there is no structured content */
@@ -82,17 +85,12 @@ export const tool = <Caller, Input, Output = never>(
   declaration: ToolDeclaration<Caller, Input, Output>
 ): Tool<Caller> => {
   const { annotations, description, handle, input, name, output, requires = [], title } = declaration
-  const decode = Schema.decodeUnknownResult(input)
-  const decoded = (args: JsonRecord): Result.Result<Input, FieldFault> => {
-    const unfit = jsonFaultOf(args, { isNulRefused: true })
-    if (unfit !== undefined) return Result.fail(unfit)
-    return Result.mapError(decode(args), (cause) => namedFault(fieldFault({ cause })))
-  }
+  const readArgs = declaration.read ?? decoding(declaration.input)
   const read = (args: JsonRecord | ReadArguments): Result.Result<Input, FieldFault> =>
     args instanceof ReadArguments
       ? // By the same function, where the body was read.
         (args.result as Result.Result<Input, FieldFault>)
-      : (declaration.read ?? decoded)(args)
+      : readArgs(args)
   const encode = output === undefined ? undefined : Schema.encodeUnknownEffect(output)
   const answer = ({ content, isError, structured }: ToolAnswer<Output>): Effect.Effect<ToolResult> => {
     if (structured === undefined || encode === undefined)
@@ -126,6 +124,15 @@ export const tool = <Caller, Input, Output = never>(
   }
 }
 
+const decoding = <Input>(input: Schema.ConstraintDecoder<Input>) => {
+  const decode = Schema.decodeUnknownResult(input)
+  return (args: JsonRecord): Result.Result<Input, FieldFault> => {
+    const unfit = jsonFaultOf(args, { isNulRefused: true })
+    if (unfit !== undefined) return Result.fail(unfit)
+    return Result.mapError(decode(args), (cause) => namedFault(fieldFault({ cause })))
+  }
+}
+
 /** A failed result: the client's model reads its text. */
 export const failedResult = (text: string): ToolResult => ({
   content: [{ type: "text", text }],
@@ -139,14 +146,17 @@ const namedFault = ({ field, text }: FieldFault): FieldFault => ({
 
 const isVendorKey = (key: string): boolean => key.startsWith("x-")
 
-/** The JSON Schema of an object. Schemas with an identifier are under `$defs`, the outermost one is not. */
+/** The JSON Schema of an object. Schemas with an identifier are under `$defs`, the outermost one only where another names it. */
 const objectSchemaOf = (schema: Schema.Constraint): JsonRecord => {
   const document = Schema.toJsonSchemaDocument(schema, { includeAnnotationKey: isVendorKey })
   const definitions: Record<string, unknown> = document.definitions
   const outer = referenced(document.schema, definitions)
+  const isNamed = (name: string): boolean =>
+    definitions[name] !== outer || JSON.stringify(definitions).includes(JSON.stringify(`#/$defs/${name}`))
+  const inner = Object.entries(definitions).filter(([name]) => isNamed(name))
   return {
     ...(outer["type"] === "object" ? outer : { type: "object" }),
-    ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions })
+    ...(inner.length === 0 ? {} : { $defs: Object.fromEntries(inner) })
   }
 }
 

@@ -1,8 +1,10 @@
+import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
-import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
-import { BodyFormat, priorities } from "#schemas/notify/Message.ts"
+import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import type { BodyFormat } from "#schemas/notify/Message.ts"
+import { attachmentsMax, bodyFormats, priorities } from "#schemas/notify/SendTerms.ts"
 
 /** A message that is to be sent, whichever way it came. Source: contract/notify#sending. */
 export interface SendFields {
@@ -21,7 +23,6 @@ export interface SendFields {
   readonly attachments: ReadonlyArray<string>
 }
 
-export const attachmentsMax = 20
 const bodyBytesMax = 1_048_576
 const projectsMax = 100
 const urlLengthMax = 2_048
@@ -50,6 +51,35 @@ export const readSend = (value: unknown): Result.Result<SendFields, FieldFault> 
   }
 }
 
+/** Bytes of JSON: the fields of a send, or, where others came beside it, its `body`. */
+export interface SendJson {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly around: FormFields | undefined
+}
+
+/** The fields of a form, by name. */
+export type FormFields = Readonly<Record<string, unknown>>
+
+/** The depth counts the fields of a send from within: a `body` of the greatest depth has an object around it. */
+const sendDepthMax = jsonDepthMax + 1
+
+/** As `readSend`, of bytes. */
+export const readSendJson = ({ around, bytes }: SendJson): Result.Result<SendFields, FieldFault> => {
+  if (depthOf(bytes) > (around === undefined ? sendDepthMax : jsonDepthMax))
+    return bodyFault(`nested deeper than ${jsonDepthMax}`)
+  if (!isUtf8(bytes)) return bodyFault("expected UTF-8")
+  let json: unknown
+  try {
+    json = JSON.parse(new TextDecoder().decode(bytes))
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return bodyFault(around === undefined ? "expected a valid JSON body" : "expected JSON, as its part says")
+  }
+  return readSend(around === undefined ? json : { ...around, body: json })
+}
+
+const bodyFault = (text: string) => Result.fail({ field: "body", text })
+
 const fieldsOf = (value: unknown): SendFields => {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new Fault("body", "expected object")
@@ -61,7 +91,7 @@ const fieldsOf = (value: unknown): SendFields => {
     title: titleOf(given("title")),
     url: urlOf(given("url")),
     body: bodyOf(given("body")),
-    bodyFormat: oneOf("bodyFormat", given("bodyFormat") ?? "auto", BodyFormat.literals),
+    bodyFormat: oneOf("bodyFormat", given("bodyFormat") ?? "auto", bodyFormats),
     priority: oneOf("priority", given("priority") ?? "normal", priorities),
     project: projectOf(given("project")),
     attachments: attachmentsOf(given("attachments"))

@@ -155,7 +155,10 @@ layer(TestServer.shared, live)("a send", (it) => {
       const key = yield* stage.projectKey()
       const raw = (body: string | Uint8Array<ArrayBuffer>, type = "application/json") =>
         Effect.map(ask("POST", `${api}/messages`, { key, body, headers: { "content-type": type } }), faultOf)
-      assert.deepStrictEqual(yield* raw("{}", "text/plain"), [415, "Content-Type must be application/json"])
+      assert.deepStrictEqual(yield* raw("{}", "text/plain"), [
+        415,
+        "Content-Type must be application/json or multipart/form-data"
+      ])
       assert.deepStrictEqual(yield* raw(`"${"x".repeat(8 * 1024 * 1024)}"`), [
         413,
         "body: at most 8388608 bytes"

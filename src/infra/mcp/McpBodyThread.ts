@@ -2,8 +2,8 @@ import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
 import type { JobModule } from "#src/infra/workers/Job.ts"
 import { type BodyReaders, post, readBody } from "#streams/mcp/Messages.ts"
 
-/** A body to be read in a thread. */
-export interface McpBodyAsk {
+/** A body to be read. */
+interface McpBodyAsk {
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 

@@ -1,31 +1,24 @@
 import { Cause, Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import type { JsonBounds } from "#schemas/core/JsonBounds.ts"
-import { type Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Problem } from "#schemas/core/Problem.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import type { KeyedExchange, KeyedRoute } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { faultText } from "#src/http/ErrorBoundary.ts"
+import { inPlaceBounds, readInThread } from "#src/http/ReadInThread.ts"
 import { wholeBody } from "#src/http/WholeBody.ts"
 import { headerOf } from "#src/front/RawRoute.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
-import type { JobKind } from "#src/infra/workers/Job.ts"
-import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
+import { Workers } from "#src/infra/workers/Workers.ts"
 import { answerOf, notAMessage, planOf, type Step, type Steps } from "#streams/mcp/Conversation.ts"
 import { type Body, type PostedBody, readBody, received } from "#streams/mcp/Messages.ts"
 import { codes, type Reply, RpcFault } from "#streams/mcp/Protocol.ts"
 import { failedResult } from "#streams/mcp/Tool.ts"
-import type { McpBodyAsk } from "./McpBodyThread.ts"
 import type { McpCaller, McpEndpoint, PlainAnswer } from "./McpEndpoint.ts"
 
 const noSession = new RpcFault(codes.sessionNotFound, "Session not found", 404)
 
-const unread = ServiceUnavailable.of("Too many large calls are being read; try again")
-
 const ownReading = { module: new URL("./McpBodyThread.ts", import.meta.url), readers: {} }
-
-/** A body of more values takes some milliseconds to read. */
-const inPlaceBounds: JsonBounds = { members: 4_000, values: 40_000 }
 
 /** An answer without the headers of every answer. */
 type Answered = Effect.Effect<Omit<PlainAnswer, "body"> & { readonly body: string | undefined }, Problem>
@@ -78,31 +71,12 @@ const reading = Effect.fnUntraced(function* (endpoint: McpEndpoint) {
   const { module, readers } = endpoint.reading ?? ownReading
   const workers = yield* Workers
   const { limits } = yield* AppConfig
-  // The bounds of readBody hold before anything large is made: a thread is safe, and takes bytes without a copy.
-  const kind: JobKind = {
-    module,
-    isolation: "thread",
-    deadlineMillis: limits.mcpReadMillis,
-    memoryMegabytes: limits.mcpReadHeapMegabytes
-  }
-  const inThread = (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<Body, JobNotDone> => {
-    const ask: McpBodyAsk = { bytes }
-    return Effect.map(
-      workers.run({ kind, owner, ask, transfer: [bytes.buffer] }),
-      // McpBodyThread.ts is this module's other half.
-      (posted) => received(posted as PostedBody)
-    )
-  }
   return (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<Body, Problem> => {
     const body = bytes.length > limits.mcpInPlaceBytes ? undefined : readBody(bytes, readers, inPlaceBounds)
     if (body !== undefined) return Effect.succeed(body)
-    return Effect.catch(inThread(owner, bytes), (failure) =>
-      Effect.andThen(
-        failure.reason === "busy"
-          ? Effect.void
-          : Effect.logWarning("A large call could not be read", failure),
-        Effect.fail(unread)
-      )
+    // McpBodyThread.ts is this module's other half.
+    return Effect.map(readInThread(workers, limits, { owner, module, bytes }), (posted) =>
+      received(posted as PostedBody)
     )
   }
 })

@@ -2,10 +2,17 @@ import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { type BadRequest, type Conflict, invalidField, NotFound } from "#schemas/core/Problem.ts"
+import {
+  type BadRequest,
+  type Conflict,
+  invalidField,
+  NotFound,
+  type Unauthorized
+} from "#schemas/core/Problem.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
-import type { ProjectRow } from "#schemas/notify/Project.ts"
+import type { CoveredProjects, ProjectRow } from "#schemas/notify/Project.ts"
 import { type NewProjectKey, type ProjectKeyChange, ProjectKeyRow } from "#schemas/notify/ProjectKey.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
 import { Credentials } from "#src/accounts/Credentials.ts"
 import { UserDirectory } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -72,6 +79,20 @@ export class ProjectKeys extends Context.Service<
       })
     })
   )
+}
+
+/** The projects that a request's key covers, and the key, as they are shown to it. */
+export const coverage = (
+  keys: ProjectKeys["Service"],
+  caller: Principal
+): Effect.Effect<CoveredProjects, Unauthorized> => {
+  const key = keys.ofPrincipal(caller)
+  if (key === undefined) return Effect.fail(invalidKey())
+  const { expiresAt, name, prefix } = key
+  return Effect.succeed({
+    projects: keys.covered(key).map(({ description, id, name, slug }) => ({ id, slug, name, description })),
+    key: { name, prefix, expiresAt: expiresAt?.toISOString() ?? null }
+  })
 }
 
 const form = /^prj_[0-9A-Za-z]{40}$/

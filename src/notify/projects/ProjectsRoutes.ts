@@ -4,11 +4,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import type { ProjectRow } from "#schemas/notify/Project.ts"
-import { invalidKey } from "#src/accounts/Admission.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { Links } from "../Links.ts"
-import { ProjectKeys } from "./ProjectKeys.ts"
+import { coverage, ProjectKeys } from "./ProjectKeys.ts"
 import { Projects } from "./Projects.ts"
 
 const owner = Effect.map(CurrentKey, ({ ownerId }) => ownerId)
@@ -45,15 +44,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           const caller = yield* CurrentKey
           if (caller.kind !== "project") return { projects: yield* shownAll(projects.list(caller.ownerId)) }
-          const key = keys.ofPrincipal(caller)
-          if (key === undefined) return yield* invalidKey()
-          const { expiresAt, name, prefix } = key
-          return {
-            projects: keys
-              .covered(key)
-              .map(({ description, id, name, slug }) => ({ id, slug, name, description })),
-            key: { name, prefix, expiresAt: expiresAt?.toISOString() ?? null }
-          }
+          return yield* coverage(keys, caller)
         }).pipe(storeAway),
       createProject: ({ payload }) =>
         owner.pipe(

@@ -17,7 +17,8 @@ import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
-import { Attachments } from "../attachments/Attachments.ts"
+import { type AttachmentRow, Attachments } from "../attachments/Attachments.ts"
+import { attachmentsMax } from "#schemas/notify/SendTerms.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
 import { Links } from "../Links.ts"
 import { ProjectKeys } from "../projects/ProjectKeys.ts"
@@ -28,6 +29,8 @@ import * as WaitingDeliveries from "./WaitingDeliveries.ts"
 export interface Send {
   readonly key: ProjectKeyRow
   readonly fields: SendFields
+  /** uploads that came with the send, unused; they go behind those of `fields` */
+  readonly files?: ReadonlyArray<Pick<AttachmentRow, "id" | "sha256">>
   /** as it came */
   readonly idempotencyKey: string | undefined
   /** where links lead to */
@@ -79,9 +82,14 @@ export class Sending extends Context.Service<
         yield* count(owner, accepted)
         return accepted.sent
       })
-      const send = Effect.fn("Sending.send")(function* ({ fields, idempotencyKey, key, serverUrl }: Send) {
+      const send = Effect.fn("Sending.send")(function* (asked: Send) {
+        const { files = [], idempotencyKey, key, serverUrl } = asked
         if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
+        const attachments = [...asked.fields.attachments, ...files.map(({ id }) => id)]
+        if (attachments.length > attachmentsMax)
+          return yield* invalidField("attachments", `at most ${attachmentsMax}`)
+        const fields = { ...asked.fields, attachments }
         const projects = yield* covered(key, fields.project)
         const sender = { owner: key.user_id, keyId: key.id }
         yield* waiting.refuseOver(sender.owner)
@@ -92,7 +100,7 @@ export class Sending extends Context.Service<
         )
         const sent = yield* idempotencyKey === undefined
           ? fresh
-          : idempotency.inTransaction(onceOf(key, idempotencyKey, fields), Sent, fresh)
+          : idempotency.inTransaction(onceOf(asked, idempotencyKey), Sent, fresh)
         if (accepted !== undefined) yield* count(sender.owner, accepted)
         return { sent, isReplay: accepted === undefined }
       })
@@ -125,11 +133,12 @@ const messagesAccepted = Metric.counter("signalbox_notify_messages_total", {
   incremental: true
 })
 
-const onceOf = (key: ProjectKeyRow, idempotencyKey: string, fields: SendFields) => ({
+/** Files are compared by their content: ids are new with each upload. */
+const onceOf = ({ fields, files = [], key }: Send, idempotencyKey: string) => ({
   scope: `message:${key.id}`,
   userId: key.user_id,
   key: idempotencyKey,
-  request: [JSON.stringify(fields)]
+  request: [JSON.stringify(fields), ...files.map(({ sha256 }) => sha256)]
 })
 
 /** The projects that a send means, each once; those that the key does not cover are as if they did not exist. */
