@@ -7,7 +7,7 @@ import { Egress } from "#src/infra/egress/Egress.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 import { captureLog } from "#test/harness/CapturedLog.ts"
-import { corpusNames, loopback, others } from "./EgressCorpus.ts"
+import { corpusAddresses, loopback, others } from "./EgressCorpus.ts"
 import { everywhere, reasonOf, receiving, test, TestNames, withEgress } from "./EgressStage.ts"
 
 const own = Object.values(networkInterfaces())
@@ -34,7 +34,7 @@ describe("hosts in any notation", () => {
     "are refused where they are loopback, or an interface's own, and nothing is reached",
     Effect.gen(function* () {
       const { port, reachedAt } = yield* everywhere
-      yield* withEgress({ names: corpusNames() }, (egress) =>
+      yield* withEgress({ names: new TestNames(corpusAddresses) }, (egress) =>
         Effect.gen(function* () {
           for (const host of [...loopback, ...own]) {
             for (const [way, outcome] of Object.entries(waysOut(egress, host, port)))
@@ -50,7 +50,7 @@ describe("hosts in any notation", () => {
     "reach the same server where EGRESS_ALLOW opens all of them",
     Effect.gen(function* () {
       const { port, reachedAt } = yield* everywhere
-      yield* withEgress({ allow: "0.0.0.0/0,::/0", names: corpusNames() }, (egress) =>
+      yield* withEgress({ allow: "0.0.0.0/0,::/0", names: new TestNames(corpusAddresses) }, (egress) =>
         Effect.gen(function* () {
           // A connection to the other address of this one would leave the machine.
           for (const host of loopback.filter((name) => name !== "mixed.test")) {
@@ -66,7 +66,7 @@ describe("hosts in any notation", () => {
 
   test(
     "are refused with the reason that they have, by resolve and connect",
-    withEgress({ names: corpusNames() }, (egress) =>
+    withEgress({ names: new TestNames(corpusAddresses) }, (egress) =>
       Effect.gen(function* () {
         assert.isAtLeast(loopback.length + others.length, 60)
         for (const [host, reason] of others) {

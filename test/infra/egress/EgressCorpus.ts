@@ -1,4 +1,4 @@
-import { TestNames } from "./EgressStage.ts"
+import type { Names } from "./EgressStage.ts"
 
 /** Ways to write loopback, of which each reaches a server on all addresses where EGRESS_ALLOW opens everything. */
 export const loopback = [
@@ -105,11 +105,10 @@ export const others = [
 ] as const
 
 /** The addresses of the names among them. */
-export const corpusNames = () =>
-  new TestNames({
-    "four.test": [["127.0.0.1"]],
-    "alias.four.test": [["127.0.0.1"]],
-    "six.test": [["::1"]],
-    "mapped.test": [["::ffff:127.0.0.1"]],
-    "mixed.test": [["127.0.0.1", "8.8.8.8"]]
-  })
+export const corpusAddresses: Names = {
+  "four.test": [["127.0.0.1"]],
+  "alias.four.test": [["127.0.0.1"]],
+  "six.test": [["::1"]],
+  "mapped.test": [["::ffff:127.0.0.1"]],
+  "mixed.test": [["127.0.0.1", "8.8.8.8"]]
+}
