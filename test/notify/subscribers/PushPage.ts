@@ -7,7 +7,7 @@ import type {
   Worker
 } from "playwright-core"
 import { until } from "#test/harness/Eventually.ts"
-import type { SandboxClient, SandboxSubscription } from "../Sandbox.ts"
+import type { SandboxClient, SandboxSubscription } from "../sandbox/SandboxClient.ts"
 
 /** In the page: Chromium without a push service subscribes at the sandbox. The rest is the browser's own. */
 const subscribesAtSandbox = `{

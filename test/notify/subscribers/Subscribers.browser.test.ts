@@ -8,7 +8,8 @@ import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { sharedServer, TestServer } from "#test/harness/TestServer.ts"
-import { type SandboxClient, sandboxOfServer } from "../Sandbox.ts"
+import { sandboxOfServer } from "../Sandbox.ts"
+import type { SandboxClient } from "../sandbox/SandboxClient.ts"
 import { api, makeStage, sent, type Stage } from "../Stage.ts"
 import {
   clickedOn,
