@@ -139,6 +139,17 @@ const ProjectChoice = Schema.Struct({
 }).annotate({ identifier: "ProjectChoice" })
 export type ProjectChoice = typeof ProjectChoice.Type
 
+const Tested = Schema.Struct({
+  delivered: Schema.Boolean,
+  error: Schema.NullOr(Schema.String).annotate({
+    description: "What the service said, where it did not take it"
+  })
+}).annotate({
+  identifier: "TestedChannel",
+  description: "Whether the channel's service took the notification"
+})
+export type Tested = typeof Tested.Type
+
 const deleted = (identifier: string, description: string) =>
   Schema.Struct({ deleted: Schema.Literal(true) }).annotate({ identifier, description })
 
@@ -219,7 +230,14 @@ export class SettingsApi extends HttpApiGroup.make("settings")
     HttpApiEndpoint.delete("removeChannel", "/subscriber/channels/:id", {
       ...channel,
       success: deleted("RemovedChannel", "Its address is deleted, and what waits is not sent")
-    }).annotate(OpenApi.Summary, "Remove a channel")
+    }).annotate(OpenApi.Summary, "Remove a channel"),
+    HttpApiEndpoint.post("testChannel", "/subscriber/channels/:id/test", {
+      ...channel,
+      success: Tested,
+      error: [NotFound.plain, Conflict.plain]
+    })
+      .annotate(OpenApi.Summary, "Send a test to a channel, and tell how it went")
+      .annotate(OpenApi.Description, "60 an hour from one address.")
   )
   .middleware(SubscriberAuthorization)
   .middleware(ErrorBoundary)

@@ -32,16 +32,23 @@ import { Sending } from "./sending/Sending.ts"
 import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import { Channels } from "./subscribers/Channels.ts"
+import { ChannelTests } from "./subscribers/ChannelTests.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
 import { Joining } from "./subscribers/Joining.ts"
 import * as PagesRoutes from "./subscribers/PagesRoutes.ts"
 import * as SettingsRoutes from "./subscribers/SettingsRoutes.ts"
+import * as SubscriberSweep from "./subscribers/SubscriberSweep.ts"
 import { Subscribers } from "./subscribers/Subscribers.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 import * as SubscriberTokens from "./subscribers/SubscriberTokens.ts"
 
 /** Their own side: joining, settings, pages. */
-const ofSubscribers = Layer.mergeAll(Joining.layer, Subscribers.layer, SubscriberTokens.authorization).pipe(
+const ofSubscribers = Layer.mergeAll(
+  Joining.layer,
+  Subscribers.layer,
+  ChannelTests.layer,
+  SubscriberTokens.authorization
+).pipe(
   Layer.provideMerge(Layer.merge(Channels.layer, SubscriberTokens.SubscriberTokens.layer)),
   Layer.provideMerge(Confirmations.layer),
   Layer.provideMerge(VapidKey.layer)
@@ -101,6 +108,7 @@ export const server: RoomServer = {
     DeliveryWorker.layer,
     DeliverySweep.layer,
     PagesRoutes.layer,
+    SubscriberSweep.layer,
     deletedProjects,
     AttachmentUpkeep.layer,
     OldMessages.layer,

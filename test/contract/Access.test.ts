@@ -121,7 +121,8 @@ const access = {
     "DELETE /subscriber/projects/{id}",
     "POST /subscriber/channels",
     "PATCH /subscriber/channels/{id}",
-    "DELETE /subscriber/channels/{id}"
+    "DELETE /subscriber/channels/{id}",
+    "POST /subscriber/channels/{id}/test"
   ]
 } as const
 

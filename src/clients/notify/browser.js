@@ -123,7 +123,7 @@ export const subscribe = async (key) => {
 
 const noService = (error) =>
   new Error(
-    `This browser reaches no push service (${error.name}). Some browsers have it turned off, and some networks block it.`
+    `This browser reaches no push service (${error.name}). Private windows have none, some browsers have it turned off, and some networks block it.`
   )
 
 /** The subscription that there is, without asking anybody. */

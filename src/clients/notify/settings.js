@@ -115,6 +115,13 @@ const channelRow = (channel) => {
             await refresh(`${title} is ${isOn ? "off" : "on"}.`)
           })
         : undefined,
+      isOn
+        ? button("Test", `Send a test to ${title}`, async () => {
+            const { delivered, error } = await request("POST", `/channels/${id}/test`)
+            if (!delivered) throw new Error(`It did not arrive: ${error}`)
+            say(`A test went to ${title}.`)
+          })
+        : undefined,
       button("Remove", `Remove ${title}`, async () => {
         if (!confirm(`Remove ${title}? It gets no more notifications.`)) return
         await request("DELETE", `/channels/${id}`)

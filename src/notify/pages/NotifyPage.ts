@@ -79,6 +79,7 @@ export const notifyPage = (page: {
 
 const appOf = (script: string): Html =>
   html`<link rel="manifest" href="${manifestPath}" />
+    <link rel="icon" href="${iconPath}" />
     <link rel="apple-touch-icon" href="${iconPath}" />
     <script type="module" src="${clientPath(script)}"></script>`
 

@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
+import { sweepSubscribers } from "#src/notify/subscribers/SubscriberSweep.ts"
+import { sandboxOfServer } from "../Sandbox.ts"
 import { api, faultOf, invalidKey, live, makeStage, sent } from "../Stage.ts"
 import { join, joined, linkOf, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
 
@@ -244,6 +246,40 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
       assert.strictEqual((yield* join(link, {}, token)).status, 201)
       assert.strictEqual((yield* linkOf(stage, id)).length, 40)
     })
+  )
+
+  it.effect(
+    "go in time where nothing is to be expected of them: no project, or a web hook that was not confirmed",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { id, link, request, token } = yield* subscriber
+        const sandbox = yield* sandboxOfServer
+        const hook = yield* Effect.promise(() => sandbox.webhook())
+        yield* request("POST", "/channels", { webhook: { url: hook.url } })
+        const other = yield* joined(link, { push: subscription() })
+        const age = (table: string, days: number, subscriberId: string) =>
+          Effect.orDie(sql`UPDATE ${sql(table)} SET created_at = now() - ${days} * interval '1 day'
+          WHERE ${sql(table === "channels" ? "subscriber_id" : "id")} = ${subscriberId}`)
+        const me = (yield* settingsOf(token)).id
+        yield* age("channels", 6.9, me)
+        yield* age("subscribers", 31, me)
+        yield* age("subscribers", 31, (yield* settingsOf(other.token)).id)
+        yield* Effect.orDie(sweepSubscribers)
+        assert.lengthOf((yield* settingsOf(token)).channels, 2)
+        yield* age("channels", 7.1, me)
+        yield* request("DELETE", `/projects/${id}`)
+        yield* age("subscribers", 29.9, me)
+        yield* Effect.orDie(sweepSubscribers)
+        assert.deepStrictEqual(
+          (yield* settingsOf(token)).channels.map(({ kind }) => kind),
+          ["push"]
+        )
+        yield* age("subscribers", 30.1, me)
+        yield* Effect.orDie(sweepSubscribers)
+        assert.strictEqual((yield* request("GET", "")).status, 401)
+        assert.lengthOf((yield* settingsOf(other.token)).projects, 1)
+      })
   )
 
   it.effect("are in no log: neither tokens, nor links, nor addresses", () =>

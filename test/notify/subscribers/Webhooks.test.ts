@@ -87,7 +87,6 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       assert.strictEqual(added.status, 201)
       assert.strictEqual(added.headers.get("cache-control"), "no-store")
       assert.property(added.json, "secret")
-      yield* Effect.promise(() => sandbox.clearFaults())
     })
   )
 
@@ -100,6 +99,47 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       const other = yield* joined(link, { webhook: { url: hook.url } })
       assert.notStrictEqual(one.secret, other.secret)
       for (const { token } of [one, other]) assert.lengthOf((yield* settingsOf(token)).channels, 1)
+    })
+  )
+
+  it.effect("and a browser get a test at once, and its sender is told how it went", () =>
+    Effect.gen(function* () {
+      const { ask, link } = yield* openProject(yield* makeStage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const { channel: hooked, secret, token } = yield* joined(link, { webhook: { url: hook.url } })
+      const test = (id = "") => ask("POST", `${api}/subscriber/channels/${id}/test`, { key: token })
+      assert.deepStrictEqual(faultOf(yield* test(hooked?.id)), [
+        409,
+        "Open the link that was posted to the web hook first"
+      ])
+      yield* ask("POST", yield* linkPosted(sandbox, hook.id), { key: "" })
+      yield* Effect.promise(() => sandbox.changeWebhook(hook.id, secret === undefined ? {} : { secret }))
+      assert.deepStrictEqual((yield* test(hooked?.id)).json, { delivered: true, error: null })
+      const { pushKey } = yield* settingsOf(token)
+      const push = yield* Effect.promise(() => sandbox.subscribe({ applicationServerKey: pushKey }))
+      const { channel: browser } = yield* joined(link, { push }, token)
+      assert.deepStrictEqual((yield* test(browser?.id)).json, { delivered: true, error: null })
+      for (const [channel, count] of [
+        [hook.id, 2],
+        [push.id, 1]
+      ] as const) {
+        const entries = yield* Effect.promise(() => sandbox.accepted(count, { channel }))
+        assert.include(
+          JSON.stringify(entries.at(-1)?.payload),
+          "Notifications of your projects reach you here."
+        )
+        assert.strictEqual(entries.at(-1)?.problem, null)
+      }
+      yield* Effect.promise(() => sandbox.order({ status: 500, target: push.endpoint }))
+      const failed = yield* test(browser?.id)
+      assert.deepInclude(failed.json, { delivered: false })
+      assert.match(String((failed.json as { error: string }).error), /500/)
+      yield* Effect.promise(() => sandbox.changeSubscription(push.id, { state: "expired" }))
+      assert.deepInclude((yield* test(browser?.id)).json, { delivered: false })
+      const { channels } = yield* settingsOf(token)
+      assert.strictEqual(channels.find(({ id }) => id === browser?.id)?.state, "gone")
+      assert.deepStrictEqual(faultOf(yield* test("chn_x")), [404, "Channel not found"])
     })
   )
 })
