@@ -263,10 +263,7 @@ export const decode = (
       `takes ${names.join(", ")}`,
       names
     ),
-    maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
-    blobsDirectory: read.parsed("BLOBS_URL", directoryOf, "takes a directory like file:///srv/blobs"),
-    filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
-    filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes),
+    ...filesOf(read),
     ...attachmentsOf(read, directory),
     logLevel: read.parsed("LOG_LEVEL", logLevelOf, `takes ${logLevels.join(", ").toLowerCase()}`) ?? "Info",
     logFormat: logFormatOf(read),
@@ -293,6 +290,13 @@ export const decode = (
     ? Effect.succeed(config)
     : Effect.fail(new ConfigInvalid({ faults: read.faults }))
 }
+
+const filesOf = (read: EnvironmentReader) => ({
+  maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
+  blobsDirectory: read.parsed("BLOBS_URL", directoryOf, "takes a directory like file:///srv/blobs"),
+  filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
+  filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes)
+})
 
 const attachmentsOf = (read: EnvironmentReader, directory: string) => {
   const place = read.text("ATTACHMENTS_DIR")

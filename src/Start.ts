@@ -5,6 +5,8 @@ import { Sessions } from "./accounts/sessions/Sessions.ts"
 import { AppConfig } from "./Config.ts"
 import * as Log from "./infra/telemetry/Log.ts"
 import { Readiness } from "./infra/telemetry/Readiness.ts"
+import type { Room } from "./Room.ts"
+import { rooms as allRooms } from "./Rooms.ts"
 import { serverUrl } from "./ServerUrl.ts"
 import { modelsOf, startMessage, startRecord } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
@@ -20,11 +22,14 @@ const say = (words: string, json = Log.jsonLine(words.trim())) =>
 
 const seconds = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 
-/** The first line printed: the version, and the place of the data. */
-export const sayStarting = Effect.flatMap(AppConfig, ({ clickhouseUrl, dataDir, databaseUrl }) => {
+/** The first line printed: the version, the stores that its rooms need, and the place of the data. */
+export const sayStarting = Effect.flatMap(AppConfig, ({ clickhouseUrl, dataDir, databaseUrl, rooms }) => {
   const postgres = databaseUrl === undefined ? "its own PostgreSQL" : "the PostgreSQL of DATABASE_URL"
   const clickhouse = clickhouseUrl === undefined ? "its own ClickHouse" : "the ClickHouse of CLICKHOUSE_URL"
-  return say(`Signalbox ${packageJson.version} starts with ${postgres} and ${clickhouse}; data in ${dataDir}`)
+  const served: ReadonlyArray<Room> = allRooms.filter(({ name }) => rooms.has(name))
+  const isNeeded = served.some(({ needs }) => needs.includes("clickhouse"))
+  const stores = isNeeded ? `${postgres} and ${clickhouse}` : postgres
+  return say(`Signalbox ${packageJson.version} starts with ${stores}; data in ${dataDir}`)
 })
 
 /** Second sign of life: the stores answer and have today's schema. */

@@ -6,6 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 import { isForPerson, tellAnswer } from "#src/http/Edge.ts"
 import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
+import { loggedPath } from "#src/http/LoggedPath.ts"
 import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
 import { withRequestSpan } from "#src/http/RequestSpan.ts"
 import { type Access, accessOf, Admission, type Annotated, entering } from "./Admission.ts"
@@ -136,8 +137,7 @@ export const keyedServing = Effect.gen(function* () {
   const admission = yield* Admission
   const cookie = yield* makeSessionCookie
   const keys = yield* KeyWatch
-  const isTraced = (yield* AppConfig).otelEndpoint !== undefined
-  const run = yield* FiberSet.makeRuntime()
+  const serve = yield* openServing
 
   const enter = Effect.fnUntraced(function* (exchange: KeyedExchange, access: Access, handle: Handle) {
     const { request } = exchange
@@ -162,16 +162,27 @@ export const keyedServing = Effect.gen(function* () {
   })
 
   return (access: Access, route: string, handle: Handle): RawRoute["handle"] =>
+    serve(route, (exchange) => enter(exchange, access, handle))
+})
+
+/** The same for requests that need no key: what they may is in their address. */
+export const openServing = Effect.gen(function* () {
+  const isTraced = (yield* AppConfig).otelEndpoint !== undefined
+  const run = yield* FiberSet.makeRuntime()
+  return (
+    route: string,
+    handle: (exchange: KeyedExchange) => Effect.Effect<void, Problem>
+  ): RawRoute["handle"] =>
     (request, body, reply) => {
       const startedMillis = performance.now()
       const { method, path } = request
       const exchange = new KeyedExchange(request, body, reply)
       const { requestId } = exchange
-      const answered = enter(exchange, access, handle).pipe(
+      const answered = Effect.suspend(() => handle(exchange)).pipe(
         Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),
         Effect.andThen(Effect.suspend(() => told(exchange, performance.now() - startedMillis))),
         Effect.provideService(RequestId, requestId),
-        Effect.annotateLogs({ requestId, method, path })
+        Effect.annotateLogs({ requestId, method, path: loggedPath(path) })
       )
       const requested = { method, route, traceparent: isTraced ? request.header("traceparent") : "" }
       run(isTraced ? withRequestSpan(answered, exchange, requested) : answered)

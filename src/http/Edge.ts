@@ -11,6 +11,7 @@ import {
 import * as Cors from "./Cors.ts"
 import { faultText, logFault } from "./ErrorBoundary.ts"
 import type { KnownPaths } from "./KnownPaths.ts"
+import { loggedPath } from "./LoggedPath.ts"
 import { RequestId, requestIdOf } from "./RequestId.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 
@@ -81,7 +82,11 @@ export const layer = (options: EdgeOptions) => {
           ),
           Effect.tap(({ status }) => tellAnswer(request.method, status, millis())),
           Effect.provideService(RequestId, id),
-          Effect.annotateLogs({ requestId: id, method: request.method, path: pathOf(request.url) })
+          Effect.annotateLogs({
+            requestId: id,
+            method: request.method,
+            path: loggedPath(pathOf(request.url))
+          })
         )
         return HttpServerResponse.setHeaders(cors.answer(request, response), {
           "x-request-id": id,

@@ -8,6 +8,7 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { staticRoute } from "#src/http/Static.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
@@ -19,6 +20,9 @@ import { MessageLog } from "./log/MessageLog.ts"
 import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
+import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
+import { styleAnswer, stylePath } from "./pages/NotifyPage.ts"
+import * as OldMessages from "./pages/OldMessages.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
@@ -96,14 +100,20 @@ export const server: RoomServer = {
     AttachmentUpkeep.layer,
     telemetry,
     RawServerUrl.listening,
+    OldMessages.layer,
+    staticRoute(stylePath, styleAnswer()),
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
     RawRoutes.addRaw(attachmentRoutes),
+    RawRoutes.addRaw(messagePageRoutes),
     RawRoutes.addRaw(sendRoutes),
     RawRoutes.addRaw(notifyMcpRoutes)
   ).pipe(Layer.provide(services)),
-  // A raw route beside ordinary ones of the same path.
-  paths: [["POST", "/api/v1/messages"]]
+  paths: [
+    ["GET", stylePath],
+    // A raw route beside ordinary ones of the same path.
+    ["POST", "/api/v1/messages"]
+  ]
 }

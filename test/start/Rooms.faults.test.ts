@@ -28,5 +28,6 @@ describe("ROOMS=accounts", () => {
         "rate-limits": { status: "up" }
       }
     })
+    assert.include(server.output(), "starts with its own PostgreSQL; data in")
   })
 })

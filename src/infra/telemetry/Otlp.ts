@@ -1,6 +1,7 @@
-import { Effect, Layer, Option, References, Tracer } from "effect"
+import { Effect, Layer, Option, Predicate, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { Otlp, OtlpSerialization } from "effect/observability"
+import { loggedPath } from "#src/http/LoggedPath.ts"
 
 /**
  * Spans, log lines and metrics to an OTLP collector (OTEL_EXPORTER_OTLP_ENDPOINT, HTTP with JSON). A collector that is
@@ -33,9 +34,18 @@ const ofRequests = (tracer: Tracer.Tracer): Tracer.Tracer =>
       const isServed = options.kind === "server"
       const isAsked = isServed || Option.exists(options.parent, ({ sampled }) => sampled)
       const span = tracer.span({ ...options, sampled: options.sampled && isAsked })
-      return isServed ? namedByRoute(span) : span
+      return isServed ? namedByRoute(withoutSecrets(span)) : span
     }
   })
+
+/** Links are secrets, and a request's address is an attribute of its span. */
+const withoutSecrets = (span: Tracer.Span): Tracer.Span => {
+  const set = span.attribute.bind(span)
+  return Object.assign(span, {
+    attribute: (key: string, value: unknown): void =>
+      set(key, key.startsWith("url.") && Predicate.isString(value) ? loggedPath(value) : value)
+  })
+}
 
 /** `GET {http.route}`: the route is known only once the router has found it. Source: OpenTelemetry, HTTP spans. */
 const namedByRoute = (span: Tracer.Span): Tracer.Span => {

@@ -1,11 +1,12 @@
 import { Effect } from "effect"
+import type { Html } from "#src/http/Html.ts"
 import type { Body, RenderedBody } from "#streams/notify/bodies/Body.ts"
 import { formatOf } from "#streams/notify/bodies/DetectFormat.ts"
 import { renderBody } from "#streams/notify/bodies/RenderBody.ts"
-import { renderText } from "#streams/notify/bodies/RenderText.ts"
+import { renderSource, renderText } from "#streams/notify/bodies/RenderText.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
-import { Workers } from "#src/infra/workers/Workers.ts"
-import { markdownBytesMax } from "./BodyWorker.ts"
+import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
+import { type BodyAsk, markdownBytesMax } from "./BodyWorker.ts"
 
 const module = new URL("./BodyWorker.ts", import.meta.url)
 
@@ -19,7 +20,7 @@ const plainKind: JobKind = { module, isolation: "thread", deadlineMillis: 10_000
 const inPlaceLength = 16 * 1024
 
 /** Where a body goes that is not rendered here. The format of a long one is found out there as well. */
-const kindFor = ({ format, text }: Body): JobKind => {
+const kindFor = ({ format, text }: BodyAsk): JobKind => {
   const mayBeMarkdown = format === "auto" || format === "markdown"
   return mayBeMarkdown && text.length <= markdownBytesMax ? markdownKind : plainKind
 }
@@ -38,14 +39,25 @@ export const renderedBody = (owner: string, body: Body): Effect.Effect<RenderedB
       const format = formatOf(body)
       if (format !== "markdown") return Effect.succeed(renderBody(body.text, format))
     }
-    return Effect.flatMap(Workers, ({ run }) => run({ kind: kindFor(body), owner, ask: body })).pipe(
-      // BodyWorker.ts is this module's other half.
-      Effect.map((answer) => answer as RenderedBody),
-      Effect.catchTag("JobNotDone", ({ problem, reason }) =>
-        Effect.as(
-          Effect.logDebug("A body was not rendered in its format", { reason, problem }),
-          renderText(body.text, notDone)
-        )
+    return Effect.catchTag(beside(owner, body), "JobNotDone", ({ problem, reason }) =>
+      Effect.as(
+        Effect.logDebug("A body was not rendered in its format", { reason, problem }),
+        renderText(body.text, notDone)
       )
     )
   })
+
+/** A body as its sender wrote it. */
+export const renderedSource = (owner: string, text: string): Effect.Effect<Html, never, Workers> =>
+  Effect.suspend(() => {
+    const here = Effect.sync((): Html => ({ html: renderSource(text) }))
+    return text.length <= inPlaceLength
+      ? here
+      : beside(owner, { text, format: "source" }).pipe(Effect.catchTag("JobNotDone", () => here))
+  })
+
+/** BodyWorker.ts is this module's other half. */
+const beside = (owner: string, ask: BodyAsk): Effect.Effect<RenderedBody, JobNotDone, Workers> =>
+  Effect.flatMap(Workers, ({ run }) =>
+    Effect.map(run({ kind: kindFor(ask), owner, ask }), (answer) => answer as RenderedBody)
+  )

@@ -1,8 +1,7 @@
 import { html, type Html } from "#src/http/Html.ts"
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
 import { cleanText } from "#streams/notify/bodies/CleanText.ts"
-import { renderJson } from "#streams/notify/bodies/RenderJson.ts"
-import { renderLines, renderSource, renderText } from "#streams/notify/bodies/RenderText.ts"
+import { renderLines } from "#streams/notify/bodies/RenderText.ts"
 import { previewOf } from "./AttachmentPreview.ts"
 import { instant, named, type NotifyPage, notifyPage } from "./NotifyPage.ts"
 
@@ -17,8 +16,8 @@ export interface ShownFile {
   readonly expiresAtMillis: number
   /** its bytes are gone */
   readonly isExpired: boolean
-  /** of text and JSON: the first 64 KB, decoded, and whether that is all */
-  readonly head?: { readonly text: string; readonly isWhole: boolean } | undefined
+  /** of text and JSON: the first 64 KB as HTML of `streams/notify/bodies`, and whether that is all */
+  readonly head?: { readonly html: string; readonly isWhole: boolean } | undefined
 }
 
 /** A message as its page shows it. */
@@ -36,7 +35,7 @@ export interface ShownMessage {
   /** the page is there until then */
   readonly expiresAtMillis: number
   /** in its format, or as its sender wrote it */
-  readonly body: RenderedBody | { readonly source: string } | undefined
+  readonly body: RenderedBody | { readonly source: Html } | undefined
   readonly files: ReadonlyArray<ShownFile>
 }
 
@@ -92,7 +91,7 @@ const bodyOf = (body: NonNullable<ShownMessage["body"]>, path: string): Html => 
       </nav>
     </div>
     ${isSource || body.remark === undefined ? "" : html`<p class="hint">${body.remark}</p>`}
-    ${{ html: isSource ? renderSource(body.source) : body.html }}
+    ${isSource ? body.source : { html: body.html }}
   </section>`
 }
 
@@ -132,7 +131,7 @@ const previewOfFile = ({ contentType, filename, head }: ShownFile, address: stri
     case "audio":
       return html`<audio src="${address}" controls preload="metadata" aria-label="${filename}"></audio>`
     case "text":
-      return head === undefined ? nothing : textPreview(head, contentType)
+      return head === undefined ? nothing : textPreview(head)
     default:
       return nothing
   }
@@ -140,13 +139,11 @@ const previewOfFile = ({ contentType, filename, head }: ShownFile, address: stri
 
 const nothing: Html = { html: "" }
 
-const textPreview = ({ isWhole, text }: NonNullable<ShownFile["head"]>, contentType: string): Html => {
-  const json = isWhole && !contentType.startsWith("text/") ? renderJson(text) : undefined
-  return html`<details>
-    <summary>${isWhole ? "Show" : "Show the first 64 KB"}</summary>
-    ${{ html: (json ?? renderText(text)).html }}
+const textPreview = (head: NonNullable<ShownFile["head"]>): Html =>
+  html`<details>
+    <summary>${head.isWhole ? "Show" : "Show the first 64 KB"}</summary>
+    ${{ html: head.html }}
   </details>`
-}
 
 const units = ["bytes", "KB", "MB", "GB"] as const
 

@@ -90,6 +90,10 @@ export const noMessagePage = (): NotifyPage =>
 export const goneMessagePage = (keptDays: number): NotifyPage =>
   plainPage(410, "This message is gone", undefined, html`Messages have a page for ${keptDays} days.`)
 
+/** 503: nothing can be read at the moment. */
+export const awayPage = (): NotifyPage =>
+  plainPage(503, "Not at the moment", undefined, html`A store of this server is away. Try again in a minute.`)
+
 /** 404: the message has no such file. */
 export const noFilePage = (project: string): NotifyPage =>
   plainPage(404, "No file is here", project, html`The message has no file at this address.`)

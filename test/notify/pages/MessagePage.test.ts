@@ -7,6 +7,7 @@ import { fileHeaders, previewOf } from "#src/notify/pages/AttachmentPreview.ts"
 import { messagePage } from "#src/notify/pages/MessagePage.ts"
 import { goneFilePage, goneMessagePage, noFilePage, noMessagePage } from "#src/notify/pages/NotifyPage.ts"
 import { renderBody } from "#streams/notify/bodies/RenderBody.ts"
+import { renderSource, renderText } from "#streams/notify/bodies/RenderText.ts"
 import { hostileBodies } from "#test/notify/bodies/HostileBodies.ts"
 import { fileWith, messageWith } from "./TestMessages.ts"
 
@@ -45,7 +46,7 @@ describe("the page of a message", () => {
   })
 
   it("takes nothing that others wrote for markup", () => {
-    const file = fileWith(hostile, hostile, { head: { text: hostile, isWhole: true } })
+    const file = fileWith(hostile, hostile, { head: { html: renderText(hostile).html, isWhole: true } })
     const texts = { project: hostile, app: hostile, title: hostile, message: hostile }
     const body = { format: "text", html: "<pre></pre>", remark: hostile.replace("\u202e", "") } as const
     const { text } = messagePage(
@@ -117,7 +118,9 @@ describe("the page of a message", () => {
     )
     assert.include(log, `<a href="${path}?source">Source</a>`)
     assert.include(log, `<a href="${path}/raw" download>Download</a>`)
-    const source = messagePage(messageWith({ body: { source: "\u001b[31m<b> http://a.b" } })).text
+    const source = messagePage(
+      messageWith({ body: { source: { html: renderSource("\u001b[31m<b> http://a.b") } } })
+    ).text
     assert.include(source, '<span class="part">\u241b[31m&lt;b&gt; http://a.b</span>')
     assert.include(source, `<a href="${path}">Formatted</a>`)
     assert.notInclude(messagePage(messageWith()).text, "Source")
@@ -126,9 +129,12 @@ describe("the page of a message", () => {
   it("shows files by their kinds, and names those that are gone", () => {
     const files = [
       fileWith("a.svg", "image/svg+xml", { size: 100 }),
-      fileWith("b.json", "application/json", { head: { text: '{"a":1}', isWhole: true }, size: 2_048 }),
+      fileWith("b.json", "application/json", {
+        head: { html: renderBody(`{"a":1}`, "json").html, isWhole: true },
+        size: 2_048
+      }),
       fileWith("c.txt", "text/plain; charset=utf-8", {
-        head: { text: "<b>", isWhole: false },
+        head: { html: renderText("<b>").html, isWhole: false },
         size: 5_368_709
       }),
       fileWith("d.pdf", "application/pdf", { size: 1_610_612_736 }),

@@ -9,6 +9,7 @@ import { goneFilePage, goneMessagePage, noMessagePage, notifyPage } from "#src/n
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
 import { renderBody } from "#streams/notify/bodies/RenderBody.ts"
 import { renderMarkdown } from "#streams/notify/bodies/RenderMarkdown.ts"
+import { renderSource } from "#streams/notify/bodies/RenderText.ts"
 import { overflowOf } from "#test/console/ConsolePage.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { until } from "#test/harness/Eventually.ts"
@@ -173,7 +174,12 @@ describeWith(chromiumPresent, "pages of messages, in Chromium,", () => {
       [fileWith("photo.png", "image/png"), samplePng],
       [fileWith("sound.wav", "audio/wav"), sampleWave],
       [fileWith("clip.mp4", "video/mp4"), Buffer.from("no video")],
-      [fileWith("page.html", "text/html", { head: { text: page404, isWhole: true } }), Buffer.from(page404)],
+      [
+        fileWith("page.html", "text/html", {
+          head: { html: renderBody(page404, "text").html, isWhole: true }
+        }),
+        Buffer.from(page404)
+      ],
       [fileWith("paper.pdf", "application/pdf"), samplePdf],
       [fileWith("data.bin", "application/octet-stream"), Buffer.from([1, 2, 3])]
     ] as const
@@ -220,7 +226,7 @@ describeWith(chromiumPresent, "pages of messages, in Chromium,", () => {
     serve("/n/m/every", everyFormat("markdown"))
     serve("/n/m/log", everyFormat("log"))
     serve("/n/m/json", everyFormat("json"))
-    serve("/n/m/source", { body: { source: "raw \u001b[31m text" } })
+    serve("/n/m/source", { body: { source: { html: renderSource("raw \u001b[31m text") } } })
     server.answers.set("/n/m/none", noMessagePage())
     server.answers.set("/n/m/gone", goneMessagePage(90))
     server.answers.set("/n/m/gone-file", goneFilePage("Builds", "core.dump", 0))

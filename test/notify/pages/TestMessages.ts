@@ -126,7 +126,7 @@ export const everyFormat = (format: "text" | "markdown" | "json" | "log"): Parti
     fileWith("report.pdf", "application/pdf", { size: 1_234_567 }),
     fileWith("trace-of-the-failed-run-2026-11-23T04-00-00.zip", "application/zip", { size: 345_678_901 }),
     fileWith("summary.json", "application/json", {
-      head: { text: '{"failed":2,"passed":310}', isWhole: true }
+      head: { html: renderBody('{"failed":2,"passed":310}', "json").html, isWhole: true }
     }),
     fileWith("old.log", "text/plain", { isExpired: true })
   ]
