@@ -106,7 +106,7 @@ const access = {
   /** a session; `POST /api/session` itself takes a key or a ticket in its own way */
   session: ["GET /api/session", "DELETE /api/session", "POST /api/session/token"],
   /** a project key */
-  project: ["POST /messages", "POST /attachments"],
+  project: ["POST /messages", "POST /attachments", "POST /mcp", "POST /mcp (unversioned)"],
   /** a project key, or a key of an account */
   projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
   /** the secret of a site */
@@ -129,7 +129,8 @@ const access = {
 /** opened by account keys, beside those that any key opens */
 const accounts = ["account", "projectOrAccount"] as const
 
-const nameOf = ({ method, path }: Operation): string => `${method} ${path.replace(api, "")}`
+const nameOf = ({ method, path }: Operation): string =>
+  `${method} ${path === "/mcp" ? "/mcp (unversioned)" : path.replace(api, "")}`
 const secured = operations.filter((operation) => operation.secured)
 const operationsOf = (...classes: ReadonlyArray<keyof typeof access>): ReadonlyArray<Operation> => {
   const names = new Set<string>(classes.flatMap((one) => access[one]))

@@ -8,6 +8,7 @@ import {
   form,
   headersOf,
   isCall,
+  isObject,
   makeAsker,
   makeResource,
   type Operation,
@@ -71,8 +72,13 @@ const requestsOf = (operation: Operation): fc.Arbitrary<Generated> => {
 }
 
 const bodyOf = (asker: Asker, [contentType, value]: readonly [string, unknown]): string | FormData => {
-  if (contentType === "multipart/form-data")
-    return form(new TextEncoder().encode(JSON.stringify(value)), "generated.bin")
+  if (contentType === "multipart/form-data") {
+    const data = form(new TextEncoder().encode(JSON.stringify(value)), "generated.bin")
+    if (isObject(value))
+      for (const [name, field] of Object.entries(value))
+        if (name !== "file") data.append(name, typeof field === "string" ? field : JSON.stringify(field))
+    return data
+  }
   return JSON.stringify(worthTrying(asker, value))
 }
 

@@ -181,7 +181,7 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
 
 export const isCall = ({ path }: Operation): boolean => /\/(completions|embeddings)$/.test(path)
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Whether a value is worth a try: an event of an unknown site, or a call of an unknown model, mostly is not. */
@@ -204,7 +204,8 @@ export const headersOf = (
   { key, sender, site }: Asker,
   { method, path, secured }: Operation
 ): Record<string, string> => {
-  if (method === "POST" && path.endsWith("/messages")) return { authorization: `Bearer ${sender}` }
+  if (method === "POST" && /\/(attachments|mcp|messages)$/.test(path))
+    return { authorization: `Bearer ${sender}` }
   if (path.endsWith("/collect")) return { authorization: `Bearer ${site.secret}` }
   return secured ? { authorization: `Bearer ${key}` } : {}
 }

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { usageOf } from "./attachments/AttachmentStage.ts"
+
 import { uploaded } from "./attachments/AttachmentStage.ts"
-import { api, faultOf, live, makeStage, type SentBody } from "./Stage.ts"
+import { api, live, makeStage, type SentBody } from "./Stage.ts"
 
 type Field = readonly [name: string, value: string | Blob, filename?: string]
 
