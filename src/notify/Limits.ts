@@ -65,6 +65,8 @@ export const notifyLimits = {
   deliveryTurnMillis: 100,
   /** … else its channel rests until its turn, as the host's pace has it, for so long at most */
   deliveryRestMillis: 30_000,
+  /** hosts of which failures are remembered; beyond it those that were asked first are forgotten */
+  deliveryHosts: 10_000,
   /** a channel looks again so much later where this server is busy, or its host is being probed */
   deliveryPauseMillis: 1_000,
   /** an attempt that takes longer is given up; one request has `egressTotalMillis` */

@@ -92,6 +92,10 @@ export class HostGates {
   }
 
   private open(host: string): HostGate {
+    for (const [other, { underWay, waiting }] of this.gates) {
+      if (this.gates.size < this.limits.deliveryHosts) break
+      if (underWay === 0 && waiting.size === 0) this.gates.delete(other)
+    }
     const gate = new HostGate(this.limits)
     this.gates.set(host, gate)
     return gate

@@ -54,7 +54,9 @@ layer(TestServer.shared, live)("a message", (it) => {
 
       const call = yield* came(webhook.id)
       assert.strictEqual(call?.headers["webhook-id"], idOn(hook.id))
-      assert.deepInclude((call?.payload as { readonly data: object }).data, {
+      const { data } = (call?.payload ?? {}) as { readonly data: object }
+      assert.isTrue(call?.signed)
+      assert.deepInclude(data, {
         app: "backup",
         message: "It is done",
         project: { slug: "nightly", name: "Nightly" }

@@ -101,3 +101,39 @@ export const allEnded = Effect.fnUntraced(function* (message: string, key: strin
   )
   return shown
 })
+
+/** As after an answer that asked for a pause: what is sent to the channel waits. */
+export const rest = (channel: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
+      VALUES ('deliveries', ${channel}, 'infinity', 0, now() + interval '1 hour')`
+  )
+
+/** The pause is over. */
+export const wake = (channel: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql`UPDATE job_lanes SET due_at = now(), rests_until = '-infinity'
+      WHERE queue = 'deliveries' AND lane = ${channel} AND waiting > 0`
+  )
+
+export const channelState = (channel: string) =>
+  Effect.flatMap(SqlClient, (sql) =>
+    Effect.map(
+      sql<{
+        state: string
+        dead_in_a_row: number
+      }>`SELECT state, dead_in_a_row FROM channels WHERE id = ${channel}`,
+      ([row]) => row
+    )
+  )
+
+/** Short pauses, so that what is made again is made soon. */
+export const impatient = {
+  jobRetryMinMillis: 20,
+  jobRetryMaxMillis: 200,
+  jobPollMillis: 100,
+  deliveryPauseMillis: 20,
+  breakerFailures: 1_000_000
+}
