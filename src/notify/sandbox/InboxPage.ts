@@ -21,7 +21,7 @@ export const styleAnswer = (): SandboxAnswer => ({
 
 export const scriptAnswer = (): SandboxAnswer => ({
   status: 200,
-  text: { contentType: "text/javascript; charset=utf-8", body: own("InboxPage.mjs") }
+  text: { contentType: "text/javascript; charset=utf-8", body: own("../../clients/notify/inbox.js") }
 })
 
 /** The newest entries, readable without the script, which only brings the later ones. */
@@ -33,7 +33,7 @@ export const pageAnswer = (inbox: Inbox, origin: string): SandboxAnswer => ({
     body: documentOf({
       title: "Sandbox of channels",
       head: html`<link rel="stylesheet" href="/page.css" />
-        <script type="module" src="/page.mjs"></script>`,
+        <script type="module" src="/page.js"></script>`,
       header: html`<span class="wordmark">${wordmark}</span><span class="label">Sandbox</span>`,
       main: html`<h1>Inbox of the sandbox</h1>
         <p class="lead">

@@ -9,6 +9,7 @@ import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { type SandboxClient, startSandbox } from "./SandboxClient.ts"
 import { Sender } from "./Sender.ts"
+import { endOf } from "./Stage.ts"
 
 describeWith(chromiumPresent, "the page of the sandbox's inbox, in Chromium,", () => {
   const scope = Scope.makeUnsafe()
@@ -72,7 +73,7 @@ describeWith(chromiumPresent, "the page of the sandbox's inbox, in Chromium,", (
       await shows(page, [])
       await sender.push(subscription, { deliveryId: "dlv_later" })
       await shows(page, ["3"])
-      const own = ["/", "/page.css", "/page.mjs", "/inbox"].map((path) => `${sandbox.origin}${path}`)
+      const own = ["/", "/page.css", "/page.js", "/inbox"].map((path) => `${sandbox.origin}${path}`)
       for (const request of requests) assert.include([...own, `${sandbox.origin}/favicon.ico`], request)
       assert.deepStrictEqual(
         complaints.filter((text) => !text.includes("favicon")),
@@ -99,9 +100,10 @@ describeWith(chromiumPresent, "the page of the sandbox's inbox, in Chromium,", (
 
   it("breaks no rule of axe and scrolls downwards alone, wide, dark and on a phone", async () => {
     await sandbox.order({ cut: "before" })
-    await sender
-      .push(await sandbox.subscribe(), { title: "x".repeat(200), message: "y".repeat(900) })
-      .catch(() => undefined)
+    const cut = await endOf(
+      sender.push(await sandbox.subscribe(), { title: "x".repeat(200), message: "y".repeat(900) })
+    )
+    assert.match(String(cut), /fetch failed/)
     for (const options of [
       { viewport: { width: 1_200, height: 800 } },
       { viewport: { width: 1_200, height: 800 }, colorScheme: "dark" },

@@ -12,7 +12,7 @@ export interface Told {
   readonly text: string
 }
 
-/** What a sender changes of a request that would be accepted; a header that is undefined is left out. */
+/** Changes of a request that would be accepted; a header that is undefined is left out. */
 export interface Changes {
   readonly headers?: Readonly<Record<string, string | undefined>>
   readonly body?: Uint8Array
