@@ -71,11 +71,7 @@ export const settings = HttpApiBuilder.group(
 
     return handlers.handleAll({
       readSettings: () => me.pipe(Effect.flatMap(subscribers.read), storeAway, Effect.tap(unstored)),
-      updateSettings: ({ payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.update(id, payload)),
-          storeAway
-        ),
+      updateSettings: ({ payload }) => storeAway(Effect.flatMap(me, (id) => subscribers.update(id, payload))),
       leave: () => me.pipe(Effect.flatMap(subscribers.leave), storeAway, Effect.as(deleted)),
       renewSettingsLink: () =>
         Effect.gen(function* () {
@@ -84,14 +80,9 @@ export const settings = HttpApiBuilder.group(
           return { settingsUrl: `${yield* ownUrl}${settingsPath}#${token}` }
         }),
       updateSubscription: ({ params, payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.choose(id, params.id, payload)),
-          storeAway
-        ),
+        storeAway(Effect.flatMap(me, (id) => subscribers.choose(id, params.id, payload))),
       leaveProject: ({ params }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.leaveProject(id, params.id)),
-          storeAway,
+        storeAway(Effect.flatMap(me, (id) => subscribers.leaveProject(id, params.id))).pipe(
           Effect.as(deleted)
         ),
       addChannel: ({ payload }) =>
@@ -103,16 +94,9 @@ export const settings = HttpApiBuilder.group(
           return { ...channel, ...rest }
         }),
       updateChannel: ({ params, payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => channels.change(id, params.id, payload)),
-          storeAwayUntimed
-        ),
+        storeAwayUntimed(Effect.flatMap(me, (id) => channels.change(id, params.id, payload))),
       removeChannel: ({ params }) =>
-        me.pipe(
-          Effect.flatMap((id) => channels.remove(id, params.id)),
-          storeAway,
-          Effect.as(deleted)
-        ),
+        storeAway(Effect.flatMap(me, (id) => channels.remove(id, params.id))).pipe(Effect.as(deleted)),
       testChannel: ({ params }) =>
         Effect.gen(function* () {
           yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, tests)

@@ -21,6 +21,10 @@ import {
 } from "./PushPage.ts"
 import { linkOf, settingsOf } from "./SubscriberStage.ts"
 
+interface Confirmation {
+  readonly payload: { readonly data: { readonly confirmUrl: string } }
+}
+
 describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
   let server: typeof TestServer.Service
   let browser: Browser
@@ -322,7 +326,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       await told(/A link was posted/)
       assert.match((await page.locator("#secret").textContent()) ?? "", /^whsec_/)
       const [asked] = await sandbox.accepted(1, { channel: hook.id })
-      const { confirmUrl } = (asked?.payload as { data: { confirmUrl: string } }).data
+      const { confirmUrl } = (asked as Confirmation).payload.data
       const confirming = await push.context.newPage()
       await confirming.goto(confirmUrl)
       await confirming.getByRole("button", { name: "Confirm" }).click()
@@ -391,7 +395,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         await page.getByRole("heading", { name: "Confirm the web hook" }).waitFor()
         await looks(page, "added")
         const [asked] = await sandbox.accepted(1, { channel: hook.id })
-        const { confirmUrl } = (asked?.payload as { data: { confirmUrl: string } }).data
+        const { confirmUrl } = (asked as Confirmation).payload.data
         await page.goto(`${server.url}/n/me`)
         await page.getByRole("button", { name: "Make a new link" }).click()
         await page.locator("#link").waitFor()
