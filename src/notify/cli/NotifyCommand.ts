@@ -1,5 +1,5 @@
 import { fstatSync } from "node:fs"
-import { type FileHandle, open } from "node:fs/promises"
+import { type FileHandle, open, stat } from "node:fs/promises"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import { Effect, Runtime, Schema, Stream } from "effect"
@@ -45,10 +45,19 @@ interface Attached {
 /** Opened before anything is sent: a name that is wrong sends nothing. */
 const openFile = (path: string) =>
   Effect.acquireRelease(
-    Effect.map(Effect.tryPromise({ try: () => open(path), catch: unreadable(path) }), (file): Attached => ({
-      path,
-      file
-    })),
+    Effect.map(
+      Effect.tryPromise({
+        try: async () => {
+          if ((await stat(path)).isDirectory()) throw new Error("it is a directory")
+          return await open(path)
+        },
+        catch: unreadable(path)
+      }),
+      (file): Attached => ({
+        path,
+        file
+      })
+    ),
     ({ file }) => Effect.promise(() => file.close())
   )
 
