@@ -96,9 +96,9 @@ const Detail = ({ message, onRemoved }: Omit<RowProps, "showsProject">) => {
           <li key={delivery.id}>
             <span class={`light ${lightOf(delivery)}`} aria-hidden="true" />
             <span>
-              {delivery.subscriber.name ?? "gone"} · {kindOf(delivery)}
+              {delivery.subscriber.name ?? "gone"} · {kindOf(delivery)}{" "}
+              <span class="hint">{stateOf(delivery)}</span>
             </span>
-            <span class="hint">{stateOf(delivery)}</span>
           </li>
         ))}
       </ul>
