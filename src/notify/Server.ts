@@ -1,17 +1,13 @@
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient } from "effect/sql/SqlClient"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
-import { AppConfig } from "#src/Config.ts"
-import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
-import { Attachments } from "./attachments/Attachments.ts"
+import { Attachments, upkeep as attachmentUpkeep } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
-import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
 import { Deliveries } from "./delivery/Deliveries.ts"
 import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
 import * as DeliverySweep from "./delivery/DeliverySweep.ts"
@@ -82,26 +78,6 @@ const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
   ])
 )
 
-/** Messages of deleted projects and their deliveries, some at a time: nothing shows them any more. */
-const deletedProjects = Sweeps.layer({
-  name: "project-messages",
-  every: "sweepEveryMillis",
-  run: Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const sql = yield* SqlClient
-    while (true) {
-      const deleted = yield* sql`
-        WITH gone AS (
-          DELETE FROM messages WHERE id IN (
-            SELECT m.id FROM projects p JOIN messages m ON m.project_id = p.id WHERE p.deleted_at IS NOT NULL
-            LIMIT ${limits.deletedMessagesAtOnce}) RETURNING id),
-        rows AS (DELETE FROM deliveries d USING gone WHERE d.message_id = gone.id)
-        SELECT id FROM gone`
-      if (deleted.length < limits.deletedMessagesAtOnce) return
-    }
-  })
-})
-
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
@@ -109,8 +85,7 @@ export const server: RoomServer = {
     DeliverySweep.layer,
     PagesRoutes.layer,
     SubscriberSweep.layer,
-    deletedProjects,
-    AttachmentUpkeep.layer,
+    attachmentUpkeep,
     OldMessages.layer,
     telemetry,
     RawServerUrl.listening,

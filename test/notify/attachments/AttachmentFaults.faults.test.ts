@@ -107,6 +107,7 @@ describeWith(smallDisk, "attachments in a directory of their own, on a disk of 1
         yield* Effect.promise(() => client.send(headOf(sender, "Transfer-Encoding: chunked")))
         const piece = Buffer.concat([Buffer.from("100000\r\n"), bytes(mib), Buffer.from("\r\n")])
         for (let sentMib = 0; sentMib < 7; sentMib++) yield* Effect.promise(() => client.send(piece))
+        yield* Effect.promise(() => client.send("0\r\n\r\n"))
         const answer = yield* Effect.promise(() => client.until((heard) => heard.endsWith("}")))
         client.destroy()
         assert.deepStrictEqual(statusOf(answer), 413)
