@@ -146,23 +146,37 @@ const namedFault = ({ field, text }: FieldFault): FieldFault => ({
 
 const isVendorKey = (key: string): boolean => key.startsWith("x-")
 
-/** The JSON Schema of an object. Schemas with an identifier are under `$defs`, the outermost one only where another names it. */
+/**
+ * The JSON Schema of an object, without references: a published client of 2025-06-18 drops `$defs` from the schemas of
+ * outputs, and cannot read those that refer to it. Only a schema within itself is left under `$defs`.
+ */
 const objectSchemaOf = (schema: Schema.Constraint): JsonRecord => {
   const document = Schema.toJsonSchemaDocument(schema, { includeAnnotationKey: isVendorKey })
   const definitions: Record<string, unknown> = document.definitions
-  const outer = referenced(document.schema, definitions)
-  const isNamed = (name: string): boolean =>
-    definitions[name] !== outer || JSON.stringify(definitions).includes(JSON.stringify(`#/$defs/${name}`))
-  const inner = Object.entries(definitions).filter(([name]) => isNamed(name))
+  const outer = inlined(document.schema, definitions, [])
+  const isRecursive = JSON.stringify(outer).includes(`"$ref":"${definitionsAt}`)
   return {
-    ...(outer["type"] === "object" ? outer : { type: "object" }),
-    ...(inner.length === 0 ? {} : { $defs: Object.fromEntries(inner) })
+    ...(isJsonRecord(outer) && outer["type"] === "object" ? outer : { type: "object" }),
+    ...(isRecursive ? { $defs: definitions } : {})
   }
 }
 
-const referenced = (schema: JsonRecord, definitions: JsonRecord): JsonRecord => {
-  const reference = schema["$ref"]
-  if (typeof reference !== "string") return schema
-  const named = definitions[reference.slice("#/$defs/".length)]
-  return isJsonRecord(named) ? named : schema
+const definitionsAt = "#/$defs/"
+
+/** @param within the names of the definitions that this is in */
+const inlined = (
+  schema: unknown,
+  definitions: Readonly<Record<string, unknown>>,
+  within: ReadonlyArray<string>
+): unknown => {
+  if (Array.isArray(schema)) return schema.map((part) => inlined(part, definitions, within))
+  if (!isJsonRecord(schema)) return schema
+  const { $ref, ...rest } = schema
+  const parts = Object.entries(rest).map(([key, part]) => [key, inlined(part, definitions, within)] as const)
+  if (typeof $ref !== "string" || !$ref.startsWith(definitionsAt))
+    return Object.fromEntries([...Object.entries(schema), ...parts])
+  const name = $ref.slice(definitionsAt.length)
+  if (within.includes(name)) return schema
+  const named = inlined(definitions[name], definitions, [...within, name])
+  return { ...(isJsonRecord(named) ? named : {}), ...Object.fromEntries(parts) }
 }

@@ -1,30 +1,17 @@
-import { spawn } from "node:child_process"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { createRequire } from "node:module"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "#test/harness/TestServer.ts"
+import { baselineOf, conformance, type Exceptions } from "./ConformanceSuite.ts"
 import { diagnosticRooms } from "./DiagnosticRoom.ts"
 import { keyedProxy } from "./KeyedProxy.ts"
 
-/**
- * The official conformance suite against the diagnostic tools. It ends with an error for a failure that is not among
- * the exceptions, and for an exception that passes: the list is exact. Source: decision 0027.
- */
-const runner = join(
-  createRequire(import.meta.url).resolve("@modelcontextprotocol/conformance/package.json"),
-  "../dist/index.js"
-)
-
+/** The official conformance suite against the diagnostic tools. Source: decision 0027. */
 const onlyTools = "the endpoints have tools, and neither prompts, resources, completion nor logging"
 const noStream = "an answer is one JSON document: nothing is sent before it or beside it"
 const noInput = "every result is complete: no tool asks its client for input in the middle of a call"
 const noSession = "the endpoint has no sessions, which the suite warns about"
 
-/** A scenario, or one of its checks, and the reason why it does not pass. */
-const exceptions: Readonly<Record<string, string>> = {
+const exceptions: Exceptions = {
   "logging-set-level": onlyTools,
   "completion-complete": onlyTools,
   "resources-list": onlyTools,
@@ -86,35 +73,12 @@ const passes: Readonly<Record<string, ReadonlyArray<string>>> = {
   ]
 }
 
-const conformance = async (
-  args: ReadonlyArray<string>
-): Promise<{ readonly code: number; readonly said: string }> => {
-  const child = spawn(process.execPath, [runner, "server", ...args], { stdio: ["ignore", "pipe", "pipe"] })
-  const said: Array<Buffer> = []
-  child.stdout.on("data", (chunk: Buffer) => said.push(chunk))
-  child.stderr.on("data", (chunk: Buffer) => said.push(chunk))
-  const code = await new Promise<number>((ended) => child.on("close", (code) => ended(code ?? 1)))
-  return { code, said: Buffer.concat(said).toString() }
-}
-
-const served = Effect.gen(function* () {
-  const proxy = yield* keyedProxy
-  const directory = yield* Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-conformance-"))),
-    (made) => Effect.promise(() => rm(made, { recursive: true }))
-  )
-  const baseline = join(directory, "expected.yml")
-  const lines = Object.keys(exceptions).map((name) => `  - ${name}\n`)
-  yield* Effect.promise(() => writeFile(baseline, `server:\n${lines.join("")}`))
-  return { baseline, proxy }
-})
-
 describe("the official conformance suite", () => {
   it.live(
     "passes in every scenario about the protocol and tools that needs no stream",
     () =>
       Effect.gen(function* () {
-        const { baseline, proxy } = yield* served
+        const [baseline, proxy] = [yield* baselineOf(exceptions), yield* keyedProxy]
         yield* Effect.gen(function* () {
           const { adminKey, port } = yield* TestServer
           proxy.to(port, adminKey)

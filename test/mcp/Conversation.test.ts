@@ -413,18 +413,18 @@ describe("arguments", () => {
         properties: {
           text: { type: "string" },
           times: { type: "integer", minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER },
-          parts: { type: "array", items: { $ref: "#/$defs/Part" } }
+          parts: {
+            type: "array",
+            items: {
+              type: "object",
+              properties: { filename: { type: "string" }, kind: { type: "string", enum: ["text", "file"] } },
+              required: ["filename"],
+              additionalProperties: true
+            }
+          }
         },
         required: ["text"],
-        additionalProperties: true,
-        $defs: {
-          Part: {
-            type: "object",
-            properties: { filename: { type: "string" }, kind: { type: "string", enum: ["text", "file"] } },
-            required: ["filename"],
-            additionalProperties: true
-          }
-        }
+        additionalProperties: true
       },
       outputSchema: {
         type: "object",
@@ -436,6 +436,26 @@ describe("arguments", () => {
       },
       annotations: { readOnlyHint: true, openWorldHint: false }
     })
+  })
+
+  it("refer to another schema only where one is within itself", () => {
+    interface Tree {
+      readonly children: ReadonlyArray<Tree>
+    }
+    const Tree = Schema.Struct({
+      children: Schema.Array(Schema.suspend((): Schema.Codec<Tree> => Tree))
+    }).annotate({ identifier: "Tree" })
+    const { listed } = tool({
+      name: "plant",
+      title: "Plant",
+      description: "Plants a tree",
+      annotations: {},
+      input: Schema.Struct({ tree: Tree }),
+      handle: () => Effect.succeed({})
+    })
+    const items = at(listed, "inputSchema", "properties", "tree", "properties", "children", "items")
+    assert.deepStrictEqual(items, { $ref: "#/$defs/Tree" })
+    assert.strictEqual(at(listed, "inputSchema", "$defs", "Tree", "type"), "object")
   })
 
   it("are refused in the words of the room, which also says what versions it speaks", async () => {
