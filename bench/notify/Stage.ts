@@ -58,7 +58,7 @@ export const asked = async (
 export const newProject = async (given: Asking): Promise<string> =>
   textAt(await asked(given, "/projects", { json: { name: `Bench ${randomBytes(4).toString("hex")}` } }), "id")
 
-/** Whose sends are not limited as those of the case before it. */
+/** A key of its own, whose minute of sends begins with it. */
 export const newKey = async (given: Asking, project: string): Promise<string> => {
   const json = { name: "bench", projects: [project], rateLimitPerMinute: 6_000 }
   return textAt(await asked(given, "/project-keys", { json }), "key")

@@ -8,9 +8,8 @@ import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments, upkeep as attachmentUpkeep } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
-import { Deliveries } from "./delivery/Deliveries.ts"
+import { Deliveries, endedDeliveries } from "./delivery/Deliveries.ts"
 import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
-import * as DeliverySweep from "./delivery/DeliverySweep.ts"
 import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
@@ -82,7 +81,7 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     DeliveryWorker.layer,
-    DeliverySweep.layer,
+    endedDeliveries,
     PagesRoutes.layer,
     SubscriberSweep.layer,
     attachmentUpkeep,

@@ -144,9 +144,9 @@ const underLoad = Effect.fnUntraced(function* (
   }
   const accepted: Array<string> = []
   yield* Effect.promise(async () => {
-    let isOver = false
+    const over = new AbortController()
     const sender = async (which: number): Promise<void> => {
-      for (let n = 0; !isOver; n++) {
+      for (let n = 0; !over.signal.aborted; n++) {
         accepted.push(...(await sendTwins(sides, key, `${name}-${which}-${n}`)))
         // Both servers may be away for long.
         while (accepted.length * subscribers * 2 - arrived.length > waitingMax) await sleep(20)
@@ -155,7 +155,7 @@ const underLoad = Effect.fnUntraced(function* (
     }
     const senders = Promise.all([sender(0), sender(1)])
     await happens(sides, random)
-    isOver = true
+    over.abort()
     await senders
   })
   const sql = yield* SqlClient
