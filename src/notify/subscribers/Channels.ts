@@ -28,7 +28,7 @@ interface Row {
   readonly created_at: Date
 }
 
-/** A channel that was written; `secret` is that of a new web hook. */
+/** A channel that was written; `secret` is that of a new webhook. */
 export interface Added {
   readonly channel: Channel
   readonly secret?: string
@@ -36,12 +36,12 @@ export interface Added {
 
 type ChangeFault = NotFound | BadRequest | Conflict | ServiceUnavailable | SqlError
 
-/** Browsers and web hooks of subscribers. Source: contract/notify#subscribers. */
+/** Browsers and webhooks of subscribers. Source: contract/notify#subscribers. */
 export class Channels extends Context.Service<
   Channels,
   {
     readonly list: (subscriberId: string) => Effect.Effect<ReadonlyArray<Channel>, SqlError>
-    /** undefined: neither a browser nor a web hook is given */
+    /** undefined: neither a browser nor a webhook is given */
     readonly check: (
       channel: NewChannel
     ) => Effect.Effect<ChannelAddress | undefined, BadRequest | ServiceUnavailable>
@@ -157,7 +157,7 @@ const putting = (sql: SqlClient, channelsMax: number) => {
 const refusalOf = ({ kind, state }: Row, change: ChannelChange): Conflict | undefined => {
   if (change.state === undefined || change.push !== undefined) return undefined
   if (state === "unconfirmed")
-    return Conflict.of("state: open the link that was posted to the web hook first", { param: "state" })
+    return Conflict.of("state: open the link that was posted to the webhook first", { param: "state" })
   return kind === "push" && state === "gone"
     ? Conflict.of("state: the browser has ended this subscription; it has to make another one", {
         param: "state"

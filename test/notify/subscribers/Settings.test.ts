@@ -249,7 +249,7 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
   )
 
   it.effect(
-    "go in time where nothing is to be expected of them: no project, or a web hook that was not confirmed",
+    "go in time where nothing is to be expected of them: no project, or a webhook that was not confirmed",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient

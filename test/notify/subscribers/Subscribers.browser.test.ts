@@ -190,7 +190,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       visit(
         path,
         async ({ page }) => {
-          await page.getByRole("button", { name: "Add the web hook" }).waitFor()
+          await page.getByRole("button", { name: "Add the webhook" }).waitFor()
           assert.match(await reason(page), words)
           await noButton(page)
         },
@@ -320,9 +320,9 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       await page.getByRole("button", { name: "Turn on Chrome on Linux" }).click()
       await told("Chrome on Linux is on.")
       const hook = await sandbox.webhook()
-      await page.getByText("Add a web hook").click()
-      await page.getByLabel("Address of the web hook").fill(hook.url)
-      await page.getByRole("button", { name: "Add the web hook" }).click()
+      await page.getByText("Add a webhook").click()
+      await page.getByLabel("Address of the webhook").fill(hook.url)
+      await page.getByRole("button", { name: "Add the webhook" }).click()
       await told(/A link was posted/)
       assert.match((await page.locator("#secret").textContent()) ?? "", /^whsec_/)
       const [asked] = await sandbox.accepted(1, { channel: hook.id })
@@ -330,7 +330,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       const confirming = await push.context.newPage()
       await confirming.goto(confirmUrl)
       await confirming.getByRole("button", { name: "Confirm" }).click()
-      await confirming.getByRole("heading", { name: "The web hook is confirmed" }).waitFor()
+      await confirming.getByRole("heading", { name: "The webhook is confirmed" }).waitFor()
       await page.reload()
       const host = new URL(hook.url).host
       await page.getByRole("button", { name: `Remove ${host}` }).click()
@@ -390,9 +390,9 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         await looks(page, "joined")
         await page.goto(`${server.url}${project.path}`)
         await page.getByText("Send them to a program").click()
-        await page.getByLabel("Address of the web hook").fill(hook.url)
+        await page.getByLabel("Address of the webhook").fill(hook.url)
         await page.keyboard.press("Enter")
-        await page.getByRole("heading", { name: "Confirm the web hook" }).waitFor()
+        await page.getByRole("heading", { name: "Confirm the webhook" }).waitFor()
         await looks(page, "added")
         const [asked] = await sandbox.accepted(1, { channel: hook.id })
         const { confirmUrl } = (asked as Confirmation).payload.data

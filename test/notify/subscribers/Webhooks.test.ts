@@ -5,7 +5,7 @@ import { sandboxOfServer } from "../Sandbox.ts"
 import { api, faultOf, live, makeStage, sent } from "../Stage.ts"
 import { join, joined, openProject, settingsOf } from "./SubscriberStage.ts"
 
-/** The path of the link that was posted to a web hook. */
+/** The path of the link that was posted to a webhook. */
 const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: string) =>
   Effect.promise(async () => {
     const entries = await sandbox.accepted(1, { channel })
@@ -17,7 +17,7 @@ const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: st
     return new URL(payload.data.confirmUrl).pathname
   })
 
-layer(TestServer.shared, live)("a web hook", (it) => {
+layer(TestServer.shared, live)("a webhook", (it) => {
   it.effect("gets messages once the link that was posted there is confirmed", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
@@ -36,7 +36,7 @@ layer(TestServer.shared, live)("a web hook", (it) => {
             json: { state: "active" }
           })
         ),
-        [409, "state: open the link that was posted to the web hook first"]
+        [409, "state: open the link that was posted to the webhook first"]
       )
       const path = yield* linkPosted(sandbox, hook.id)
       assert.match(path, /^\/n\/confirm\/[0-9A-Za-z]{40}$/)
@@ -111,7 +111,7 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       const test = (id = "") => ask("POST", `${api}/subscriber/channels/${id}/test`, { key: token })
       assert.deepStrictEqual(faultOf(yield* test(hooked?.id)), [
         409,
-        "Open the link that was posted to the web hook first"
+        "Open the link that was posted to the webhook first"
       ])
       yield* ask("POST", yield* linkPosted(sandbox, hook.id), { key: "" })
       yield* Effect.promise(() => sandbox.changeWebhook(hook.id, secret === undefined ? {} : { secret }))
