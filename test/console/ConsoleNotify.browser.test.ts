@@ -7,7 +7,8 @@ import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { sharedServer } from "#test/harness/TestServer.ts"
-import { SandboxClient } from "#test/notify/sandbox/SandboxClient.ts"
+import { sandboxNamedBy } from "#test/notify/Sandbox.ts"
+import type { SandboxClient } from "#test/notify/sandbox/SandboxClient.ts"
 import { ensureConsoleBuilt } from "./BuiltConsole.ts"
 import { type ConsolePage, openConsole, overflowOf } from "./ConsolePage.ts"
 
@@ -33,11 +34,7 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     server = shared.server
     key = (await Effect.runPromise(shared.makeUser())).key
     browser = await sharedBrowser()
-    const { body } = await ask(server, "GET", "/readyz")
-    const { components } = body as { components: Record<string, { readonly detail?: string }> }
-    sandbox = new SandboxClient(
-      /http:\/\/127\.0\.0\.1:\d+/.exec(components["channels"]?.detail ?? "")?.[0] ?? ""
-    )
+    sandbox = sandboxNamedBy((await ask(server, "GET", "/readyz")).body)
   })
   afterEach(() => opened?.close())
 
@@ -65,7 +62,7 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     assert.strictEqual(await page.evaluate(drawn), modules)
 
     await page.getByText("Nobody has joined yet.").waitFor()
-    const { id: _id, ...push } = await sandbox.subscribe()
+    const { id: channel, ...push } = await sandbox.subscribe()
     const token = joinUrl.replace(/.*\//, "")
     const json = { name: "Ada", timezone: "UTC", push }
     assert.strictEqual((await ask(server, "POST", `/api/v1/join/${token}`, { key: "", json })).status, 201)
@@ -76,7 +73,7 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     await page.locator("summary").filter({ hasText: "This is a test." }).click()
     await page.getByRole("list", { name: "Deliveries" }).getByText("delivered").waitFor()
     await opened.shows("delivered", "1")
-    const [entry] = await sandbox.accepted(1, { channel: push.endpoint })
+    const [entry] = await sandbox.accepted(1, { channel })
     assert.deepInclude(entry?.payload, { title: "Test" })
   })
 
@@ -121,7 +118,7 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
 
   it("has deliveries that were given up tried again", async () => {
     const { joinUrl } = (await read("/projects/builds")) as { joinUrl: string }
-    const { id: _id, ...push } = await sandbox.subscribe()
+    const { id: channel, ...push } = await sandbox.subscribe()
     const json = { name: "Grace", timezone: "UTC", push }
     await ask(server, "POST", `/api/v1/join/${joinUrl.replace(/.*\//, "")}`, { key: "", json })
     await sandbox.order({ target: push.endpoint, status: 400, times: 1 })
@@ -137,7 +134,7 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     await page.getByRole("list", { name: "Given up" }).getByText("the push service answered 400").waitFor()
     await page.getByRole("button", { name: "Try again" }).click()
     await page.getByText("Waiting again: 1.").waitFor()
-    const [entry] = await sandbox.accepted(1, { channel: push.endpoint })
+    const [entry] = await sandbox.accepted(1, { channel })
     assert.deepInclude(entry?.payload, { title: "Test" })
     assert.isNotEmpty(message)
   })
