@@ -1,7 +1,6 @@
 import { Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { type JsonBounds, jsonExcess } from "#schemas/core/JsonBounds.ts"
-import { jsonDepthMax } from "#schemas/core/JsonDepth.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { codes, memberOf, type RequestId, RpcFault } from "./Protocol.ts"
 
@@ -45,15 +44,11 @@ export class ReadArguments {
   }
 }
 
-/** Around the arguments of a call: a batch, a message, its parameters, and the arguments themselves. */
-const envelopeDepth = 4
-
-/** A list of a hundred thousand values, or an object of as many members, is no call of a tool. */
-export const bodyBounds: JsonBounds = {
-  members: 100_000,
-  values: 300_000,
-  depth: jsonDepthMax + envelopeDepth
-}
+/**
+ * A list of a hundred thousand values, or an object of as many members, is no call of a tool. Arguments that are nested too
+ * deeply are refused by their reader, which names them; this many levels cost nothing.
+ */
+export const bodyBounds: JsonBounds = { members: 100_000, values: 300_000, depth: 1_000 }
 
 const badRequest = 400
 

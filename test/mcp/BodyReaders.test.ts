@@ -6,7 +6,7 @@ import { answerOf, planOf } from "#streams/mcp/Conversation.ts"
 import { makeServer } from "#streams/mcp/McpServer.ts"
 import { type BodyReaders, type PostedBody, readBody, received } from "#streams/mcp/Messages.ts"
 import { tool } from "#streams/mcp/Tool.ts"
-import { at, request } from "./Asking.ts"
+import { at, request, say } from "./Asking.ts"
 
 /** A tool whose arguments become bytes where they are read. */
 interface Sum {
@@ -98,14 +98,26 @@ describe("an endpoint's readers", () => {
     )
   })
 
-  it("set bounds of their own, and the envelope of a call is no part of the depth of its arguments", async () => {
+  it("set bounds of their own, and arguments are refused by name where they are nested too deeply", async () => {
     const bounds = { members: 10, values: 10, depth: 5 }
     const narrow: BodyReaders = { ...readers, bounds }
     const many = call({ numbers: Array.from({ length: 20 }, () => 1) })
     assert.strictEqual(readBody(bytesOf(many), narrow)?._tag, "Refused")
     assert.isUndefined(readBody(bytesOf(many), readers, { members: 100, values: 10 }))
     const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
-    assert.strictEqual(readBody(bytesOf([call({ numbers: nested(64) })]))?._tag, "Json")
-    assert.strictEqual(readBody(bytesOf([call({ numbers: nested(65) })]))?._tag, "Refused")
+    for (const levels of [64, 65, 900])
+      assert.strictEqual(readBody(bytesOf([call({ numbers: nested(levels) })]))?._tag, "Json")
+    assert.strictEqual(readBody(bytesOf(nested(1_001)))?._tag, "Refused")
+    const measured = async (levels: number) =>
+      at(
+        (await say({}, JSON.stringify(request("tools/call", deep(levels))))).json,
+        "result",
+        "content",
+        0,
+        "text"
+      )
+    const deep = (levels: number) => ({ name: "measure", arguments: { text: "a", more: nested(levels) } })
+    assert.strictEqual(await measured(63), '{"characters":1}')
+    assert.match(String(await measured(64)), /^more\[0\].*: nested deeper than 64$/)
   })
 })
