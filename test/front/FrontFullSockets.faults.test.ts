@@ -36,6 +36,8 @@ const readBody = async (client: RawClient): Promise<Buffer> => {
 
 const numbered = (index: number, length: number): Buffer => Buffer.alloc(length, index % 251)
 
+const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Sends again and again, until the server has not gone on within 200 ms. */
@@ -162,9 +164,31 @@ describe.each(engines)("where the socket of a client that does not read is full,
         await client.send(
           "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n2\r\nbc\r\n0\r\n\r\n"
         )
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await pause(100)
         assert.strictEqual((await readBody(client)).length, huge.length)
       })
     }
   )
+
+  it("a client is not dropped that reads slowly while its body is held back", async () => {
+    const huge = Buffer.alloc(16 * 1024 * 1024, 97)
+    const answer = Effect.map(HttpServerRequest, (request) =>
+      Response.stream(Stream.concat(Stream.succeed(huge), request.stream))
+    )
+    const limits = { bodyHighWaterBytes: 1, stalledReaderMillis: 400 }
+    await withFront({ engine, app: HttpRouter.add("POST", "/", answer), limits }, async ({ port }) => {
+      const client = await RawClient.open(port)
+      let reads = 0
+      client.socket.on("data", () => {
+        if (++reads % 4 > 0) return
+        client.socket.pause()
+        setTimeout(() => client.socket.resume(), 20)
+      })
+      await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab")
+      await client.untilBytes(huge.length)
+      await client.send("cd")
+      await client.until((text) => text.endsWith("\r\n0\r\n\r\n"))
+      client.destroy()
+    })
+  })
 })

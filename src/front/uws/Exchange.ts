@@ -335,8 +335,11 @@ export class Exchange implements Watched {
 
   private tryDeaf(): void {
     if (this.body?.isDeaf !== true) return
-    const offset = this.response.getWriteOffset()
-    if (!this.proceed(offset, false) && !this.isGone) this.body.pauseAgain()
+    const before = this.pendingOffset
+    const isOver = this.proceed(this.response.getWriteOffset(), false)
+    // The native buffer alone takes the single byte.
+    if (this.pendingOffset > before + 1) this.blockedSince = performance.now()
+    if (!isOver && !this.isGone) this.body.pauseAgain()
   }
 
   private awaitReader(): Effect.Effect<void> {
