@@ -32,8 +32,14 @@ export const readSendCall = (args: JsonRecord): ReadSend => {
   const given = (name: string): unknown => (Object.hasOwn(args, name) ? (args[name] ?? undefined) : undefined)
   const { app, message, priority, title, url } = args
   const read = readSend({
-    ...{ app, message, priority, title, url },
-    ...{ project: given("project"), body: given("body"), attachments: given("attachment_ids") }
+    app,
+    message,
+    priority,
+    title,
+    url,
+    project: given("project"),
+    body: given("body"),
+    attachments: given("attachment_ids")
   })
   if (Result.isFailure(read)) return { fault: idsNamed(read.failure) }
   const fields = read.success
