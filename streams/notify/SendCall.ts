@@ -12,7 +12,7 @@ interface CallFile {
   readonly bytes: Uint8Array
 }
 
-/** What a call, or a plain body, sends; or the first fault. */
+/** The send of a call, or of a plain body; or the first fault. */
 export type ReadSend =
   | { readonly fields: SendFields; readonly files: ReadonlyArray<CallFile> }
   | { readonly fault: FieldFault }
