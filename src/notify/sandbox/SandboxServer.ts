@@ -26,7 +26,8 @@ const refusalOf = (error: unknown): SandboxRefusal =>
 
 export const listening = (server: Server, port: number): Effect.Effect<number, Error> =>
   Effect.callback((resume) => {
-    server.once("error", (error) => resume(Effect.fail(error)))
+    // Later ones are of connections that could not be taken; the others go on.
+    server.on("error", (error) => resume(Effect.fail(error)))
     server.listen({ port, host: "127.0.0.1", backlog: 1_024 }, () => {
       const address = server.address()
       resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port))
