@@ -52,7 +52,12 @@ layer(TestServer.shared, live)("a webhook", (it) => {
       const { channels } = yield* settingsOf(token)
       assert.deepInclude(channels[0], { name: "Pager", state: "active", host: new URL(hook.url).host })
       assert.notInclude(JSON.stringify(channels), hook.id)
-      yield* ask("DELETE", `${api}/subscriber/channels/${channel?.id}`, { key: token })
+      // Turned off it stays so, whoever opens the link again.
+      const own = `${api}/subscriber/channels/${channel?.id}`
+      yield* ask("PATCH", own, { key: token, json: { state: "off" } })
+      assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 200)
+      assert.strictEqual((yield* settingsOf(token)).channels[0]?.state, "off")
+      yield* ask("DELETE", own, { key: token })
       assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 404)
     })
   )
