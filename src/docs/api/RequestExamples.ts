@@ -65,6 +65,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "projects.updateProject": { joining: "closed" },
   "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },
   "projectKeys.updateProjectKey": { projects: "all" },
+  "subscribers.addSubscriber": { name: "Pager", url: "https://hooks.example.net/notifications" },
   "joining.joinProject": {
     name: "Ada",
     timezone: "Europe/Berlin",

@@ -19,7 +19,7 @@ import {
   type PushPageOptions,
   shownBy
 } from "./PushPage.ts"
-import { linkOf, settingsOf } from "./SubscriberStage.ts"
+import { joined, linkOf, settingsOf } from "./SubscriberStage.ts"
 
 interface Confirmation {
   readonly payload: { readonly data: { readonly confirmUrl: string } }
@@ -265,7 +265,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         await run(sent(senderKey, { project: project.id, message: text }))
         assert.strictEqual((await payloads(push, 1)).at(-1)?.["text"], text)
       }
-      await endSubscription(sw, await push.renew(), true)
+      assert.deepStrictEqual(await endSubscription(sw, await push.renew(), true), {})
       await reaches("told")
       const { askedWith } = await endSubscription(sw, await push.renew(), false)
       assert.deepStrictEqual(askedWith, { userVisibleOnly: true, applicationServerKey: pushKey })
@@ -282,6 +282,35 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       await reaches("visited")
       const after = await run(settingsOf(await tokenOf(page)))
       assert.deepStrictEqual(after.channels, channels)
+    })
+  })
+
+  it("see settings of another's link without becoming another, until they say so", async () => {
+    const [own, other] = [await newProject({ name: "Own" }), await newProject({ name: "Other" })]
+    const linkPath = other.path.split("/").at(-1) ?? ""
+    const stranger = await run(joined(linkPath, { name: "Stranger", push: await sandbox.subscribe() }))
+    await visit(own.path, async (push) => {
+      const { page } = push
+      await join(push)
+      const token = await tokenOf(page)
+      await page.goto(stranger.settingsUrl)
+      await page.getByText("Other", { exact: true }).waitFor()
+      // The address bar does not show it.
+      assert.strictEqual(page.url(), `${server.url}/n/me`)
+      assert.strictEqual(await tokenOf(page), token)
+      await page.goto(`${server.url}${other.path}`)
+      await join(push)
+      assert.strictEqual(await tokenOf(page), token)
+      assert.lengthOf((await run(settingsOf(token))).projects, 2)
+      await page.goto("about:blank")
+      await page.goto(stranger.settingsUrl)
+      await page.getByRole("button", { name: "Keep them in this browser" }).click()
+      await page.getByText("This browser keeps these settings.").waitFor()
+      assert.strictEqual(await tokenOf(page), stranger.token)
+      await page.getByRole("button", { name: "Turn on notifications in this browser" }).click()
+      await page.getByText("Chrome on Linux is on.").waitFor()
+      assert.lengthOf((await run(settingsOf(stranger.token))).channels, 2)
+      assert.isEmpty((await run(settingsOf(token))).channels)
     })
   })
 
