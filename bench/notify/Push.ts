@@ -28,8 +28,8 @@ const loadWebPush = async (): Promise<WebPush> => {
   return loaded
 }
 
-const nowMillis = Date.UTC(2026, 10, 22, 12)
-const subject = "mailto:ops@example.com"
+export const nowMillis = Date.UTC(2026, 10, 22, 12)
+export const subject = "mailto:ops@example.com"
 
 const notice: Notice = {
   deliveryId: "dlv_0123456789abcdefABCDEF",
@@ -49,7 +49,7 @@ const notice: Notice = {
 }
 
 /** The notice whose payload is so long. */
-const noticeOf = (bytes: number): Notice => ({
+export const noticeOf = (bytes: number): Notice => ({
   ...notice,
   message: "a".repeat(bytes - pushPayload(notice).length)
 })

@@ -1,22 +1,33 @@
 import type { BenchSuite } from "#bench/harness/Suite.ts"
+import { loop, server } from "./Crowd.ts"
 import { fromNotice, ours, webPush, webPushEncryption } from "./Push.ts"
+import { type Given, onServer, pushSizes, stage } from "./Stage.ts"
 
-/** A push of a sentence, and the longest one that push services take. */
-const sizes = [300, 3_990]
+const crowd = "one message to 10,000 browsers"
 
-export const suite: BenchSuite = {
+export const suite: BenchSuite<Given | undefined> = {
   name: "notify",
   about:
-    "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, on one core; web-push signs " +
-    "each push, this server signs once per push service",
+    "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, which signs each push; deliver " +
+    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store",
   unit: "pushes",
-  cases: sizes.flatMap((bytes) => {
-    const group = `${bytes} bytes`
-    return [
-      { name: `web-push, ${bytes}`, group, baseline: true, run: webPush(bytes) },
-      { name: `web-push, encryption alone, ${bytes}`, group, run: webPushEncryption(bytes) },
-      { name: `encrypt and authorise, ${bytes}`, group, compared: "always", run: ours(bytes) },
-      { name: `from a notice, ${bytes}`, group, compared: "full", run: fromNotice(bytes) }
-    ]
-  })
+  stage,
+  cases: [
+    ...pushSizes.flatMap((bytes) => {
+      const group = `${bytes} bytes`
+      return [
+        { name: `web-push, ${bytes}`, group, baseline: true, run: webPush(bytes) },
+        { name: `web-push, encryption alone, ${bytes}`, group, run: webPushEncryption(bytes) },
+        {
+          name: `encrypt and authorise, ${bytes}`,
+          group,
+          compared: "always" as const,
+          run: ours(bytes)
+        },
+        { name: `from a notice, ${bytes}`, group, compared: "full" as const, run: fromNotice(bytes) }
+      ]
+    }),
+    { name: "encrypt and POST in a loop", group: crowd, baseline: true, run: onServer(loop) },
+    { name: "through the server", group: crowd, compared: "always", run: onServer(server) }
+  ]
 }

@@ -1,5 +1,6 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
+import { DeliveriesApi } from "./DeliveryApi.ts"
 import { MessagesApi } from "./Message.ts"
 import { ProjectsApi } from "./Project.ts"
 import { ProjectKeysApi } from "./ProjectKey.ts"
@@ -11,6 +12,7 @@ export class NotifyRoomApi extends HttpApi.make("signalbox")
   .add(ProjectsApi)
   .add(ProjectKeysApi)
   .add(MessagesApi)
+  .add(DeliveriesApi)
   .add(SubscribersApi)
   .add(JoiningApi)
   .add(SettingsApi)

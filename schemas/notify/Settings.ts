@@ -67,13 +67,17 @@ const Channel = Schema.Struct({
   kind: ChannelKind,
   name: Schema.String,
   state: ChannelState,
-  host: Schema.String.annotate({ description: "Of the web hook, or of the browser's push service" }),
+  host: Schema.String.annotate({
+    description: "Of the web hook, or of the browser's push service",
+    examples: ["updates.push.services.mozilla.com"]
+  }),
   createdAt: TimestampOfDate
 }).annotate({ identifier: "Channel" })
 export type Channel = typeof Channel.Type
 
 const Secret = Schema.String.annotate({
-  description: "Signs what the web hook gets (`whsec_`): shown now and never again"
+  description: "Signs what the web hook gets (`whsec_`): shown now and never again",
+  examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
 })
 
 const MadeChannel = Schema.Struct({ ...Channel.fields, secret: Schema.optionalKey(Secret) }).annotate({
@@ -82,7 +86,8 @@ const MadeChannel = Schema.Struct({ ...Channel.fields, secret: Schema.optionalKe
 export type MadeChannel = typeof MadeChannel.Type
 
 const SettingsUrl = Schema.String.annotate({
-  description: "The settings page; the part after `#` is the subscriber's token"
+  description: "The settings page; the part after `#` is the subscriber's token",
+  examples: ["https://signalbox.example.net/n/me#sbt_7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2"]
 })
 
 const Joined = Schema.Struct({
@@ -107,7 +112,8 @@ const Settings = Schema.Struct({
   projects: Schema.Array(SubscribedProject),
   channels: Schema.Array(Channel),
   pushKey: Schema.String.annotate({
-    description: "The `applicationServerKey` with which browsers subscribe"
+    description: "The `applicationServerKey` with which browsers subscribe",
+    examples: ["BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"]
   }),
   createdAt: TimestampOfDate
 }).annotate({ identifier: "Settings", description: "A subscriber, as they see themselves" })
@@ -138,6 +144,17 @@ const ProjectChoice = Schema.Struct({
   })
 }).annotate({ identifier: "ProjectChoice" })
 export type ProjectChoice = typeof ProjectChoice.Type
+
+const Tested = Schema.Struct({
+  delivered: Schema.Boolean,
+  error: Schema.NullOr(Schema.String).annotate({
+    description: "What the service said, where it did not take it"
+  })
+}).annotate({
+  identifier: "TestedChannel",
+  description: "Whether the channel's service took the notification"
+})
+export type Tested = typeof Tested.Type
 
 const deleted = (identifier: string, description: string) =>
   Schema.Struct({ deleted: Schema.Literal(true) }).annotate({ identifier, description })
@@ -219,7 +236,14 @@ export class SettingsApi extends HttpApiGroup.make("settings")
     HttpApiEndpoint.delete("removeChannel", "/subscriber/channels/:id", {
       ...channel,
       success: deleted("RemovedChannel", "Its address is deleted, and what waits is not sent")
-    }).annotate(OpenApi.Summary, "Remove a channel")
+    }).annotate(OpenApi.Summary, "Remove a channel"),
+    HttpApiEndpoint.post("testChannel", "/subscriber/channels/:id/test", {
+      ...channel,
+      success: Tested,
+      error: [NotFound.plain, Conflict.plain]
+    })
+      .annotate(OpenApi.Summary, "Send a test to a channel, and tell how it went")
+      .annotate(OpenApi.Description, "60 an hour from one address.")
   )
   .middleware(SubscriberAuthorization)
   .middleware(ErrorBoundary)

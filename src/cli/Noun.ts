@@ -17,7 +17,7 @@ export type Given<V> = {
     : never
 }
 
-const givenOf = <V>(values: V): Given<V> => {
+export const givenOf = <V>(values: V): Given<V> => {
   const given = Object.entries(values ?? {}).flatMap(([name, value]) =>
     Option.isOption(value) ? Option.toArray(value).map((some) => [name, some]) : [[name, value]]
   )

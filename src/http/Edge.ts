@@ -78,7 +78,9 @@ export const layer = (options: EdgeOptions) => {
         const millis = () => performance.now() - startedMillis
         const response = yield* answered.pipe(
           Effect.map((response) =>
-            isForPerson(response.status, request.method, request.headers["accept"]) ? nothingHere : response
+            isForPerson(response.status, request.method, request.headers["accept"]) && !isPage(response)
+              ? nothingHere
+              : response
           ),
           Effect.tap(({ status }) => tellAnswer(request.method, status, millis())),
           Effect.provideService(RequestId, id),
@@ -119,6 +121,9 @@ const answer = <E, R>(httpEffect: Effect.Effect<Response, E, R>, request: Reques
 /** Nothing is at an address to which a browser goes: it says that it wants HTML, as programs and scripts of pages do not. */
 export const isForPerson = (status: number, method: string, accept: string | undefined): boolean =>
   status === 404 && method === "GET" && accept?.includes("text/html") === true
+
+/** It says in words of its own that nothing is there. */
+const isPage = ({ headers }: Response): boolean => headers["content-type"]?.startsWith("text/html") === true
 
 const isRouteNotFound = (error: unknown): boolean =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"

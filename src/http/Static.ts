@@ -100,7 +100,7 @@ export const staticRoute = (path: `/${string}`, answer: StaticAnswer) =>
   HttpRouter.add("GET", path, Effect.map(HttpServerRequest.HttpServerRequest, answer))
 
 /** The headers of a page that takes nothing but what `sources` allows, and is in no frame. Source: CSP Level 3. */
-export const pageHeaders = (sources: string): Readonly<Record<string, string>> => ({
-  "content-security-policy": `default-src 'none'; ${sources}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+export const pageHeaders = (sources: string, forms = "'none'"): Readonly<Record<string, string>> => ({
+  "content-security-policy": `default-src 'none'; ${sources}; base-uri 'none'; form-action ${forms}; frame-ancestors 'none'`,
   "referrer-policy": "no-referrer"
 })

@@ -41,6 +41,8 @@ export const notifyLimits = {
   attachmentCountsMillis: 60_000,
   /** joins from one address (of IPv6, its /64) in a fixed hour; above it 429 */
   joinsPerHour: 20,
+  /** tests of channels from one address in a fixed hour */
+  channelTestsPerHour: 60,
   /** requests to settings of subscribers from one address */
   settingsRequestsPerMinute: 120,
   /** subscribers of one project; above it 409 */
@@ -52,7 +54,7 @@ export const notifyLimits = {
   confirmationAnswerBytes: 64 * 1024,
   /** a web hook that is not confirmed, and a subscriber without a project, are deleted after so long */
   unconfirmedMillis: 7 * 86_400_000,
-  projectlessMillis: 30 * 86_400_000,
+  subscriberWithoutProjectMillis: 30 * 86_400_000,
   /** attempts at deliveries that one process makes at once … */
   deliveryAttempts: 64,
   /** … of them at one push service … */
@@ -63,6 +65,8 @@ export const notifyLimits = {
   deliveryTurnMillis: 100,
   /** … else its channel rests until its turn, as the host's pace has it, for so long at most */
   deliveryRestMillis: 30_000,
+  /** hosts of which failures are remembered; beyond it those that were asked first are forgotten */
+  deliveryHosts: 10_000,
   /** a channel looks again so much later where this server is busy, or its host is being probed */
   deliveryPauseMillis: 1_000,
   /** an attempt that takes longer is given up; one request has `egressTotalMillis` */

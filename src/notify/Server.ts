@@ -1,18 +1,15 @@
-import { Effect, Layer } from "effect"
+import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient } from "effect/sql/SqlClient"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
-import { AppConfig } from "#src/Config.ts"
-import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
-import { staticRoute } from "#src/http/Static.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
-import { Attachments } from "./attachments/Attachments.ts"
+import { Attachments, upkeep as attachmentUpkeep } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
-import * as AttachmentUpkeep from "./attachments/AttachmentUpkeep.ts"
+import { Deliveries, endedDeliveries } from "./delivery/Deliveries.ts"
+import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
 import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
@@ -21,7 +18,6 @@ import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
 import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
-import { styleAnswer, stylePath } from "./pages/NotifyPage.ts"
 import * as OldMessages from "./pages/OldMessages.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
@@ -31,21 +27,29 @@ import { Sending } from "./sending/Sending.ts"
 import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
 import { Channels } from "./subscribers/Channels.ts"
+import { ChannelTests } from "./subscribers/ChannelTests.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
 import { Joining } from "./subscribers/Joining.ts"
+import * as PagesRoutes from "./subscribers/PagesRoutes.ts"
 import * as SettingsRoutes from "./subscribers/SettingsRoutes.ts"
+import * as SubscriberSweep from "./subscribers/SubscriberSweep.ts"
 import { Subscribers } from "./subscribers/Subscribers.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 import * as SubscriberTokens from "./subscribers/SubscriberTokens.ts"
 
 /** Their own side: joining, settings, pages. */
-const ofSubscribers = Layer.mergeAll(Joining.layer, Subscribers.layer, SubscriberTokens.authorization).pipe(
+const ofSubscribers = Layer.mergeAll(
+  Joining.layer,
+  Subscribers.layer,
+  ChannelTests.layer,
+  SubscriberTokens.authorization
+).pipe(
   Layer.provideMerge(Layer.merge(Channels.layer, SubscriberTokens.SubscriberTokens.layer)),
   Layer.provideMerge(Confirmations.layer),
   Layer.provideMerge(VapidKey.layer)
 )
 
-const services = Layer.mergeAll(Sending.layer, MessageLog.layer, ofSubscribers).pipe(
+const services = Layer.mergeAll(Sending.layer, MessageLog.layer, Deliveries.layer, ofSubscribers).pipe(
   Layer.provideMerge(Attachments.layer),
   Layer.provideMerge(AttachmentBlobs.layer),
   Layer.provideMerge(ProjectKeys.layer),
@@ -66,54 +70,33 @@ const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
     ProjectsRoutes.layer,
     ProjectKeysRoutes.layer,
     MessagesRoutes.layer,
+    DeliveriesRoutes.layer,
     SubscribersRoutes.layer,
     SettingsRoutes.joining,
     SettingsRoutes.settings
   ])
 )
 
-/** Messages of deleted projects and their deliveries, some at a time: nothing shows them any more. */
-const deletedProjects = Sweeps.layer({
-  name: "project-messages",
-  every: "sweepEveryMillis",
-  run: Effect.gen(function* () {
-    const { limits } = yield* AppConfig
-    const sql = yield* SqlClient
-    while (true) {
-      const deleted = yield* sql`
-        WITH gone AS (
-          DELETE FROM messages WHERE id IN (
-            SELECT m.id FROM projects p JOIN messages m ON m.project_id = p.id WHERE p.deleted_at IS NOT NULL
-            LIMIT ${limits.deletedMessagesAtOnce}) RETURNING id),
-        rows AS (DELETE FROM deliveries d USING gone WHERE d.message_id = gone.id)
-        SELECT id FROM gone`
-      if (deleted.length < limits.deletedMessagesAtOnce) return
-    }
-  })
-})
-
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     DeliveryWorker.layer,
-    deletedProjects,
-    AttachmentUpkeep.layer,
+    endedDeliveries,
+    PagesRoutes.layer,
+    SubscriberSweep.layer,
+    attachmentUpkeep,
+    OldMessages.layer,
     telemetry,
     RawServerUrl.listening,
-    OldMessages.layer,
-    staticRoute(stylePath, styleAnswer()),
     Sweep.layer("projects", "deleted_at"),
     Sweep.layer("project_keys", "revoked_at")
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
     RawRoutes.addRaw(attachmentRoutes),
-    RawRoutes.addRaw(messagePageRoutes),
     RawRoutes.addRaw(sendRoutes),
+    RawRoutes.addRaw(messagePageRoutes),
     RawRoutes.addRaw(notifyMcpRoutes)
   ).pipe(Layer.provide(services)),
-  paths: [
-    ["GET", stylePath],
-    // A raw route beside ordinary ones of the same path.
-    ["POST", "/api/v1/messages"]
-  ]
+  // A raw route beside ordinary ones of the same path.
+  paths: [...PagesRoutes.paths, ["POST", "/api/v1/messages"]]
 }

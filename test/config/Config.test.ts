@@ -64,6 +64,16 @@ describe("the environment", () => {
     ["/srv/blobs", "file://", "file:///", "file://host/blobs", "s3://k:s@h/b", "file:///a%2Fb"]
   )
   takes("FILES_QUOTA", ["1", "10GB"], ["0", "-1", "much"])
+  takes("ATTACHMENTS_DIR", ["off", "./attachments", "/srv/attachments"], [])
+  takes("MAX_ATTACHMENT_SIZE", ["1", "2GB"], ["0", "-1", "much"])
+  takes("ATTACHMENT_QUOTA", ["1", "20GB"], ["0", "-1", "much"])
+  takes("MESSAGE_DAYS", ["1", "90", "36500"], ["0", "36501", "1.5", "ever"])
+  it("has a place for attachments: with the blobs, in a directory, or nowhere", () => {
+    const place = (text: string) => decoded({ ATTACHMENTS_DIR: text }).attachmentsDirectory
+    assert.strictEqual(place(""), undefined)
+    assert.strictEqual(place("OFF"), null)
+    assert.strictEqual(place("/srv/attachments"), "/srv/attachments")
+  })
   takes("FILES_MIN_FREE", ["1", "500MB"], ["0", "1TB"])
   takes("REDIS_URL", ["redis://h", "rediss://:p@h:6379/1"], ["http://h"])
   const member = {
@@ -114,6 +124,22 @@ describe("the environment", () => {
     "VAPID_SUBJECT",
     ["mailto:ops@example.com", "https://example.com"],
     ["ops@example.com", "http://example.com", "https://localhost", "mailto:a b@example.com"]
+  )
+  takes(
+    "NOTIFY_SANDBOX",
+    ["auto", "on", "off", "1", "9001", "65535", "http://127.0.0.1:9001", "http://127.0.0.1:9001/"],
+    [
+      "yes",
+      "0",
+      "65536",
+      "-1",
+      "http://127.0.0.1",
+      "http://127.0.0.1:0",
+      "http://127.0.0.1:9001/inbox",
+      "http://127.0.0.2:9001",
+      "http://localhost:9001",
+      "https://127.0.0.1:9001"
+    ]
   )
   takes(
     "EGRESS_ALLOW",

@@ -76,7 +76,8 @@ const access = {
     "PATCH /project-keys/{id}",
     "DELETE /project-keys/{id}",
     "DELETE /messages/{id}",
-    "GET /deliveries"
+    "GET /deliveries",
+    "POST /deliveries/redrive"
   ],
   /** any key of an administrator */
   administrators: ["POST /users"],
@@ -120,7 +121,8 @@ const access = {
     "DELETE /subscriber/projects/{id}",
     "POST /subscriber/channels",
     "PATCH /subscriber/channels/{id}",
-    "DELETE /subscriber/channels/{id}"
+    "DELETE /subscriber/channels/{id}",
+    "POST /subscriber/channels/{id}/test"
   ]
 } as const
 

@@ -83,7 +83,8 @@ const bodyOf = (asker: Asker, [contentType, value]: readonly [string, unknown]):
 }
 
 const send = async (asker: Asker, operation: Operation, generated: Generated): Promise<number> => {
-  const id = generated.id ?? (operation.path.includes("{id}") ? await makeResource(asker, operation) : "")
+  const id =
+    generated.id ?? (/\{(id|token)\}/.test(operation.path) ? await makeResource(asker, operation) : "")
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(generated.query)) query.set(name, String(value))
   const headers = headersOf(asker, operation)

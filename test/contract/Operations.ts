@@ -3,6 +3,7 @@ import { OpenApi } from "effect/http-api"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { threeVisits } from "#test/analytics/SiteVisits.ts"
+import { subscription } from "#test/notify/subscribers/SubscriberStage.ts"
 import { ask, createSite, type Reachable, type TestSite, textAt } from "#test/harness/ApiClient.ts"
 import type { Definitions, JsonSchema } from "./Generated.ts"
 
@@ -63,6 +64,7 @@ export interface Asker<Server extends Reachable = Reachable> {
   readonly site: TestSite
   /** a project key */
   readonly sender: string
+  readonly subscriber: { readonly token: string; readonly link: string; readonly project: string }
 }
 
 export const makeAsker = async <Server extends Reachable>(server: Server): Promise<Asker<Server>> => {
@@ -74,10 +76,20 @@ export const makeAsker = async <Server extends Reachable>(server: Server): Promi
   const site = await createSite(server)
   const collected = await ask(server, "POST", "/api/v1/collect", { key: site.secret, json: threeVisits })
   assert.strictEqual(collected.status, 202)
-  await ask(server, "POST", "/api/v1/projects", { key, json: { name: "Sent to", slug: "sent-to" } })
+  const project = await ask(server, "POST", "/api/v1/projects", {
+    key,
+    json: { name: "Sent to", slug: "sent-to" }
+  })
+  const link = textAt(project, "joinUrl").replace(/.*\//, "")
+  const joined = await ask(server, "POST", `/api/v1/join/${link}`, {
+    key: "",
+    json: { timezone: "UTC", push: subscription() }
+  })
+  const token = textAt(joined, "settingsUrl").replace(/.*#/, "")
   const sender = { name: "sender", projects: ["sent-to"], rateLimitPerMinute: 6_000 }
   const made = await ask(server, "POST", "/api/v1/project-keys", { key, json: sender })
-  return { server, key, site, sender: textAt(made, "key") }
+  const subscriber = { token, link, project: textAt(project, "id") }
+  return { server, key, site, sender: textAt(made, "key"), subscriber }
 }
 
 let collections = 0
@@ -129,6 +141,19 @@ const notifyResources: ReadonlyArray<
       const sent = await ask(server, "POST", "/api/v1/messages", { key: sender, json })
       const { messages } = sent.body as { readonly messages: ReadonlyArray<{ readonly id: string }> }
       return messages[0]?.id ?? assert.fail("nothing was sent")
+    }
+  ],
+  ["/api/v1/join/", async ({ subscriber }) => subscriber.link],
+  ["/api/v1/subscriber/projects/", async ({ subscriber }) => subscriber.project],
+  [
+    "/api/v1/subscriber/channels/",
+    async ({ server, subscriber: { token } }, method) => {
+      // A test would leave this machine.
+      if (method === "POST") return "chn_none"
+      const json = { push: subscription() }
+      const made = await ask(server, "POST", "/api/v1/subscriber/channels", { key: token, json })
+      // A subscriber has a limited number of them.
+      return made.status === 201 ? textAt(made, "id") : "chn_none"
     }
   ]
 ]
@@ -197,15 +222,24 @@ export const worthTrying = ({ site }: Asker, value: unknown): unknown => {
 
 /** @param id of the resource, where the path has one */
 export const pathOf = ({ path }: Operation, id: string): string =>
-  path.replace("{id}", encodeURIComponent(id)).replace("{provider}", "sandbox").replace("{name}", "echo")
+  path
+    .replace(/\{(id|token)\}/, encodeURIComponent(id))
+    .replace("{provider}", "sandbox")
+    .replace("{name}", "echo")
 
 /** With the key that the operation asks for. */
 export const headersOf = (
-  { key, sender, site }: Asker,
+  { key, sender, site, subscriber }: Asker,
   { method, path, secured }: Operation
 ): Record<string, string> => {
   if (method === "POST" && /\/(attachments|mcp|messages)$/.test(path))
     return { authorization: `Bearer ${sender}` }
   if (path.endsWith("/collect")) return { authorization: `Bearer ${site.secret}` }
+  // Its end, or its next link, would be the end of the token.
+  if (
+    path.startsWith("/api/v1/subscriber") &&
+    !/^(DELETE .*subscriber|POST .*link)$/.test(`${method} ${path}`)
+  )
+    return { authorization: `Bearer ${subscriber.token}` }
   return secured ? { authorization: `Bearer ${key}` } : {}
 }

@@ -2,6 +2,8 @@ import fc from "fast-check"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
+import { makeStage } from "#test/notify/Stage.ts"
+import { joined, openProject, subscription } from "#test/notify/subscribers/SubscriberStage.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { type JsonSchema, valuesOf } from "./Generated.ts"
 import { definitions, operations } from "./Operations.ts"
@@ -55,11 +57,14 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body
     Effect.gen(function* () {
       const { ask } = yield* TestServer
       assert.isAbove(json.length, 12)
+      const { link } = yield* openProject(yield* makeStage)
+      const { token } = yield* joined(link, { push: subscription() })
       for (const { closed, method, path, schema } of json) {
         const [body] = fc.sample(valuesOf(schema, definitions).filter(isStorable), { seed, numRuns: 1 })
         for (const name of ["expires", "model", "__proto__", "€ a", "n".repeat(300)]) {
           const given = JSON.stringify(withMember(body, closed, "a member")).replace("a member", name)
           const answer = yield* ask(method, pathWith(path), {
+            ...(path.startsWith("/api/v1/subscriber") && { key: token }),
             headers: { "content-type": "application/json" },
             body: given
           })

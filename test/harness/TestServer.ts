@@ -125,6 +125,7 @@ const patient = {
   rateBurst: 1_000_000,
   signInsPerMinute: 1_000_000,
   joinsPerHour: 1_000_000,
+  channelTestsPerHour: 1_000_000,
   settingsRequestsPerMinute: 1_000_000,
   readWaitMillis: 60_000,
   purgeDelayMillis: 0

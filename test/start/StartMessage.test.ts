@@ -47,10 +47,17 @@ describe("the start message", () => {
     assert.notInclude(startMessage({ ...started, models: undefined }), "Models")
   })
 
-  it("is long at the first start, and three lines at most later", () => {
+  it("names the sandbox of channels at every start, since its port is another one each time", () => {
+    for (const adminKey of [started.adminKey, { _tag: "Kept" } as const]) {
+      assert.match(startMessage({ ...started, adminKey }), /Channels +a sandbox: http:\/\/127.0.0.1:9001\/\n/)
+      assert.notInclude(startMessage({ ...started, adminKey, channels: undefined }), "Channels")
+    }
+  })
+
+  it("is long at the first start, and four lines at most later", () => {
     assert.include(startMessage(started), "# create a site")
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" }, standby: "another counts" })
-    assert.isAtMost(later.split("\n").length, 3)
+    assert.isAtMost(later.split("\n").length, 4)
     assert.include(later, "is ready after 1.2 s: http://127.0.0.1:8080/")
     assert.match(later, /Analytics +standby: another counts\n/)
   })

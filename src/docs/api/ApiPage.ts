@@ -34,9 +34,18 @@ const anchorOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z0
 /** For places where there is nothing but text. */
 const titleOf = ({ operationId, summary = operationId }: Operation): string => summary.replaceAll("`", "")
 
-const securityOf = ({ security = [] }: Operation): "apiKey" | "siteSecret" | undefined => {
-  const [scheme] = Object.keys(security[0] ?? {})
-  return scheme === "siteSecret" || scheme === "apiKey" ? scheme : undefined
+/** By scheme: the credential in words, and its variable in commands. */
+const credentials = {
+  apiKey: { words: "a key", variable: "KEY" },
+  siteSecret: { words: "a site’s secret", variable: "SITE_SECRET" },
+  subscriberToken: { words: "a subscriber’s token", variable: "SUBSCRIBER_TOKEN" }
+} as const
+
+const isScheme = (scheme: string): scheme is keyof typeof credentials => scheme in credentials
+
+const credentialOf = ({ security = [] }: Operation) => {
+  const [scheme = ""] = Object.keys(security[0] ?? {})
+  return isScheme(scheme) ? credentials[scheme] : undefined
 }
 
 /** A body that is worth sending, else one that fits its schema. */
@@ -47,13 +56,12 @@ const exampleOf = ({ operationId, requestBody }: Operation, schemas: Definitions
 /** The request as a command: `$URL` is this server's address, `$KEY` a key. */
 const commandOf = (operation: Operation, schemas: Definitions): string => {
   const { method, operationId, path } = operation
-  const security = securityOf(operation)
+  const credential = credentialOf(operation)
   const query = requiredQueries[operationId]
   const parts = [
     `curl${method === "GET" ? "" : ` -X ${method}`} "$URL${examplePath(path)}${query === undefined ? "" : `?${query}`}"`
   ]
-  if (security !== undefined)
-    parts.push(`-H "Authorization: Bearer $${security === "apiKey" ? "KEY" : "SITE_SECRET"}"`)
+  if (credential !== undefined) parts.push(`-H "Authorization: Bearer $${credential.variable}"`)
   if (otherBodies[operationId] !== undefined) parts.push(otherBodies[operationId])
   else if (operation.requestBody !== undefined) {
     parts.push("-H 'Content-Type: application/json'")
@@ -158,20 +166,15 @@ const errorsOf = ({ responses }: Operation): Html => {
       </details>`
 }
 
-const access = {
-  apiKey: "a key",
-  siteSecret: "a site’s secret"
-} as const
-
 const operationOf = (operation: Operation, schemas: Definitions): Html => {
   const { description = "", method, operationId, path, summary = operationId } = operation
-  const security = securityOf(operation)
+  const credential = credentialOf(operation)
   const anchor = anchorOf(operationId)
   return html`<section id="${anchor}">
     <h3><a href="#${anchor}">${words(summary)}</a></h3>
     <p class="endpoint">
       <code><strong>${method}</strong> ${path}</code>
-      <span class="hint">${security === undefined ? "open to everybody" : `with ${access[security]}`}</span>
+      <span class="hint">${credential === undefined ? "open to everybody" : `with ${credential.words}`}</span>
     </p>
     ${prose(description)} ${command(operation, schemas)} ${parameterTables(operation, schemas)}
     ${bodyOf(operation, schemas)} ${successOf(operation, schemas)} ${errorsOf(operation)}

@@ -55,6 +55,15 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "projects.updateProject": { joining: "closed" },
   "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },
   "projectKeys.updateProjectKey": { projects: "all" },
+  "joining.joinProject": {
+    name: "Ada",
+    timezone: "Europe/Berlin",
+    webhook: { url: "https://hooks.example.net/notifications" }
+  },
+  "settings.updateSettings": { timezone: "Europe/Berlin" },
+  "settings.updateSubscription": { delivery: "muted" },
+  "settings.addChannel": { webhook: { url: "https://hooks.example.net/notifications", name: "Pager" } },
+  "settings.updateChannel": { state: "off" },
   "messages.sendMessage": {
     app: "backup.sh",
     message: "The backup of tonight is done",
@@ -91,6 +100,8 @@ const pathValues: Readonly<Record<string, string>> = {
   "project-keys": `pky_${id}`,
   messages: `msg_${id}`,
   subscribers: `sbr_${id}`,
+  channels: `chn_${id}`,
+  join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
   markups: "openai",
   quarantine: "calls",

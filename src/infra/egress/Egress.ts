@@ -65,20 +65,22 @@ export class Egress extends Context.Service<
  * c-ares anew for each question: it reads the system's list of name servers when it is made, and its queries end with
  * their scope. That takes 0.1 ms.
  */
-const systemDns = Effect.map(
-  AppConfig,
-  ({ limits: { egressNameMillis: millis, egressNameTries: tries } }) => {
-    const made = Effect.orDie(NodeDns.make({ timeout: millis / tries, tries }))
-    return Dns.make({
-      lookup: (host, family) => Effect.scoped(Effect.flatMap(made, (dns) => dns.lookup(host, { family }))),
-      resolve: (name, type) => Effect.scoped(Effect.flatMap(made, (dns) => dns.resolve(name, type)))
-    })
-  }
-)
+const systemDns = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const { dns: given } = yield* EgressSystem
+  if (given !== undefined) return given
+  const { egressNameMillis: millis, egressNameTries: tries } = limits
+  const made = Effect.orDie(NodeDns.make({ timeout: millis / tries, tries }))
+  return Dns.make({
+    lookup: (host, family) => Effect.scoped(Effect.flatMap(made, (dns) => dns.lookup(host, { family }))),
+    resolve: (name, type) => Effect.scoped(Effect.flatMap(made, (dns) => dns.resolve(name, type)))
+  })
+})
 
-/** The system's interfaces and the certificates that are trusted (unset: Node's), unless a test brings its own. */
+/** The system's interfaces, names and the certificates that are trusted (unset: Node's), unless a test brings its own. */
 export const EgressSystem = Context.Reference<{
   readonly interfaces: Interfaces
+  readonly dns?: Dns.Dns["Service"]
   readonly certificates?: string
 }>("signalbox/infra/egress/EgressSystem", { defaultValue: () => ({ interfaces: networkInterfaces }) })
 

@@ -174,16 +174,31 @@ export class JobStore {
       ORDER BY 1`
   )
 
+  /** From now on the ended jobs of this queue are its room's to delete, in all processes. */
+  keep(queue: string): Effect.Effect<unknown, SqlError> {
+    return this.sql`INSERT INTO jobs_kept (queue) VALUES (${queue}) ON CONFLICT DO NOTHING`
+  }
+
+  private readonly kept = Effect.suspend(() =>
+    Effect.map(this.sql<{ queue: string }>`SELECT queue FROM jobs_kept`, (rows) =>
+      rows.map(({ queue }) => queue)
+    )
+  )
+
   /**
    * Deletes ended jobs that are old, in statements of their own, so that what was done before an interruption stays; and
    * lanes without jobs that no longer rest: of those that are locked it waits for none.
    */
   deleteOld(doneMillis: number, deadMillis: number, rowsMax: number): Effect.Effect<void, SqlError> {
     const idle = `${60 * 60_000} milliseconds`
-    const ended = this.sql`DELETE FROM jobs_ended WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM jobs_ended WHERE ended_at < jobs_now() - ${doneMillis} * interval '1 millisecond'
-        AND (outcome = 'done' OR ended_at < jobs_now() - ${deadMillis} * interval '1 millisecond')
-      LIMIT ${rowsMax} FOR UPDATE SKIP LOCKED)) RETURNING 1`
+    const ended = Effect.flatMap(this.kept, (kept) => {
+      // As literals, so that an index of the others serves them.
+      const isOurs = this.sql.literal(kept.map((queue) => `AND queue <> '${queue}'`).join(" "))
+      return this.sql`DELETE FROM jobs_ended WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM jobs_ended WHERE ended_at < jobs_now() - ${doneMillis} * interval '1 millisecond' ${isOurs}
+          AND (outcome = 'done' OR ended_at < jobs_now() - ${deadMillis} * interval '1 millisecond')
+        LIMIT ${rowsMax} FOR UPDATE SKIP LOCKED)) RETURNING 1`
+    })
     const lanes = this.sql`DELETE FROM job_lanes WHERE ctid = ANY (ARRAY(
       SELECT ctid FROM job_lanes WHERE waiting = 0 AND rests_until < jobs_now() - ${idle}::interval
       LIMIT ${rowsMax} FOR UPDATE SKIP LOCKED)) RETURNING 1`

@@ -104,6 +104,10 @@ const make = Effect.gen(function* () {
     const context = yield* Effect.context<R>()
     const handle: WorkerOptions<P, never>["handle"] = (job) =>
       Effect.provideContext(options.handle(job), context)
+    if (queue.isKept)
+      yield* Effect.forkScoped(
+        Effect.retry(store.keep(queue.name), Schedule.spaced(limits.retryMaxMillis)).pipe(Effect.orDie)
+      )
     const worker = new JobWorker(queue, { ...options, handle }, { store, sql, holder, limits })
     yield* notices.subscribe(topicOf(queue.name), worker.wake)
     yield* Effect.forkScoped(worker.run)

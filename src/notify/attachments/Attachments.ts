@@ -1,7 +1,8 @@
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Context, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import type { Attachment } from "#schemas/notify/Attachment.ts"
 import {
   type BadRequest,
@@ -15,9 +16,11 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
 import type { Blob, QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
+import * as BlobSweeps from "#src/infra/blobs/BlobSweeps.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { AttachmentBlobs } from "./AttachmentBlobs.ts"
 import { attachmentName, attachmentType } from "./AttachmentNames.ts"
 
@@ -257,4 +260,32 @@ const reading = ({ blobs, config, sql }: Parts) => ({
       WHERE pool = 'attachments'`,
     ([row]) => row?.bytes ?? 0
   )
+})
+
+/** Attachments that have expired go; a directory of their own is looked after as that of all rooms is. */
+export const upkeep = Layer.unwrap(
+  Effect.gen(function* () {
+    const { sweep } = yield* Attachments
+    const { own } = yield* AttachmentBlobs
+    return Layer.mergeAll(
+      Sweeps.layer({ name: "attachments", every: "attachmentSweepEveryMillis", run: sweep }),
+      Layer.effectDiscard(Effect.suspend(() => shown)),
+      own === undefined
+        ? Layer.empty
+        : BlobSweeps.layerOf(own, { component: "attachments", labels: { directory: "attachments" } })
+    )
+  })
+)
+
+const shown = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const { keptBytes } = yield* Attachments
+  let bytes = 0
+  const count = Effect.map(keptBytes, (counted) => void (bytes = counted)).pipe(
+    Effect.catch((error) => Effect.logDebug("attachments were not counted", error))
+  )
+  yield* Effect.forkScoped(Effect.repeat(count, Schedule.spaced(limits.attachmentCountsMillis)))
+  yield* SampledMetrics.register([
+    ["signalbox_notify_attachment_bytes", "Bytes of attachments that are kept, of all owners", () => bytes]
+  ])
 })

@@ -1,6 +1,8 @@
-import { Argument, Flag } from "effect/cli"
-import { id, noun, verb } from "#src/cli/Noun.ts"
+import { Argument, type Command, Flag } from "effect/cli"
+import { id, noun, optional, verb } from "#src/cli/Noun.ts"
 import { tableOf } from "#src/cli/Output.ts"
+import { messageCommands } from "./MessageCommands.ts"
+import { notify } from "./NotifyCommand.ts"
 import { sandboxChannels } from "./SandboxChannelsCommand.ts"
 
 const project = id("Id or slug of the project")
@@ -22,9 +24,27 @@ const projects = noun("projects", "List, make and delete projects of notificatio
   verb(
     "create",
     "Make a project",
-    name,
+    {
+      ...name,
+      slug: optional(Flag.String("slug"), "Its name in requests; default: made from the name"),
+      description: optional(Flag.String("description"), "Told to those who join")
+    },
     (client, payload) => client.projects.createProject({ payload }),
     ({ joinUrl, slug }) => `Project ${slug}. People subscribe at ${joinUrl ?? "no link"}`
+  ),
+  verb(
+    "test",
+    "Send a test message to a project's subscribers",
+    project,
+    (client, params) => client.messages.sendTestMessage({ params }),
+    ({ recipients }) => `Sent to ${recipients} ${recipients === 1 ? "subscriber" : "subscribers"}`
+  ),
+  verb(
+    "renew-link",
+    "Replace a project's join link; the old one works nowhere any more",
+    project,
+    (client, params) => client.projects.renewJoinLink({ params }),
+    ({ joinUrl }) => joinUrl ?? "Joining is closed"
   ),
   verb(
     "delete",
@@ -55,11 +75,13 @@ const keys = noun("project-keys", "List, make and revoke keys that send notifica
       projects: Flag.String("projects").pipe(
         Flag.withDescription("Ids or slugs, separated by commas; default: all"),
         Flag.withDefault("all")
-      )
+      ),
+      expiresAt: optional(Flag.String("expires"), "End, such as 2027-01-01T00:00:00Z"),
+      rateLimitPerMinute: optional(Flag.Int("rate"), "Sends in a minute, in place of 120")
     },
-    (client, { name, projects }) =>
+    (client, { projects, ...rest }) =>
       client.projectKeys.createProjectKey({
-        payload: { name, projects: projects === "all" ? projects : projects.split(",") }
+        payload: { ...rest, projects: projects === "all" ? projects : projects.split(",") }
       }),
     ({ key }) => `Key, shown now and never again: ${key}`
   ),
@@ -72,4 +94,11 @@ const keys = noun("project-keys", "List, make and revoke keys that send notifica
   )
 ])
 
-export const commands = [projects, keys, sandboxChannels] as const
+/** The room's commands of `signalbox`. */
+export const commands: ReadonlyArray<Command.Command.Any> = [
+  projects,
+  keys,
+  ...messageCommands,
+  notify,
+  sandboxChannels
+]

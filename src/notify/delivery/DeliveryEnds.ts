@@ -17,7 +17,7 @@ type Change = Effect.Effect<unknown, SqlError>
 const changesOf = (sql: SqlClient, { deadInARow }: Limits) => ({
   /** The message's owner sees that it was not made. */
   drop: ({ lane, payload }: DeliveryJob): Change => sql`UPDATE deliveries SET dropped_at = now()
-    WHERE message_id = ${payload.message} AND channel_id = ${lane}`,
+    WHERE message_id = ${payload.message} AND channel_id = ${lane} AND dropped_at IS NULL`,
   /** The service says that the channel is no more. */
   lose: (channel: string): Change => sql`UPDATE channels SET state = 'gone' WHERE id = ${channel}`,
   miss: (channel: string): Change => sql`UPDATE channels SET dead_in_a_row = dead_in_a_row + 1,

@@ -4,7 +4,7 @@ import type { Limits } from "#src/Limits.ts"
 /** The end of an attempt, as it speaks for the host. "moot": the host was not asked, or had no part in the end. */
 export type HostHealth = "well" | "failed" | "moot"
 
-/** An attempt may be made. Whoever has it gives it back with `leave`, once. */
+/** An attempt may be made. It is given back with `leave`, once. */
 export interface Pass {
   readonly leave: (health: HostHealth) => void
 }
@@ -92,6 +92,10 @@ export class HostGates {
   }
 
   private open(host: string): HostGate {
+    for (const [other, { underWay, waiting }] of this.gates) {
+      if (this.gates.size < this.limits.deliveryHosts) break
+      if (underWay === 0 && waiting.size === 0) this.gates.delete(other)
+    }
     const gate = new HostGate(this.limits)
     this.gates.set(host, gate)
     return gate

@@ -27,11 +27,19 @@ export interface NotifyPage {
 /** Files of messages are images, video and audio of the page. No script, and no other server is asked for anything. */
 const sources = "style-src 'self'; img-src 'self'; media-src 'self'"
 
+/** Of pages whose script is this server's, and asks this server alone. */
+const scriptSources = `${sources}; script-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'`
+
+/** Files of `src/clients/notify/`, and what makes an app of a page on a home screen. */
+export const clientPath = (name: string): `/${string}` => `/n/${name}`
+export const manifestPath = "/n/manifest.webmanifest"
+export const iconPath = "/n/icon-192.png"
+
 /** Names that others gave, on one line, in their own direction. */
 export const named = (name: string): Html => html`<bdi>${cleanText(name)}</bdi>`
 
 /**
- * A page without a script, for those whom a message reached. Its address is its secret: it is in no index, no cache that is
+ * A page for those whom messages reach, without a script unless it names one. Its address is its secret: it is in no index, no cache that is
  * shared, and no `Referer`.
  */
 export const notifyPage = (page: {
@@ -41,12 +49,16 @@ export const notifyPage = (page: {
   readonly project: string | undefined
   /** with its `h1` */
   readonly main: Html
+  /** a file of `src/clients/notify/` */
+  readonly script?: string
+  /** It has a form that is sent without a script, to its own address. */
+  readonly hasForm?: boolean
 }): NotifyPage => ({
   status: page.status,
   text: documentOf({
     title: cleanText(page.title),
     head: html`<meta name="robots" content="noindex, nofollow" />
-      <link rel="stylesheet" href="${stylePath}" />`,
+      <link rel="stylesheet" href="${stylePath}" />${page.script === undefined ? "" : appOf(page.script)}`,
     header: html`<span class="wordmark">${wordmark}</span>${
         page.project === undefined ? "" : html`<span class="project">${named(page.project)}</span>`
       }`,
@@ -55,12 +67,21 @@ export const notifyPage = (page: {
   }),
   contentType: "text/html; charset=utf-8",
   headers: {
-    ...pageHeaders(sources),
+    ...pageHeaders(
+      page.script === undefined ? sources : scriptSources,
+      page.hasForm === true ? "'self'" : "'none'"
+    ),
     "cache-control": "private, no-cache",
     "x-content-type-options": "nosniff",
     "x-robots-tag": "noindex, nofollow"
   }
 })
+
+const appOf = (script: string): Html =>
+  html`<link rel="manifest" href="${manifestPath}" />
+    <link rel="icon" href="${iconPath}" />
+    <link rel="apple-touch-icon" href="${iconPath}" />
+    <script type="module" src="${clientPath(script)}"></script>`
 
 const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" })
 
@@ -68,7 +89,12 @@ const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle:
 export const instant = (millis: number): Html =>
   html`<time datetime="${new Date(millis).toISOString()}">${dates.format(millis)} UTC</time>`
 
-const plainPage = (status: number, title: string, project: string | undefined, text: Html): NotifyPage =>
+export const plainPage = (
+  status: number,
+  title: string,
+  project: string | undefined,
+  text: Html
+): NotifyPage =>
   notifyPage({
     status,
     title,

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
@@ -27,4 +27,23 @@ export const deleteOld = Effect.gen(function* () {
   }
 })
 
-export const layer = Sweeps.layer({ name: "old-messages", every: "sweepEveryMillis", run: deleteOld })
+/** Deletes messages of deleted projects and their deliveries, some at a time: nothing shows them any more. */
+const deleteUnshown = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  while (true) {
+    const deleted = yield* sql`
+      WITH gone AS (
+        DELETE FROM messages WHERE id IN (
+          SELECT m.id FROM projects p JOIN messages m ON m.project_id = p.id WHERE p.deleted_at IS NOT NULL
+          LIMIT ${limits.deletedMessagesAtOnce}) RETURNING id),
+      rows AS (DELETE FROM deliveries d USING gone WHERE d.message_id = gone.id)
+      SELECT id FROM gone`
+    if (deleted.length < limits.deletedMessagesAtOnce) return
+  }
+})
+
+export const layer = Layer.merge(
+  Sweeps.layer({ name: "old-messages", every: "sweepEveryMillis", run: deleteOld }),
+  Sweeps.layer({ name: "project-messages", every: "sweepEveryMillis", run: deleteUnshown })
+)

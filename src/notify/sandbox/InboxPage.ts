@@ -21,7 +21,7 @@ export const styleAnswer = (): SandboxAnswer => ({
 
 export const scriptAnswer = (): SandboxAnswer => ({
   status: 200,
-  text: { contentType: "text/javascript; charset=utf-8", body: own("InboxPage.mjs") }
+  text: { contentType: "text/javascript; charset=utf-8", body: own("../../clients/notify/inbox.js") }
 })
 
 /** The newest entries, readable without the script, which only brings the later ones. */
@@ -33,7 +33,7 @@ export const pageAnswer = (inbox: Inbox, origin: string): SandboxAnswer => ({
     body: documentOf({
       title: "Sandbox of channels",
       head: html`<link rel="stylesheet" href="/page.css" />
-        <script type="module" src="/page.mjs"></script>`,
+        <script type="module" src="/page.js"></script>`,
       header: html`<span class="wordmark">${wordmark}</span><span class="label">Sandbox</span>`,
       main: html`<h1>Inbox of the sandbox</h1>
         <p class="lead">
@@ -80,7 +80,8 @@ const shown = (entry: Entry): Html => {
   const { channel, kind, problem, receivedAt, repeated, seq, state, status } = entry
   const { text, title } = wordsOf(entry)
   const { payload: _, ...rest } = entry
-  const outcome = status === null ? "connection cut" : `answered ${status}`
+  const cut = entry.accepted ? "accepted, then cut" : "cut"
+  const outcome = status === null ? cut : `answered ${status}`
   return html`<li>
     <p class="entry-head">
       <span class="number">${seq}</span><span>${kinds[kind]}</span><span>${channel ?? "unknown address"}</span

@@ -13,7 +13,7 @@ export const sandboxLimits = {
   /** messages that wait for a browser that is offline, of one subscription; above it 429 */
   waitingPerChannel: 1_000,
   /** ids by which a repetition is known; the oldest are forgotten */
-  knownIds: 200_000,
+  knownIds: 100_000,
   /** faults that are ordered at once; above it 429 */
   faults: 1_000,
   /** requests that a fault may change */

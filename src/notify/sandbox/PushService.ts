@@ -23,7 +23,7 @@ const states = ["active", "expired"] as const
 interface Subscription {
   readonly id: string
   readonly receiver: PushReceiver
-  /** senders with another key are refused; null: any may send */
+  /** senders with another key are refused; null: each may send */
   readonly applicationServerKey: string | null
   state: (typeof states)[number]
   isOnline: boolean

@@ -102,7 +102,7 @@ const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Hand
   [
     ["GET", "/", ({ inbox, origin }) => pageAnswer(inbox, origin())],
     ["GET", "/page.css", styleAnswer],
-    ["GET", "/page.mjs", scriptAnswer],
+    ["GET", "/page.js", scriptAnswer],
     ["GET", "/inbox", readInbox],
     ["DELETE", "/inbox", ({ inbox }) => (inbox.clear(), done)],
 

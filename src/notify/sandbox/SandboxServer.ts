@@ -77,7 +77,7 @@ const bodyOf = (request: IncomingMessage, response: ServerResponse): Promise<Buf
     let bytes = 0
     const tooLong = (): void => {
       request.pause()
-      // What follows on the connection is the rest of that body.
+      // The rest of that body would be taken for another request.
       response.shouldKeepAlive = false
       reject(new SandboxRefusal(413, `body: at most ${limits.bodyBytes} bytes`))
     }

@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { deliveries } from "../delivery/Deliveries.ts"
 
 /**
- * What waits for these channels is not sent: at its turn a worker finds it dropped. An attempt that has begun goes on.
+ * Deliveries that wait for these channels are not made: at their turn a worker finds them dropped. An attempt that has begun goes on.
  *
  * @param projectId of whose messages alone
  */

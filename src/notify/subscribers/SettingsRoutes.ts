@@ -9,6 +9,7 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { Channels } from "./Channels.ts"
+import { ChannelTests } from "./ChannelTests.ts"
 import { Joining } from "./Joining.ts"
 import { Subscribers } from "./Subscribers.ts"
 import { SubscriberTokens } from "./SubscriberTokens.ts"
@@ -19,6 +20,11 @@ export const settingsPath = "/n/me"
 const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 )
+
+const hourly = (name: string, limit: number): Metering => ({
+  meter: { name, shape: "window", per: "address", limit, seconds: 3_600 },
+  cost: 1
+})
 
 const me = Effect.map(CurrentSubscriber, ({ id }) => id)
 const deleted = { deleted: true as const }
@@ -32,10 +38,7 @@ export const joining = HttpApiBuilder.group(
     const tokens = yield* SubscriberTokens
     const urlFor = yield* serverUrlFor
     const { limits } = yield* AppConfig
-    const joins: Metering = {
-      meter: { name: "Joins", shape: "window", per: "address", limit: limits.joinsPerHour, seconds: 3_600 },
-      cost: 1
-    }
+    const joins = hourly("Joins", limits.joinsPerHour)
     return handlers.handleAll({
       joinProject: ({ params, payload }) =>
         Effect.gen(function* () {
@@ -60,15 +63,15 @@ export const settings = HttpApiBuilder.group(
     const channels = yield* Channels
     const subscribers = yield* Subscribers
     const urlFor = yield* serverUrlFor
+    const admission = yield* Admission
+    const channelTests = yield* ChannelTests
+    const { limits } = yield* AppConfig
+    const tests = hourly("Channel tests", limits.channelTestsPerHour)
     const ownUrl = Effect.map(HttpServerRequest.HttpServerRequest, urlFor)
 
     return handlers.handleAll({
       readSettings: () => me.pipe(Effect.flatMap(subscribers.read), storeAway, Effect.tap(unstored)),
-      updateSettings: ({ payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.update(id, payload)),
-          storeAway
-        ),
+      updateSettings: ({ payload }) => storeAway(Effect.flatMap(me, (id) => subscribers.update(id, payload))),
       leave: () => me.pipe(Effect.flatMap(subscribers.leave), storeAway, Effect.as(deleted)),
       renewSettingsLink: () =>
         Effect.gen(function* () {
@@ -77,14 +80,9 @@ export const settings = HttpApiBuilder.group(
           return { settingsUrl: `${yield* ownUrl}${settingsPath}#${token}` }
         }),
       updateSubscription: ({ params, payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.choose(id, params.id, payload)),
-          storeAway
-        ),
+        storeAway(Effect.flatMap(me, (id) => subscribers.choose(id, params.id, payload))),
       leaveProject: ({ params }) =>
-        me.pipe(
-          Effect.flatMap((id) => subscribers.leaveProject(id, params.id)),
-          storeAway,
+        storeAway(Effect.flatMap(me, (id) => subscribers.leaveProject(id, params.id))).pipe(
           Effect.as(deleted)
         ),
       addChannel: ({ payload }) =>
@@ -96,16 +94,15 @@ export const settings = HttpApiBuilder.group(
           return { ...channel, ...rest }
         }),
       updateChannel: ({ params, payload }) =>
-        me.pipe(
-          Effect.flatMap((id) => channels.change(id, params.id, payload)),
-          storeAwayUntimed
-        ),
+        storeAwayUntimed(Effect.flatMap(me, (id) => channels.change(id, params.id, payload))),
       removeChannel: ({ params }) =>
-        me.pipe(
-          Effect.flatMap((id) => channels.remove(id, params.id)),
-          storeAway,
-          Effect.as(deleted)
-        )
+        storeAway(Effect.flatMap(me, (id) => channels.remove(id, params.id))).pipe(Effect.as(deleted)),
+      testChannel: ({ params }) =>
+        Effect.gen(function* () {
+          yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, tests)
+          const settingsUrl = `${yield* ownUrl}${settingsPath}`
+          return yield* storeAwayUntimed(channelTests.run(yield* me, params.id, settingsUrl))
+        })
     })
   })
 )

@@ -7,120 +7,8 @@ import { Egress } from "#src/infra/egress/Egress.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import { UpstreamAddress } from "#src/infra/upstream/UpstreamAddress.ts"
 import { captureLog } from "#test/harness/CapturedLog.ts"
+import { corpusAddresses, loopback, others } from "./EgressCorpus.ts"
 import { everywhere, reasonOf, receiving, test, TestNames, withEgress } from "./EgressStage.ts"
-
-/** Ways to write loopback, of which each reaches a server on all addresses where EGRESS_ALLOW opens everything. */
-const loopback = [
-  "127.0.0.1",
-  "127.0.0.1.",
-  "127.1",
-  "127.0.1",
-  "127.255.255.254",
-  "2130706433",
-  "0x7f000001",
-  "0X7F.1",
-  "0x7f.0.0.0x1",
-  "0177.0.0.1",
-  "017700000001",
-  "00000177.0.0.01",
-  "0177.0x0.1",
-  "１２７.０.０.１",
-  "127。0。0。1",
-  "①②⑦.0.0.1",
-  "127.0.0.\u00ad1",
-  "::1",
-  "[::1]",
-  "0:0:0:0:0:0:0:1",
-  "[0000:0000:0000:0000:0000:0000:0000:0001]",
-  "::0.0.0.1",
-  "::ffff:127.0.0.1",
-  "[::ffff:7f00:1]",
-  "0:0:0:0:0:FFFF:127.0.0.1",
-  "0",
-  "0.0.0.0",
-  "0x0",
-  "0x",
-  "::",
-  "[::]",
-  "localhost",
-  "LOCALHOST.",
-  "ⓛocalhost",
-  "four.test",
-  "six.test",
-  "mapped.test",
-  "alias.Four.TEST.",
-  "mixed.test"
-]
-
-/** Addresses elsewhere that no stranger may name, and texts that are no hosts. */
-const others = [
-  ["10.0.0.5", "private address"],
-  ["167772165", "private address"],
-  ["0xa.5", "private address"],
-  ["172.16.1", "private address"],
-  ["192.168.257", "private address"],
-  ["192.168.0.1", "private address"],
-  ["169.254.169.254", "link-local address"],
-  ["2852039166", "link-local address"],
-  ["0251.0376.0251.0376", "link-local address"],
-  ["100.64.0.1", "shared address"],
-  ["198.18.0.1", "benchmarking address"],
-  ["192.0.2.1", "documentation address"],
-  ["224.0.0.1", "multicast address"],
-  ["255.255.255.255", "broadcast address"],
-  ["4294967295", "broadcast address"],
-  ["240.0.0.1", "reserved address"],
-  ["168.63.129.16", "cloud platform address"],
-  ["::127.0.0.1", "IPv4 address in IPv6"],
-  ["[::10.0.0.1]", "IPv4 address in IPv6"],
-  ["::ffff:0:127.0.0.1", "IPv4 address in IPv6"],
-  ["64:ff9b::127.0.0.1", "NAT64 address"],
-  ["64:ff9b::8.8.8.8", "NAT64 address"],
-  ["64:ff9b:1::7f00:1", "NAT64 address"],
-  ["2002:7f00:1::1", "6to4 address"],
-  ["2001:0:7f00:1::1", "Teredo address"],
-  ["2606:4700::5efe:127.0.0.1", "ISATAP address"],
-  ["fd00::1", "private address"],
-  ["fec0::1", "private address"],
-  ["fe80::1", "link-local address"],
-  ["ff02::1", "multicast address"],
-  ["fd00:ec2::254", "private address"],
-  ["fe80::1%eth0", "address with a zone"],
-  ["[fe80::1%25lo]", "address with a zone"],
-  ["::1%lo", "address with a zone"],
-  ["", "not a host name"],
-  [".", "not a host name"],
-  ["127.0.0.1..", "not a host name"],
-  ["a..b", "not a host name"],
-  ["corp.test..", "not a host name"],
-  ["256.1.1.1", "not a host name"],
-  ["1.2.3.4.5", "not a host name"],
-  ["0x7f.0.0.1.2", "not a host name"],
-  ["127.0.0.1:80", "not a host name"],
-  ["[127.0.0.1]", "not a host name"],
-  ["127.0.0.1/", "not a host name"],
-  ["127.0.0.1\\", "not a host name"],
-  ["127.0.0.1#", "not a host name"],
-  ["a@127.0.0.1", "not a host name"],
-  ["127.0.0.1 ", "not a host name"],
-  ["127.0.0.1\t", "not a host name"],
-  ["127.0.0.1\u0000", "not a host name"],
-  ["%31%32%37.0.0.1", "not a host name"],
-  ["[::1", "not a host name"],
-  ["::1::", "not a host name"],
-  ["foo_.-bar", "not a host name"],
-  [`${"a".repeat(64)}.test`, "not a host name"],
-  [`${"a.".repeat(127)}test`, "not a host name"]
-] as const
-
-const corpusNames = () =>
-  new TestNames({
-    "four.test": [["127.0.0.1"]],
-    "alias.four.test": [["127.0.0.1"]],
-    "six.test": [["::1"]],
-    "mapped.test": [["::ffff:127.0.0.1"]],
-    "mixed.test": [["127.0.0.1", "8.8.8.8"]]
-  })
 
 const own = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
@@ -135,7 +23,9 @@ const waysOut = (egress: Egress["Service"], host: string, port: number) => {
     resolve: outcome(egress.resolve(host, port)),
     connect: outcome(Effect.scoped(egress.connect(host, port))),
     http: outcome(egress.fetch({ url: `http://${inUrl}:${port}/` })),
-    https: outcome(egress.fetch({ url: `https://${inUrl}:${port}/` }))
+    https: outcome(egress.fetch({ url: `https://${inUrl}:${port}/` })),
+    "check of http": outcome(egress.check(`http://${inUrl}:${port}/`)),
+    "check of https": outcome(egress.check(`https://${inUrl}:${port}/`))
   }
 }
 
@@ -144,7 +34,7 @@ describe("hosts in any notation", () => {
     "are refused where they are loopback, or an interface's own, and nothing is reached",
     Effect.gen(function* () {
       const { port, reachedAt } = yield* everywhere
-      yield* withEgress({ names: corpusNames() }, (egress) =>
+      yield* withEgress({ names: new TestNames(corpusAddresses) }, (egress) =>
         Effect.gen(function* () {
           for (const host of [...loopback, ...own]) {
             for (const [way, outcome] of Object.entries(waysOut(egress, host, port)))
@@ -160,12 +50,13 @@ describe("hosts in any notation", () => {
     "reach the same server where EGRESS_ALLOW opens all of them",
     Effect.gen(function* () {
       const { port, reachedAt } = yield* everywhere
-      yield* withEgress({ allow: "0.0.0.0/0,::/0", names: corpusNames() }, (egress) =>
+      yield* withEgress({ allow: "0.0.0.0/0,::/0", names: new TestNames(corpusAddresses) }, (egress) =>
         Effect.gen(function* () {
           // A connection to the other address of this one would leave the machine.
           for (const host of loopback.filter((name) => name !== "mixed.test")) {
-            const { connect, http } = waysOut(egress, host, port)
-            assert.deepStrictEqual([yield* connect, yield* http], ["reached", "reached"], host)
+            const { "check of http": check, connect, http } = waysOut(egress, host, port)
+            const outcomes = [yield* connect, yield* http, yield* check]
+            assert.deepStrictEqual(outcomes, ["reached", "reached", "reached"], host)
           }
         })
       )
@@ -175,7 +66,7 @@ describe("hosts in any notation", () => {
 
   test(
     "are refused with the reason that they have, by resolve and connect",
-    withEgress({ names: corpusNames() }, (egress) =>
+    withEgress({ names: new TestNames(corpusAddresses) }, (egress) =>
       Effect.gen(function* () {
         assert.isAtLeast(loopback.length + others.length, 60)
         for (const [host, reason] of others) {
@@ -184,6 +75,8 @@ describe("hosts in any notation", () => {
           assert.strictEqual(reasonOf(connected), reason, host)
           const fetched = yield* Effect.result(egress.fetch({ url: `https://${host}/` }))
           assert.notStrictEqual(reasonOf(fetched), "reached", host)
+          const checked = yield* Effect.result(egress.check(`https://${host}/`))
+          assert.strictEqual(reasonOf(checked), reasonOf(fetched), host)
         }
         for (const port of [0, -1, 1.5, 65_536, Number.NaN])
           assert.strictEqual(reasonOf(yield* Effect.result(egress.resolve("8.8.8.8", port))), "not a port")

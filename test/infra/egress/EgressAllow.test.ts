@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { receiving, test, TestNames, withEgress } from "./EgressStage.ts"
+import { reasonOf, receiving, test, TestNames, withEgress } from "./EgressStage.ts"
 
 describe("EGRESS_ALLOW", () => {
   /** entry, host, port, whether it opens it */
@@ -76,6 +76,49 @@ describe("EGRESS_ALLOW", () => {
           "Access to 8.8.8.8 is blocked: not https (EGRESS_ALLOW can open it)"
         )
       })
+    )
+  )
+
+  test(
+    "tells without a look-up where http can be good enough: a name may have an address that is opened",
+    Effect.gen(function* () {
+      const cases = [
+        [
+          "hooks.corp.test:8080",
+          ["hooks.corp.test:8080"],
+          ["hooks.corp.test", "a.hooks.corp.test:8080", "127.0.0.1:8080"]
+        ],
+        ["*.corp.test", ["a.corp.test", "a.corp.test:8080"], ["corp.test", "10.0.0.1"]],
+        ["10.0.0.0/8", ["10.1.2.3", "10.1.2.3:81", "0xa.1", "any.test"], ["127.0.0.1", "[::1]", "8.8.8.8"]],
+        ["[fd00::/8]:25", ["[fd00::1]:25", "any.test:25"], ["[fd00::1]", "any.test"]],
+        ["localhost", ["localhost", "LOCALHOST."], ["127.0.0.1", "any.test"]]
+      ] as const
+      for (const [allow, open, closed] of cases)
+        yield* withEgress({ allow, names: names() }, (egress) =>
+          Effect.sync(() => {
+            const isAllowed = (host: string) => egress.isHttpAllowed(new URL(`http://${host}/x`))
+            for (const host of open) assert.isTrue(isAllowed(host), `${allow}: ${host}`)
+            for (const host of closed) assert.isFalse(isAllowed(host), `${allow}: ${host}`)
+          })
+        )
+    })
+  )
+
+  test(
+    "is asked about names once more where they are looked up: http is refused without an opened address",
+    withEgress(
+      { allow: "10.0.0.0/8", names: new TestNames({ "a.test": [["10.0.0.1"]], "b.test": [["8.8.8.8"]] }) },
+      (egress) =>
+        Effect.gen(function* () {
+          const outcome = (url: string) => Effect.map(Effect.result(egress.check(url)), reasonOf)
+          assert.strictEqual(yield* outcome("http://a.test/"), "reached")
+          assert.strictEqual(yield* outcome("http://b.test/"), "not https")
+          assert.strictEqual(yield* outcome("https://b.test/"), "reached")
+          assert.strictEqual(yield* outcome("https://me@b.test/"), "credentials in the URL")
+          assert.strictEqual(yield* outcome("ftp://b.test/"), "not https")
+          assert.strictEqual(yield* outcome("b.test"), "not a URL")
+          assert.strictEqual(yield* outcome("https://unknown.test/"), "name")
+        })
     )
   )
 })

@@ -51,7 +51,7 @@ layer(TestServer.shared, live)("attachments of a send", (it) => {
       const unknown = `att_${"0".repeat(22)}`
       for (const id of [foreign.id, old.id, unknown, "", "x", `${mine.id} `]) {
         assert.deepStrictEqual(faultOf(yield* send(key, { attachments: [mine.id, id] })), notUnused(1))
-        // What a failed send named is unused still.
+        // A failed send leaves its uploads unused.
         assert.strictEqual((yield* rowOf(mine.id))?.state, "unused")
       }
       assert.deepStrictEqual(faultOf(yield* send(key, { attachments: [mine.id, mine.id] })), [

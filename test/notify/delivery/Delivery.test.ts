@@ -1,19 +1,26 @@
+import { randomBytes } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { webhookSignature } from "#streams/notify/channels/Webhook.ts"
+import { webhookSecret } from "#streams/notify/channels/Webhook.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { verifiedToken } from "#test/notify/channels/PushBrowser.ts"
-import { live, makeStage, sent } from "#test/notify/Stage.ts"
-import { addBrowser, addWebhook, allEnded, loopback, receiver } from "./DeliveryStage.ts"
+import { sandboxOfServer } from "#test/notify/Sandbox.ts"
+import { live, makeStage, sent, subscriber } from "#test/notify/Stage.ts"
+import { addChannel, allEnded } from "./DeliveryStage.ts"
 
-layer(TestServer.own({ egressAllow: loopback }), live)("a message", (it) => {
+layer(TestServer.shared, live)("a message", (it) => {
   it.effect("reaches a browser encrypted and a webhook signed, and its owner sees so", () =>
     Effect.gen(function* () {
+      const sandbox = yield* sandboxOfServer
       const { key, project, projectKey } = yield* makeStage
-      const service = yield* receiver({ status: 201 })
       const projectId = yield* project({ slug: "nightly", name: "Nightly" })
-      const browser = yield* addBrowser([projectId], service.origin)
-      const hook = yield* addWebhook([projectId], service.origin)
+      const person = yield* subscriber([projectId])
+      const secret = webhookSecret(randomBytes(24))
+      const [subscription, webhook] = yield* Effect.promise(() =>
+        Promise.all([sandbox.subscribe(), sandbox.webhook({ secret })])
+      )
+      const { endpoint, keys } = subscription
+      const browser = yield* addChannel(person, "push", endpoint, { endpoint, ...keys })
+      const hook = yield* addChannel(person, "webhook", webhook.url, { url: webhook.url, secret })
       const sender = yield* projectKey()
       const [message] = (yield* sent(sender, {
         app: "backup",
@@ -21,49 +28,39 @@ layer(TestServer.own({ egressAllow: loopback }), live)("a message", (it) => {
         url: "https://example.com/"
       })).messages
       const ended = yield* allEnded(message?.id ?? "", key)
+      const delivered = { attempts: 1, lastError: null, repeated: false, status: "delivered" as const }
       assert.deepStrictEqual(
         ended.map(({ attempts, lastError, repeated, status }) => ({ attempts, lastError, repeated, status })),
-        Array.from({ length: 2 }, () => ({
-          attempts: 1,
-          lastError: null,
-          repeated: false,
-          status: "delivered" as const
-        }))
+        [delivered, delivered]
       )
       const idOn = (channel: string) => ended.find((one) => one.channel === channel)?.id
+      const came = (channel: string) =>
+        Effect.map(
+          Effect.promise(() => sandbox.accepted(1, { channel })),
+          ([entry]) => entry
+        )
 
-      const push = service.received.find(({ path }) => browser.endpoint.endsWith(path))
-      const decoded = yield* Effect.promise(() => browser.browser.decrypt(push?.body ?? Buffer.alloc(0)))
-      assert.deepInclude(JSON.parse(decoded.plaintext.toString()), {
+      // The sandbox took it: it is encrypted for this browser and signed for its origin, with the time that is left.
+      const push = yield* came(subscription.id)
+      assert.deepInclude(push?.payload, {
         title: "backup",
         text: "It is done",
         tag: idOn(browser.id),
         open: "https://example.com/"
       })
-      const token = yield* Effect.promise(() => verifiedToken(push?.headers.authorization ?? ""))
-      assert.strictEqual(token.claims.aud, service.origin)
-      assert.deepInclude(push?.headers, {
-        urgency: "high",
-        topic: idOn(browser.id),
-        "content-encoding": "aes128gcm"
-      })
+      assert.deepInclude(push?.headers, { urgency: "high", topic: idOn(browser.id) })
       assert.isAtMost(Math.abs(Number(push?.headers["ttl"]) - 72 * 3_600), 60)
+      assert.strictEqual(push?.vapid?.aud, sandbox.origin)
 
-      const call = service.received.find(({ path }) => hook.target.url.endsWith(path))
-      const [id, timestamp] = [
-        String(call?.headers["webhook-id"]),
-        String(call?.headers["webhook-timestamp"])
-      ]
-      assert.strictEqual(id, idOn(hook.id))
-      assert.strictEqual(
-        call?.headers["webhook-signature"],
-        webhookSignature(hook.target.secret, { id, timestamp }, call?.body ?? Buffer.alloc(0))
-      )
-      assert.deepInclude(JSON.parse(String(call?.body)).data, {
+      const call = yield* came(webhook.id)
+      assert.strictEqual(call?.headers["webhook-id"], idOn(hook.id))
+      const { data } = (call?.payload ?? {}) as { readonly data: object }
+      assert.isTrue(call?.signed)
+      assert.deepInclude(data, {
         app: "backup",
         message: "It is done",
         project: { slug: "nightly", name: "Nightly" }
       })
-    }).pipe(Effect.scoped)
+    })
   )
 })

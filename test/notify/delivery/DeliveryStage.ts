@@ -26,7 +26,8 @@ export interface AddedChannel {
   readonly subscriber: string
 }
 
-const add = Effect.fnUntraced(function* (
+/** As joining leaves it. */
+export const addChannel = Effect.fnUntraced(function* (
   ofSubscriber: string,
   kind: "push" | "webhook",
   address: string,
@@ -46,16 +47,25 @@ const add = Effect.fnUntraced(function* (
 export const addBrowser = Effect.fnUntraced(function* (projects: ReadonlyArray<string>, origin: string) {
   const endpoint = `${origin}/push/${randomBytes(6).toString("hex")}`
   const browser = yield* Effect.promise(() => PushBrowser.make(endpoint))
-  return { ...(yield* add(yield* subscriber(projects), "push", endpoint, browser.target)), browser, endpoint }
+  return {
+    ...(yield* addChannel(yield* subscriber(projects), "push", endpoint, browser.target)),
+    browser,
+    endpoint
+  }
 })
 
-/** A webhook that was subscribed to the projects. */
-export const addWebhook = Effect.fnUntraced(function* (projects: ReadonlyArray<string>, origin: string) {
+/** A webhook that was subscribed to the projects; by its own subscriber where none is named. */
+export const addWebhook = Effect.fnUntraced(function* (
+  projects: ReadonlyArray<string>,
+  origin: string,
+  ofSubscriber?: string
+) {
   const target = {
     url: `${origin}/hook/${randomBytes(6).toString("hex")}`,
     secret: webhookSecret(randomBytes(24))
   }
-  return { ...(yield* add(yield* subscriber(projects), "webhook", target.url, target)), target }
+  const owner = ofSubscriber ?? (yield* subscriber(projects))
+  return { ...(yield* addChannel(owner, "webhook", target.url, target)), target }
 })
 
 export interface ShownDelivery {
@@ -91,3 +101,39 @@ export const allEnded = Effect.fnUntraced(function* (message: string, key: strin
   )
   return shown
 })
+
+/** As after an answer that asked for a pause: what is sent to the channel waits. */
+export const rest = (channel: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
+      VALUES ('deliveries', ${channel}, 'infinity', 0, now() + interval '1 hour')`
+  )
+
+/** The pause is over. */
+export const wake = (channel: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql`UPDATE job_lanes SET due_at = now(), rests_until = '-infinity'
+      WHERE queue = 'deliveries' AND lane = ${channel} AND waiting > 0`
+  )
+
+export const channelState = (channel: string) =>
+  Effect.flatMap(SqlClient, (sql) =>
+    Effect.map(
+      sql<{
+        state: string
+        dead_in_a_row: number
+      }>`SELECT state, dead_in_a_row FROM channels WHERE id = ${channel}`,
+      ([row]) => row
+    )
+  )
+
+/** Short pauses, so that what is made again is made soon. */
+export const impatient = {
+  jobRetryMinMillis: 20,
+  jobRetryMaxMillis: 200,
+  jobPollMillis: 100,
+  deliveryPauseMillis: 20,
+  breakerFailures: 1_000_000
+}

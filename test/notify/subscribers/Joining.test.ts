@@ -134,7 +134,7 @@ layer(TestServer.shared, live)("joining", (it) => {
         const { ask, id, link } = yield* openProject(stage)
         const push = subscription()
         const fault = (at: string) => Effect.map(join(at, { push }), faultOf)
-        const none = [404, "This link leads to no project"]
+        const none = [404, "This link leads to no project"] as const
         const last = link.endsWith("a") ? "b" : "a"
         for (const guess of [
           "x",

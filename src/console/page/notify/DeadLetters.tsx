@@ -2,9 +2,9 @@ import type { Delivery } from "#schemas/notify/Message.ts"
 import { useState } from "preact/hooks"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { formatInstant } from "../figures/Format.ts"
-import { Table } from "../parts/Table.tsx"
 import { Toast } from "../parts/Toast.tsx"
 import { useChange } from "../parts/UseChange.ts"
+import { Items } from "./Items.tsx"
 import { kindOf } from "./Words.ts"
 
 const refreshMillis = 10_000
@@ -33,17 +33,21 @@ export const DeadLetters = () => {
   if (dead.length === 0) return outcome
   return (
     <div class="dead-letters">
-      <Table<Delivery>
+      <Items<Delivery>
         title="Given up"
-        rows={dead}
+        items={dead}
         keyOf={({ id }) => id}
-        empty=""
-        columns={[
-          { title: "Subscriber", of: (one) => `${one.subscriber.name ?? "gone"} · ${kindOf(one)}` },
-          { title: "Why", of: ({ lastError }) => lastError ?? "" },
-          { title: "When", of: ({ endedAt }) => (endedAt === null ? "" : formatInstant(endedAt)) },
-          { title: "", of: (one) => <Again isBusy={change.isBusy} onPress={() => redrive([one])} /> }
+        nameOf={(one) => `${one.subscriber.name ?? "gone"} · ${kindOf(one)}`}
+        factsOf={({ endedAt, lastError }) => [
+          lastError ?? "",
+          ...(endedAt === null ? [] : [formatInstant(endedAt)])
         ]}
+        empty=""
+        actionOf={(one) => (
+          <button type="button" class="plain" disabled={change.isBusy} onClick={() => redrive([one])}>
+            Try again
+          </button>
+        )}
       />
       <button type="button" disabled={change.isBusy} onClick={() => redrive(dead)}>
         Try all again
@@ -53,9 +57,3 @@ export const DeadLetters = () => {
     </div>
   )
 }
-
-const Again = ({ isBusy, onPress }: { readonly isBusy: boolean; onPress(): void }) => (
-  <button type="button" class="plain" disabled={isBusy} onClick={onPress}>
-    Try again
-  </button>
-)

@@ -6,8 +6,8 @@ import { formatInstant } from "../figures/Format.ts"
 import { Code } from "../parts/Code.tsx"
 import { Dialog } from "../parts/Dialog.tsx"
 import { Form, TextField } from "../parts/Form.tsx"
-import { Table } from "../parts/Table.tsx"
 import { useChange } from "../parts/UseChange.ts"
+import { Items } from "./Items.tsx"
 
 const path = "/api/v1/project-keys"
 const refreshMillis = 30_000
@@ -22,35 +22,25 @@ export const KeysPanel = ({ projects }: { readonly projects: ReadonlyArray<Proje
     ids === "all" ? "all projects" : ids.map((id) => names.get(id) ?? "a deleted one").join(", ")
   return (
     <>
-      <Table<ProjectKey>
+      <Items<ProjectKey>
         title="Project keys"
-        rows={data?.keys}
+        items={data?.keys}
         keyOf={({ id }) => id}
+        nameOf={({ name }) => name}
+        factsOf={(key) => [`${key.prefix}…`, `sends to ${coverOf(key)}`, ...endOf(key)]}
         empty="No keys yet. Programs send with them."
-        columns={[
-          { title: "Name", of: ({ name }) => name },
-          { title: "Key", of: ({ prefix }) => `${prefix}…` },
-          { title: "Sends to", of: coverOf },
-          {
-            title: "Ends",
-            of: ({ expiresAt }) => (expiresAt === null ? "never" : formatInstant(String(expiresAt)))
-          },
-          {
-            title: "",
-            of: ({ id, name }) => (
-              <Dialog
-                action="Revoke"
-                question={`${name} works nowhere within a second.`}
-                yes="Revoke"
-                no="Keep"
-                run={async (ask) => {
-                  await ask(`${path}/${id}`, { method: "DELETE" })
-                  onChanged()
-                }}
-              />
-            )
-          }
-        ]}
+        actionOf={({ id, name }) => (
+          <Dialog
+            action="Revoke"
+            question={`${name} works nowhere within a second.`}
+            yes="Revoke"
+            no="Keep"
+            run={async (ask) => {
+              await ask(`${path}/${id}`, { method: "DELETE" })
+              onChanged()
+            }}
+          />
+        )}
       />
       <details class="new-key">
         <summary>New project key</summary>
@@ -59,6 +49,9 @@ export const KeysPanel = ({ projects }: { readonly projects: ReadonlyArray<Proje
     </>
   )
 }
+
+const endOf = ({ expiresAt }: ProjectKey): ReadonlyArray<string> =>
+  expiresAt === null ? [] : [`until ${formatInstant(expiresAt)}`]
 
 interface NewKeyProps {
   readonly projects: ReadonlyArray<Project>
@@ -91,8 +84,8 @@ const NewKey = ({ onMade, projects }: NewKeyProps) => {
     <Form class="site-form" label="New project key" change={change} submit="Make the key" onSubmit={onSubmit}>
       <TextField label="Name" required maxLength={100} name="name" value={name} onInput={setName} />
       <TextField
-        label="Last day before"
-        hint="In UTC; empty: it does not end"
+        label="Ends"
+        hint="As that day begins in UTC; empty: never"
         type="date"
         name="expiresAt"
         value={until}

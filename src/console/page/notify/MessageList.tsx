@@ -5,7 +5,7 @@ import { formatCount, formatInstant } from "../figures/Format.ts"
 import { Asking } from "../parts/Asking.tsx"
 import { Dialog } from "../parts/Dialog.tsx"
 import { Facts } from "../parts/Tile.tsx"
-import { headingOf, kindOf, lightOf, progressOf } from "./Words.ts"
+import { headingOf, kindOf, lightOf, lightOfMessage, progressOf } from "./Words.ts"
 
 const refreshMillis = 3_000
 
@@ -54,7 +54,7 @@ const Row = ({ message, onRemoved, showsProject }: RowProps) => {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <span class={`light ${message.status === "delivering" ? "pulsing" : "up"}`} aria-hidden="true" />
+        <span class={`light ${lightOfMessage(message)}`} aria-hidden="true" />
         <span class="message-head">
           <strong>{headingOf(message)}</strong> <span class="message-text">{message.message}</span>
         </span>
@@ -96,9 +96,9 @@ const Detail = ({ message, onRemoved }: Omit<RowProps, "showsProject">) => {
           <li key={delivery.id}>
             <span class={`light ${lightOf(delivery)}`} aria-hidden="true" />
             <span>
-              {delivery.subscriber.name ?? "gone"} · {kindOf(delivery)}
+              {delivery.subscriber.name ?? "gone"} · {kindOf(delivery)}{" "}
+              <span class="hint">{stateOf(delivery)}</span>
             </span>
-            <span class="hint">{stateOf(delivery)}</span>
           </li>
         ))}
       </ul>

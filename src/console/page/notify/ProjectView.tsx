@@ -51,7 +51,7 @@ export const ProjectView = ({ id }: { readonly id: string }) => {
         </div>
         <Test project={project} onSent={onChanged} />
       </div>
-      {project.description !== "" && <p>{project.description}</p>}
+      {project.description !== "" && <p class="project-about">{project.description}</p>}
       <JoinLink project={project} path={path} onChanged={onChanged} />
       <Subscribers path={path} since={since} onChanged={onChanged} />
       <MessageList title="Messages" path={`/api/v1/messages?limit=20&project=${project.id}`} since={since} />

@@ -2,7 +2,7 @@ import type { SubscriberList } from "#schemas/notify/Subscriber.ts"
 import { useAnswer } from "../api/UseAnswer.ts"
 import { formatInstant } from "../figures/Format.ts"
 import { Dialog } from "../parts/Dialog.tsx"
-import { Table } from "../parts/Table.tsx"
+import { Items } from "./Items.tsx"
 import { kindOf } from "./Words.ts"
 
 type Subscriber = SubscriberList["subscribers"][number]
@@ -22,31 +22,25 @@ export const Subscribers = ({ onChanged, path, since }: SubscribersProps) => {
   const rest = (data?.meta.total ?? 0) - (data?.subscribers.length ?? 0)
   return (
     <>
-      <Table<Subscriber>
+      <Items<Subscriber>
         title="Subscribers"
-        rows={data?.subscribers}
+        items={data?.subscribers}
         keyOf={({ id }) => id}
+        nameOf={({ name }) => name}
+        factsOf={(subscriber) => [channelsOf(subscriber), `joined ${formatInstant(subscriber.joinedAt)}`]}
         empty="Nobody has joined yet."
-        columns={[
-          { title: "Name", of: ({ name }) => name },
-          { title: "Channels", of: channelsOf },
-          { title: "Joined", of: ({ joinedAt }) => formatInstant(joinedAt) },
-          {
-            title: "",
-            of: ({ id, name }) => (
-              <Dialog
-                action="Remove"
-                question={`Later messages do not reach ${name}, who can join again.`}
-                yes="Remove"
-                no="Keep"
-                run={async (ask) => {
-                  await ask(`${path}/subscribers/${id}`, { method: "DELETE" })
-                  onChanged()
-                }}
-              />
-            )
-          }
-        ]}
+        actionOf={({ id, name }) => (
+          <Dialog
+            action="Remove"
+            question={`Later messages do not reach ${name}, who can join again.`}
+            yes="Remove"
+            no="Keep"
+            run={async (ask) => {
+              await ask(`${path}/subscribers/${id}`, { method: "DELETE" })
+              onChanged()
+            }}
+          />
+        )}
       />
       {rest > 0 && <p class="hint">The latest 100 are shown, and {rest} more have joined.</p>}
     </>
@@ -55,7 +49,7 @@ export const Subscribers = ({ onChanged, path, since }: SubscribersProps) => {
 
 const channelsOf = ({ channels, delivery }: Subscriber): string => {
   if (delivery === "muted") return "muted"
-  if (channels.length === 0) return "none"
+  if (channels.length === 0) return "no channel"
   return channels
     .map((channel) =>
       channel.state === "active" ? kindOf(channel) : `${kindOf(channel)} (${channel.state})`

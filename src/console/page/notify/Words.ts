@@ -31,6 +31,10 @@ export const lightOf = ({ status }: Pick<Delivery, "status">): Light => lights[s
 /** The heading of a message, as its readers see it. */
 export const headingOf = ({ app, title }: Pick<Message, "app" | "title">): string => title ?? app
 
+/** Nobody gets it: neither done nor under way. */
+export const lightOfMessage = ({ recipients, status }: Pick<Message, "recipients" | "status">): Light =>
+  status === "delivering" ? "pulsing" : recipients === 0 ? "" : "up"
+
 /** How far a message is, for its row in the log. */
 export const progressOf = ({ recipients, status }: Pick<Message, "recipients" | "status">): string => {
   if (recipients === 0) return "nobody to get it"

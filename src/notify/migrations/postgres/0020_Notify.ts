@@ -131,7 +131,10 @@ const sent: ReadonlyArray<string> = [
   `CREATE INDEX jobs_of_messages ON jobs ((payload ->> 'message')) WHERE queue = 'deliveries'`,
   `CREATE INDEX jobs_ended_deliveries ON jobs_ended (id) WHERE queue = 'deliveries'`,
   `CREATE INDEX jobs_dead_deliveries ON jobs_ended ((payload ->> 'owner'), seq)
-     WHERE queue = 'deliveries' AND outcome = 'dead'`
+     WHERE queue = 'deliveries' AND outcome = 'dead'`,
+  // Deliveries are kept for long after their ends: neither their sweep nor that of the other queues reads the rest.
+  `CREATE INDEX jobs_ended_deliveries_age ON jobs_ended (ended_at) WHERE queue = 'deliveries'`,
+  `CREATE INDEX jobs_ended_others_age ON jobs_ended (ended_at) WHERE queue <> 'deliveries'`
 ]
 
 const files: ReadonlyArray<string> = [
@@ -221,7 +224,7 @@ const functions: ReadonlyArray<string> = [
    END $$`,
 
   // Of deliveries whose turn it is, in one statement: a row each, by its place in the arrays. `channel` is null where
-  // it takes nothing any more: it, its subscriber's subscription or the project is gone. The texts of a message are
+  // it takes nothing any more: it, its subscriber's subscription or the project is gone, or the delivery was dropped. The texts of a message are
   // told where they are asked for, since many deliveries have the same.
   `CREATE FUNCTION deliveries_read(p_messages text[], p_channels text[], p_asked text[])
    RETURNS TABLE (n integer, is_there boolean, channel jsonb, now_millis double precision, message jsonb)
@@ -239,7 +242,8 @@ const functions: ReadonlyArray<string> = [
        LEFT JOIN messages m ON m.id = a.message
        LEFT JOIN projects p ON p.id = m.project_id AND p.deleted_at IS NULL
        LEFT JOIN project_subscriptions s ON s.project_id = p.id AND s.subscriber_id = d.subscriber_id
-       LEFT JOIN channels c ON c.id = a.channel AND c.subscriber_id = s.subscriber_id AND c.state IN ('active', 'failing');
+       LEFT JOIN channels c ON c.id = a.channel AND c.subscriber_id = s.subscriber_id AND c.state IN ('active', 'failing')
+         AND d.dropped_at IS NULL;
    END $$`
 ]
 

@@ -5,7 +5,7 @@ const show = async () => {
   const answer = await fetch("/")
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#inbox")
   if (!answer.ok || fresh === null) return
-  // What is open stays open.
+  // The open ones stay open.
   const open = new Set(Array.from(document.querySelectorAll("#inbox details[open]"), ({ id }) => id))
   for (const details of fresh.querySelectorAll("details")) details.open = open.has(details.id)
   place().replaceWith(fresh)

@@ -1,0 +1,83 @@
+import { Clock, Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { Conflict, type NotFound } from "#schemas/core/Problem.ts"
+import type { Channel, Tested } from "#schemas/notify/Settings.ts"
+import type { Notice } from "#streams/notify/channels/Channel.ts"
+import { AppConfig } from "#src/Config.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import * as DeliveryMetrics from "../delivery/DeliveryMetrics.ts"
+import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
+import { makeExchange } from "../delivery/Exchange.ts"
+import { VapidKey } from "../delivery/VapidKey.ts"
+import { dropWaiting } from "./DropWaiting.ts"
+
+type Row = DeliveryChannel & Pick<Channel, "state">
+
+/**
+ * Notifications by which subscribers try a channel: sent at once, beside what waits, and told how it went. Source:
+ * contract/notify#subscribers.
+ */
+export class ChannelTests extends Context.Service<
+  ChannelTests,
+  {
+    readonly run: (
+      subscriberId: string,
+      channelId: string,
+      settingsUrl: string
+    ) => Effect.Effect<Tested, NotFound | Conflict | SqlError>
+  }
+>()("signalbox/notify/ChannelTests") {
+  static readonly layer = Layer.effect(
+    ChannelTests,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const sql = yield* SqlClient
+      const metrics = yield* DeliveryMetrics.make
+      const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
+      const lose = (id: string) =>
+        sql.withTransaction(
+          Effect.andThen(
+            dropWaiting(sql, [id]),
+            sql`UPDATE channels SET state = 'gone' WHERE id = ${id} AND state <> 'off'`
+          )
+        )
+      return ChannelTests.of({
+        run: Effect.fn("ChannelTests.run")(function* (subscriberId, id, settingsUrl) {
+          const [row] =
+            yield* sql<Row>`SELECT kind, target, state, dead_in_a_row AS "deadInARow" FROM channels
+            WHERE id = ${id} AND subscriber_id = ${subscriberId}`
+          if (row === undefined) return yield* notFound("Channel")
+          if (row.state === "unconfirmed")
+            return yield* Conflict.of("Open the link that was posted to the web hook first")
+          const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
+          const { verdict } = yield* exchange(row, notice)
+          if (verdict._tag === "Gone") yield* lose(id)
+          return verdict._tag === "Delivered"
+            ? { delivered: true, error: null }
+            : { delivered: false, error: verdict.error }
+        })
+      })
+    })
+  )
+}
+
+const noticeOf = (nowMillis: number, lifeMillis: number, settingsUrl: string): Notice => ({
+  deliveryId: newId("dlv"),
+  messageId: newId("msg"),
+  project: { slug: "test", name: "Test" },
+  app: "Signalbox",
+  title: "A test",
+  message: "Notifications of your projects reach you here.",
+  pageUrl: settingsUrl,
+  hasView: false,
+  settingsUrl,
+  priority: "normal",
+  hasPaperclip: false,
+  createdAtMillis: nowMillis,
+  expiresAtMillis: nowMillis + lifeMillis,
+  attempt: 1,
+  isRepeated: false
+})

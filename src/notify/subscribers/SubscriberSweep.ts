@@ -1,0 +1,21 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { AppConfig } from "#src/Config.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
+
+/** Deletes web hooks that were not confirmed in time, and subscribers without a project, of whom nothing is to be expected. */
+export const sweepSubscribers = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  yield* sql`DELETE FROM channels WHERE state = 'unconfirmed'
+    AND created_at < now() - ${limits.unconfirmedMillis} * interval '1 millisecond'`
+  yield* sql`DELETE FROM subscribers s
+    WHERE created_at < now() - ${limits.subscriberWithoutProjectMillis} * interval '1 millisecond'
+      AND NOT EXISTS (SELECT FROM project_subscriptions p WHERE p.subscriber_id = s.id)`
+})
+
+export const layer = Sweeps.layer({
+  name: "subscribers",
+  every: "sweepEveryMillis",
+  run: sweepSubscribers
+})

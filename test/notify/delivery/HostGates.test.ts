@@ -1,0 +1,113 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Limits, limits } from "#src/Limits.ts"
+import { type HostHealth, HostGates, type Pass, type Refusal } from "#src/notify/delivery/HostGates.ts"
+
+/** Gates whose clock the test moves, and the entries to them so far. */
+const opened = (changes: Partial<Limits> = {}) => {
+  let now = 0
+  const gates = new HostGates({ ...limits, deliveryTurnMillis: 60, ...changes }, () => now)
+  const enter = (host: string, most: number) => {
+    const found: { entry?: Pass | Refusal } = {}
+    gates.enter(host, most, (entry) => (found.entry = entry))
+    return found
+  }
+  return { gates, enter, pass: (millis: number) => (now += millis) }
+}
+
+type Found = ReturnType<ReturnType<typeof opened>["enter"]>
+
+const isIn = ({ entry }: Found): boolean => entry !== undefined && "leave" in entry
+const restOf = ({ entry }: Found): number | undefined =>
+  entry !== undefined && "restMillis" in entry ? entry.restMillis : undefined
+const leave = ({ entry }: Found, health: HostHealth = "well"): void => {
+  assert.isTrue(entry !== undefined && "leave" in entry, "it is in")
+  if (entry !== undefined && "leave" in entry) entry.leave(health)
+}
+
+const times = (count: number, once: () => Found): ReadonlyArray<Found> => Array.from({ length: count }, once)
+
+describe("attempts at a host", () => {
+  it("are as many at once as are let through; as many others wait their turn, and the rest is sent away", () => {
+    const { enter } = opened()
+    const found = times(10, () => enter("a", 4))
+    assert.deepStrictEqual(
+      found.map(isIn),
+      found.map((_, n) => n < 4)
+    )
+    assert.deepStrictEqual(
+      found.map((one) => restOf(one) !== undefined),
+      [...Array.from({ length: 8 }, () => false), true, true]
+    )
+    assert.isTrue(isIn(enter("b", 4)), "another host has turns of its own")
+    leave(found[0]!)
+    assert.deepStrictEqual(found.slice(4, 8).map(isIn), [true, false, false, false])
+    for (const one of found.slice(1, 5)) leave(one)
+    for (const one of found.slice(5, 8)) leave(one)
+  })
+
+  it("are sent away for longer, the more were before them, at the pace of the host", () => {
+    const { enter, pass } = opened()
+    const slow = times(4, () => enter("a", 4))
+    pass(1_000)
+    for (const one of slow.slice(1)) leave(one)
+    times(3, () => enter("a", 4))
+    const rests = times(8, () => enter("a", 4)).map((one) => restOf(one) ?? Number.NaN)
+    assert.isAbove(rests[0] ?? 0, 100, "none waits for a slow host")
+    for (const [n, rest] of rests.entries()) if (n > 0) assert.isAbove(rest, rests[n - 1] ?? 0)
+    for (const rest of times(5_000, () => enter("a", 4)).map(restOf))
+      assert.isAtMost(rest ?? 0, limits.deliveryRestMillis)
+  })
+
+  it("wait no longer than their time, and are then sent away", async () => {
+    const { enter } = opened()
+    times(1, () => enter("a", 1))
+    const waiting = enter("a", 1)
+    assert.isUndefined(waiting.entry)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    assert.isDefined(restOf(waiting))
+  })
+
+  it("rest after five failures in a row, 10 seconds and up to 5 minutes; then there is one probe", () => {
+    const { enter, pass } = opened()
+    for (let n = 0; n < 5; n++) leave(enter("a", 4), n === 0 ? "moot" : "failed")
+    leave(enter("a", 4), "failed")
+    for (const seconds of [10, 20, 40, 80, 160, 300, 300]) {
+      const rest = restOf(enter("a", 4)) ?? 0
+      assert.isAtLeast(rest, seconds * 1_000)
+      assert.isAtMost(rest, seconds * 1_000 + limits.deliveryPauseMillis)
+      pass(seconds * 1_000)
+      const probe = enter("a", 4)
+      assert.isTrue(isIn(probe))
+      assert.isAtMost(restOf(enter("a", 4)) ?? Infinity, limits.deliveryPauseMillis)
+      leave(probe, "failed")
+    }
+    pass(300_000)
+    leave(enter("a", 4))
+    assert.deepStrictEqual(times(4, () => enter("a", 4)).map(isIn), [true, true, true, true])
+  })
+
+  it("that failed fewer times, or had an answer in between, do not rest; nothing is kept of a host that is well", () => {
+    const { enter, gates } = opened()
+    for (let n = 0; n < 20; n++) leave(enter("a", 4), n % 5 === 4 ? "well" : "failed")
+    assert.isTrue(isIn(enter("b", 4)))
+    for (let n = 0; n < 20; n++) leave(enter("c", 4), "moot")
+    leave(enter("a", 4))
+    assert.strictEqual(gates.size, 1)
+  })
+
+  it("are let through no more once the process stops", () => {
+    const { enter, gates } = opened()
+    times(1, () => enter("a", 1))
+    const waiting = enter("a", 1)
+    gates.stop()
+    assert.strictEqual(restOf(waiting), 0)
+    assert.strictEqual(restOf(enter("a", 1)), 0)
+    assert.strictEqual(restOf(enter("b", 1)), 0)
+  })
+
+  it("are of so many hosts at most as are remembered", () => {
+    const { enter, gates } = opened({ deliveryHosts: 10 })
+    for (let n = 0; n < 50; n++) leave(enter(`host ${n}`, 1), "failed")
+    assert.strictEqual(gates.size, 10)
+  })
+})

@@ -1,0 +1,145 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { sandboxOfServer } from "../Sandbox.ts"
+import { api, faultOf, live, makeStage, sent } from "../Stage.ts"
+import { join, joined, openProject, settingsOf } from "./SubscriberStage.ts"
+
+/** The path of the link that was posted to a web hook. */
+const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: string) =>
+  Effect.promise(async () => {
+    const entries = await sandbox.accepted(1, { channel })
+    const payload = entries.at(-1)?.payload as {
+      readonly type: string
+      readonly data: { confirmUrl: string }
+    }
+    assert.strictEqual(payload.type, "channel.confirmation")
+    return new URL(payload.data.confirmUrl).pathname
+  })
+
+layer(TestServer.shared, live)("a web hook", (it) => {
+  it.effect("gets messages once the link that was posted there is confirmed", () =>
+    Effect.gen(function* () {
+      const stage = yield* makeStage
+      const { ask, link } = yield* openProject(stage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const { channel, secret, token } = yield* joined(link, { webhook: { url: hook.url, name: "Pager" } })
+      assert.match(secret ?? "", /^whsec_[\w+/]+=*$/)
+      assert.deepInclude(channel, { kind: "webhook", state: "unconfirmed" })
+      const key = yield* stage.projectKey()
+      assert.strictEqual((yield* sent(key)).recipients, 0)
+      assert.deepStrictEqual(
+        faultOf(
+          yield* ask("PATCH", `${api}/subscriber/channels/${channel?.id}`, {
+            key: token,
+            json: { state: "active" }
+          })
+        ),
+        [409, "state: open the link that was posted to the web hook first"]
+      )
+      const path = yield* linkPosted(sandbox, hook.id)
+      assert.match(path, /^\/n\/confirm\/[0-9A-Za-z]{40}$/)
+      // Programs that look at links confirm nothing.
+      for (const method of ["GET", "HEAD", "GET"])
+        assert.strictEqual((yield* ask(method, path, { key: "" })).status, 200)
+      assert.strictEqual((yield* sent(key)).recipients, 0)
+      const page = yield* ask("GET", path, { key: "" })
+      assert.include(page.headers.get("content-security-policy"), "form-action 'self'")
+      assert.notInclude(Buffer.from(page.bytes).toString(), hook.id)
+      for (const _ of [1, 2]) assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 200)
+      assert.strictEqual((yield* sent(key)).recipients, 1)
+      const { channels } = yield* settingsOf(token)
+      assert.deepInclude(channels[0], { name: "Pager", state: "active", host: new URL(hook.url).host })
+      assert.notInclude(JSON.stringify(channels), hook.id)
+      yield* ask("DELETE", `${api}/subscriber/channels/${channel?.id}`, { key: token })
+      assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 404)
+    })
+  )
+
+  it.effect("that does not take its link is not added, and its subscriber not made", () =>
+    Effect.gen(function* () {
+      const stage = yield* makeStage
+      const { ask, id, link } = yield* openProject(stage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const webhook = { url: hook.url }
+      const fault = [400, "webhook.url: did not take the link by which it is confirmed"] as const
+      for (const order of [{ status: 500 }, { status: 302 }, { status: 410 }, { cut: "before" }] as const) {
+        yield* Effect.promise(() => sandbox.order({ ...order, target: hook.url }))
+        assert.deepStrictEqual(faultOf(yield* join(link, { webhook })), fault)
+      }
+      const listed = yield* ask("GET", `${api}/projects/${id}/subscribers`, { key: stage.key })
+      assert.deepInclude(listed.json, { subscribers: [] })
+      const { token } = yield* joined(link, { webhook })
+      yield* Effect.promise(() => sandbox.order({ status: 404, target: hook.url }))
+      const other = yield* Effect.promise(() => sandbox.webhook())
+      yield* Effect.promise(() => sandbox.order({ status: 404, target: other.url }))
+      const add = (url: string) =>
+        ask("POST", `${api}/subscriber/channels`, { key: token, json: { webhook: { url } } })
+      assert.deepStrictEqual(faultOf(yield* add(other.url)), fault)
+      assert.deepStrictEqual(faultOf(yield* add(hook.url)), [
+        409,
+        "webhook.url: is among the channels already"
+      ])
+      assert.lengthOf((yield* settingsOf(token)).channels, 1)
+      const added = yield* add(other.url)
+      assert.strictEqual(added.status, 201)
+      assert.strictEqual(added.headers.get("cache-control"), "no-store")
+      assert.property(added.json, "secret")
+    })
+  )
+
+  it.effect("may be several subscribers'", () =>
+    Effect.gen(function* () {
+      const { link } = yield* openProject(yield* makeStage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const one = yield* joined(link, { webhook: { url: hook.url } })
+      const other = yield* joined(link, { webhook: { url: hook.url } })
+      assert.notStrictEqual(one.secret, other.secret)
+      for (const { token } of [one, other]) assert.lengthOf((yield* settingsOf(token)).channels, 1)
+    })
+  )
+
+  it.effect("and a browser get a test at once, and its sender is told how it went", () =>
+    Effect.gen(function* () {
+      const { ask, link } = yield* openProject(yield* makeStage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const { channel: hooked, secret, token } = yield* joined(link, { webhook: { url: hook.url } })
+      const test = (id = "") => ask("POST", `${api}/subscriber/channels/${id}/test`, { key: token })
+      assert.deepStrictEqual(faultOf(yield* test(hooked?.id)), [
+        409,
+        "Open the link that was posted to the web hook first"
+      ])
+      yield* ask("POST", yield* linkPosted(sandbox, hook.id), { key: "" })
+      yield* Effect.promise(() => sandbox.changeWebhook(hook.id, secret === undefined ? {} : { secret }))
+      assert.deepStrictEqual((yield* test(hooked?.id)).json, { delivered: true, error: null })
+      const { pushKey } = yield* settingsOf(token)
+      const push = yield* Effect.promise(() => sandbox.subscribe({ applicationServerKey: pushKey }))
+      const { channel: browser } = yield* joined(link, { push }, token)
+      assert.deepStrictEqual((yield* test(browser?.id)).json, { delivered: true, error: null })
+      for (const [channel, count] of [
+        [hook.id, 2],
+        [push.id, 1]
+      ] as const) {
+        const entries = yield* Effect.promise(() => sandbox.accepted(count, { channel }))
+        assert.include(
+          JSON.stringify(entries.at(-1)?.payload),
+          "Notifications of your projects reach you here."
+        )
+        assert.strictEqual(entries.at(-1)?.problem, null)
+      }
+      yield* Effect.promise(() => sandbox.order({ status: 500, target: push.endpoint }))
+      const failed = yield* test(browser?.id)
+      assert.deepInclude(failed.json, { delivered: false })
+      assert.match(String((failed.json as { error: string }).error), /500/)
+      yield* Effect.promise(() => sandbox.changeSubscription(push.id, { state: "expired" }))
+      assert.deepInclude((yield* test(browser?.id)).json, { delivered: false })
+      const { channels } = yield* settingsOf(token)
+      assert.strictEqual(channels.find(({ id }) => id === browser?.id)?.state, "gone")
+      assert.deepStrictEqual(faultOf(yield* test("chn_x")), [404, "Channel not found"])
+    })
+  )
+})
