@@ -1,15 +1,18 @@
 import type { BenchSuite } from "#bench/harness/Suite.ts"
 import { loop, server } from "./Crowd.ts"
+import { pagesAlone, pagesAndCalls } from "./EventLoop.ts"
 import { fromNotice, ours, webPush, webPushEncryption } from "./Push.ts"
 import { type Given, onServer, pushSizes, stage } from "./Stage.ts"
 
 const crowd = "one message to 10,000 browsers"
+const delays = "delay of the event loop while pages of 1 MB are shown"
 
 export const suite: BenchSuite<Given | undefined> = {
   name: "notify",
   about:
     "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, which signs each push; deliver " +
-    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store",
+    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; show a page of " +
+    "1 MB over and over while calls of 80 MB are read: the latency is the delay of the event loop",
   unit: "pushes",
   stage,
   cases: [
@@ -28,6 +31,8 @@ export const suite: BenchSuite<Given | undefined> = {
       ]
     }),
     { name: "encrypt and POST in a loop", group: crowd, baseline: true, run: onServer(loop) },
-    { name: "through the server", group: crowd, compared: "always", run: onServer(server) }
+    { name: "through the server", group: crowd, compared: "always", run: onServer(server) },
+    { name: "pages alone", group: delays, baseline: true, run: onServer(pagesAlone) },
+    { name: "pages and calls of 80 MB", group: delays, compared: "full", run: onServer(pagesAndCalls) }
   ]
 }
