@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { type HeapUse, residentMiB, threadMillis, type Use } from "./ProcessUse.ts"
-import type { CaseContext } from "./Suite.ts"
+import type { CaseContext, Latency } from "./Suite.ts"
 
 /** The directory of this run's probe sockets and profiles; set for all processes of a run. */
 const probes = (): string | undefined => process.env["BENCH_PROBE"]
@@ -43,6 +43,18 @@ export const collectGarbage = async (pid: number): Promise<void> => {
   await ask(pid, "collect")
   // Pages are given back a moment later.
   await new Promise((resolve) => setTimeout(resolve, 200))
+}
+
+/** Runs the work and answers with how long the event loop of the process kept others waiting meanwhile. */
+export const watched = async <A>(
+  pid: number,
+  work: () => Promise<A>
+): Promise<{ readonly result: A; readonly delays: Latency }> => {
+  await ask(pid, "watch")
+  const result = await work()
+  const delays = await ask<Latency>(pid, "delays")
+  if (delays === undefined) throw new Error(`Process ${pid} has no probe`)
+  return { result, delays }
 }
 
 /** Begins to measure what a process uses; the function that it answers ends that. */

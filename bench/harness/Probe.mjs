@@ -12,6 +12,7 @@ import { runInNewContext } from "node:vm"
  * - `start`, `stop`: garbage collections and allocations in between, from V8's own records of each collection
  * - `profile`, `save FILE`: a CPU profile of what runs in between, written to the file
  * - `collect`: a full garbage collection
+ * - `watch`, `delays`: how long the event loop kept one waiting who asked every millisecond in between, in milliseconds
  *
  * It costs nothing while nothing is asked. It is plain JavaScript, because it is loaded before everything else.
  */
@@ -21,6 +22,8 @@ const directory = process.env["BENCH_PROBE"]
 let profiler
 let usedAtStart = 0
 let inspector
+let watch
+let delays = []
 
 const usedHeapBytes = () => process.memoryUsage().heapUsed
 
@@ -35,7 +38,37 @@ const allocated = (statistics, usedAtEnd) => {
   return bytes + Math.max(0, usedAtEnd - used)
 }
 
+/** A turn that took long kept all waiting who asked during it: each of them counts, not the turn alone. */
+const watchLoop = () => {
+  let last = performance.now()
+  const look = () => {
+    const now = performance.now()
+    for (let late = now - last - 1; late > 0; late--) delays.push(late)
+    if (now - last <= 1) delays.push(0)
+    last = now
+  }
+  delays = []
+  watch = setInterval(look, 1)
+}
+
+const percentile = (sorted, part) =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
+
 const commands = {
+  watch: () => {
+    watchLoop()
+    return {}
+  },
+  delays: () => {
+    clearInterval(watch)
+    const sorted = Float64Array.from(delays).sort()
+    delays = []
+    return {
+      p50Millis: percentile(sorted, 0.5),
+      p99Millis: percentile(sorted, 0.99),
+      maxMillis: percentile(sorted, 1)
+    }
+  },
   start: () => {
     profiler = new GCProfiler()
     profiler.start()
