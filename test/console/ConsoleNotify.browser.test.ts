@@ -5,6 +5,7 @@ import { afterEach, beforeAll } from "vitest"
 import { encode } from "uqr"
 import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { sharedServer } from "#test/harness/TestServer.ts"
 import { sandboxNamedBy } from "#test/notify/Sandbox.ts"
@@ -93,10 +94,18 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     await page.locator("summary").filter({ hasText: "The backup is done" }).waitFor()
     await page.getByRole("link", { name: "All projects" }).click()
     await page.getByRole("list", { name: "Project keys" }).getByText("sends to Nightly builds").waitFor()
+    const inbox = await page.getByRole("link", { name: "its inbox" }).getAttribute("href")
+    assert.strictEqual(inbox, `${sandbox.origin}/`)
     await page.getByRole("button", { name: "Revoke" }).click()
     await page.getByRole("button", { name: "Revoke" }).first().click()
     await page.getByText("No keys yet.").waitFor()
     assert.strictEqual((await ask(server, "POST", "/api/v1/messages", { key: made, json: sent })).status, 401)
+  })
+
+  it("says that a project is not there", async () => {
+    opened = await openConsole(browser, `${server.url}/?room=notify&project=none`, [key])
+    await opened.enterKey(key)
+    await opened.page.getByRole("heading", { name: "No such project" }).waitFor()
   })
 
   it("makes a key for some projects, and shows it once", async () => {
@@ -163,9 +172,10 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     await tests.first().click()
     await page.getByRole("button", { name: "Delete the message" }).click()
     await page.getByRole("button", { name: "Delete it" }).click()
-    await page.waitForFunction(
-      `[...document.querySelectorAll("summary")].filter((one) => one.textContent.includes("This is a test.")).length === ${before - 1}`
-    )
+    await until("the message is not listed", async () => {
+      const now = await tests.count()
+      return now === before - 1 ? undefined : `${now} of ${before}`
+    })
     await page.getByRole("button", { name: "Delete the project" }).click()
     await page.getByRole("button", { name: "Delete it" }).click()
     await page.getByText("A project is what people subscribe to").waitFor()
