@@ -143,6 +143,24 @@ layer(TestServer.shared, live)("attachments of a send", (it) => {
       })
   )
 
+  it.effect("go to one of many sends that wait for nothing else", () =>
+    Effect.gen(function* () {
+      const stage = yield* makeStage
+      // Without subscribers: a lane would have the sends come one after the other.
+      yield* stage.project()
+      const key = yield* stage.projectKey()
+      for (let round = 0; round < 5; round++) {
+        const { id } = yield* uploaded(key)
+        const racing = Array.from({ length: 8 }, () => send(key, { attachments: [id] }))
+        const answers = yield* Effect.all(racing, { concurrency: "unbounded" })
+        assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [
+          201,
+          ...Array.from({ length: 7 }, () => 400)
+        ])
+      }
+    })
+  )
+
   it.effect("are the same for a repetition with its Idempotency-Key", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
@@ -175,6 +193,18 @@ layer(TestServer.shared, live)("attachments of a send", (it) => {
       const row = yield* rowOf(id)
       assert.strictEqual(row?.state, "deleted")
       assert.isAtMost(row?.seconds ?? 1, 0)
+      for (let round = 0; round < 5; round++) {
+        const both = yield* uploaded(key)
+        const ids = (yield* sent(key, { attachments: [both.id] })).messages.map((message) => message.id)
+        yield* Effect.forEach(
+          ids,
+          (message) => ask("DELETE", `${api}/messages/${message}`, { key: stage.key }),
+          {
+            concurrency: "unbounded"
+          }
+        )
+        assert.strictEqual((yield* rowOf(both.id))?.state, "deleted")
+      }
     })
   )
 })
