@@ -30,7 +30,7 @@ export interface ArrivingFiles {
   ) => Effect.Effect<unknown, E | Problem>
 }
 
-/** What comes of a send. */
+/** The outcome of a send. */
 export type Submitted = Effect.Success<ReturnType<Sending["Service"]["send"]>>
 
 /** Sends what `gather` reads and puts. Where that fails, or the same was sent before, no file of it is left. */
