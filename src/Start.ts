@@ -74,7 +74,7 @@ export const announce = Layer.effectDiscard(
     const channels = (yield* readiness.ask("channels"))?.detail
     const proxy = trustProxy !== 0 && baseUrl === undefined ? proxyWithoutUrl : undefined
     const came = { version, url, dataDir, adminKey, loginLink, elapsedMillis }
-    const started = { ...came, models, channels, standby, proxy }
+    const started = { ...came, models, hasNotify: rooms.has("notify"), channels, standby, proxy }
     const { message, ...more } = startRecord(started)
     yield* say(startMessage(started), Log.jsonLine(message, more))
     yield* Effect.addFinalizer(() => sayStopping)

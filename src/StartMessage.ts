@@ -13,6 +13,8 @@ export interface Started {
   readonly elapsedMillis: number
   /** where models come from; undefined where the room is not served */
   readonly models: string | undefined
+  /** notifications are served */
+  readonly hasNotify: boolean
   /** the stand-in for services behind channels; undefined: there is none */
   readonly channels: string | undefined
   /** why another process counts events; undefined: this one does */
@@ -106,7 +108,7 @@ export const startRecord = (
 }
 
 const firstMessage = (started: Started): string => {
-  const { loginLink, models, url } = started
+  const { hasNotify, loginLink, models, url } = started
   const [create, send, read] = commandsOf(started)
   return [
     "",
@@ -119,6 +121,9 @@ const firstMessage = (started: Started): string => {
     `  Readiness  ${url}/readyz`,
     `  Metrics    ${url}/metrics`,
     ...(models === undefined ? [] : [`  Models     ${models}`]),
+    ...(hasNotify
+      ? [`  Notify     ${url}/?room=notify   (programs send to ${url}/api/v1/messages, agents to ${url}/mcp)`]
+      : []),
     ...notes(started),
     `  Admin key  ${placeOfKey(started)}`,
     "",

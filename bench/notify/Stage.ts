@@ -148,7 +148,11 @@ export const postgresMillis = ({ pid, stagePid }: Pick<Given, "pid" | "stagePid"
 /** A push of a sentence, and the longest one that push services take; cases that only encrypt end with one of them. */
 export const pushSizes = [300, 3_990] as const
 
-const isPushAlone = (name: string): boolean => pushSizes.some((bytes) => name.endsWith(`, ${bytes}`))
+/** Cases of uploads, which start a server of their own. */
+export const uploadCases = { written: "write and hash", uploaded: "POST /attachments" } as const
+
+const isAlone = (name: string): boolean =>
+  Object.values<string>(uploadCases).includes(name) || pushSizes.some((bytes) => name.endsWith(`, ${bytes}`))
 
 /** A case that asks the server. */
 export const onServer =
@@ -159,9 +163,9 @@ export const onServer =
     return run({ ...context, given })
   }
 
-/** Cases of pushes alone need no server; their names say so. */
+/** Some cases need none of it; their names say so. */
 export const stage = async (context: StageContext): Promise<Stage<Given | undefined>> => {
-  if (context.cases.every(isPushAlone)) return { given: undefined, leave: async () => undefined }
+  if (context.cases.every(isAlone)) return { given: undefined, leave: async () => undefined }
   const scope = Effect.runSync(Scope.make())
   const stops: Array<() => Promise<unknown>> = [() => Effect.runPromise(Scope.close(scope, Exit.void))]
   const leave = async (): Promise<void> => {

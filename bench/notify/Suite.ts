@@ -2,7 +2,10 @@ import type { BenchSuite } from "#bench/harness/Suite.ts"
 import { loop, server } from "./Crowd.ts"
 import { pagesAlone, pagesAndCalls } from "./EventLoop.ts"
 import { fromNotice, ours, webPush, webPushEncryption } from "./Push.ts"
-import { type Given, onServer, pushSizes, stage } from "./Stage.ts"
+import { type Given, onServer, pushSizes, stage, uploadCases } from "./Stage.ts"
+import { uploaded, written } from "./Upload.ts"
+
+const largeUpload = "a raw upload of 2 GiB"
 
 const crowd = "one message to 10,000 browsers"
 const delays = "delay of the event loop while pages of 1 MB are shown"
@@ -11,9 +14,10 @@ export const suite: BenchSuite<Given | undefined> = {
   name: "notify",
   about:
     "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, which signs each push; deliver " +
-    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; show a page of " +
-    "1 MB over and over while calls of 80 MB are read: the latency is the delay of the event loop",
-  unit: "pushes",
+    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; keep an " +
+    "upload of 2 GiB (quick: 1 GiB) against writing and hashing as many bytes in a loop; show a page of 1 MB over and over " +
+    "while calls of 80 MB are read: the latency is the delay of the event loop",
+  unit: "pushes or KiB",
   stage,
   cases: [
     ...pushSizes.flatMap((bytes) => {
@@ -30,6 +34,8 @@ export const suite: BenchSuite<Given | undefined> = {
         { name: `from a notice, ${bytes}`, group, compared: "full" as const, run: fromNotice(bytes) }
       ]
     }),
+    { name: uploadCases.written, group: largeUpload, baseline: true, run: written },
+    { name: uploadCases.uploaded, group: largeUpload, compared: "full", run: uploaded },
     { name: "encrypt and POST in a loop", group: crowd, baseline: true, run: onServer(loop) },
     { name: "through the server", group: crowd, compared: "always", run: onServer(server) },
     { name: "pages alone", group: delays, baseline: true, run: onServer(pagesAlone) },

@@ -7,6 +7,7 @@ import { NotFound } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 import { bodyFormats, priorities } from "./SendTerms.ts"
+import { MessageAttachment } from "./Attachment.ts"
 import { ProjectId } from "./Project.ts"
 
 export const MessageId = idSchema("msg", "message")
@@ -64,6 +65,7 @@ export type Message = typeof Message.Type
 
 const MessageDetail = Schema.Struct({
   ...messageFields,
+  attachments: Schema.Array(MessageAttachment),
   deliveries: Schema.Struct({
     waiting: Schema.Int,
     held: Schema.Int,

@@ -1,5 +1,5 @@
 import { HttpApi } from "effect/http-api"
-import { AttachmentsApi } from "./Attachment.ts"
+import { AttachmentsApi } from "./AttachmentsApi.ts"
 import { McpApi } from "./McpApi.ts"
 import { SendApi } from "./SendApi.ts"
 

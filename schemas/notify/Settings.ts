@@ -15,7 +15,7 @@ import { SubscriberAuthorization } from "./SubscriberToken.ts"
 
 const Name = line(1, 100)
 const ChannelName = Schema.optionalKey(
-  Name.annotate({ description: "Of the browser or the web hook", examples: ["Firefox on Linux"] })
+  Name.annotate({ description: "Of the browser or the webhook", examples: ["Firefox on Linux"] })
 )
 const TimeZone = line(1, 64).annotate({ description: "IANA time zone", examples: ["Europe/Berlin"] })
 
@@ -32,19 +32,19 @@ const Push = openStruct({
   description: "A browser's subscription, of `PushSubscription.toJSON()`"
 })
 
-const WebHook = Schema.Struct({
+const Webhook = Schema.Struct({
   url: Schema.String.annotate({
     description: "https, at most 2,048 characters",
     examples: ["https://hooks.example.net/notifications"]
   }),
   name: ChannelName
 }).annotate({
-  identifier: "NewWebHook",
+  identifier: "NewWebhook",
   description:
     "It gets messages as Standard Webhooks has it, once the link that is posted there was confirmed"
 })
 
-const addresses = { push: Schema.optionalKey(Push), webhook: Schema.optionalKey(WebHook) }
+const addresses = { push: Schema.optionalKey(Push), webhook: Schema.optionalKey(Webhook) }
 
 export const NewChannel = Schema.Struct(addresses).annotate({
   identifier: "NewChannel",
@@ -68,7 +68,7 @@ const Channel = Schema.Struct({
   name: Schema.String,
   state: ChannelState,
   host: Schema.String.annotate({
-    description: "Of the web hook, or of the browser's push service",
+    description: "Of the webhook, or of the browser's push service",
     examples: ["updates.push.services.mozilla.com"]
   }),
   createdAt: TimestampOfDate
@@ -76,7 +76,7 @@ const Channel = Schema.Struct({
 export type Channel = typeof Channel.Type
 
 const Secret = Schema.String.annotate({
-  description: "Signs what the web hook gets (`whsec_`): shown now and never again",
+  description: "Signs what the webhook gets (`whsec_`): shown now and never again",
   examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
 })
 
@@ -223,7 +223,7 @@ export class SettingsApi extends HttpApiGroup.make("settings")
       error: Conflict.plain
     })
       .middleware(JsonBody)
-      .annotate(OpenApi.Summary, "Add a browser or a web hook")
+      .annotate(OpenApi.Summary, "Add a browser or a webhook")
       .annotate(OpenApi.Description, "A subscriber has at most 20 channels (409)."),
     HttpApiEndpoint.patch("updateChannel", "/subscriber/channels/:id", {
       ...channel,

@@ -1,10 +1,12 @@
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Authorization } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { pageQuery } from "../core/Page.ts"
-import { NotFound } from "../core/Problem.ts"
+import { JsonBody } from "../core/JsonBody.ts"
+import { Conflict, NotFound } from "../core/Problem.ts"
+import { line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
 
 export const SubscriberId = idSchema("sbr", "subscriber")
@@ -38,6 +40,19 @@ const Subscriber = Schema.Struct({
 
 export const subscribersLimitDefault = 100
 
+const NewSubscriber = Schema.Struct({
+  name: line(1, 100).annotate({ examples: ["Pager"] }),
+  url: Schema.String.annotate({
+    description: "https, at most 2,048 characters",
+    examples: ["https://hooks.example.net/notifications"]
+  }),
+  kind: Schema.optionalKey(Schema.Literal("webhook").annotate({ default: "webhook" }))
+}).annotate({
+  identifier: "NewSubscriber",
+  description: "A webhook of the owner's, which needs no confirmation"
+})
+export type NewSubscriber = typeof NewSubscriber.Type
+
 const Subscribers = Schema.Struct({
   subscribers: Schema.Array(Subscriber),
   meta: Schema.Struct({ limit: Schema.Int, offset: Schema.Int, total: Schema.Int })
@@ -55,6 +70,23 @@ export class SubscribersApi extends HttpApiGroup.make("subscribers")
       success: Subscribers,
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "List a project's subscribers"),
+    HttpApiEndpoint.post("addSubscriber", "/projects/:id/subscribers", {
+      params,
+      payload: NewSubscriber,
+      success: Schema.Struct({
+        ...Subscriber.fields,
+        secret: Schema.String.annotate({
+          description: "Signs what the webhook gets (`whsec_`): shown now and never again",
+          examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
+        })
+      })
+        .annotate({ identifier: "AddedSubscriber" })
+        .pipe(HttpApiSchema.status(201)),
+      error: [NotFound.plain, Conflict.plain]
+    })
+      .middleware(JsonBody)
+      .annotate(OpenApi.Summary, "Subscribe a webhook to a project")
+      .annotate(OpenApi.Description, "A project has at most 10,000 subscribers (409)."),
     HttpApiEndpoint.delete("removeSubscriber", "/projects/:id/subscribers/:subscriberId", {
       params: { ...params, subscriberId: PathId },
       success: Schema.Struct({ deleted: Schema.Literal(true) }).annotate({

@@ -1,10 +1,14 @@
 import type { HotStream } from "./HotRoute.ts"
 
 /**
- * Bytes handed to an engine at a time. uWebSockets.js keeps what the socket does not take in a buffer without saying how
- * much, so it is never given more than this beyond what the socket has taken.
+ * Bytes handed to an engine in one cork. uWebSockets.js keeps what the socket does not take in a buffer without saying how
+ * much, so it is never given more than this beyond what the socket has taken. And before 20.77 it loses a write that does
+ * not fit into what is left of the cork's 16 KiB where the socket is full: this leaves room for the head.
  */
-export const pieceBytes = 32 * 1024
+export const pieceBytes = 12 * 1024
+
+/** A chunk's size with the line ends around it (RFC 9112 7.1), which is in the cork too. */
+const sizeBytes = "\r\n3000\r\n".length
 
 /** Callbacks chained to it run when the current code has returned. */
 const turnEnd = Promise.resolve()
@@ -83,7 +87,7 @@ export class PieceStream implements HotStream {
   writable(): void {
     if (this.isOver) return
     this.isBehind = false
-    this.sink.cork(this.advancing)
+    this.pass()
     if (this.isOver || this.isBehind || !this.owesDrain) return
     this.owesDrain = false
     this.drained()
@@ -103,7 +107,7 @@ export class PieceStream implements HotStream {
     this.queue.push(bytes)
     this.queuedBytes += bytes.length
     if (this.queuedBytes < pieceBytes) this.schedule()
-    // So much is worth a system call of its own, and the writer learns at once whether the socket takes it.
+    // So much is worth a system call of its own, and the writer learns sooner whether the socket takes it.
     else if (!this.isBehind) this.flush()
   }
 
@@ -116,23 +120,30 @@ export class PieceStream implements HotStream {
 
   /** Passes the turn's pieces to the engine. */
   private flush(): void {
-    this.sink.cork(this.advancing)
+    this.pass()
     if (this.isBehind) this.queue = this.queue.map((piece) => Buffer.from(piece))
+  }
+
+  private pass(): void {
+    do this.sink.cork(this.advancing)
+    while (this.queue.length > 0 && !this.isBehind)
   }
 
   private advance(): void {
     const { queue } = this
+    let room = pieceBytes
     let next = 0
-    for (let piece = queue[0]; piece !== undefined && !this.isBehind; piece = queue[next]) {
-      const isLong = piece.length > pieceBytes
-      const slice = isLong ? piece.subarray(0, pieceBytes) : piece
-      if (isLong) queue[next] = piece.subarray(pieceBytes)
+    for (let piece = queue[0]; piece !== undefined && room > 0 && !this.isBehind; piece = queue[next]) {
+      const isLong = piece.length > room
+      const slice = isLong ? piece.subarray(0, room) : piece
+      if (isLong) queue[next] = piece.subarray(room)
       else next++
+      room -= slice.length + sizeBytes
       this.queuedBytes -= slice.length
       this.isBehind = !this.sink.write(slice)
     }
     queue.splice(0, next)
-    if (this.isBehind || !this.isEnding) return
+    if (this.isBehind || queue.length > 0 || !this.isEnding) return
     this.isOver = true
     this.sink.end()
   }

@@ -49,10 +49,10 @@ export const notifyLimits = {
   subscribersPerProject: 10_000,
   /** channels of one subscriber; above it 409 */
   channelsPerSubscriber: 20,
-  /** in which a web hook has to take the link by which it is confirmed, and the part of its answer that is read */
+  /** in which a webhook has to take the link by which it is confirmed, and the part of its answer that is read */
   confirmationMillis: 10_000,
   confirmationAnswerBytes: 64 * 1024,
-  /** a web hook that is not confirmed, and a subscriber without a project, are deleted after so long */
+  /** a webhook that is not confirmed, and a subscriber without a project, are deleted after so long */
   unconfirmedMillis: 7 * 86_400_000,
   subscriberWithoutProjectMillis: 30 * 86_400_000,
   /** attempts at deliveries that one process makes at once … */

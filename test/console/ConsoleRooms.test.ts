@@ -18,7 +18,7 @@ describe("the rooms of the console", () => {
     const served = rooms.map(({ name }): string => name)
     assert.sameMembers([...namesOf(consoleRooms.tiled)], served)
     assert.deepStrictEqual(namesOf(consoleRooms.tiled), ["accounts", "llm", "agents", "analytics", "notify"])
-    assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents"])
+    assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents", "notify"])
   })
 
   it("are found by their folders: a new one is its file and nothing else", () => {
@@ -26,7 +26,7 @@ describe("the rooms of the console", () => {
     assert.isDefined(notes)
     const all = roomsOf({ ...roomFiles, "./notes/Room.tsx": notes })
     assert.deepStrictEqual(namesOf(all.tiled).slice(-1), ["notes"])
-    assert.deepStrictEqual(namesOf(all.paged), ["analytics", "llm", "agents", "notes"])
+    assert.deepStrictEqual(namesOf(all.paged), ["analytics", "llm", "agents", "notify", "notes"])
     const view = parseView(all, "?room=notes&site=st_1")
     assert.deepStrictEqual(view, { room: "notes", params: {} })
     assert.strictEqual(formatView(view), "/?room=notes")

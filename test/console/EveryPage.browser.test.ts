@@ -4,9 +4,10 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll } from "vitest"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
-import { ask, createSite, type TestSite } from "#test/harness/ApiClient.ts"
+import { ask, createSite, type TestSite, textAt } from "#test/harness/ApiClient.ts"
 import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
+import { sandboxNamedBy } from "#test/notify/Sandbox.ts"
 import { ensureConsoleBuilt } from "./BuiltConsole.ts"
 import { overflowOf } from "./ConsolePage.ts"
 
@@ -47,6 +48,23 @@ const colorsOf = (selector: string): string => {
   })()`
 }
 
+/** A project with a subscriber, a key and a message; answers its id. */
+const makeProject = async (server: ServerProcess): Promise<string> => {
+  const made = await ask(server, "POST", "/api/v1/projects", { json: { name: "Nightly builds" } })
+  const sandbox = sandboxNamedBy((await ask(server, "GET", "/readyz")).body)
+  const { id: _id, ...push } = await sandbox.subscribe()
+  const link = textAt(made, "joinUrl").replace(/.*\//, "")
+  const joined = await ask(server, "POST", `/api/v1/join/${link}`, {
+    key: "",
+    json: { name: "Ada", timezone: "UTC", push }
+  })
+  assert.strictEqual(joined.status, 201)
+  const id = textAt(made, "id")
+  await ask(server, "POST", "/api/v1/project-keys", { json: { name: "ci", projects: [id] } })
+  await ask(server, "POST", `/api/v1/projects/${id}/test`)
+  return id
+}
+
 describeWith(chromiumPresent, "every page, in Chromium,", () => {
   let server: ServerProcess
   let browser: Browser
@@ -54,6 +72,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
   let shared: TestSite
   let silent: TestSite
   let session = ""
+  let project = ""
 
   const console = (query: string) => () => `/${query}`
   const places: ReadonlyArray<Place> = [
@@ -94,6 +113,15 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
       name: "a session",
       path: () => `/?room=agents&session=${session}`,
       sign: (page) => page.getByText("say Done.").first().waitFor()
+    },
+    { name: "notifications", path: console("?room=notify"), sign: heading("Notifications") },
+    {
+      name: "a project",
+      path: () => `/?room=notify&project=${project}`,
+      sign: async (page) => {
+        await page.locator("summary").filter({ hasText: "This is a test." }).click()
+        await page.getByRole("list", { name: "Subscribers" }).getByText("Ada").waitFor()
+      }
     },
     {
       name: "a shared site",
@@ -167,6 +195,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
     await socket.hear("prompt.done")
     session = socket.sessionId
     socket.leave()
+    project = await makeProject(server)
   })
   afterAll(async () => {
     await server?.dispose()

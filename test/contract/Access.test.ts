@@ -70,6 +70,7 @@ const access = {
     "POST /projects/{id}/join-link",
     "POST /projects/{id}/test",
     "GET /projects/{id}/subscribers",
+    "POST /projects/{id}/subscribers",
     "DELETE /projects/{id}/subscribers/{subscriberId}",
     "GET /project-keys",
     "POST /project-keys",

@@ -8,6 +8,7 @@ const started: Started = {
   adminKey: { _tag: "New", key: "sk_secret", userId: "usr_1" },
   loginLink: undefined,
   models: "made up",
+  hasNotify: true,
   channels: "a sandbox: http://127.0.0.1:9001/",
   standby: undefined,
   proxy: undefined,
@@ -20,6 +21,11 @@ describe("the start message", () => {
     assert.match(first, /Console +http:\/\/127\.0\.0\.1:8080\/ +\(sign in with the admin key\)\n/)
     assert.include(first, "http://127.0.0.1:8080/docs")
     assert.include(first, "sk_secret")
+    assert.match(
+      first,
+      /Notify +http:\/\/127\.0\.0\.1:8080\/\?room=notify .*8080\/api\/v1\/messages.*8080\/mcp\)\n/
+    )
+    assert.notInclude(startMessage({ ...started, hasNotify: false }), "Notify ")
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" } })
     assert.notInclude(later, "sk_")
     assert.match(later, /Admin key +in \/srv\/it's here\/admin\.json$/)

@@ -89,6 +89,32 @@ layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })(
         }).pipe(Effect.scoped)
     )
 
+    it.effect("gets no token of a link, in spans and in log lines", () =>
+      Effect.gen(function* () {
+        const { sent, url } = yield* collector
+        const server = yield* serverWith({
+          ROOMS: "accounts,notify",
+          OTEL_EXPORTER_OTLP_ENDPOINT: url,
+          LOG_LEVEL: "debug"
+        })
+        const token = "Token".repeat(8)
+        for (const path of [
+          `/n/m/${token}`,
+          `/n/m/${token}/raw`,
+          `/n/m/${token}/x`,
+          `/n/join/${token}`,
+          `/x/${token}`
+        ])
+          yield* Effect.promise(() => ask(server, "GET", path, { key: "" }))
+        yield* Effect.promise(() => ask(server, "POST", `/api/v1/join/${token}`, { key: "", json: {} }))
+        assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
+        const traces = sent.get("/v1/traces") ?? ""
+        assert.include(traces, "GET /n/m/:token")
+        assert.include(traces, "/x/…")
+        assert.notInclude([...sent.values(), server.output()].join("\n"), token)
+      }).pipe(Effect.scoped)
+    )
+
     it.effect("may be away: requests are served all the same", () =>
       Effect.gen(function* () {
         const server = yield* serverWith({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })

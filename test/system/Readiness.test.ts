@@ -30,6 +30,7 @@ layer(TestServer.own(), live)("/readyz", (it) => {
         "blobs",
         "calls",
         "catalogue",
+        "channels",
         "clickhouse",
         "disk",
         "jobs",

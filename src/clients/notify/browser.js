@@ -1,4 +1,4 @@
-// What the pages of subscribers share: their state, requests, and what this browser can do.
+// Shared by the pages of subscribers: their state, requests, and the abilities of this browser.
 
 const stateName = "signalbox"
 const statePath = "/n/me/state"

@@ -1,6 +1,6 @@
 import { ask, byId, onPress, pushOf, pushProblem, recall, Refused, remember, subscribe } from "./browser.js"
 
-// Joining a project: by this browser, or by a web hook.
+// Joining a project: by this browser, or by a webhook.
 
 const place = byId("join")
 const { key } = place.dataset

@@ -87,7 +87,7 @@ const projectRow = ({ delivery, description, id, name }) => {
 const titleOf = ({ host, kind, name }) => name || (kind === "push" ? "A browser" : host)
 
 const channelRow = (channel) => {
-  const { host, id, kind, state } = channel
+  const { host, id, kind, name, state } = channel
   const title = titleOf(channel)
   const isHere = !isGuest && id === recall().channel
   const isOn = state === "active"
@@ -102,7 +102,7 @@ const channelRow = (channel) => {
       element(
         "span",
         { className: "hint" },
-        isHere ? "this browser" : kind === "push" ? "browser" : `web hook at ${host}`
+        isHere ? "this browser" : kind === "push" ? "browser" : name === "" ? "webhook" : `webhook at ${host}`
       )
     ),
     element("span", { className: `state ${state}` }, states[state]),
@@ -201,7 +201,7 @@ onPress(byId("webhook-form"), byId("webhook-problem"), async () => {
   byId("secret").textContent = secret
   byId("secret-place").hidden = false
   byId("url").value = ""
-  await refresh("A link was posted to the web hook. Open it there to confirm.")
+  await refresh("A link was posted to the webhook. Open it there to confirm.")
 })
 
 onPress(byId("keep"), byId("keep-problem"), async () => {
@@ -219,7 +219,7 @@ onPress(byId("renew"), byId("link-problem"), async () => {
 })
 
 onPress(byId("leave"), byId("leave-problem"), async () => {
-  if (!confirm("Leave all projects? Your browsers and web hooks are deleted here at once.")) return
+  if (!confirm("Leave all projects? Your browsers and webhooks are deleted here at once.")) return
   await request("DELETE", "")
   if (!isGuest) {
     await (await subscription())?.unsubscribe()

@@ -1,3 +1,13 @@
+const mcpCall = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: {
+    name: "send_notification",
+    arguments: { app: "agent", message: "The change is ready for a look" }
+  }
+}
+
 /** Bodies of requests that are worth sending, by operation. A test sees that each has one, and that its schema takes it. */
 export const requestExamples: Readonly<Record<string, unknown>> = {
   "account.echoUser": { email: "ada@example.org", name: "Ada" },
@@ -55,6 +65,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
   "projects.updateProject": { joining: "closed" },
   "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },
   "projectKeys.updateProjectKey": { projects: "all" },
+  "subscribers.addSubscriber": { name: "Pager", url: "https://hooks.example.net/notifications" },
   "joining.joinProject": {
     name: "Ada",
     timezone: "Europe/Berlin",
@@ -70,6 +81,9 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     project: "backups",
     body: "# 42 files\n\nNone failed."
   },
+  "deliveries.redriveDeliveries": { project: "backups" },
+  "mcp.call": mcpCall,
+  "mcp.callUnversioned": mcpCall,
   "completions.complete": {
     model: "sandbox/free",
     messages: [{ role: "user", content: "Say hello" }],
@@ -81,6 +95,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 /** Bodies that are no JSON, as `curl` sends them. */
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
+  "attachments.uploadAttachment": "-T report.pdf -X POST",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
 

@@ -21,6 +21,7 @@ const texts: Readonly<Record<string, string>> = {
   code: "model_not_found",
   collection: "collection/best-effort",
   collections: "col_2sJH7aQmXy4TzWcVbN8kLp",
+  contentType: "application/pdf",
   content: "Hello! What can I do for you?",
   continues: "logs-2026-10",
   default_model: "openai/gpt-5",

@@ -8,15 +8,9 @@ import { afterDispatch, shortBytes } from "./LastAnswer.ts"
 import type { Ending } from "../HotExchange.ts"
 import { setTimerBack } from "./NativeTimer.ts"
 import type { Discarded } from "../EarlyAnswer.ts"
+import { pieceBytes } from "../PieceStream.ts"
 import type { RequestBody } from "./RequestBody.ts"
 import { endWithoutBody, type ResponseHead, writeHead } from "./ResponseHead.ts"
-
-/**
- * Bytes handed to a chunked answer at a time. uWebSockets.js keeps what the socket does not take in a buffer without
- * saying how much; all it says is whether a write left something there. So a socket that has become writable is given
- * less than the kernel has just taken, and one that cannot say so is asked with single bytes.
- */
-const pieceBytes = 32 * 1024
 
 /** How often to retry a socket that cannot report that it is writable, because it is paused for reading. */
 const deafRetryMillis = 20
@@ -34,6 +28,11 @@ export class Exchange implements Watched {
   private readonly state: FrontState
   /** within a callback of this very socket, which uWebSockets.js has corked */
   private isCorked = true
+  /**
+   * a piece of the body came in this turn of the loop, and uWebSockets.js, which uncorks behind the microtasks, may not have
+   * done so. The cork that an answer begins in does no harm, as its socket is not full
+   */
+  private mayBeCorked = false
   private peer: string | undefined
   private head: ResponseHead | undefined
   private totalBytes: number | undefined
@@ -69,6 +68,7 @@ export class Exchange implements Watched {
 
   receive(chunk: ArrayBuffer, isLast: boolean): void {
     this.isCorked = true
+    this.mayBeCorked = true
     this.body?.receive(chunk, isLast)
     this.isCorked = false
   }
@@ -138,7 +138,14 @@ export class Exchange implements Watched {
 
   /** The next piece; done when the client can take more. */
   push(chunk: Uint8Array): Effect.Effect<void> {
-    return this.isGone ? Effect.void : this.hand(this.withoutLastByte(chunk))
+    if (this.isGone) return Effect.void
+    // The cork of a native callback is one for all pieces: see `pieceBytes`.
+    if (this.totalBytes === undefined && this.mayBeCorked)
+      return Effect.andThen(
+        this.leaveCork(),
+        Effect.suspend(() => this.push(chunk))
+      )
+    return this.hand(this.withoutLastByte(chunk))
   }
 
   /** The end of an answer in pieces. */
@@ -171,12 +178,21 @@ export class Exchange implements Watched {
     )
   }
 
+  private leaveCork(): Effect.Effect<void> {
+    return Effect.callback((resume) =>
+      afterDispatch(() => {
+        this.mayBeCorked = false
+        resume(Effect.void)
+      })
+    )
+  }
+
   private hand(chunk: Uint8Array): Effect.Effect<void> {
     if (chunk.length === 0) return Effect.void
     this.pendingStart += this.pendingOffset
     this.pendingOffset = 0
     this.pending = chunk
-    this.cork(() => this.advance(false))
+    this.advance(false)
     return this.pending === undefined ? Effect.void : this.awaitReader()
   }
 
@@ -255,30 +271,43 @@ export class Exchange implements Watched {
     return chunk.subarray(0, chunk.length - 1)
   }
 
+  /**
+   * Hands over as much of the pending chunk as the socket takes; where there is none, as much of the native buffer. All that
+   * is known of that is whether a write left something in it. So a socket that has become writable is given less than
+   * the kernel has just taken, and one that cannot say so is asked with single bytes.
+   */
   private advance(isWritable: boolean): void {
+    const { totalBytes } = this
+    if (totalBytes !== undefined) return this.cork(() => this.writeCounted(totalBytes))
+    let size = this.isBehind && !isWritable ? 1 : pieceBytes
+    do {
+      this.response.cork(() => this.writePiece(size))
+      size = pieceBytes
+    } while (this.pending !== undefined && !this.isBehind)
+  }
+
+  private writeCounted(totalBytes: number): void {
     const chunk = this.pending
-    // Uncorking alone writes what the native buffer holds.
     if (chunk === undefined) return
     if (!this.isStarted) this.begin()
-    const total = this.totalBytes
-    if (total === undefined) return this.advanceChunked(chunk, isWritable)
-    const [ok, done] = this.response.tryEnd(chunk.subarray(this.pendingOffset), total)
+    const [ok, done] = this.response.tryEnd(chunk.subarray(this.pendingOffset), totalBytes)
     if (done) this.finish()
     if (!ok && !done) return
     this.pendingOffset = chunk.length
     this.pending = undefined
   }
 
-  private advanceChunked(chunk: Uint8Array, isWritable: boolean): void {
-    let size = this.isBehind && !isWritable ? 1 : pieceBytes
-    while (this.pendingOffset < chunk.length) {
-      const piece = chunk.subarray(this.pendingOffset, this.pendingOffset + size)
-      this.pendingOffset += piece.length
+  private writePiece(size: number): void {
+    const chunk = this.pending
+    if (chunk === undefined) return
+    if (!this.isStarted) this.begin()
+    const piece = chunk.subarray(this.pendingOffset, this.pendingOffset + size)
+    this.pendingOffset += piece.length
+    if (piece.length > 0) {
       this.isBehind = !this.response.write(piece)
       if (this.isBehind) return
-      size = pieceBytes
     }
-    this.pending = undefined
+    if (this.pendingOffset === chunk.length) this.pending = undefined
   }
 
   private begin(): void {
@@ -299,15 +328,18 @@ export class Exchange implements Watched {
 
   private proceed(offset: number, isWritable: boolean): boolean {
     if (this.totalBytes !== undefined) this.pendingOffset = offset - this.pendingStart
-    this.response.cork(() => this.advance(isWritable))
+    this.advance(isWritable)
     if (this.pending === undefined) this.release()
     return this.pending === undefined
   }
 
   private tryDeaf(): void {
     if (this.body?.isDeaf !== true) return
-    const offset = this.response.getWriteOffset()
-    if (!this.proceed(offset, false) && !this.isGone) this.body.pauseAgain()
+    const before = this.pendingOffset
+    const isOver = this.proceed(this.response.getWriteOffset(), false)
+    // The native buffer alone takes the single byte.
+    if (this.pendingOffset > before + 1) this.blockedSince = performance.now()
+    if (!isOver && !this.isGone) this.body.pauseAgain()
   }
 
   private awaitReader(): Effect.Effect<void> {
@@ -315,7 +347,7 @@ export class Exchange implements Watched {
       if (this.pending === undefined || this.isGone) return resume(Effect.void)
       this.blockedSince = performance.now()
       this.state.watch(this)
-      if (this.body?.isComplete === false) this.retry = setInterval(() => this.tryDeaf(), deafRetryMillis)
+      if (this.body?.mayBeDeaf === true) this.retry = setInterval(() => this.tryDeaf(), deafRetryMillis)
       this.wake = () => resume(Effect.void)
       return Effect.sync(() => this.release())
     })

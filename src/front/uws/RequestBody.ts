@@ -208,6 +208,11 @@ export class RequestBody {
     return this.isPaused
   }
 
+  /** or may become so before it is resumed */
+  get mayBeDeaf(): boolean {
+    return this.isPaused || !this.isComplete
+  }
+
   /** A write that the socket did not take whole has made it poll again. */
   pauseAgain(): void {
     if (this.isPaused) this.response.pause()
@@ -231,6 +236,8 @@ export class RequestBody {
     if (!this.isPaused) return
     this.isPaused = false
     this.rate?.holdBack(false)
+    // The last pause may have been without buffered output, and a write since then may have left some.
+    this.response.pause()
     this.response.resume()
   }
 

@@ -2,7 +2,7 @@ import type { UwsResponse } from "./Addon.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import { setTimerBack } from "./NativeTimer.ts"
 import { afterDispatch } from "./LastAnswer.ts"
-import { pieceBytes, type PieceSink, PieceStream } from "../PieceStream.ts"
+import { type PieceSink, PieceStream } from "../PieceStream.ts"
 
 /** The size of uWebSockets.js' cork buffer: a failed write may have left as much besides its own bytes. */
 const corkBytes = 16 * 1024
@@ -58,7 +58,7 @@ export class UwsStream implements PieceSink, Watched {
   write(piece: Uint8Array): boolean {
     const isTaken = this.response.write(piece)
     if (isTaken) return true
-    this.heldBytes = Math.min(piece.length, pieceBytes) + corkBytes
+    this.heldBytes = piece.length + corkBytes
     this.blockedSince = performance.now()
     return false
   }

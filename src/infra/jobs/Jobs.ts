@@ -6,6 +6,7 @@ import { Reactivity } from "effect/reactivity"
 import { jsonFaultOf, mayBeUnfit } from "#schemas/core/JsonFitness.ts"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import { degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
@@ -63,18 +64,10 @@ const lengthMax = 200
 
 const isName = (text: string): boolean => text.length > 0 && text.length <= lengthMax && !text.includes("\0")
 
-const make = Effect.gen(function* () {
-  const { limits } = yield* AppConfig
-  const sql = yield* SqlClient
-  const notices = yield* Notices
-  const { config } = yield* PgClient
-  const own = yield* makeClient({ ...config, minConnections: 0, maxConnections: limits.jobConnections })
-  const store = new JobStore(own)
-  const offering = new JobStore(sql)
-  const holder = newId("wrk")
-  const watch = yield* watching(store)
-
-  const prepared = <P>({ name, payload }: Queue<P>, { id, lane, notBefore, payload: value }: NewJob<P>) =>
+/** A job as its row holds it. A name or a payload that no row can hold is a defect of the room. */
+const preparing =
+  (limits: Limits) =>
+  <P>({ name, payload }: Queue<P>, { id, lane, notBefore, payload: value }: NewJob<P>) =>
     Effect.map(Effect.orDie(Schema.encodeEffect(Schema.fromJsonString(payload))(value)), (text) => {
       if (!isName(lane) || (id !== undefined && !isName(id)))
         throw new Error(`lanes and ids of ${name} have 1 to ${lengthMax} characters`)
@@ -86,6 +79,18 @@ const make = Effect.gen(function* () {
       return { lane, id: id ?? newId("job"), payload: text, notBefore: notBefore?.toISOString() ?? "" }
     })
 
+const make = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  const notices = yield* Notices
+  const { config } = yield* PgClient
+  const own = yield* makeClient({ ...config, minConnections: 0, maxConnections: limits.jobConnections })
+  const store = new JobStore(own)
+  const offering = new JobStore(sql)
+  const holder = newId("wrk")
+  const watch = yield* watching(store)
+
+  const prepared = preparing(limits)
   const offered = ({ name }: { readonly name: string }) => sql.afterCommit(notices.publish(topicOf(name)))
 
   const offer = Effect.fn("Jobs.offer")(function* <P>(queue: Queue<P>, jobs: ReadonlyArray<NewJob<P>>) {

@@ -1,5 +1,6 @@
 import { Effect, Predicate, Result } from "effect"
-import { AttachmentsApi, type Attachment } from "#schemas/notify/Attachment.ts"
+import type { Attachment } from "#schemas/notify/Attachment.ts"
+import { AttachmentsApi } from "#schemas/notify/AttachmentsApi.ts"
 import { type Problem, RequestTimeout, Unauthorized, UnsupportedMediaType } from "#schemas/core/Problem.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "#src/accounts/KeyedRoute.ts"

@@ -3,7 +3,7 @@ import { CliError, Command, Flag } from "effect/cli"
 import { json } from "#src/cli/Output.ts"
 import * as ChannelsSandbox from "../sandbox/ChannelsSandbox.ts"
 
-/** The port is taken. */
+/** The port is taken, or none. */
 export class ChannelsSandboxUnavailable extends Schema.TaggedError<ChannelsSandboxUnavailable>()(
   "ChannelsSandboxUnavailable",
   { problem: Schema.String }

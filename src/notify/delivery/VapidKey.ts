@@ -6,7 +6,7 @@ import { subjectFault, Vapid } from "#streams/notify/channels/Vapid.ts"
 
 /**
  * This installation as push services know it: one key pair, made once and kept in Postgres, and a subject at which its
- * operator is reached. Browsers subscribe with `publicKey`. Source: contract/notify#channels.
+ * operator is reached. Browsers subscribe with `publicKey`. Source: contract/notify#deliveries.
  */
 export class VapidKey extends Context.Service<VapidKey, Vapid>()("signalbox/notify/VapidKey") {
   static readonly layer: Layer.Layer<VapidKey, SqlError, AppConfig | Secrets> = Layer.effect(

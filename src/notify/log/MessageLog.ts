@@ -5,6 +5,7 @@ import type { Fragment } from "effect/sql/Statement"
 import { type BadRequest, invalidField, type NotFound } from "#schemas/core/Problem.ts"
 import type { Delivery, Message, MessageDetail } from "#schemas/notify/Message.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
+import { Attachments, type MessageFile } from "../attachments/Attachments.ts"
 import { Links } from "../Links.ts"
 
 /** The caller of a read. A project key sees what it sent itself, without texts and names. */
@@ -58,7 +59,8 @@ export class MessageLog extends Context.Service<
     MessageLog,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      const parts: Parts = { ...statements(sql), sql, links: yield* Links }
+      const { ofMessage: filesOf } = yield* Attachments
+      const parts: Parts = { ...statements(sql), sql, filesOf, links: yield* Links }
       return MessageLog.of({ ...ofMessages(parts), ...ofDeliveries(parts) })
     })
   )
@@ -175,6 +177,7 @@ const statements = (sql: SqlClient) => {
 interface Parts extends ReturnType<typeof statements> {
   readonly sql: SqlClient
   readonly links: Links["Service"]
+  readonly filesOf: Attachments["Service"]["ofMessage"]
 }
 
 const shownMessage =
@@ -197,7 +200,37 @@ const shownMessage =
     createdAt: row.created_at.toISOString()
   })
 
-const ofMessages = ({ deliveriesOf, find, isWaiting, links, messages, ofMessage, ownedBy, sql }: Parts) => {
+const shownFile =
+  ({ keyId }: Reader) =>
+  ({
+    contentType,
+    expiresAt,
+    filename,
+    id,
+    isExpired,
+    sha256,
+    size
+  }: MessageFile): MessageDetail["attachments"][number] => ({
+    id,
+    ...(keyId === undefined && { filename }),
+    contentType,
+    size,
+    sha256,
+    expiresAt: expiresAt.toISOString(),
+    expired: isExpired
+  })
+
+const ofMessages = ({
+  deliveriesOf,
+  filesOf,
+  find,
+  isWaiting,
+  links,
+  messages,
+  ofMessage,
+  ownedBy,
+  sql
+}: Parts) => {
   /** An unknown project has no messages. */
   const isOf = ({ owner }: Reader, project: string) => sql`m.project_id = (SELECT id FROM projects
     WHERE user_id = ${owner} AND deleted_at IS NULL AND (id = ${project} OR slug = ${project}))`
@@ -226,7 +259,8 @@ const ofMessages = ({ deliveriesOf, find, isWaiting, links, messages, ofMessage,
         )}) AS outcomes GROUP BY status`
       const counts = { waiting: 0, held: 0, delivered: 0, dead: 0, dropped: 0 }
       for (const { count, status } of counted) counts[status] = count
-      return { ...shownMessage(links, reader)(row), deliveries: counts }
+      const attachments = (yield* filesOf(id)).map(shownFile(reader))
+      return { ...shownMessage(links, reader)(row), attachments, deliveries: counts }
     }),
     remove: (reader: Reader, id: string) =>
       sql.withTransaction(

@@ -58,6 +58,7 @@ export const notifyPage = (page: {
   text: documentOf({
     title: cleanText(page.title),
     head: html`<meta name="robots" content="noindex, nofollow" />
+      <link rel="icon" href="${iconPath}" />
       <link rel="stylesheet" href="${stylePath}" />${page.script === undefined ? "" : appOf(page.script)}`,
     header: html`<span class="wordmark">${wordmark}</span>${
         page.project === undefined ? "" : html`<span class="project">${named(page.project)}</span>`

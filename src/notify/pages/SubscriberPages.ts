@@ -10,7 +10,7 @@ const webhookForm = (text: string): Html =>
   html`<form id="webhook-form">
     <p class="hint">${text}</p>
     <div class="field">
-      <label for="url">Address of the web hook</label>
+      <label for="url">Address of the webhook</label>
       <input
         id="url"
         type="url"
@@ -22,13 +22,15 @@ const webhookForm = (text: string): Html =>
       />
     </div>
     <p id="webhook-problem" class="problem" role="alert"></p>
-    <button>Add the web hook</button>
+    <button>Add the webhook</button>
   </form>`
 
 const webhookText =
   "Messages come as JSON, signed as Standard Webhooks has it. A link is posted there first, by which it is confirmed."
 
-const secretShown = html`<p>It is signed with this secret, which is shown now and never again:</p>
+const secretShown = html`<p>
+    It can tell by this secret that messages are genuine. It is shown now and never again:
+  </p>
   <pre class="copied" id="secret" tabindex="0"></pre>`
 
 /** Where one subscribes to a project. `pushKey`: with which browsers subscribe. */
@@ -51,7 +53,7 @@ export const joinPage = (
       ${withoutScript}
       <div id="join" class="subscriber" data-key="${pushKey}" hidden>
         <div class="field">
-          <label for="name">Your name <span class="hint">if the senders may see it</span></label>
+          <label for="name">Your name <span class="hint">optional; the senders see it</span></label>
           <input id="name" maxlength="100" autocomplete="name" />
         </div>
         <section aria-labelledby="here">
@@ -71,7 +73,7 @@ export const joinPage = (
         <p class="way"><a class="button" href="/n/me">Your settings</a></p>
       </section>
       <section id="added" class="subscriber" hidden>
-        <h2 tabindex="-1">Confirm the web hook</h2>
+        <h2 tabindex="-1">Confirm the webhook</h2>
         <p>A link was posted there. Messages come once it is opened.</p>
         ${secretShown}
         <p>This address leads to the settings, for those who have it:</p>
@@ -104,7 +106,7 @@ export const settingsPage = (): NotifyPage =>
           <ul id="projects" class="rows"></ul>
         </section>
         <section aria-labelledby="channels-title">
-          <h2 id="channels-title">Browsers and web hooks</h2>
+          <h2 id="channels-title">Browsers and webhooks</h2>
           <ul id="channels" class="rows"></ul>
           <div id="here">
             <p id="no-push" class="hint"></p>
@@ -112,7 +114,7 @@ export const settingsPage = (): NotifyPage =>
             <p id="push-problem" class="problem" role="alert"></p>
           </div>
           <details>
-            <summary>Add a web hook</summary>
+            <summary>Add a webhook</summary>
             ${webhookForm(webhookText)}
             <div id="secret-place" hidden>${secretShown}</div>
           </details>
@@ -148,43 +150,36 @@ const links = html`<section aria-labelledby="link-title">
   </section>
   <section aria-labelledby="leave-title">
     <h2 id="leave-title">Leave</h2>
-    <p class="hint">Your browsers and web hooks are deleted here at once, and what waits is not sent.</p>
+    <p class="hint">Your browsers and webhooks are deleted here at once, and what waits is not sent.</p>
     <button id="leave" class="danger">Leave all projects</button>
     <p id="leave-problem" class="problem" role="alert"></p>
   </section>`
 
-/** The page behind the link that was posted to a web hook. */
+/** The page behind the link that was posted to a webhook. */
 export const confirmPage = (host: string): NotifyPage =>
   notifyPage({
     status: 200,
-    title: "Confirm a web hook",
+    title: "Confirm a webhook",
     project: undefined,
     hasForm: true,
     main: html`
       <h1>Send notifications to ${named(host)}?</h1>
-      <p class="lead">
-        Someone asked that notifications be posted to the web hook where you found this link.
-      </p>
+      <p class="lead">Someone asked that notifications be posted to the webhook where you found this link.</p>
       <form method="post" class="way"><button class="primary">Confirm</button></form>
       <p class="hint">If you do not know of it, do nothing: none are sent.</p>
     `
   })
 
 export const confirmedPage = (host: string): NotifyPage =>
-  plainPage(
-    200,
-    "The web hook is confirmed",
-    undefined,
-    html`Notifications go to ${named(host)} from now on.`
-  )
+  plainPage(200, "The webhook is confirmed", undefined, html`Notifications go to ${named(host)} from now on.`)
 
-/** 404: no web hook has this link. */
+/** 404: no webhook has this link. */
 export const noConfirmPage = (): NotifyPage =>
   plainPage(
     404,
-    "No web hook is here",
+    "No webhook is here",
     undefined,
-    html`The link may be incomplete, or its web hook was removed. It is good for seven days.`
+    html`The link may be incomplete, or its webhook was removed. It is good for seven days.`
   )
 
 /** 404: no project has this link any more. */

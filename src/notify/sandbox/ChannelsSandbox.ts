@@ -17,7 +17,7 @@ export interface RunningChannelsSandbox {
   readonly origin: string
 }
 
-/** The port is taken. */
+/** The port is taken, or none. */
 export class ChannelsSandboxFailed extends Schema.TaggedError<ChannelsSandboxFailed>()(
   "ChannelsSandboxFailed",
   {
@@ -48,8 +48,11 @@ export const start = (
       push: new PushService(originOf),
       webhooks: new Webhooks(originOf)
     }
+    const { port: wanted = 0 } = options
+    if (!(wanted >= 0 && wanted <= 65_535))
+      return yield* new ChannelsSandboxFailed({ problem: `${wanted} is no port` })
     const server = SandboxServer.make(parts)
-    const port = yield* Effect.acquireRelease(SandboxServer.listening(server, options.port ?? 0), () =>
+    const port = yield* Effect.acquireRelease(SandboxServer.listening(server, wanted), () =>
       SandboxServer.closed(server)
     ).pipe(
       Effect.mapError(

@@ -30,7 +30,10 @@ export interface Peer {
   readonly has: (id: string) => boolean
 }
 
-/** Those of the headers that are there, with their values as one text each. */
+/** Characters of a header that the inbox keeps. */
+const shownMax = 200
+
+/** Those of the headers that are there, the begin of their values as one text each. */
 export const headersOf = (
   { headers }: SandboxRequest,
   names: ReadonlyArray<string>
@@ -38,6 +41,6 @@ export const headersOf = (
   Object.fromEntries(
     names.flatMap((name) => {
       const value = headers[name]
-      return value === undefined ? [] : [[name, String(value)]]
+      return value === undefined ? [] : [[name, String(value).slice(0, shownMax)]]
     })
   )

@@ -45,13 +45,19 @@ const page = (url: URL) => ({
   limit: queryInteger(url, "limit", { minimum: 1, maximum: limits.listed, otherwise: limits.listed })
 })
 
-const arriving =
-  (peerOf: (parts: Parts) => Peer): Handle =>
-  async (parts, request) => {
+/** Those of `arriving`; all others are the sandbox's own. */
+const channels = new Set<Handle>()
+
+/** A request to a channel. */
+const arriving = (peerOf: (parts: Parts) => Peer): Handle => {
+  const handle: Handle = async (parts, request) => {
     const { answer, delayMillis } = receive(parts, peerOf(parts), idOf(request), request)
     if (delayMillis > 0) await sleep(delayMillis, undefined, { ref: false })
     return answer
   }
+  channels.add(handle)
+  return handle
+}
 
 const readInbox: Handle = async ({ inbox, nowMillis, push }, { url }, gone) => {
   const { after, limit } = page(url)
@@ -166,13 +172,13 @@ const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Hand
 export const routeOf = (
   method: string,
   path: string
-): { readonly handle: Handle; readonly parts: ReadonlyArray<string> } => {
+): { readonly handle: Handle; readonly isChannel: boolean; readonly parts: ReadonlyArray<string> } => {
   const fitting = routes.flatMap(([of, pattern, handle]) => {
     const match = pattern.exec(path)
     return match === null ? [] : [{ of, handle, parts: match.slice(1) }]
   })
   const found = fitting.find(({ of }) => of === method)
-  if (found !== undefined) return found
+  if (found !== undefined) return { ...found, isChannel: channels.has(found.handle) }
   if (fitting.length === 0) throw nothing()
   const allow = [...new Set(fitting.map(({ of }) => of))].join(", ")
   throw new SandboxRefusal(405, `method: expected ${allow}`, { headers: { allow } })

@@ -12,18 +12,22 @@ export const make = (parts: Parts): Server => {
   const server = createServer({ requestTimeout: 30_000, keepAliveTimeout: 120_000 }, (request, response) => {
     // A client that goes away is no fault of the sandbox.
     response.on("error", () => response.destroy())
-    answer(parts, request, response).catch((error: unknown) => {
-      if (error instanceof SandboxRefusal) return send(response, error.answer)
-      throw error
-    })
+    answer(parts, request, response).catch((error: unknown) => send(response, refusalOf(error).answer))
   })
   server.maxConnections = limits.connections
   return server
 }
 
+/** A mistake of the sandbox's own is told to those who ask it: it must not end the server around it. */
+const refusalOf = (error: unknown): SandboxRefusal =>
+  error instanceof SandboxRefusal
+    ? error
+    : new SandboxRefusal(500, `The sandbox failed: ${error instanceof Error ? error.message : String(error)}`)
+
 export const listening = (server: Server, port: number): Effect.Effect<number, Error> =>
   Effect.callback((resume) => {
-    server.once("error", (error) => resume(Effect.fail(error)))
+    // Later ones are of connections that could not be taken; the others go on.
+    server.on("error", (error) => resume(Effect.fail(error)))
     server.listen({ port, host: "127.0.0.1", backlog: 1_024 }, () => {
       const address = server.address()
       resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : port))
@@ -40,7 +44,8 @@ const answer = async (parts: Parts, request: IncomingMessage, response: ServerRe
   refuseStrangers(request, parts.origin())
   const method = request.method ?? ""
   const url = new URL(`${parts.origin()}${pathOf(request.url ?? "")}`)
-  const { handle, parts: names } = routeOf(method, url.pathname)
+  const { handle, isChannel, parts: names } = routeOf(method, url.pathname)
+  if (!isChannel) refuseMessages(request)
   const body = await bodyOf(request, response)
   if (body === undefined) return
   const gone = new AbortController()
@@ -68,6 +73,12 @@ const refuseStrangers = ({ headers: { host, origin } }: IncomingMessage, own: st
   if (!hosts.includes(host ?? "")) throw new SandboxRefusal(403, `host: expected ${hosts.join(" or ")}`)
   if (origin !== undefined && !hosts.some((one) => origin === `http://${one}`))
     throw new SandboxRefusal(403, "origin: pages of other servers may not ask")
+}
+
+/** The server sends messages where strangers tell it to: they must not order faults, or make subscriptions, with them. */
+const refuseMessages = ({ headers }: IncomingMessage): void => {
+  const name = ["webhook-id", "ttl"].find((one) => headers[one] !== undefined)
+  if (name !== undefined) throw new SandboxRefusal(403, `${name}: this address takes no messages`)
 }
 
 /** undefined where the client went away before its end. */

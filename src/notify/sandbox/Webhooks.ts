@@ -6,6 +6,7 @@ import { bad, Fields, jsonOf, SandboxRefusal, type SandboxRequest } from "./Sand
 
 /** Standard Webhooks 1.0: an older timestamp, or one so far ahead, may be an attacker's repetition. */
 const toleranceSeconds = 300
+const idCharactersMax = 200
 const states = ["active", "gone"] as const
 
 interface Webhook {
@@ -123,6 +124,7 @@ const readWebhook = (webhook: Webhook | undefined, { body, headers, nowMillis }:
     if (value === "") throw bad(`${name}: is required`)
     return value
   })
+  if ((id ?? "").length > idCharactersMax) throw bad(`webhook-id: at most ${idCharactersMax} characters`)
   if (!/^\d{1,12}$/u.test(timestamp ?? "")) throw bad("webhook-timestamp: expected epoch seconds")
   if (Math.abs(nowMillis / 1_000 - Number(timestamp)) > toleranceSeconds)
     throw bad(`webhook-timestamp: more than ${toleranceSeconds} s away from now`)

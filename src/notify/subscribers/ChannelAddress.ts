@@ -47,7 +47,8 @@ export const makeChannelAddress = Effect.gen(function* () {
       ? Effect.succeed(result.success)
       : Effect.fail(invalidField(`${prefix}${result.failure.field}`, result.failure.text))
 
-  return Effect.fnUntraced(function* ({ push, webhook }: NewChannel) {
+  /** @param of the fields of a webhook in a fault: where they are in the body */
+  return Effect.fnUntraced(function* ({ push, webhook }: NewChannel, of = "webhook.") {
     if (push !== undefined && webhook !== undefined)
       return yield* invalidField("webhook", "is not taken beside push")
     if (push !== undefined) {
@@ -56,8 +57,8 @@ export const makeChannelAddress = Effect.gen(function* () {
       return { kind: "push" as const, name: push.name ?? "", address: target.endpoint, target }
     }
     if (webhook === undefined) return undefined
-    const url = yield* read(readAddress(webhook.url, "url", { isHttpAllowed }), "webhook.")
-    yield* reach(url, "webhook.url")
+    const url = yield* read(readAddress(webhook.url, "url", { isHttpAllowed }), of)
+    yield* reach(url, `${of}url`)
     const target = { url, secret: webhookSecret(randomBytes(secretBytes)) }
     return { kind: "webhook" as const, name: webhook.name ?? "", address: url, target }
   })

@@ -51,7 +51,7 @@ export class ChannelTests extends Context.Service<
             WHERE id = ${id} AND subscriber_id = ${subscriberId}`
           if (row === undefined) return yield* notFound("Channel")
           if (row.state === "unconfirmed")
-            return yield* Conflict.of("Open the link that was posted to the web hook first")
+            return yield* Conflict.of("Open the link that was posted to the webhook first")
           const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
           const { verdict } = yield* exchange(row, notice)
           if (verdict._tag === "Gone") yield* lose(id)

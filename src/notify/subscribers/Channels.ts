@@ -28,7 +28,7 @@ interface Row {
   readonly created_at: Date
 }
 
-/** A channel that was written; `secret` is that of a new web hook. */
+/** A channel that was written; `secret` is that of a new webhook. */
 export interface Added {
   readonly channel: Channel
   readonly secret?: string
@@ -36,19 +36,27 @@ export interface Added {
 
 type ChangeFault = NotFound | BadRequest | Conflict | ServiceUnavailable | SqlError
 
-/** Browsers and web hooks of subscribers. Source: contract/notify#subscribers. */
+/** Browsers and webhooks of subscribers. Source: contract/notify#subscribers. */
 export class Channels extends Context.Service<
   Channels,
   {
     readonly list: (subscriberId: string) => Effect.Effect<ReadonlyArray<Channel>, SqlError>
-    /** undefined: neither a browser nor a web hook is given */
+    /** undefined: neither a browser nor a webhook is given */
     readonly check: (
-      channel: NewChannel
+      channel: NewChannel,
+      of?: string
     ) => Effect.Effect<ChannelAddress | undefined, BadRequest | ServiceUnavailable>
     /** Within a transaction: no other writes this address until it ends. Answers the subscriber whose browser it is. */
     readonly lock: (address: ChannelAddress) => Effect.Effect<string | undefined, SqlError>
-    /** Within a transaction that has the lock. A browser that was another subscriber's is that one's no more. */
-    readonly put: (subscriberId: string, address: ChannelAddress) => Effect.Effect<Added, Conflict | SqlError>
+    /**
+     * Within a transaction that has the lock. A browser that was another subscriber's is that one's no more. `isTrusted`: the
+     * project's owner gave it, and it needs no confirmation.
+     */
+    readonly put: (
+      subscriberId: string,
+      address: ChannelAddress,
+      isTrusted?: boolean
+    ) => Effect.Effect<Added, Conflict | SqlError>
     readonly add: (
       subscriberId: string,
       channel: NewChannel,
@@ -119,8 +127,11 @@ const putting = (sql: SqlClient, channelsMax: number) => {
     const [row] = yield* sql<Row>`SELECT * FROM channels WHERE kind = 'push' AND address = ${address.address}`
     return row !== undefined && isSame(row.target, address) ? row.subscriber_id : undefined
   })
-  const put: Channels["Service"]["put"] = Effect.fnUntraced(function* (subscriberId, given) {
-    const { address, kind, name, target } = given
+  const put: Channels["Service"]["put"] = Effect.fnUntraced(function* (
+    subscriberId,
+    { address, kind, name, target },
+    isTrusted = false
+  ) {
     // Another one that is made for the same subscriber waits here, and counts this one.
     yield* sql`SELECT id FROM subscribers WHERE id = ${subscriberId} FOR NO KEY UPDATE`
     const [there] = yield* sql<Row>`SELECT * FROM channels WHERE kind = ${kind} AND address = ${address}
@@ -146,7 +157,7 @@ const putting = (sql: SqlClient, channelsMax: number) => {
     const [made] =
       yield* sql<Row>`INSERT INTO channels (id, subscriber_id, kind, name, address, target, state)
       VALUES (${newId("chn")}, ${subscriberId}, ${kind}, ${name}, ${address}, ${JSON.stringify(target)}::jsonb,
-        ${kind === "push" ? "active" : "unconfirmed"}) RETURNING *`
+        ${kind === "push" || isTrusted ? "active" : "unconfirmed"}) RETURNING *`
     if (made === undefined) return yield* Effect.die(new Error("a channel was not written"))
     return { channel: shown(made), ...("secret" in target && { secret: target.secret }) }
   })
@@ -157,7 +168,7 @@ const putting = (sql: SqlClient, channelsMax: number) => {
 const refusalOf = ({ kind, state }: Row, change: ChannelChange): Conflict | undefined => {
   if (change.state === undefined || change.push !== undefined) return undefined
   if (state === "unconfirmed")
-    return Conflict.of("state: open the link that was posted to the web hook first", { param: "state" })
+    return Conflict.of("state: open the link that was posted to the webhook first", { param: "state" })
   return kind === "push" && state === "gone"
     ? Conflict.of("state: the browser has ended this subscription; it has to make another one", {
         param: "state"

@@ -10,7 +10,7 @@ import type { ChannelAddress } from "./ChannelAddress.ts"
 
 export const confirmPath = "/n/confirm"
 
-/** A web hook that its link names. */
+/** A webhook that its link names. */
 export interface Confirming {
   readonly host: string
   /** the subscriber's name, which may be "" */
@@ -20,19 +20,19 @@ export interface Confirming {
 }
 
 /**
- * A web hook gets no message before the link that was posted there is confirmed: else everybody could have messages sent to
+ * A webhook gets no message before the link that was posted there is confirmed: else everybody could have messages sent to
  * everybody. Source: contract/notify#subscribers.
  */
 export class Confirmations extends Context.Service<
   Confirmations,
   {
-    /** Posts the link to a web hook. One that does not take it is deleted. */
+    /** Posts the link to a webhook. One that does not take it is deleted. */
     readonly ask: (
       channelId: string,
       address: ChannelAddress,
       serverUrl: string
     ) => Effect.Effect<void, BadRequest | SqlError>
-    /** undefined: no web hook has this token's link */
+    /** undefined: no webhook has this token's link */
     readonly find: (token: string) => Effect.Effect<Confirming | undefined, SqlError>
     readonly confirm: (token: string) => Effect.Effect<Confirming | undefined, SqlError>
   }

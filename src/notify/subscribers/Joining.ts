@@ -12,9 +12,11 @@ import {
 import { timeZoneOf } from "#schemas/core/TimeZone.ts"
 import type { ProjectRow } from "#schemas/notify/Project.ts"
 import type { Joining as Asked } from "#schemas/notify/Settings.ts"
+import type { NewSubscriber } from "#schemas/notify/Subscriber.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { hashOf, newId } from "#src/infra/crypto/Tokens.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
 import { ProjectDirectory } from "../projects/Projects.ts"
 import type { ChannelAddress } from "./ChannelAddress.ts"
 import { type Added, Channels, noAddress } from "./Channels.ts"
@@ -36,6 +38,11 @@ export class Joining extends Context.Service<
       asked: Asked,
       serverUrl: string
     ) => Effect.Effect<{ readonly token: string; readonly added: Added | undefined }, Fault>
+    /** A webhook that the project's owner adds. */
+    readonly add: (
+      project: ProjectRow,
+      subscriber: NewSubscriber
+    ) => Effect.Effect<Added & { readonly subscriberId: string }, Exclude<Fault, Gone | Unauthorized>>
   }
 >()("signalbox/notify/Joining") {
   static readonly layer = Layer.effect(
@@ -47,7 +54,7 @@ export class Joining extends Context.Service<
       const confirmations = yield* Confirmations
       const tokens = yield* SubscriberTokens
       const project = yield* makeProject
-      const enter = entering({ channels, sql, subscribersMax: limits.subscribersPerProject })
+      const { add, enter } = entering({ channels, sql, subscribersMax: limits.subscribersPerProject })
       return Joining.of({
         project,
         join: Effect.fn("Joining.join")(function* (link, by, { name, timezone: zone, ...given }, serverUrl) {
@@ -69,6 +76,12 @@ export class Joining extends Context.Service<
                 isNew ? Effect.asVoid(sql`DELETE FROM subscribers WHERE id = ${subscriberId}`) : Effect.void
             )
           return { token, added }
+        }),
+        add: Effect.fn("Joining.add")(function* (row, { name, url }) {
+          const address = yield* channels.check({ webhook: { url, name } }, "")
+          return address === undefined
+            ? yield* noAddress()
+            : yield* sql.withTransaction(add(row.id, name, address))
         })
       })
     })
@@ -122,7 +135,7 @@ interface Parts {
   readonly subscribersMax: number
 }
 
-/** Within a transaction: the subscriber, old or new, their channel and the project. */
+/** Within a transaction: the subscriber, old or new, their channel and the project; or a webhook of the project's owner. */
 const entering = ({ channels, sql, subscribersMax }: Parts) => {
   /** The link is good until this transaction ends, and no other one joins the project before. */
   const hold = Effect.fnUntraced(function* (id: string, link: string) {
@@ -147,15 +160,34 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
       )
     yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id) VALUES (${projectId}, ${subscriberId})`
   })
-  return Effect.fnUntraced(function* ({ address, by, known, link, name, project, timezone }: Entering) {
+  const make = (id: string, name: string, token: string, timezone: string) =>
+    sql`INSERT INTO subscribers (id, name, token_hash, timezone) VALUES (${id}, ${name}, ${hashOf(token)}, ${timezone})`
+  const add = Effect.fnUntraced(function* (projectId: string, name: string, address: ChannelAddress) {
+    const [row] =
+      yield* sql`SELECT id FROM projects WHERE id = ${projectId} AND deleted_at IS NULL FOR NO KEY UPDATE`
+    if (row === undefined) return yield* notFound("Project")
+    const subscriberId = newId("sbr")
+    // No one has its token.
+    yield* make(subscriberId, name, newToken(), "UTC")
+    const added = yield* channels.put(subscriberId, address, true)
+    yield* subscribe(projectId, subscriberId)
+    return { ...added, subscriberId }
+  })
+  const enter = Effect.fnUntraced(function* ({
+    address,
+    by,
+    known,
+    link,
+    name,
+    project,
+    timezone
+  }: Entering) {
     yield* hold(project.id, link)
     const holder = address === undefined ? undefined : yield* channels.lock(address)
     const present = known ?? holder
     const subscriberId = present ?? newId("sbr")
     const token = by ?? newToken()
-    if (present === undefined)
-      yield* sql`INSERT INTO subscribers (id, name, token_hash, timezone)
-        VALUES (${subscriberId}, ${name ?? ""}, ${hashOf(token)}, ${timezone})`
+    if (present === undefined) yield* make(subscriberId, name ?? "", token, timezone)
     else
       yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)},
         name = coalesce(${name ?? null}, name) WHERE id = ${subscriberId}`
@@ -163,4 +195,5 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     yield* subscribe(project.id, subscriberId)
     return { added, isNew: present === undefined, subscriberId, token }
   })
+  return { add, enter }
 }

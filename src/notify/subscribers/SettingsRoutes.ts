@@ -17,7 +17,7 @@ import { SubscriberTokens } from "./SubscriberTokens.ts"
 export const settingsPath = "/n/me"
 
 /** Answers that have a token or a secret in them are for the one who asked. */
-const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
+export const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 )
 

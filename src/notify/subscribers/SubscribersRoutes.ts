@@ -5,9 +5,11 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import { type SubscriberList, subscribersLimitDefault } from "#schemas/notify/Subscriber.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { Projects } from "../projects/Projects.ts"
+import { Joining } from "./Joining.ts"
+import { unstored } from "./SettingsRoutes.ts"
 
 type Shown = SubscriberList["subscribers"][number]
 
@@ -22,6 +24,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const projects = yield* Projects
     const sql = yield* SqlClient
+    const joining = yield* Joining
     const own = (ref: string) => Effect.flatMap(CurrentKey, ({ ownerId }) => projects.find(ref, ownerId))
 
     return handlers.handleAll({
@@ -45,6 +48,21 @@ export const layer = HttpApiBuilder.group(
             meta: { ...page, total: counts.get(project.id) ?? 0 }
           }
         }).pipe(storeAway),
+      addSubscriber: ({ params, payload }) =>
+        Effect.gen(function* () {
+          yield* unstored
+          const project = yield* own(params.id)
+          const { channel, secret = "", subscriberId } = yield* joining.add(project, payload)
+          const { createdAt, id, kind, state } = channel
+          return {
+            id: subscriberId,
+            name: payload.name,
+            delivery: "inherit" as const,
+            channels: [{ id, kind, state }],
+            joinedAt: createdAt.toISOString(),
+            secret
+          }
+        }).pipe(storeAwayUntimed),
       removeSubscriber: ({ params }) =>
         Effect.gen(function* () {
           const project = yield* own(params.id)

@@ -76,7 +76,10 @@ describe("the page of a message", () => {
     for (const source of [...valuesOf("src", text), ...valuesOf("srcset", text), ...valuesOf("poster", text)])
       assert.match(source, /^\/n\/m\/T+\/a\/att_\w+$/)
     const links = Array.from(text.matchAll(/<link [^>]*>/g), ([link]) => link)
-    assert.deepStrictEqual(links, ['<link rel="stylesheet" href="/n/pages.css" />'])
+    assert.deepStrictEqual(links, [
+      '<link rel="icon" href="/n/icon-192.png" />',
+      '<link rel="stylesheet" href="/n/pages.css" />'
+    ])
     // The id of what the skip link is to, and of headings.
     assert.deepStrictEqual([...valuesOf("id", text)].sort(), ["body", "files", "main"])
   })

@@ -5,7 +5,13 @@ import { afterAll, beforeAll } from "vitest"
 import { html } from "#src/http/Html.ts"
 import { fileHeaders } from "#src/notify/pages/AttachmentPreview.ts"
 import { messagePage, type ShownMessage } from "#src/notify/pages/MessagePage.ts"
-import { goneFilePage, goneMessagePage, noMessagePage, notifyPage } from "#src/notify/pages/NotifyPage.ts"
+import {
+  iconPath,
+  goneFilePage,
+  goneMessagePage,
+  noMessagePage,
+  notifyPage
+} from "#src/notify/pages/NotifyPage.ts"
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
 import { renderBody } from "#streams/notify/bodies/RenderBody.ts"
 import { renderMarkdown } from "#streams/notify/bodies/RenderMarkdown.ts"
@@ -61,7 +67,10 @@ describeWith(chromiumPresent, "pages of messages, in Chromium,", () => {
     const context = await browser.newContext(options)
     const page = await context.newPage()
     const seen: Seen = { requests: [], complaints: [] }
-    context.on("request", (request) => void seen.requests.push(request.url().replace(server.url, "")))
+    context.on("request", (request) => {
+      const address = request.url().replace(server.url, "")
+      if (address !== iconPath) seen.requests.push(address)
+    })
     page.on("console", (message) => void seen.complaints.push(message.text()))
     page.on("pageerror", ({ message }) => void seen.complaints.push(message))
     page.on("dialog", (dialog) => void seen.complaints.push(`dialog ${dialog.message()}`))

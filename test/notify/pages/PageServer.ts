@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type NotifyPage, styleAnswer, stylePath } from "#src/notify/pages/NotifyPage.ts"
+import { iconPath, type NotifyPage, styleAnswer, stylePath } from "#src/notify/pages/NotifyPage.ts"
 
 /** An answer other than a page. */
 export interface ServedBytes {
@@ -33,7 +33,7 @@ export const startPageServer = async (): Promise<PageServer> => {
   })
   const server = createServer(({ url = "/" }, response) => {
     // Browsers ask for it by themselves.
-    if (url === "/favicon.ico") return void response.writeHead(204).end()
+    if (url === iconPath) return void response.writeHead(204).end()
     asked.push(url)
     const answer = answers.get(url.split("?")[0] ?? "")
     if (answer === undefined) return void response.writeHead(404).end()

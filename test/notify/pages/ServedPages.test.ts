@@ -1,5 +1,5 @@
 import { request } from "node:http"
-import { gunzipSync } from "node:zlib"
+import { gunzipSync, gzipSync } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -116,6 +116,9 @@ layer(TestServer.shared, live)("the page of a message", (it) => {
         assert.strictEqual(encoding, "gzip")
         assert.isBelow(bytes.length, 10_000)
         assert.isTrue(gunzipSync(bytes).equals(plain.bytes))
+        // With the style that it loads.
+        const { bytes: style } = yield* (yield* TestServer).ask("GET", "/n/pages.css", { key: "" })
+        assert.isBelow(bytes.length + gzipSync(style).length, 30 * 1024)
       }
       assert.isUndefined((yield* get("br, gzip;q=0")).encoding)
     })

@@ -26,6 +26,22 @@ describe("the sandbox", () => {
     )
   })
 
+  test("takes no message at its own addresses, which strangers could name as theirs", async ({
+    sandbox,
+    sender
+  }) => {
+    for (const path of ["/faults", "/webhooks", "/push/subscriptions"]) {
+      const url = `${sandbox.origin}${path}`
+      const told = await sender.webhook({ id: "", url, secret: null })
+      const error = "webhook-id: this address takes no messages"
+      assert.deepStrictEqual([told.status, JSON.parse(told.text)], [403, { error }])
+      const { keys } = await sandbox.subscribe()
+      const request = sender.pushOf({ id: "", endpoint: url, expirationTime: null, keys })
+      assert.strictEqual((await sender.post(request)).status, 403)
+    }
+    assert.deepInclude(await sandbox.ask<object>("GET", "/webhooks"), { total: 0 })
+  })
+
   test("names the methods of an address that has others (405)", async ({ sandbox }) => {
     const { headers, status } = await fetch(`${sandbox.origin}/inbox`, { method: "PUT" })
     assert.deepStrictEqual([status, headers.get("allow")], [405, "GET, DELETE"])

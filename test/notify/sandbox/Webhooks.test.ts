@@ -93,6 +93,7 @@ describe("the sandbox's webhooks", () => {
         400,
         /^webhook-timestamp: expected epoch/
       ],
+      ["a long id", { headers: { "webhook-id": "x".repeat(201) } }, 400, /^webhook-id: at most 200/],
       ["310 s ago", aside(-310), 400, /^webhook-timestamp: more than 300 s/],
       ["in 310 s", aside(310), 400, /^webhook-timestamp: more than 300 s/],
       ["text", { headers: { "content-type": "text/plain" } }, 415, /^content-type: /],

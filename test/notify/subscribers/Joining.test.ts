@@ -18,7 +18,10 @@ layer(TestServer.shared, live)("joining", (it) => {
       assert.strictEqual(answer.headers.get("cache-control"), "no-store")
       const { channel, settingsUrl } = answer.json as { settingsUrl: string; channel: { id: string } }
       assert.match(settingsUrl, new RegExp(`^${url}/n/me#sbt_[0-9A-Za-z]{40}$`))
-      const settings = yield* settingsOf(settingsUrl.replace(/.*#/, ""))
+      const token = settingsUrl.replace(/.*#/, "")
+      const settings = yield* settingsOf(token)
+      const { headers } = yield* ask("GET", `${api}/subscriber`, { key: token })
+      assert.strictEqual(headers.get("cache-control"), "no-store")
       assert.deepInclude(settings, { name: "Ada", timezone: "Europe/Berlin" })
       assert.match(settings.pushKey, /^[\w-]{87}$/)
       assert.match(settings.id, /^sbr_/)
@@ -158,6 +161,17 @@ layer(TestServer.shared, live)("joining", (it) => {
       })
   )
 
+  it.effect("is 404 by a link that another process has replaced, at once", () =>
+    Effect.gen(function* () {
+      const { id, link } = yield* openProject(yield* makeStage)
+      const sql = yield* SqlClient
+      const { token } = yield* joined(link, { push: subscription() })
+      // Memory learns of it within a second.
+      yield* Effect.orDie(sql`UPDATE projects SET join_hash = ${hashOf("another")} WHERE id = ${id}`)
+      assert.deepStrictEqual(faultOf(yield* join(link, {}, token)), [404, "This link leads to no project"])
+    })
+  )
+
   it.effect("says which field is wrong", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
@@ -216,16 +230,16 @@ layer(TestServer.shared, live)("joining", (it) => {
     Effect.gen(function* () {
       const stage = yield* makeStage
       const { link } = yield* openProject(stage)
-      const hosts = [
-        ..."127.0.0.1 127.1 0x7f.1 0177.0.0.1 2130706433 ①②⑦.0.0.1 0.0.0.0 10.0.0.1 172.16.0.1 192.168.1.1".split(
-          " "
-        ),
-        ..."100.64.0.1 169.254.169.254 224.0.0.1 255.255.255.255 192.0.2.1 198.18.0.1 localhost localhost.".split(
-          " "
-        ),
-        ..."[::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [::127.0.0.1] [64:ff9b::7f00:1]".split(" "),
-        ..."[2002:7f00:1::] [fd00::1] [fe80::1] [ff02::1] [2001:db8::1] 127.0.0.1:8443".split(" ")
-      ]
+      const hosts =
+        `127.0.0.1 127.1 127.0.1 0x7f.1 0x7f000001 0177.0.0.1 017700000001 2130706433 ①②⑦.0.0.1 127。0。0。1
+        １２７.0.0.1 127.0.0.1. 127.255.255.254 0.0.0.0 0 0.1.2.3 10.0.0.1 10.255.255.255 0xa.1 172.16.0.1 172.31.255.255
+        192.168.1.1 192.168.257 3232235777 100.64.0.1 100.100.100.200 100.127.255.255 168.63.129.16 169.254.169.254
+        0xa9fea9fe 169.254.1.1 192.0.0.9 192.0.0.192 192.0.2.1 192.88.99.1 198.18.0.1 198.51.100.7 203.0.113.7 224.0.0.1
+        239.255.255.255 240.0.0.1 255.255.255.255 localhost localhost. LOCALHOST [::] [::1] [0:0:0:0:0:0:0:1]
+        [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:10.0.0.1] [::127.0.0.1] [64:ff9b::7f00:1] [64:ff9b::169.254.169.254]
+        [64:ff9b:1::7f00:1] [2002:7f00:1::] [2002:a9fe:a9fe::] [2001::7f00:1] [fc00::1] [fd00::1] [fd00:ec2::254] [fe80::1]
+        [fec0::1] [ff02::1] [2001:db8::1] [100::1] 127.0.0.1:8443`.split(/\s+/)
+      assert.isAtLeast(hosts.length, 60)
       for (const host of hosts) {
         const push = { ...subscription(), endpoint: `https://${host}/x` }
         assert.deepStrictEqual(

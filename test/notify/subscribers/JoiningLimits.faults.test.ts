@@ -1,6 +1,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { afterAll } from "vitest"
 import { notifyLimits } from "#src/notify/Limits.ts"
+import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { api, faultOf, live, makeStage } from "../Stage.ts"
 import { joined, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
@@ -9,11 +11,25 @@ const limits = {
   joinsPerHour: 4,
   subscribersPerProject: 2,
   settingsRequestsPerMinute: 3,
-  channelTestsPerHour: 1
+  channelTestsPerHour: 1,
+  postgresConnectMillis: 20_000
 }
 
+let proxy: TcpProxy | undefined
+
+const wire = async (databaseUrl: string): Promise<string> => {
+  const direct = new URL(databaseUrl)
+  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
+  const through = new URL(databaseUrl)
+  through.hostname = "127.0.0.1"
+  through.port = String(proxy.port)
+  return through.href
+}
+
+afterAll(() => proxy?.close())
+
 /** A proxy tells the address of the client. */
-layer(TestServer.own({ limits, trustProxy: 1 }), live)("the limits of joining", (it) => {
+layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of joining", (it) => {
   it.effect("hold for an address, whatever becomes of its joins, and for a project", () =>
     Effect.gen(function* () {
       assert.deepInclude(notifyLimits, {
@@ -78,5 +94,36 @@ layer(TestServer.own({ limits, trustProxy: 1 }), live)("the limits of joining", 
       assert.strictEqual(yield* guess(4), 429)
       assert.strictEqual((yield* settingsOf(token)).channels.length, 1)
     })
+  )
+
+  it.effect("are told apart from a Postgres that is away, on pages and in answers", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const { link } = yield* openProject(yield* makeStage)
+      const { token } = yield* joined(link, { push: subscription() })
+      const asked = (method: string, path: string, key: string, json?: object) =>
+        ask(method, path, {
+          key,
+          headers: { "x-forwarded-for": "198.51.100.5", accept: "text/html" },
+          ...(json !== undefined && { json })
+        })
+      yield* Effect.acquireRelease(
+        Effect.sync(() => proxy?.breakWire("refuse")),
+        () => Effect.sync(() => proxy?.mend())
+      )
+      // A link that memory knows has its page.
+      assert.strictEqual((yield* asked("GET", `/n/join/${link}`, "")).status, 200)
+      for (const path of [`/n/join/${"0".repeat(40)}`, `/n/confirm/${"0".repeat(40)}`]) {
+        const page = yield* asked("GET", path, "")
+        assert.strictEqual(page.status, 503, path)
+        assert.include(Buffer.from(page.bytes).toString(), "Not at the moment")
+        assert.isNotNull(page.headers.get("retry-after"))
+      }
+      const json = { timezone: "UTC", push: subscription() }
+      const away = [503, "The database is away; nothing was changed, try again later"] as const
+      assert.deepStrictEqual(faultOf(yield* asked("POST", `${api}/join/${link}`, "", json)), away)
+      assert.deepStrictEqual(faultOf(yield* asked("GET", `${api}/subscriber`, token)), away)
+      assert.deepStrictEqual(faultOf(yield* asked("DELETE", `${api}/subscriber`, token)), away)
+    }).pipe(Effect.scoped)
   )
 })

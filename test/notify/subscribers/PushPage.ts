@@ -160,7 +160,7 @@ export const endSubscription = (
   worker: Worker,
   next: SandboxSubscription,
   isTold: boolean
-): Promise<{ readonly askedWith: unknown }> =>
+): Promise<{ readonly askedWith?: unknown }> =>
   worker.evaluate(`(async () => {
     const { endpoint, keys } = ${JSON.stringify(next)}
     const made = { endpoint, toJSON: () => ({ endpoint, expirationTime: null, keys }) }

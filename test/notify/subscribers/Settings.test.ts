@@ -5,29 +5,17 @@ import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { sweepSubscribers } from "#src/notify/subscribers/SubscriberSweep.ts"
 import { sandboxOfServer } from "../Sandbox.ts"
-import { api, faultOf, invalidKey, live, makeStage, sent } from "../Stage.ts"
-import { join, joined, linkOf, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
-
-const mine = `${api}/subscriber`
-
-/** A subscriber of a new project, by a browser. */
-const subscriber = Effect.gen(function* () {
-  const stage = yield* makeStage
-  const { ask, id, link } = yield* openProject(stage, { name: "Backups", description: "Of every night" })
-  const push = subscription()
-  const { channel, token } = yield* joined(link, { name: "Ada", push })
-  const key = yield* stage.projectKey()
-  const recipients = Effect.map(sent(key), (body) => body.recipients)
-  const request = (method: string, path: string, json?: object) =>
-    ask(method, `${mine}${path}`, { key: token, ...(json !== undefined && { json }) })
-  return { ask, channel: channel?.id ?? "", id, key, link, push, recipients, request, stage, token }
-})
-
-const rowsOf = (channel: string) =>
-  Effect.flatMap(SqlClient, (sql) =>
-    Effect.orDie(sql<{ dropped: boolean }>`SELECT dropped_at IS NOT NULL AS dropped FROM deliveries
-      WHERE channel_id = ${channel} ORDER BY message_id`)
-  )
+import { api, faultOf, invalidKey, live, sent } from "../Stage.ts"
+import {
+  join,
+  joined,
+  linkOf,
+  openProject,
+  rowsOf,
+  settingsOf,
+  subscriber,
+  subscription
+} from "./SubscriberStage.ts"
 
 layer(TestServer.shared, live)("settings of a subscriber", (it) => {
   it.effect("have a name and a time zone that exists", () =>
@@ -200,7 +188,10 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
       assert.strictEqual(answer.headers.get("cache-control"), "no-store")
       const settingsUrl = textOf(answer, "settingsUrl")
       assert.match(settingsUrl, new RegExp(`^${url}/n/me#sbt_[0-9A-Za-z]{40}$`))
-      assert.deepStrictEqual(faultOf(yield* ask("GET", mine, { key: token })), [401, invalidKey])
+      assert.deepStrictEqual(faultOf(yield* ask("GET", `${api}/subscriber`, { key: token })), [
+        401,
+        invalidKey
+      ])
       assert.strictEqual((yield* settingsOf(settingsUrl.replace(/.*#/, ""))).name, "Ada")
     })
   )
@@ -249,7 +240,7 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
   )
 
   it.effect(
-    "go in time where nothing is to be expected of them: no project, or a web hook that was not confirmed",
+    "go in time where nothing is to be expected of them: no project, or a webhook that was not confirmed",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient

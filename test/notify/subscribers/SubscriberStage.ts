@@ -1,7 +1,8 @@
 import { createECDH, randomBytes } from "node:crypto"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
-import { api, type Stage } from "../Stage.ts"
+import { api, makeStage, sent, type Stage } from "../Stage.ts"
 
 /** A browser's subscription at a public address: none is asked for anything before a message is sent. */
 export const subscription = (path = randomBytes(12).toString("hex")) => {
@@ -70,4 +71,24 @@ export const settingsOf = (token: string) =>
       if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.json)}`)
       return answer.json as SettingsBody
     })
+  )
+
+/** A subscriber of a new project, by a browser. */
+export const subscriber = Effect.gen(function* () {
+  const stage = yield* makeStage
+  const { ask, id, link } = yield* openProject(stage, { name: "Backups", description: "Of every night" })
+  const push = subscription()
+  const { channel, token } = yield* joined(link, { name: "Ada", push })
+  const key = yield* stage.projectKey()
+  const recipients = Effect.map(sent(key), (body) => body.recipients)
+  const request = (method: string, path: string, json?: object) =>
+    ask(method, `${api}/subscriber${path}`, { key: token, ...(json !== undefined && { json }) })
+  return { ask, channel: channel?.id ?? "", id, key, link, push, recipients, request, stage, token }
+})
+
+/** Deliveries to a channel. */
+export const rowsOf = (channel: string) =>
+  Effect.flatMap(SqlClient, (sql) =>
+    Effect.orDie(sql<{ dropped: boolean }>`SELECT dropped_at IS NOT NULL AS dropped FROM deliveries
+      WHERE channel_id = ${channel} ORDER BY message_id`)
   )

@@ -19,7 +19,7 @@ import {
   type PushPageOptions,
   shownBy
 } from "./PushPage.ts"
-import { linkOf, settingsOf } from "./SubscriberStage.ts"
+import { joined, linkOf, settingsOf } from "./SubscriberStage.ts"
 
 interface Confirmation {
   readonly payload: { readonly data: { readonly confirmUrl: string } }
@@ -190,7 +190,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       visit(
         path,
         async ({ page }) => {
-          await page.getByRole("button", { name: "Add the web hook" }).waitFor()
+          await page.getByRole("button", { name: "Add the webhook" }).waitFor()
           assert.match(await reason(page), words)
           await noButton(page)
         },
@@ -265,7 +265,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         await run(sent(senderKey, { project: project.id, message: text }))
         assert.strictEqual((await payloads(push, 1)).at(-1)?.["text"], text)
       }
-      await endSubscription(sw, await push.renew(), true)
+      assert.deepStrictEqual(await endSubscription(sw, await push.renew(), true), {})
       await reaches("told")
       const { askedWith } = await endSubscription(sw, await push.renew(), false)
       assert.deepStrictEqual(askedWith, { userVisibleOnly: true, applicationServerKey: pushKey })
@@ -282,6 +282,35 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       await reaches("visited")
       const after = await run(settingsOf(await tokenOf(page)))
       assert.deepStrictEqual(after.channels, channels)
+    })
+  })
+
+  it("see settings of another's link without becoming another, until they say so", async () => {
+    const [own, other] = [await newProject({ name: "Own" }), await newProject({ name: "Other" })]
+    const linkPath = other.path.split("/").at(-1) ?? ""
+    const stranger = await run(joined(linkPath, { name: "Stranger", push: await sandbox.subscribe() }))
+    await visit(own.path, async (push) => {
+      const { page } = push
+      await join(push)
+      const token = await tokenOf(page)
+      await page.goto(stranger.settingsUrl)
+      await page.getByText("Other", { exact: true }).waitFor()
+      // The address bar does not show it.
+      assert.strictEqual(page.url(), `${server.url}/n/me`)
+      assert.strictEqual(await tokenOf(page), token)
+      await page.goto(`${server.url}${other.path}`)
+      await join(push)
+      assert.strictEqual(await tokenOf(page), token)
+      assert.lengthOf((await run(settingsOf(token))).projects, 2)
+      await page.goto("about:blank")
+      await page.goto(stranger.settingsUrl)
+      await page.getByRole("button", { name: "Keep them in this browser" }).click()
+      await page.getByText("This browser keeps these settings.").waitFor()
+      assert.strictEqual(await tokenOf(page), stranger.token)
+      await page.getByRole("button", { name: "Turn on notifications in this browser" }).click()
+      await page.getByText("Chrome on Linux is on.").waitFor()
+      assert.lengthOf((await run(settingsOf(stranger.token))).channels, 2)
+      assert.isEmpty((await run(settingsOf(token))).channels)
     })
   })
 
@@ -320,9 +349,9 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       await page.getByRole("button", { name: "Turn on Chrome on Linux" }).click()
       await told("Chrome on Linux is on.")
       const hook = await sandbox.webhook()
-      await page.getByText("Add a web hook").click()
-      await page.getByLabel("Address of the web hook").fill(hook.url)
-      await page.getByRole("button", { name: "Add the web hook" }).click()
+      await page.getByText("Add a webhook").click()
+      await page.getByLabel("Address of the webhook").fill(hook.url)
+      await page.getByRole("button", { name: "Add the webhook" }).click()
       await told(/A link was posted/)
       assert.match((await page.locator("#secret").textContent()) ?? "", /^whsec_/)
       const [asked] = await sandbox.accepted(1, { channel: hook.id })
@@ -330,7 +359,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       const confirming = await push.context.newPage()
       await confirming.goto(confirmUrl)
       await confirming.getByRole("button", { name: "Confirm" }).click()
-      await confirming.getByRole("heading", { name: "The web hook is confirmed" }).waitFor()
+      await confirming.getByRole("heading", { name: "The webhook is confirmed" }).waitFor()
       await page.reload()
       const host = new URL(hook.url).host
       await page.getByRole("button", { name: `Remove ${host}` }).click()
@@ -390,9 +419,9 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         await looks(page, "joined")
         await page.goto(`${server.url}${project.path}`)
         await page.getByText("Send them to a program").click()
-        await page.getByLabel("Address of the web hook").fill(hook.url)
+        await page.getByLabel("Address of the webhook").fill(hook.url)
         await page.keyboard.press("Enter")
-        await page.getByRole("heading", { name: "Confirm the web hook" }).waitFor()
+        await page.getByRole("heading", { name: "Confirm the webhook" }).waitFor()
         await looks(page, "added")
         const [asked] = await sandbox.accepted(1, { channel: hook.id })
         const { confirmUrl } = (asked as Confirmation).payload.data

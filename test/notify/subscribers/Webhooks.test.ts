@@ -5,7 +5,7 @@ import { sandboxOfServer } from "../Sandbox.ts"
 import { api, faultOf, live, makeStage, sent } from "../Stage.ts"
 import { join, joined, openProject, settingsOf } from "./SubscriberStage.ts"
 
-/** The path of the link that was posted to a web hook. */
+/** The path of the link that was posted to a webhook. */
 const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: string) =>
   Effect.promise(async () => {
     const entries = await sandbox.accepted(1, { channel })
@@ -17,7 +17,7 @@ const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: st
     return new URL(payload.data.confirmUrl).pathname
   })
 
-layer(TestServer.shared, live)("a web hook", (it) => {
+layer(TestServer.shared, live)("a webhook", (it) => {
   it.effect("gets messages once the link that was posted there is confirmed", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
@@ -36,7 +36,7 @@ layer(TestServer.shared, live)("a web hook", (it) => {
             json: { state: "active" }
           })
         ),
-        [409, "state: open the link that was posted to the web hook first"]
+        [409, "state: open the link that was posted to the webhook first"]
       )
       const path = yield* linkPosted(sandbox, hook.id)
       assert.match(path, /^\/n\/confirm\/[0-9A-Za-z]{40}$/)
@@ -52,7 +52,12 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       const { channels } = yield* settingsOf(token)
       assert.deepInclude(channels[0], { name: "Pager", state: "active", host: new URL(hook.url).host })
       assert.notInclude(JSON.stringify(channels), hook.id)
-      yield* ask("DELETE", `${api}/subscriber/channels/${channel?.id}`, { key: token })
+      // Turned off it stays so, whoever opens the link again.
+      const own = `${api}/subscriber/channels/${channel?.id}`
+      yield* ask("PATCH", own, { key: token, json: { state: "off" } })
+      assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 200)
+      assert.strictEqual((yield* settingsOf(token)).channels[0]?.state, "off")
+      yield* ask("DELETE", own, { key: token })
       assert.strictEqual((yield* ask("POST", path, { key: "" })).status, 404)
     })
   )
@@ -111,7 +116,7 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       const test = (id = "") => ask("POST", `${api}/subscriber/channels/${id}/test`, { key: token })
       assert.deepStrictEqual(faultOf(yield* test(hooked?.id)), [
         409,
-        "Open the link that was posted to the web hook first"
+        "Open the link that was posted to the webhook first"
       ])
       yield* ask("POST", yield* linkPosted(sandbox, hook.id), { key: "" })
       yield* Effect.promise(() => sandbox.changeWebhook(hook.id, secret === undefined ? {} : { secret }))
@@ -140,6 +145,43 @@ layer(TestServer.shared, live)("a web hook", (it) => {
       const { channels } = yield* settingsOf(token)
       assert.strictEqual(channels.find(({ id }) => id === browser?.id)?.state, "gone")
       assert.deepStrictEqual(faultOf(yield* test("chn_x")), [404, "Channel not found"])
+    })
+  )
+
+  it.effect("of the project's owner gets messages at once", () =>
+    Effect.gen(function* () {
+      const stage = yield* makeStage
+      const { ask, id } = yield* openProject(stage, { slug: "owned" })
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      const add = (json: object, key = stage.key, ref = "owned") =>
+        ask("POST", `${api}/projects/${ref}/subscribers`, { key, json })
+      const added = yield* add({ name: "Pager", url: hook.url })
+      assert.strictEqual(added.status, 201)
+      assert.strictEqual(added.headers.get("cache-control"), "no-store")
+      const { secret, ...subscriber } = added.json as { secret: string; name: string; delivery: string }
+      assert.deepInclude(subscriber, { name: "Pager", delivery: "inherit" })
+      yield* Effect.promise(() => sandbox.changeWebhook(hook.id, { secret }))
+      const listed = yield* ask("GET", `${api}/projects/${id}/subscribers`, { key: stage.key })
+      assert.deepStrictEqual((listed.json as { subscribers: ReadonlyArray<object> }).subscribers, [
+        subscriber
+      ])
+      yield* sent(yield* stage.projectKey(), { message: "to the owner" })
+      const [entry] = yield* Effect.promise(() => sandbox.accepted(1, { channel: hook.id }))
+      assert.include(JSON.stringify(entry?.payload), "to the owner")
+      for (const [json, text] of [
+        [{ name: "Pager", url: "https://127.1/" }, "url: not a public address"],
+        [
+          { name: "Pager", url: "http://93.184.216.34/" },
+          "url: expected an https address of at most 2048 characters"
+        ],
+        [{ name: "", url: hook.url }, "name: expected text of 1 to 100 characters on one line"],
+        [{ name: "Pager" }, "url: is required"],
+        [{ name: "Pager", url: hook.url, kind: "slack" }, 'kind: expected "webhook"']
+      ] as const)
+        assert.deepStrictEqual(faultOf(yield* add(json)), [400, text])
+      const stranger = yield* makeStage
+      assert.strictEqual((yield* add({ name: "x", url: hook.url }, stranger.key, id)).status, 404)
     })
   )
 })

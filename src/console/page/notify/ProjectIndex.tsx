@@ -8,6 +8,7 @@ import { DeadLetters } from "./DeadLetters.tsx"
 import { KeysPanel } from "./KeysPanel.tsx"
 import { MessageList } from "./MessageList.tsx"
 import { NewProject } from "./NewProject.tsx"
+import { SandboxNote } from "./SandboxNote.tsx"
 import { projectView } from "./Words.ts"
 
 const refreshMillis = 10_000
@@ -58,6 +59,7 @@ export const ProjectIndex = () => {
           <KeysPanel projects={data.projects} />
         </>
       )}
+      <SandboxNote />
     </>
   )
 }

@@ -31,7 +31,7 @@ export const lightOf = ({ status }: Pick<Delivery, "status">): Light => lights[s
 /** The heading of a message, as its readers see it. */
 export const headingOf = ({ app, title }: Pick<Message, "app" | "title">): string => title ?? app
 
-/** Nobody gets it: neither done nor under way. */
+/** Grey where there is nobody to get it. */
 export const lightOfMessage = ({ recipients, status }: Pick<Message, "recipients" | "status">): Light =>
   status === "delivering" ? "pulsing" : recipients === 0 ? "" : "up"
 

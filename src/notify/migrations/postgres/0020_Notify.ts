@@ -70,7 +70,7 @@ const subscribed: ReadonlyArray<string> = [
   `CREATE INDEX project_subscriptions_subscriber ON project_subscriptions (subscriber_id)`,
 
   // `address`: by which two channels are the same one (of a push, the endpoint). `target`: what sending to it takes.
-  // `confirm_hash`: SHA-256 of the token of the link that was posted to a web hook.
+  // `confirm_hash`: SHA-256 of the token of the link that was posted to a webhook.
   `CREATE TABLE channels (
      id text COLLATE "C" PRIMARY KEY,
      subscriber_id text NOT NULL REFERENCES subscribers (id) ON DELETE CASCADE,
