@@ -65,7 +65,7 @@ export type NewProject = typeof NewProject.Type
 export const ProjectChange = shape("ProjectChange", ProjectRow.jsonUpdate)
 export type ProjectChange = typeof ProjectChange.Type
 
-/** The projects that a key covers, and the key. */
+/** The projects that a project key covers, and the key. */
 export const CoveredProjects = Schema.Struct({
   projects: Schema.Array(CoveredProject),
   key: Schema.Struct({

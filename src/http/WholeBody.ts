@@ -2,43 +2,74 @@ import { Effect } from "effect"
 import { PayloadTooLarge, RequestTimeout, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { RawBody } from "#src/front/RawRoute.ts"
 
+/** Takes so much more memory; false where there is none. */
+export type Reserve = (bytes: number) => boolean
+
 interface Limits {
   readonly maxBodyBytes: number
   /** the error of a longer body */
   readonly tooLarge: string
-  /** Takes so much more memory; false where there is none. */
-  readonly reserve: (bytes: number) => boolean
+  readonly reserve: Reserve
 }
 
 export const tooMuch = ServiceUnavailable.of("The requests under way are too large together; try again")
 
-/**
- * All bytes of a pulled body. Its memory is reserved before it comes; where nothing tells how long it is, by doubling.
- * Undefined where the client left.
- */
+/** Bytes that come in pieces, in one buffer. Its memory is reserved before it is taken, by doubling where it has to grow. */
+export class GatheredBytes {
+  readonly #reserve: Reserve
+  readonly #maxBytes: number
+  #held = new ArrayBuffer(0)
+  #length = 0
+
+  constructor(reserve: Reserve, maxBytes: number) {
+    this.#reserve = reserve
+    this.#maxBytes = maxBytes
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  get bytes(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.#held, 0, this.#length)
+  }
+
+  /** Room for so many; false where there is no memory. */
+  expect(bytes: number): boolean {
+    const more = bytes - this.#held.byteLength
+    if (more <= 0) return true
+    if (!this.#reserve(more)) return false
+    // A new buffer is zero without being written; a longer one is not.
+    this.#held = this.#length === 0 ? new ArrayBuffer(bytes) : this.#held.transfer(bytes)
+    return true
+  }
+
+  add(piece: Uint8Array): boolean {
+    const length = this.#length + piece.length
+    const doubled = Math.min(2 * this.#held.byteLength, this.#maxBytes)
+    if (length > this.#held.byteLength && !this.expect(Math.max(length, doubled))) return false
+    new Uint8Array(this.#held).set(piece, this.#length)
+    this.#length = length
+    return true
+  }
+}
+
+/** All bytes of a pulled body, whose memory is reserved before it comes. Undefined where the client left. */
 export const wholeBody = Effect.fnUntraced(function* (
   body: RawBody,
   { maxBodyBytes, reserve, tooLarge }: Limits
 ) {
   const declaredBytes = body.declaredBytes ?? 0
   if (declaredBytes > maxBodyBytes) return yield* PayloadTooLarge.of(tooLarge)
-  if (!reserve(declaredBytes)) return yield* tooMuch
-  let held = new ArrayBuffer(declaredBytes)
-  let bytes = 0
+  const gathered = new GatheredBytes(reserve, maxBodyBytes)
+  if (!gathered.expect(declaredBytes)) return yield* tooMuch
   for (;;) {
     const piece = yield* Effect.promise(() => body.pull())
-    if (piece === "complete") return new Uint8Array(held, 0, bytes)
+    if (piece === "complete") return gathered.bytes
     if (piece === "gone") return undefined
     if (piece === "slow") return yield* RequestTimeout.of("The request body arrives too slowly")
-    if (piece === "tooLong") return yield* PayloadTooLarge.of(tooLarge)
-    const needed = bytes + piece.length
-    if (needed > maxBodyBytes) return yield* PayloadTooLarge.of(tooLarge)
-    if (needed > held.byteLength) {
-      const grown = Math.max(needed, Math.min(2 * held.byteLength, maxBodyBytes))
-      if (!reserve(grown - held.byteLength)) return yield* tooMuch
-      held = held.transfer(grown)
-    }
-    new Uint8Array(held).set(piece, bytes)
-    bytes = needed
+    if (piece === "tooLong" || gathered.length + piece.length > maxBodyBytes)
+      return yield* PayloadTooLarge.of(tooLarge)
+    if (!gathered.add(piece)) return yield* tooMuch
   }
 })

@@ -12,7 +12,7 @@ interface CallFile {
   readonly bytes: Uint8Array
 }
 
-/** The send of a call, or of a plain body; or the first fault. */
+/** The message and files of a call, or of a plain body; or its first fault. */
 export type ReadSend =
   | { readonly fields: SendFields; readonly files: ReadonlyArray<CallFile> }
   | { readonly fault: FieldFault }
@@ -30,15 +30,14 @@ export const readPlainSend = (json: JsonRecord): ReadSend =>
  */
 export const readSendCall = (args: JsonRecord): ReadSend => {
   const given = (name: string): unknown => (Object.hasOwn(args, name) ? (args[name] ?? undefined) : undefined)
-  const { app, message, priority, title, url } = args
   const read = readSend({
-    app,
-    message,
-    priority,
-    title,
-    url,
+    app: given("app"),
+    message: given("message"),
+    title: given("title"),
+    url: given("url"),
     project: given("project"),
     body: given("body"),
+    priority: given("priority"),
     attachments: given("attachment_ids")
   })
   if (Result.isFailure(read)) return { fault: idsNamed(read.failure) }

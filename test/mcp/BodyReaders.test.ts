@@ -46,7 +46,7 @@ const server = makeServer({
 
 const bytesOf = (json: unknown) => new TextEncoder().encode(JSON.stringify(json))
 
-/** The message that the job of a thread posts, with the buffers that it moves. */
+/** The post of a thread, with the buffers that it moves. */
 const posted = async (json: unknown, run = bodyJob(readers)) => {
   const { answer, transfer = [] } = await run({ bytes: bytesOf(json) })
   return structuredClone(answer, { transfer: [...transfer] }) as PostedBody

@@ -10,6 +10,6 @@ layer(TestServer.shared, live)("a field that is at fault is told in one text", (
   it.effect("by a form", () => Effect.map(tryForms(shortFaults), (asked) => assert.isAbove(asked, 20)))
 
   it.effect("by a call of a tool, where uploads have another name", () =>
-    Effect.map(tryCalls(shortFaults), (asked) => assert.isAbove(asked, 35))
+    Effect.map(tryCalls(shortFaults), (asked) => assert.isAbove(asked, 30))
   )
 })

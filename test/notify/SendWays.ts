@@ -22,7 +22,7 @@ const jsonOf = (value: unknown): string =>
     "1e400"
   )
 
-const isLong = ({ given }: FaultCase): boolean => jsonOf(given).length > 500_000
+const isLong = ({ given }: FaultCase): boolean => jsonOf(given).length > 300_000
 
 export const longFaults = faults.filter((one) => isLong(one))
 export const shortFaults = faults.filter((one) => !isLong(one))

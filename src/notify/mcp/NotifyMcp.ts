@@ -1,10 +1,10 @@
 import { Effect, Result, Schema } from "effect"
-import { requestOfKey } from "#schemas/core/Authorization.ts"
 import { BadRequest, PayloadTooLarge, type Problem, UnsupportedMediaType } from "#schemas/core/Problem.ts"
+import { McpApi } from "#schemas/notify/McpApi.ts"
 import { sends, Sent } from "#schemas/notify/Message.ts"
 import { CoveredProjects } from "#schemas/notify/Project.ts"
 import { SendCall } from "#schemas/notify/SendCall.ts"
-import { type Access, Admission, anyKey } from "#src/accounts/Admission.ts"
+import { accessOf, Admission } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { isJson } from "#src/http/JsonBody.ts"
 import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
@@ -24,15 +24,6 @@ import {
 } from "../sending/Submission.ts"
 import { faulty, sendThread } from "../sending/SendReading.ts"
 import { callReaders } from "../sending/SendThread.ts"
-
-/** Project keys, at their general rate; each send counts on its own. */
-const access: Access = {
-  ...anyKey,
-  routerKeys: false,
-  projectKeys: "only",
-  scope: "any",
-  metering: requestOfKey
-}
 
 const notJson = UnsupportedMediaType.of("Content-Type must be application/json")
 
@@ -160,7 +151,8 @@ export const notifyMcpRoutes = Effect.gen(function* () {
   return yield* mcpRoutes({
     paths: ["/mcp", "/api/v1/mcp"],
     server: () => server,
-    access,
+    // The key's general rate: each send counts on its own.
+    access: accessOf(McpApi.endpoints.call, McpApi),
     maxBodyBytes: limits.messageCallBytes,
     tooLarge: `body: at most ${limits.messageCallBytes} bytes; larger files go to POST /api/v1/attachments`,
     callMillis: limits.messageCallMillis,

@@ -3,7 +3,7 @@ import { invalidField, PayloadTooLarge, type Problem, RequestTimeout } from "#sc
 import { attachmentsMax, fileBytesMax } from "#schemas/notify/SendTerms.ts"
 import type { RawBody } from "#src/front/RawRoute.ts"
 import { type FormEvent, type FormFault, MultipartBody, type Part } from "#src/http/MultipartBody.ts"
-import { tooMuch } from "#src/http/WholeBody.ts"
+import { GatheredBytes, type Reserve, tooMuch } from "#src/http/WholeBody.ts"
 import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
 import { SendForm } from "#streams/notify/SendForm.ts"
 import type { ArrivingFiles } from "./Submission.ts"
@@ -20,8 +20,7 @@ interface FormOptions {
   readonly tooLarge: string
   /** the largest file that is kept at all */
   readonly maxFileBytes: number
-  /** Takes so much more memory; false where there is none. */
-  readonly reserve: (bytes: number) => boolean
+  readonly reserve: Reserve
 }
 
 /** The client has left: nobody is to be answered. */
@@ -61,17 +60,15 @@ export const readForm = Effect.fnUntraced(function* (
 
   const field = Effect.fnUntraced(function* ({ contentType, name }: Part) {
     const isKept = SendForm.takes(name)
-    const pieces: Array<Uint8Array> = []
+    const gathered = new GatheredBytes(options.reserve, options.maxBodyBytes)
     for (;;) {
       const event = yield* next
       if (event._tag !== "Bytes") break
       fieldBytes += event.bytes.length
       if (fieldBytes > options.maxBodyBytes) return yield* PayloadTooLarge.of(options.tooLarge)
-      if (!isKept) continue
-      if (!options.reserve(event.bytes.length)) return yield* tooMuch
-      pieces.push(Uint8Array.from(event.bytes))
+      if (isKept && !gathered.add(event.bytes)) return yield* tooMuch
     }
-    if (isKept) fields.add(name, joined(pieces), isJsonType(contentType))
+    if (isKept) fields.add(name, gathered.bytes, isJsonType(contentType))
   })
 
   const file = Effect.fnUntraced(function* ({ contentType, filename = "", name }: Part) {
@@ -105,16 +102,6 @@ export const readForm = Effect.fnUntraced(function* (
 const nameCharacters = 100
 
 const isJsonType = (contentType: string): boolean => /^application\/json\s*(?:;|$)/i.test(contentType)
-
-const joined = (pieces: ReadonlyArray<Uint8Array>): Uint8Array<ArrayBuffer> => {
-  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
-}
 
 /** The bytes of the part that a form is in, of which the first thing is known. */
 const contentOf = (form: MultipartBody, first: FormEvent): BlobSource<FormFault> => {

@@ -6,7 +6,7 @@ import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "#src/accounts/
 import { AppConfig } from "#src/Config.ts"
 import { headerOf } from "#src/front/RawRoute.ts"
 import { isJson } from "#src/http/JsonBody.ts"
-import { wholeBody } from "#src/http/WholeBody.ts"
+import { type Reserve, wholeBody } from "#src/http/WholeBody.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import type { SendFields } from "#streams/notify/SendFields.ts"
 import { type Gone, readForm } from "./FormReading.ts"
@@ -16,8 +16,6 @@ import { type ArrivingFiles, makeSubmit, sentAnswer } from "./Submission.ts"
 const neither = UnsupportedMediaType.of("Content-Type must be application/json or multipart/form-data")
 
 const isForm = (contentType: string): boolean => /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
-
-type Reserve = (bytes: number) => boolean
 
 /** Reads a request that sends, whatever its form. */
 const makeReading = Effect.gen(function* () {
