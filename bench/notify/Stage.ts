@@ -15,7 +15,7 @@ import { limits } from "#src/Limits.ts"
 import { curveName } from "#streams/notify/channels/PushEncryption.ts"
 import { type Answer, ask, type Asked, textAt } from "#test/harness/ApiClient.ts"
 import { startServer } from "#test/harness/ServerProcess.ts"
-import { startSink } from "./PushSink.ts"
+import { releaseAt, startSink } from "./PushSink.ts"
 
 /** The whole server on a core of its own; its Postgres and a push service on the other. */
 export interface Given {
@@ -26,6 +26,7 @@ export interface Given {
   /** of the process that started Postgres */
   readonly stagePid: number
   readonly sinkPort: number
+  readonly hangingPort: number
   /** a project with so many push channels, each of a subscriber of its own */
   readonly crowd: string
   readonly crowdSize: number
@@ -150,8 +151,9 @@ export const untilQuiet = (given: Pick<Given, "databaseUrl">) =>
   )
 
 /** Has all that waits for the channels in trouble end unsent. */
-export const silence = (given: Pick<Given, "databaseUrl" | "noisy">) =>
-  untilNone(
+export const silence = async (given: Pick<Given, "databaseUrl" | "hangingPort" | "noisy">) => {
+  await releaseAt(given.hangingPort)
+  await untilNone(
     given,
     Effect.gen(function* () {
       const sql = yield* SqlClient
@@ -162,8 +164,8 @@ export const silence = (given: Pick<Given, "databaseUrl" | "noisy">) =>
         WHERE s.project_id = ${given.noisy} AND l.queue = 'deliveries' AND l.lane = c.id AND l.waiting > 0 RETURNING 1`
     })
   )
+}
 
-const walkerCount = 50
 const noiseCount = 50
 
 /** The projects of all cases, with their channels. */
@@ -179,7 +181,7 @@ const subscribed = async (
     return project
   }
   const walkers: Array<string> = []
-  for (let n = 0; n < walkerCount; n++) walkers.push(await made(1))
+  for (let n = 0; n < Math.min(50, crowdSize / 10); n++) walkers.push(await made(1))
   const noisy = await made(noiseCount, { address: `http://127.0.0.1:${hanging}/hang` })
   await subscribe(reached, noisy, { address: `http://127.0.0.1:${busy}/busy`, count: noiseCount })
   return {
@@ -253,6 +255,7 @@ export const stage = async (context: StageContext): Promise<Stage<Given | undefi
         pid: server.pid(),
         stagePid: process.pid,
         sinkPort: sink.port,
+        hangingPort: hanging.port,
         crowdSize,
         ...projects
       },

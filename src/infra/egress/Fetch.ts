@@ -152,16 +152,16 @@ const ask = (
       resume(failed(hop.url, "time", `no whole answer in ${request.totalMillis} ms`))
       end.abort()
     }, request.deadline - performance.now())
-    exchanged(agent, hop, request, { limits, end }).then(
-      (answer) => {
-        clearTimeout(timer)
-        resume(Effect.succeed(answer))
-      },
-      (error: unknown) => {
-        clearTimeout(timer)
+    const tell = async (): Promise<void> => {
+      try {
+        resume(Effect.succeed(await exchanged(agent, hop, request, { limits, end })))
+      } catch (error) {
         resume(Effect.fail(faultOf(host, error)))
+      } finally {
+        clearTimeout(timer)
       }
-    )
+    }
+    void tell()
     return Effect.sync(() => {
       clearTimeout(timer)
       end.abort()
