@@ -4,7 +4,7 @@ import type { UwsResponse } from "#src/front/uws/Addon.ts"
 
 /**
  * A push service that costs next to nothing: `POST /push/<name>` is 201, and `POST /busy/<name>` 429; `POST /hang/<name>` is
- * never answered. `GET /wait?count=` answers once so many pushes came since the last `POST /reset`, with their names and
+ * never answered: `POST /release` cuts such connections. `GET /wait?count=` answers once so many pushes came since the last `POST /reset`, with their names and
  * instants.
  */
 export interface Arrivals {
@@ -25,6 +25,10 @@ export const resetSink = async (port: number): Promise<void> => {
   await fetch(`http://127.0.0.1:${port}/reset`, { method: "POST" })
 }
 
+export const releaseAt = async (port: number): Promise<void> => {
+  await fetch(`http://127.0.0.1:${port}/release`, { method: "POST" })
+}
+
 export const arrivalsAt = async (port: number, count: number): Promise<Arrivals> => {
   const answer = await fetch(`http://127.0.0.1:${port}/wait?count=${count}`)
   return (await answer.json()) as Arrivals
@@ -34,6 +38,7 @@ const serve = (): void => {
   let names: Array<string> = []
   let atMillis: Array<number> = []
   let waiters: Array<Waiter> = []
+  const hanging = new Set<UwsResponse>()
   const tell = (): void => {
     const told = waiters.filter(({ count }) => names.length >= count)
     if (told.length === 0) return
@@ -60,7 +65,15 @@ const serve = (): void => {
       })
     })
     app.post("/busy/*", (response) => once(response, "429 Too Many Requests", () => undefined))
-    app.post("/hang/*", (response) => void response.onAborted(() => undefined))
+    app.post("/hang/*", (response) => {
+      hanging.add(response)
+      response.onAborted(() => hanging.delete(response))
+    })
+    app.post("/release", (response) =>
+      once(response, "204 No Content", () => {
+        for (const one of hanging) one.close()
+      })
+    )
     app.post("/reset", (response) =>
       once(response, "204 No Content", () => {
         names = []

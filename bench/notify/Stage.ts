@@ -1,6 +1,5 @@
 import { createECDH, randomBytes } from "node:crypto"
 import { join } from "node:path"
-import { setTimeout as pause } from "node:timers/promises"
 import { Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,7 +15,7 @@ import { limits } from "#src/Limits.ts"
 import { curveName } from "#streams/notify/channels/PushEncryption.ts"
 import { type Answer, ask, type Asked, textAt } from "#test/harness/ApiClient.ts"
 import { startServer } from "#test/harness/ServerProcess.ts"
-import { startSink } from "./PushSink.ts"
+import { releaseAt, startSink } from "./PushSink.ts"
 
 /** The whole server on a core of its own; its Postgres and a push service on the other. */
 export interface Given {
@@ -27,9 +26,17 @@ export interface Given {
   /** of the process that started Postgres */
   readonly stagePid: number
   readonly sinkPort: number
+  readonly hangingPort: number
   /** a project with so many push channels, each of a subscriber of its own */
   readonly crowd: string
   readonly crowdSize: number
+  /** as many channels, and a single one, whose messages wait */
+  readonly stillCrowd: string
+  readonly still: string
+  /** projects with a channel each */
+  readonly walkers: ReadonlyArray<string>
+  /** 50 channels whose service hangs, 50 whose service answers 429 */
+  readonly noisy: string
 }
 
 /** Statements beside those of the server. */
@@ -59,18 +66,17 @@ export const newProject = async (given: Asking): Promise<string> =>
   textAt(await asked(given, "/projects", { json: { name: `Bench ${randomBytes(4).toString("hex")}` } }), "id")
 
 /** A key of its own, whose minute of sends begins with it. */
-export const newKey = async (given: Asking, project: string): Promise<string> => {
-  const json = { name: "bench", projects: [project], rateLimitPerMinute: 6_000 }
+export const newKey = async (given: Asking, ...projects: ReadonlyArray<string>): Promise<string> => {
+  const json = { name: "bench", projects, rateLimitPerMinute: 6_000 }
   return textAt(await asked(given, "/project-keys", { json }), "key")
 }
 
-export const send = async (given: Asking, key: string): Promise<string> => {
-  const json = {
-    app: "bench",
-    message: "The nightly backup has ended, and all of its files were checked. ".repeat(4)
-  }
-  const { body } = await asked(given, "/messages", { key, json })
-  return (body as { readonly messages: ReadonlyArray<{ readonly id: string }> }).messages[0]?.id ?? ""
+export const text = "The nightly backup has ended, and all of its files were checked. ".repeat(4)
+
+/** To a project, or to all of the key's. */
+export const send = async (given: Asking, key: string, project?: string): Promise<void> => {
+  const json = { app: "bench", message: text, ...(project === undefined ? {} : { project }) }
+  await asked(given, "/messages", { key, json })
 }
 
 /** Subscribers of a project with a browser each, at this address. The names of their endpoints count up from 0. */
@@ -127,14 +133,64 @@ const fillEnded = (given: Pick<Given, "databaseUrl">, count: number): Promise<vo
     })
   )
 
+/** Repeats the statement until it answers no row. */
+const untilNone = (
+  given: Pick<Given, "databaseUrl">,
+  rows: Effect.Effect<ReadonlyArray<unknown>, SqlError, SqlClient>
+) => onPostgres(given, Effect.repeat(Effect.delay(rows, 50), { while: ({ length }) => length > 0 }))
+
 /** Waits until no delivery is due or under way. */
-export const untilQuiet = async (given: Pick<Given, "databaseUrl">): Promise<void> => {
-  const busy = Effect.flatMap(
-    SqlClient,
-    (sql) =>
-      sql`SELECT 1 FROM job_lanes WHERE queue = 'deliveries' AND due_at < now() + interval '1 hour' LIMIT 1`
+export const untilQuiet = (given: Pick<Given, "databaseUrl">) =>
+  untilNone(
+    given,
+    Effect.flatMap(
+      SqlClient,
+      (sql) =>
+        sql`SELECT 1 FROM job_lanes WHERE queue = 'deliveries' AND due_at < now() + interval '1 hour' LIMIT 1`
+    )
   )
-  while ((await onPostgres(given, busy)).length > 0) await pause(50)
+
+/** Has all that waits for the channels in trouble end unsent. */
+export const silence = async (given: Pick<Given, "databaseUrl" | "hangingPort" | "noisy">) => {
+  await releaseAt(given.hangingPort)
+  await untilNone(
+    given,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      yield* sql`UPDATE deliveries d SET dropped_at = now() FROM messages m
+        WHERE m.project_id = ${given.noisy} AND d.message_id = m.id AND d.dropped_at IS NULL`
+      return yield* sql`UPDATE job_lanes l SET due_at = CASE WHEN l.holder IS NULL THEN now() ELSE l.due_at END
+        FROM project_subscriptions s JOIN channels c ON c.subscriber_id = s.subscriber_id
+        WHERE s.project_id = ${given.noisy} AND l.queue = 'deliveries' AND l.lane = c.id AND l.waiting > 0 RETURNING 1`
+    })
+  )
+}
+
+const noiseCount = 50
+
+/** The projects of all cases, with their channels. */
+const subscribed = async (
+  reached: Asking & Pick<Given, "databaseUrl">,
+  crowdSize: number,
+  [sink, hanging, busy]: readonly [sink: number, hanging: number, busy: number]
+) => {
+  const pushes = `http://127.0.0.1:${sink}/push`
+  const made = async (count: number, { address = pushes, rests = false } = {}): Promise<string> => {
+    const project = await newProject(reached)
+    await subscribe(reached, project, { address, count, rests })
+    return project
+  }
+  const walkers: Array<string> = []
+  for (let n = 0; n < Math.min(50, crowdSize / 10); n++) walkers.push(await made(1))
+  const noisy = await made(noiseCount, { address: `http://127.0.0.1:${hanging}/hang` })
+  await subscribe(reached, noisy, { address: `http://127.0.0.1:${busy}/busy`, count: noiseCount })
+  return {
+    crowd: await made(crowdSize),
+    stillCrowd: await made(crowdSize, { rests: true }),
+    still: await made(1, { rests: true }),
+    walkers,
+    noisy
+  }
 }
 
 /** CPU time so far of Postgres and of the sink, which is little beside it. */
@@ -176,8 +232,8 @@ export const stage = async (context: StageContext): Promise<Stage<Given | undefi
     const { url } = await Effect.runPromise(Scope.provide(startPostgres(directory, limits), scope))
     const databaseUrl = Redacted.value(url)
     for (const pid of descendants(process.pid)) move(pid, clientCore)
-    const sink = await startSink()
-    stops.push(sink.stop)
+    const [sink, hanging, busy] = [await startSink(), await startSink(), await startSink()]
+    stops.push(sink.stop, hanging.stop, busy.stop)
     const server = await startServer({
       env: {
         DATABASE_URL: databaseUrl,
@@ -191,11 +247,18 @@ export const stage = async (context: StageContext): Promise<Stage<Given | undefi
     move(server.pid(), serverCore)
     const reached = { url: server.url, adminKey: server.adminKey(), databaseUrl }
     const crowdSize = sized(context, { tiny: 50, quick: 10_000, full: 10_000 })
-    const crowd = await newProject(reached)
-    await subscribe(reached, crowd, { address: `http://127.0.0.1:${sink.port}/push`, count: crowdSize })
+    const projects = await subscribed(reached, crowdSize, [sink.port, hanging.port, busy.port])
     await fillEnded(reached, sized(context, { tiny: 100, quick: 200_000, full: 200_000 }))
     return {
-      given: { ...reached, pid: server.pid(), stagePid: process.pid, sinkPort: sink.port, crowd, crowdSize },
+      given: {
+        ...reached,
+        pid: server.pid(),
+        stagePid: process.pid,
+        sinkPort: sink.port,
+        hangingPort: hanging.port,
+        crowdSize,
+        ...projects
+      },
       leave
     }
   } catch (error) {

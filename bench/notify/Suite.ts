@@ -1,4 +1,6 @@
 import type { BenchSuite } from "#bench/harness/Suite.ts"
+import { crowdBare, crowdSent, oneBare, oneSent } from "./Accepting.ts"
+import { arriving } from "./Arriving.ts"
 import { loop, server } from "./Crowd.ts"
 import { pagesAlone, pagesAndCalls } from "./EventLoop.ts"
 import { fromNotice, ours, webPush, webPushEncryption } from "./Push.ts"
@@ -9,14 +11,18 @@ const largeUpload = "a raw upload of 2 GiB"
 
 const crowd = "one message to 10,000 browsers"
 const delays = "delay of the event loop while pages of 1 MB are shown"
+const acceptOne = "accept for one, 200/s"
+const acceptCrowd = "accept for 10,000"
+const arrive = "from 201 to the push service, 100/s"
 
 export const suite: BenchSuite<Given | undefined> = {
   name: "notify",
   about:
     "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, which signs each push; deliver " +
-    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; keep an " +
-    "upload of 2 GiB (quick: 1 GiB) against writing and hashing as many bytes in a loop; show a page of 1 MB over and over " +
-    "while calls of 80 MB are read: the latency is the delay of the event loop",
+    "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; accept messages " +
+    "against the same rows written by bare statements; from the answer to the push service, also beside services that hang; " +
+    "keep an upload of 2 GiB (quick: 1 GiB) against writing and hashing as many bytes in a loop; show a page of 1 MB over " +
+    "and over while calls of 80 MB are read: the latency is the delay of the event loop",
   unit: "pushes or KiB",
   stage,
   cases: [
@@ -38,6 +44,17 @@ export const suite: BenchSuite<Given | undefined> = {
     { name: uploadCases.uploaded, group: largeUpload, compared: "full", run: uploaded },
     { name: "encrypt and POST in a loop", group: crowd, baseline: true, run: onServer(loop) },
     { name: "through the server", group: crowd, compared: "always", run: onServer(server) },
+    { name: "transaction for one", group: acceptOne, baseline: true, run: onServer(oneBare) },
+    { name: "send to one", group: acceptOne, compared: "always", run: onServer(oneSent) },
+    { name: "INSERT … SELECT for 10,000", group: acceptCrowd, baseline: true, run: onServer(crowdBare) },
+    { name: "send to 10,000", group: acceptCrowd, compared: "full", run: onServer(crowdSent) },
+    { name: "arrive", group: arrive, baseline: true, run: onServer(arriving(false)) },
+    {
+      name: "arrive beside 100 channels in trouble",
+      group: arrive,
+      compared: "always",
+      run: onServer(arriving(true))
+    },
     { name: "pages alone", group: delays, baseline: true, run: onServer(pagesAlone) },
     { name: "pages and calls of 80 MB", group: delays, compared: "full", run: onServer(pagesAndCalls) }
   ]

@@ -75,23 +75,18 @@ export const makeFetch = Effect.fnUntraced(function* (
 
   return Effect.fnUntraced(function* (request: EgressRequest) {
     const { redirects = 0, totalMillis = limits.egressTotalMillis } = request
+    const deadline = performance.now() + totalMillis
     let hop = yield* firstHop(request, userAgent)
-    const follow = Effect.gen(function* () {
-      for (let followed = 0; ; followed++) {
-        yield* checkedUrl(hop.url)
-        const answer = yield* ask(agent, hop, { ...request, redirects }, limits)
-        const location = redirects > 0 && isRedirect(answer.status) ? answer.header("location") : undefined
-        if (location === undefined) return answer
-        if (followed === redirects) return yield* tooFar(hop.url, redirects)
-        const next = redirected(hop, answer.status, location)
-        if (next instanceof EgressFailed) return yield* next
-        hop = next
-      }
-    })
-    return yield* Effect.timeoutOrElse(follow, {
-      duration: totalMillis,
-      orElse: () => failed(hop.url, "time", `no whole answer in ${totalMillis} ms`)
-    })
+    for (let followed = 0; ; followed++) {
+      yield* checkedUrl(hop.url)
+      const answer = yield* ask(agent, hop, { ...request, redirects, totalMillis, deadline }, limits)
+      const location = redirects > 0 && isRedirect(answer.status) ? answer.header("location") : undefined
+      if (location === undefined) return answer
+      if (followed === redirects) return yield* tooFar(hop.url, redirects)
+      const next = redirected(hop, answer.status, location)
+      if (next instanceof EgressFailed) return yield* next
+      hop = next
+    }
   })
 })
 
@@ -128,50 +123,85 @@ export const checkedUrl = (url: URL): Effect.Effect<void, EgressRefused> => {
   const host = hostOf(url.hostname)
   if (Result.isFailure(host))
     return Effect.fail(new EgressRefused({ host: quoted(url.hostname), reason: host.failure }))
-  if (typeof host.success === "string") url.hostname = textOf(host.success)
+  const name = textOf(host.success)
+  // Setting it parses all of the URL again.
+  if (typeof host.success === "string" && name !== url.hostname) url.hostname = name
   return Effect.void
 }
 
+interface Asked extends EgressRequest {
+  readonly redirects: number
+  readonly totalMillis: number
+  /** by the monotonic clock */
+  readonly deadline: number
+}
+
+/** One request. A single controller ends it, early or late: combined signals and races cost more than all else here. */
 const ask = (
   agent: Agent,
-  { body, headers, method, url }: Hop,
-  request: EgressRequest & { readonly redirects: number },
+  hop: Hop,
+  request: Asked,
   limits: Limits
 ): Effect.Effect<EgressAnswer, EgressRefused | EgressFailed> => {
+  const host = hostIn(hop.url)
+  if ("host" in hop.headers) return failed(hop.url, "request", "the header host is the server's own")
+  return Effect.callback((resume) => {
+    const end = new AbortController()
+    const timer = setTimeout(() => {
+      // The request may wait for a connection, where it does not hear of its end.
+      resume(failed(hop.url, "time", `no whole answer in ${request.totalMillis} ms`))
+      end.abort()
+    }, request.deadline - performance.now())
+    const tell = async (): Promise<void> => {
+      try {
+        resume(Effect.succeed(await exchanged(agent, hop, request, { limits, end })))
+      } catch (error) {
+        resume(Effect.fail(faultOf(host, error)))
+      } finally {
+        clearTimeout(timer)
+      }
+    }
+    void tell()
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      end.abort()
+    })
+  })
+}
+
+const exchanged = async (
+  agent: Agent,
+  { body, headers, method, url }: Hop,
+  request: Asked,
+  { end, limits }: { readonly end: AbortController; readonly limits: Limits }
+): Promise<EgressAnswer> => {
   const host = hostIn(url)
-  if ("host" in headers) return failed(url, "request", "the header host is the server's own")
   const { headersMillis = limits.egressHeadersMillis, redirects } = request
   const { isCutAllowed = false, maxBodyBytes = limits.egressBodyBytes } = request
-  return Effect.tryPromise({
-    try: async (interrupted) => {
-      const flood = new AbortController()
-      let hints = 0
-      const answer = await agent.request({
-        origin: url.origin,
-        path: url.pathname + url.search,
-        method,
-        headers,
-        body,
-        signal: AbortSignal.any([interrupted, flood.signal]),
-        headersTimeout: headersMillis,
-        onInfo: () => {
-          if (++hints > limits.egressHints)
-            flood.abort(tooLong(host, `an answer of more than ${limits.egressHints} early ones`))
-        }
-      })
-      const { statusCode: status } = answer
-      const isFollowed = redirects > 0 && isRedirect(status) && answer.headers["location"] !== undefined
-      const { bytes, isCut } = await (isFollowed ? leave(answer.body) : bodyOf(answer.body, maxBodyBytes))
-      if (isCut && !isFollowed && !isCutAllowed)
-        throw tooLong(host, `an answer of more than ${maxBodyBytes} bytes`)
-      const header = (name: string): string | undefined => {
-        const value = answer.headers[name]
-        return typeof value === "object" ? value[0] : value
-      }
-      return { url: url.href, status, header, body: bytes, isCut }
-    },
-    catch: (error) => faultOf(host, error)
+  let hints = 0
+  const answer = await agent.request({
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method,
+    headers,
+    body,
+    signal: end.signal,
+    headersTimeout: headersMillis,
+    onInfo: () => {
+      if (++hints > limits.egressHints)
+        end.abort(tooLong(host, `an answer of more than ${limits.egressHints} early ones`))
+    }
   })
+  const { statusCode: status } = answer
+  const isFollowed = redirects > 0 && isRedirect(status) && answer.headers["location"] !== undefined
+  const { bytes, isCut } = await (isFollowed ? leave(answer.body) : bodyOf(answer.body, maxBodyBytes))
+  if (isCut && !isFollowed && !isCutAllowed)
+    throw tooLong(host, `an answer of more than ${maxBodyBytes} bytes`)
+  const header = (name: string): string | undefined => {
+    const value = answer.headers[name]
+    return typeof value === "object" ? value[0] : value
+  }
+  return { url: url.href, status, header, body: bytes, isCut }
 }
 
 const tooLong = (host: string, problem: string) => new EgressFailed({ host, kind: "size", problem })

@@ -26,16 +26,16 @@ export const layer = Layer.effectDiscard(
     yield* jobs.work(deliveries, {
       concurrency: limits.deliveryAttempts,
       attemptMillis: limits.deliveryAttemptMillis,
-      handle: yield* makeHandle(gates)
+      handle: yield* makeHandle(gates, yield* serverUrl)
     })
     // Before the jobs wait for attempts under way: those that have not begun do not begin any more.
     yield* Effect.addFinalizer(() => Effect.sync(() => gates.stop()))
   })
 )
 
-const makeHandle = Effect.fnUntraced(function* (gates: HostGates) {
+/** `url`: of this server, for links */
+export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: string) {
   const { limits } = yield* AppConfig
-  const url = yield* serverUrl
   const metrics = yield* DeliveryMetrics.make
   const ends = yield* makeEnds(metrics)
   const read = yield* DeliveryRows.make(url)

@@ -1,9 +1,11 @@
-import { assert, layer } from "@effect/vitest"
+import { afterAll, assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { eventually } from "#test/harness/Eventually.ts"
+import { wireTo } from "#test/harness/ServerStores.ts"
+import type { TcpProxy } from "#test/harness/TcpProxy.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { faultOf, live, makeStage, sent } from "#test/notify/Stage.ts"
+import { faultOf, live, makeStage, send, sent } from "#test/notify/Stage.ts"
 import {
   addBrowser,
   addWebhook,
@@ -17,7 +19,17 @@ import {
   wake
 } from "./DeliveryStage.ts"
 
-const served = TestServer.own({ egressAllow: loopback, notifySandbox: "off", limits: impatient })
+let proxy: TcpProxy | undefined
+
+const wire = async (databaseUrl: string): Promise<string> => {
+  const direct = await wireTo(databaseUrl, 5432)
+  proxy = direct.wire
+  return direct.url
+}
+
+afterAll(() => proxy?.close())
+
+const served = TestServer.own({ egressAllow: loopback, notifySandbox: "off", limits: impatient }, { wire })
 
 /** A project with a key of its owner's, and sends that answer the message's id. */
 const makeSender = Effect.gen(function* () {
@@ -399,6 +411,59 @@ layer(served, live)("deliveries", (it) => {
       )
       for (const id of [ids[0] ?? "", ids[2] ?? ""])
         assert.strictEqual((yield* deliveriesOf(id, key))[0]?.attempts, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "are made 4 at a time at a host of webhooks, 32 at a push service, and all of them in the end",
+    () =>
+      Effect.gen(function* () {
+        for (const [add, most, count] of [
+          [addWebhook, 4, 20],
+          [addBrowser, 32, 50]
+        ] as const) {
+          const { key, projectId, sendOne } = yield* makeSender
+          let [under, highest] = [0, 0]
+          const service = yield* receiver(async (_, response) => {
+            highest = Math.max(highest, ++under)
+            await new Promise((resolve) => setTimeout(resolve, 60))
+            under--
+            response.writeHead(201).end()
+          })
+          for (let n = 0; n < count; n++) yield* add([projectId], service.origin)
+          const ended = yield* allEnded(yield* sendOne(), key)
+          assert.deepStrictEqual(
+            ended.map(({ attempts, status }) => [attempts, status]),
+            Array.from({ length: count }, () => [1, "delivered"])
+          )
+          assert.strictEqual(highest, most)
+          assert.strictEqual(service.received.length, count)
+        }
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("wait while Postgres is away, and none is repeated; sends are 503", () =>
+    Effect.gen(function* () {
+      const { key, projectId, sender, sendOne } = yield* makeSender
+      const service = yield* receiver({ status: 201, afterMillis: 500 })
+      yield* addBrowser([projectId], service.origin)
+      const [first, second] = [yield* sendOne(), yield* sendOne()]
+      yield* eventually(
+        "an attempt is under way",
+        Effect.sync(() => service.received.length === 1)
+      )
+      proxy?.breakWire("refuse")
+      assert.strictEqual((yield* send(sender)).status, 503)
+      yield* Effect.sleep(1_500)
+      assert.strictEqual(service.received.length, 1)
+      proxy?.mend()
+      for (const id of [first, second])
+        assert.deepInclude((yield* allEnded(id, key))[0], {
+          status: "delivered",
+          attempts: 1,
+          repeated: false
+        })
+      assert.strictEqual(service.received.length, 2)
     }).pipe(Effect.scoped)
   )
 })
