@@ -6,9 +6,11 @@ import {
   Conflict,
   invalidField,
   type NotFound,
-  type ServiceUnavailable
+  type ServiceUnavailable,
+  type Unauthorized
 } from "#schemas/core/Problem.ts"
 import type { Channel, ChannelChange, NewChannel } from "#schemas/notify/Settings.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
@@ -56,12 +58,12 @@ export class Channels extends Context.Service<
       subscriberId: string,
       address: ChannelAddress,
       isTrusted?: boolean
-    ) => Effect.Effect<Added, Conflict | SqlError>
+    ) => Effect.Effect<Added, Conflict | Unauthorized | SqlError>
     readonly add: (
       subscriberId: string,
       channel: NewChannel,
       serverUrl: string
-    ) => Effect.Effect<Added, BadRequest | Conflict | ServiceUnavailable | SqlError>
+    ) => Effect.Effect<Added, BadRequest | Conflict | ServiceUnavailable | Unauthorized | SqlError>
     readonly change: (
       subscriberId: string,
       id: string,
@@ -133,7 +135,9 @@ const putting = (sql: SqlClient, channelsMax: number) => {
     isTrusted = false
   ) {
     // Another one that is made for the same subscriber waits here, and counts this one.
-    yield* sql`SELECT id FROM subscribers WHERE id = ${subscriberId} FOR NO KEY UPDATE`
+    const [owner] = yield* sql`SELECT id FROM subscribers WHERE id = ${subscriberId} FOR NO KEY UPDATE`
+    // They have left since their token was looked at.
+    if (owner === undefined) return yield* invalidKey()
     const [there] = yield* sql<Row>`SELECT * FROM channels WHERE kind = ${kind} AND address = ${address}
       AND (kind = 'push' OR subscriber_id = ${subscriberId}) FOR UPDATE`
     if (there !== undefined && kind === "webhook")

@@ -42,7 +42,7 @@ export class Joining extends Context.Service<
     readonly add: (
       project: ProjectRow,
       subscriber: NewSubscriber
-    ) => Effect.Effect<Added & { readonly subscriberId: string }, Exclude<Fault, Gone | Unauthorized>>
+    ) => Effect.Effect<Added & { readonly subscriberId: string }, Exclude<Fault, Gone>>
   }
 >()("signalbox/notify/Joining") {
   static readonly layer = Layer.effect(
@@ -187,13 +187,20 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     const present = known ?? holder
     const subscriberId = present ?? newId("sbr")
     const token = by ?? newToken()
-    if (present === undefined) yield* make(subscriberId, name ?? "", token, timezone)
-    else
-      yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)},
-        name = coalesce(${name ?? null}, name) WHERE id = ${subscriberId}`
+    const isNew = present === undefined
+    if (isNew) yield* make(subscriberId, name ?? "", token, timezone)
+    else {
+      // The token that was shown is not written anew: another request may have replaced it by now.
+      const isTheirs = by === undefined ? sql`id = ${subscriberId}` : sql`token_hash = ${hashOf(by)}`
+      const renewed = by === undefined ? sql`, token_hash = ${hashOf(token)}` : sql``
+      const [there] = yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name)${renewed}
+        WHERE ${isTheirs} RETURNING 1`
+      // They have left since the token was looked at.
+      if (there === undefined) return yield* invalidKey()
+    }
     const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
     yield* subscribe(project.id, subscriberId)
-    return { added, isNew: present === undefined, subscriberId, token }
+    return { added, isNew, subscriberId, token }
   })
   return { add, enter }
 }

@@ -5,9 +5,33 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { sandboxOfServer } from "../Sandbox.ts"
 import { live, sent } from "../Stage.ts"
-import { rowsOf, settingsOf, subscriber } from "./SubscriberStage.ts"
+import { join, rowsOf, settingsOf, subscriber, subscription } from "./SubscriberStage.ts"
 
 layer(TestServer.shared, live)("settings of a subscriber", (it) => {
+  it.effect(
+    "end while their subscriber joins, adds and changes: each request is carried out or refused",
+    () =>
+      Effect.gen(function* () {
+        for (let round = 0; round < 8; round++) {
+          const { channel, link, request, token } = yield* subscriber
+          const answers = yield* Effect.all(
+            [
+              join(link, { push: subscription() }, token),
+              request("POST", "/channels", { push: subscription() }),
+              request("PATCH", `/channels/${channel}`, { push: subscription() }),
+              Effect.andThen(Effect.sleep(round * 2), request("DELETE", "")),
+              join(link, {}, token),
+              request("POST", "/link"),
+              request("PATCH", "", { name: "Late" })
+            ],
+            { concurrency: 7 }
+          )
+          for (const { json, status } of answers)
+            assert.include([200, 201, 401, 404, 503], status, JSON.stringify(json))
+        }
+      })
+  )
+
   it.effect(
     "change while messages are accepted: each is accepted, and each delivery arrives or is dropped",
     () =>
@@ -43,7 +67,9 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
           "nothing waits",
           Effect.map(waiting, ({ length }) => length === 0)
         )
-        const arrived = yield* Effect.promise(() => sandbox.accepted(1, { channel: push.id }))
+        const { entries: arrived } = yield* Effect.promise(() =>
+          sandbox.inbox({ channel: push.id, accepted: true })
+        )
         const rows = yield* rowsOf(channel)
         // It had attempts under way when it was turned off, or left.
         const delivered = rows.filter(({ dropped }) => !dropped).length
