@@ -207,11 +207,8 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     const token = by ?? newToken()
     const isNew = present === undefined
     if (isNew) yield* make(subscriberId, name ?? "", token, timezone)
-    else {
-      const there = yield* renew({ by, name, subscriberId, token })
-      // They have left since the token was looked at.
-      if (!there) return yield* invalidKey()
-    }
+    // They may have left since the token was looked at.
+    else if (!(yield* renew({ by, name, subscriberId, token }))) return yield* invalidKey()
     const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
     yield* subscribe(project.id, subscriberId)
     return { added, isNew, subscriberId, token }
