@@ -135,6 +135,24 @@ interface Parts {
   readonly subscribersMax: number
 }
 
+const making = (sql: SqlClient) => (id: string, name: string, token: string, timezone: string) =>
+  sql`INSERT INTO subscribers (id, name, token_hash, timezone) VALUES (${id}, ${name}, ${hashOf(token)}, ${timezone})`
+
+interface Known extends Pick<Entering, "by" | "name"> {
+  readonly subscriberId: string
+  readonly token: string
+}
+
+/** Whether the subscriber is there still. The token that was shown is not written anew: another request may have replaced it. */
+const renewing = (sql: SqlClient) =>
+  Effect.fnUntraced(function* ({ by, name, subscriberId, token }: Known) {
+    const isTheirs = by === undefined ? sql`id = ${subscriberId}` : sql`token_hash = ${hashOf(by)}`
+    const renewed = by === undefined ? sql`, token_hash = ${hashOf(token)}` : sql``
+    const rows = yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name)${renewed}
+      WHERE ${isTheirs} RETURNING 1`
+    return rows.length > 0
+  })
+
 /** Within a transaction: the subscriber, old or new, their channel and the project; or a webhook of the project's owner. */
 const entering = ({ channels, sql, subscribersMax }: Parts) => {
   /** The link is good until this transaction ends, and no other one joins the project before. */
@@ -160,8 +178,8 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
       )
     yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id) VALUES (${projectId}, ${subscriberId})`
   })
-  const make = (id: string, name: string, token: string, timezone: string) =>
-    sql`INSERT INTO subscribers (id, name, token_hash, timezone) VALUES (${id}, ${name}, ${hashOf(token)}, ${timezone})`
+  const make = making(sql)
+  const renew = renewing(sql)
   const add = Effect.fnUntraced(function* (projectId: string, name: string, address: ChannelAddress) {
     const [row] =
       yield* sql`SELECT id FROM projects WHERE id = ${projectId} AND deleted_at IS NULL FOR NO KEY UPDATE`
@@ -189,15 +207,8 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     const token = by ?? newToken()
     const isNew = present === undefined
     if (isNew) yield* make(subscriberId, name ?? "", token, timezone)
-    else {
-      // The token that was shown is not written anew: another request may have replaced it by now.
-      const isTheirs = by === undefined ? sql`id = ${subscriberId}` : sql`token_hash = ${hashOf(by)}`
-      const renewed = by === undefined ? sql`, token_hash = ${hashOf(token)}` : sql``
-      const [there] = yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name)${renewed}
-        WHERE ${isTheirs} RETURNING 1`
-      // They have left since the token was looked at.
-      if (there === undefined) return yield* invalidKey()
-    }
+    // They may have left since the token was looked at.
+    else if (!(yield* renew({ by, name, subscriberId, token }))) return yield* invalidKey()
     const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
     yield* subscribe(project.id, subscriberId)
     return { added, isNew, subscriberId, token }
