@@ -39,7 +39,7 @@ const perSecond = 200
 
 const countOf = (context: CaseContext): number => sized(context, { tiny: 20, quick: 1_000, full: 4_000 })
 
-/** What was left to wait by the case before. */
+/** Removes the messages that the case before left waiting. */
 const clear = ({ databaseUrl }: Given) =>
   onPostgres(
     { databaseUrl },

@@ -138,6 +138,14 @@ const underLoad = Effect.fnUntraced(function* (
     yield* made("project-keys", { name, projects: [project], rateLimitPerMinute: 6_000 }),
     "key"
   )
+  for (const { url } of sides)
+    yield* eventually(
+      "the server knows the project",
+      Effect.promise(async () => {
+        const { body } = await ask({ url, adminKey: () => key }, "GET", "/api/v1/projects")
+        return (body as { readonly projects?: ReadonlyArray<unknown> }).projects?.length === 1
+      })
+    )
   for (let n = 0; n < subscribers; n++) {
     yield* addBrowser([project], service.origin)
     yield* addWebhook([project], service.origin)
