@@ -142,7 +142,9 @@ describe("the command line of the bench", () => {
     slow,
     async () => {
       const against = async (other: string): Promise<string> => {
-        const { code, output } = bench("log", "append", "--quick", "--rounds", "2", "--against", other)
+        const { code, output } = bench(
+          ...["log", "append", "--quick", "--rounds", "2", "--seconds", "0.2", "--against", other]
+        )
         assert.strictEqual(await code, 0, output())
         return output()
       }

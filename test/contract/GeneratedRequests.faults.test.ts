@@ -3,4 +3,4 @@ import { startServer } from "#test/harness/ServerProcess.ts"
 import { describeGenerated } from "./GeneratedRequests.ts"
 
 describe("a hundred requests an endpoint, generated from the published document,", () =>
-  describeGenerated(100, () => startServer()))
+  describeGenerated(60, () => startServer()))

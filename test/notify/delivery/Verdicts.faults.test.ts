@@ -424,9 +424,12 @@ layer(served, live)("deliveries", (it) => {
         ] as const) {
           const { key, projectId, sendOne } = yield* makeSender
           let [under, highest] = [0, 0]
+          const full = Promise.withResolvers<void>()
           const service = yield* receiver(async (_, response) => {
             highest = Math.max(highest, ++under)
-            await new Promise((resolve) => setTimeout(resolve, 60))
+            // No answer comes before as many as may be are under way, and a while in which more would show.
+            if (under === most) setTimeout(full.resolve, 300)
+            await full.promise
             under--
             response.writeHead(201).end()
           })
