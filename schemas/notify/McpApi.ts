@@ -15,7 +15,7 @@ const answers = {
   error: [BadRequest.plain, NotFound.plain, RequestTimeout.plain, PayloadTooLarge.plain]
 } as const
 
-/** As the document describes it. It is served beside the Effect pipeline, by src/notify/mcp/McpEndpoint.ts. */
+/** As the document describes it. It is served beside the Effect pipeline, by src/notify/mcp/NotifyMcp.ts. */
 export class McpApi extends HttpApiGroup.make("mcp")
   .add(
     HttpApiEndpoint.post("call", "/api/v1/mcp", answers).annotate(

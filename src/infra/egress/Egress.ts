@@ -17,7 +17,7 @@ import { embeddedIpv4, type Interfaces, OwnAddresses, specialPurposeOf } from ".
 type EgressError = EgressRefused | EgressFailed
 
 /**
- * The only way out to addresses that strangers give: web hooks, push endpoints, mail servers, pages. A name is looked up
+ * The only way out to addresses that strangers give: webhooks, push endpoints, mail servers, pages. A name is looked up
  * once, refused if any of its addresses is not one of the Internet's, and connected to at the addresses that were checked.
  * The addresses of the operator's settings do not come here.
  */

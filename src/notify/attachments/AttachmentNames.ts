@@ -4,7 +4,7 @@ const nameLengthMax = 255
 /** A longer ending is no extension. */
 const extensionLengthMax = 20
 
-/** Where a name ends and its extension begins; a dot at the begin hides a file, and is no extension. */
+/** Where a name ends and its extension begins; a dot at the beginning hides a file, and is no extension. */
 const dotOf = (name: string): number => {
   const dot = name.lastIndexOf(".")
   return dot > 0 && name.length - dot <= extensionLengthMax ? dot : name.length

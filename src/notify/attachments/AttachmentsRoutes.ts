@@ -81,7 +81,7 @@ const upload = (attachments: Attachments["Service"], maxBytes: number): KeyedRou
     if (problem !== undefined) return yield* problem
   })
 
-/** undefined: nobody is left to be answered */
+/** undefined: there is no one left to answer */
 const cutOff = (end: Exclude<BodyEnd, "complete">): Problem | undefined =>
   end === "slow" ? RequestTimeout.of("body: comes too slowly") : undefined
 

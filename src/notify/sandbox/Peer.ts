@@ -33,7 +33,7 @@ export interface Peer {
 /** Characters of a header that the inbox keeps. */
 const shownMax = 200
 
-/** Those of the headers that are there, the begin of their values as one text each. */
+/** Those of the headers that are there, the beginning of each value as one text. */
 export const headersOf = (
   { headers }: SandboxRequest,
   names: ReadonlyArray<string>

@@ -8,7 +8,7 @@ import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
 import { SendForm } from "#streams/notify/SendForm.ts"
 import type { ArrivingFiles } from "./Submission.ts"
 
-/** Parts of a form: a hundred projects, twenty files and ids each, and some that are ignored. */
+/** Parts of a form: a hundred projects, twenty files and ids, and some that are ignored. */
 const partsMax = 256
 /** The head of a part, which the parser bounds, and its boundary. */
 const partHeadBytes = 20 * 1024
@@ -23,7 +23,7 @@ interface FormOptions {
   readonly reserve: Reserve
 }
 
-/** The client has left: nobody is to be answered. */
+/** The client has left: there is no one to answer. */
 export type Gone = "gone"
 
 const problemOf = (fault: FormFault, maxBytes: number): Problem | Gone => {

@@ -9,7 +9,7 @@ import { readSendJson, type SendFields, type SendJson } from "#streams/notify/Se
 
 const module = new URL("./SendThread.ts", import.meta.url)
 
-/** The thread that reads what is long, and the readers of calls on both sides. */
+/** The thread that reads long sends; the bodies of the MCP endpoint as well. */
 export const sendThread = module
 
 export const faulty = ({ field, text }: FieldFault): Problem => invalidField(field, text)

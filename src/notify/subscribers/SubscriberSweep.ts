@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 
-/** Deletes webhooks that were not confirmed in time, and subscribers without a project, of whom nothing is to be expected. */
+/** Deletes webhooks that were not confirmed in time, and subscribers of long ago who have no project. */
 export const sweepSubscribers = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient

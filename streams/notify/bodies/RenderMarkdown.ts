@@ -40,7 +40,7 @@ markdown.renderer.rules["table_open"] = () =>
   '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>\n'
 markdown.renderer.rules["table_close"] = () => "</table></div>\n"
 
-/** The begin of a list, and columns by class: a page has no styles in its elements. */
+/** The start of a list, and columns by class: a page has no styles in its elements. */
 const attributesOf = (token: Token): Token["attrs"] => {
   const start = token.attrGet("start")
   if (token.type === "ordered_list_open" && start !== null) return [["start", start]]

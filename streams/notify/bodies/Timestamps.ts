@@ -27,7 +27,7 @@ const accessLog =
 /** Nothing that is longer is read. */
 const headLength = 240
 
-/** Characters at the begin of a line that say when it was written; 0 for none. */
+/** Characters at the beginning of a line that say when it was written; 0 for none. */
 export const timestampLength = (line: string): number =>
   atBegin.exec(line.slice(0, headLength))?.[0].length ?? 0
 

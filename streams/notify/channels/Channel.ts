@@ -91,7 +91,7 @@ export type Verdict =
   | { readonly _tag: "NewSignature"; readonly error: string }
   | { readonly _tag: "Dead"; readonly error: string }
 
-/** The notification's text in every channel. Source: decisions of the contract, Sending. */
+/** The notification's text in every channel. Source: contract/notify#sending. */
 export const textOf = ({ hasPaperclip, message }: Notice): string =>
   hasPaperclip ? `📎 ${message}` : message
 

@@ -33,7 +33,7 @@ const payloadBytesMax = 3_990
 /** Bytes of a title that gives way to the text. */
 const titleBytesMin = 200
 
-/** The address that a click opens, and those of the actions beside it. Source: decisions of the contract, Sending. */
+/** The address that a click opens, and those of the actions beside it. Source: contract/notify#subscriber-pages. */
 const clickOf = (
   { hasView, pageUrl, settingsUrl, url }: Notice,
   isCut: boolean

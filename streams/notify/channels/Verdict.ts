@@ -21,7 +21,7 @@ export interface VerdictOptions {
   readonly nowMillis: number
 }
 
-/** Consequences of an answer. Source: decisions of the contract, Delivery. */
+/** Consequences of an answer. Source: contract/notify#deliveries. */
 export const verdictOf = (
   kind: ChannelKind,
   answer: ChannelAnswer,
