@@ -138,7 +138,8 @@ const channelRow = (channel) => {
 const list = (place, rows, none) =>
   place.replaceChildren(...(rows.length === 0 ? [element("li", { className: "hint" }, none)] : rows))
 
-const isHere = () => !isGuest && settings.channels.some(({ id }) => id === recall().channel)
+const isHere = () =>
+  !isGuest && settings.channels.some(({ id, state }) => id === recall().channel && state !== "gone")
 
 const showPush = () => {
   const problem = pushProblem()

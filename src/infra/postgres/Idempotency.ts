@@ -135,6 +135,8 @@ class Store {
         () => Effect.succeed({ _tag: "InFlight" } as const)
       )
       if (known === undefined) {
+        // The work waits for its own locks as long as without a key.
+        yield* this.sql`SELECT set_config('lock_timeout', '0', true)`
         const made = yield* make
         const body = yield* Effect.orDie(Schema.encodeEffect(json)(made))
         yield* this.keep(held, { status: 200, contentType: "application/json", body })

@@ -13,13 +13,17 @@ export type DeliveryJob = Job<(typeof deliveries)["payload"]["Type"]>
 
 type Change = Effect.Effect<unknown, SqlError>
 
+/** The service says that an address is no more; the channel may have another one by now, or be off. */
+export const lose = (sql: SqlClient, id: string, { target }: DeliveryChannel) =>
+  sql`UPDATE channels SET state = 'gone'
+    WHERE id = ${id} AND target = ${JSON.stringify(target)}::jsonb AND state <> 'off' RETURNING id`
+
 /** Changes of rows with which deliveries end, each in the transaction that ends its job. */
 const changesOf = (sql: SqlClient, { deadInARow }: Limits) => ({
   /** The message's owner sees that it was not made. */
   drop: ({ lane, payload }: DeliveryJob): Change => sql`UPDATE deliveries SET dropped_at = now()
     WHERE message_id = ${payload.message} AND channel_id = ${lane} AND dropped_at IS NULL`,
-  /** The service says that the channel is no more. */
-  lose: (channel: string): Change => sql`UPDATE channels SET state = 'gone' WHERE id = ${channel}`,
+  lose: (id: string, channel: DeliveryChannel): Change => lose(sql, id, channel),
   miss: (channel: string): Change => sql`UPDATE channels SET dead_in_a_row = dead_in_a_row + 1,
       state = CASE WHEN state = 'active' AND dead_in_a_row + 1 >= ${deadInARow} THEN 'failing' ELSE state END
     WHERE id = ${channel}`,
@@ -63,7 +67,7 @@ export const makeEnds = Effect.fnUntraced(function* (metrics: DeliveryMetrics) {
         case "Gone":
           metrics.ended(channel.kind, "dropped")
           return {
-            ...done(Effect.andThen(changes.lose(job.lane), changes.drop(job))),
+            ...done(Effect.andThen(changes.lose(job.lane, channel), changes.drop(job))),
             error: verdict.error
           }
         case "Again": {

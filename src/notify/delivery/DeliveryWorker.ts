@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from "node:util"
 import { Effect, Exit, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
-import { done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import { again, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { serverUrl } from "#src/ServerUrl.ts"
 import type { Limits } from "#src/Limits.ts"
@@ -42,6 +43,12 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
   const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
   const through = throughGates(gates, limits)
 
+  const hasMoved = (job: DeliveryJob, { target }: DeliveryRows.DeliveryChannel) =>
+    Effect.map(
+      read(job.payload.message, job.lane),
+      (row) => row?.channel !== undefined && !isDeepStrictEqual(row.channel.target, target)
+    )
+
   const attempt = Effect.fnUntraced(function* (job: DeliveryJob) {
     const row = yield* read(job.payload.message, job.lane)
     // It went with the message.
@@ -68,6 +75,8 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     if (sent.isBusy) return withdrawn(limits.deliveryPauseMillis)
     if (sent.verdict._tag === "Delivered")
       metrics.arrived(nowMillis - acceptedMillis + performance.now() - began)
+    // The browser has subscribed anew while its old address answered: the message goes to the new one.
+    if (sent.verdict._tag === "Gone" && (yield* hasMoved(job, channel))) return again(sent.verdict.error, 0)
     return ends.of(attempted, sent.verdict)
   })
 

@@ -9,6 +9,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import * as DeliveryMetrics from "../delivery/DeliveryMetrics.ts"
+import { lose } from "../delivery/DeliveryEnds.ts"
 import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
@@ -37,11 +38,11 @@ export class ChannelTests extends Context.Service<
       const sql = yield* SqlClient
       const metrics = yield* DeliveryMetrics.make
       const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
-      const lose = (id: string) =>
+      // The channel before its deliveries, as all lock them.
+      const end = (id: string, channel: DeliveryChannel) =>
         sql.withTransaction(
-          Effect.andThen(
-            dropWaiting(sql, [id]),
-            sql`UPDATE channels SET state = 'gone' WHERE id = ${id} AND state <> 'off'`
+          Effect.flatMap(lose(sql, id, channel), (lost) =>
+            lost.length === 0 ? Effect.void : dropWaiting(sql, [id])
           )
         )
       return ChannelTests.of({
@@ -54,7 +55,7 @@ export class ChannelTests extends Context.Service<
             return yield* Conflict.of("Open the link that was posted to the webhook first")
           const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
           const { verdict } = yield* exchange(row, notice)
-          if (verdict._tag === "Gone") yield* lose(id)
+          if (verdict._tag === "Gone") yield* end(id, row)
           return verdict._tag === "Delivered"
             ? { delivered: true, error: null }
             : { delivered: false, error: verdict.error }

@@ -190,6 +190,13 @@ const changing = (
       sql<Row>`SELECT * FROM channels WHERE id = ${id} AND subscriber_id = ${subscriberId} FOR UPDATE`,
       ([row]) => (row === undefined ? Effect.fail(notFound("Channel")) : Effect.succeed(row))
     )
+  /** In one order: two browsers may take each other's addresses. */
+  const lockBoth = (id: string, address: ChannelAddress) =>
+    Effect.andThen(
+      lock(address),
+      sql`SELECT id FROM channels WHERE id = ${id} OR (kind = 'push' AND address = ${address.address})
+        ORDER BY id FOR UPDATE`
+    )
   /** A browser's new subscription, in the row of its old one: what waits goes there. */
   const replace = Effect.fnUntraced(function* (row: Row, { address, target }: ChannelAddress) {
     if (row.kind !== "push") return yield* invalidField("push", "is for the channel of a browser")
@@ -207,7 +214,7 @@ const changing = (
     change: Effect.fn("Channels.change")(function* (subscriberId, id, change) {
       const address = yield* check(change.push === undefined ? {} : { push: change.push })
       const write = Effect.gen(function* () {
-        if (address !== undefined) yield* lock(address)
+        if (address !== undefined) yield* lockBoth(id, address)
         const row = yield* own(subscriberId, id)
         const refusal = refusalOf(row, change)
         if (refusal !== undefined) return yield* refusal

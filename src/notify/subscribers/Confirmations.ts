@@ -8,6 +8,9 @@ import { hashOf, newSecret } from "#src/infra/crypto/Tokens.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 import type { ChannelAddress } from "./ChannelAddress.ts"
 
+/** Of tokens: guesses of another form must not take Postgres's time. */
+const form = /^[0-9A-Za-z]{40}$/
+
 export const confirmPath = "/n/confirm"
 
 /** A webhook that its link names. */
@@ -44,6 +47,7 @@ export class Confirmations extends Context.Service<
       const sql = yield* SqlClient
       const egress = yield* Egress
       const find = Effect.fnUntraced(function* (token: string) {
+        if (!form.test(token)) return undefined
         const [row] = yield* sql<{ address: string; state: string; name: string }>`
           SELECT c.address, c.state, s.name FROM channels c JOIN subscribers s ON s.id = c.subscriber_id
           WHERE c.confirm_hash = ${hashOf(token)}`
@@ -82,11 +86,11 @@ export class Confirmations extends Context.Service<
           return yield* invalidField("webhook.url", "did not take the link by which it is confirmed")
         }),
         find,
-        confirm: (token) =>
-          Effect.andThen(
-            sql`UPDATE channels SET state = 'active' WHERE confirm_hash = ${hashOf(token)} AND state = 'unconfirmed'`,
-            find(token)
-          )
+        confirm: Effect.fnUntraced(function* (token) {
+          if (!form.test(token)) return undefined
+          yield* sql`UPDATE channels SET state = 'active' WHERE confirm_hash = ${hashOf(token)} AND state = 'unconfirmed'`
+          return yield* find(token)
+        })
       })
     })
   )

@@ -5,6 +5,7 @@ import { deliveries } from "../delivery/Deliveries.ts"
 
 /**
  * Deliveries that wait for these channels are not made: at their turn a worker finds them dropped. An attempt that has begun goes on.
+ * Locks are taken in one order, against circles: subscriber, channels by id, deliveries. Its caller has those before.
  *
  * @param projectId of whose messages alone
  */

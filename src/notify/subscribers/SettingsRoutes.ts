@@ -66,6 +66,7 @@ export const settings = HttpApiBuilder.group(
     const admission = yield* Admission
     const channelTests = yield* ChannelTests
     const { limits } = yield* AppConfig
+    const webhooks = hourly("Webhooks", limits.joinsPerHour)
     const tests = hourly("Channel tests", limits.channelTestsPerHour)
     const ownUrl = Effect.map(HttpServerRequest.HttpServerRequest, urlFor)
 
@@ -87,6 +88,9 @@ export const settings = HttpApiBuilder.group(
         ),
       addChannel: ({ payload }) =>
         Effect.gen(function* () {
+          // A link is posted to it, wherever it is.
+          if (payload.webhook !== undefined)
+            yield* admission.enterWithoutKey(yield* HttpServerRequest.HttpServerRequest, webhooks)
           yield* unstored
           const { channel, ...rest } = yield* storeAwayUntimed(
             channels.add(yield* me, payload, yield* ownUrl)

@@ -91,17 +91,20 @@ const ofThemselves = (sql: SqlClient, channels: Channels["Service"], pushKey: st
     sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`SELECT id FROM subscribers WHERE id = ${id} FOR UPDATE`
+        const own = yield* sql<{ id: string }>`SELECT id FROM channels WHERE subscriber_id = ${id}
+          ORDER BY id FOR UPDATE`
         yield* dropWaiting(
           sql,
-          (yield* channels.list(id)).map((channel) => channel.id)
+          own.map((channel) => channel.id)
         )
         yield* sql`DELETE FROM subscribers WHERE id = ${id}`
       })
     )
   const renew: Subscribers["Service"]["renew"] = Effect.fnUntraced(function* (id) {
     const token = newToken()
-    yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)} WHERE id = ${id}`
-    return token
+    const [row] =
+      yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)} WHERE id = ${id} RETURNING id`
+    return row === undefined ? yield* left() : token
   })
   return { read, update, leave, renew }
 }
@@ -116,6 +119,8 @@ const ofProjects = (sql: SqlClient): Pick<Subscribers["Service"], "choose" | "le
   leaveProject: (id, projectId) =>
     sql.withTransaction(
       Effect.gen(function* () {
+        // As one who leaves altogether: subscriptions and deliveries come behind it.
+        yield* sql`SELECT id FROM subscribers WHERE id = ${id} FOR NO KEY UPDATE`
         const gone = yield* sql`DELETE FROM project_subscriptions
           WHERE subscriber_id = ${id} AND project_id = ${projectId} RETURNING 1`
         if (gone.length === 0) return yield* notFound("Project")

@@ -103,6 +103,26 @@ layer(served, live)("deliveries", (it) => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("go to the new address of a browser that subscribed anew while its old one answered 410", () =>
+    Effect.gen(function* () {
+      const { key, projectId, sendOne } = yield* makeSender
+      const sql = yield* SqlClient
+      const [old, later] = [yield* receiver({ status: 410, afterMillis: 500 }), yield* receiver()]
+      const { browser, id } = yield* addBrowser([projectId], old.origin)
+      const message = yield* sendOne()
+      yield* eventually(
+        "the attempt is under way",
+        Effect.sync(() => old.received.length === 1)
+      )
+      const endpoint = `${later.origin}/push/anew`
+      yield* sql`UPDATE channels SET address = ${endpoint}, target = ${JSON.stringify({ ...browser.target, endpoint })}::jsonb
+        WHERE id = ${id}`
+      assert.deepStrictEqual(statuses(yield* allEnded(message, key)), ["delivered"])
+      assert.deepStrictEqual([old.received.length, later.received.length], [1, 1])
+      assert.strictEqual((yield* channelState(id))?.state, "active")
+    }).pipe(Effect.scoped)
+  )
+
   it.effect(
     "whose service is in trouble are made again after growing pauses, or such as it names; the channel waits",
     () =>
