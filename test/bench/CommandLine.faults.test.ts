@@ -143,7 +143,15 @@ describe("the command line of the bench", () => {
     async () => {
       const against = async (other: string): Promise<string> => {
         const { code, output } = bench(
-          ...["log", "append", "--quick", "--rounds", "2", "--seconds", "0.2", "--against", other]
+          "log",
+          "append",
+          "--quick",
+          "--rounds",
+          "2",
+          "--seconds",
+          "0.2",
+          "--against",
+          other
         )
         assert.strictEqual(await code, 0, output())
         return output()

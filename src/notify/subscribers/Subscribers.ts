@@ -25,7 +25,7 @@ export class Subscribers extends Context.Service<
     /** Addresses are deleted at once, and what waits is not sent. */
     readonly leave: (id: string) => Effect.Effect<void, SqlError>
     /** a token in place of the one that there was */
-    readonly renew: (id: string) => Effect.Effect<string, SqlError>
+    readonly renew: (id: string) => Effect.Effect<string, Unauthorized | SqlError>
     readonly choose: (
       id: string,
       projectId: string,
