@@ -79,9 +79,9 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 120_000 })(
           assert.deepInclude(shown, {
             priority: "low",
             bodyFormat: "markdown",
-            attachments: 1,
             status: "done"
           })
+          assert.deepInclude(shown.attachments[0], { filename: "build.log", size: 9, expired: false })
 
           const listed = yield* run(["messages", "list", "--project", slug])
           assert.match(listed.out, /^ID +PROJECT +APP +MESSAGE +RECIPIENTS +STATUS +CREATED AT$/m)
