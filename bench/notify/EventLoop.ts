@@ -113,7 +113,7 @@ const measured = async (
     work: pages,
     elapsedMillis: performance.now() - startedAt,
     use,
-    latency: result.delays,
+    ...(result.delays === undefined ? {} : { latency: result.delays }),
     figures: { "all calls ms": result.result.workMillis }
   }
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
-import { type AddressInfo, connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type Requirement, requirement } from "./Requirement.ts"
+import { freePort } from "./ServerProcess.ts"
 
 export const redisServer: Requirement = requirement("redis-server", () => {
   const { error, status } = spawnSync("redis-server", ["--version"])
@@ -22,16 +23,6 @@ export interface RedisServer {
   readonly start: Effect.Effect<void>
   readonly stop: Effect.Effect<void>
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 
 const answers = (port: number): Promise<boolean> =>
   new Promise((resolve) => {

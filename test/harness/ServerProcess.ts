@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
-import { createServer, type AddressInfo } from "node:net"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join, normalize } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -52,14 +52,24 @@ export const serverEnvironment = (
   ...changes
 })
 
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
+/** Ports that no system gives to connections and to listeners that ask for any: those come and go in other tests. */
+const lowestPort = 10_000
+const highestPort = 32_000
+
+/** A port of loopback that is free, and that stays so until its server has come so far. */
+export const freePort = async (): Promise<number> => {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = lowestPort + Math.floor(Math.random() * (highestPort - lowestPort))
+    if (await isFree(port)) return port
+  }
+  throw new Error(`no port from ${lowestPort} to ${highestPort} is free`)
+}
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
     const server = createServer()
-    server.on("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
+    server.once("error", () => resolve(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
 /** Runs a server that is expected not to start (it is stopped after 30 s); answers its exit and its output. */
