@@ -36,7 +36,7 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
   /** A new user, so that their charges are told from those of others. */
   const newPerson = async (creditsUsd = 5): Promise<Person> => {
     const made = await ask(server, "POST", "/api/v1/admin/users", {
-      json: { email: `person-${++people}@example.org`, name: "P" }
+      json: { email: `models-${++people}@example.org`, name: "P" }
     })
     const id = textAt(made, "id")
     if (creditsUsd > 0) {

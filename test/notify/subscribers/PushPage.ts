@@ -101,6 +101,8 @@ export const openPushPage = async (browser: Browser, options: PushPageOptions): 
     renew: subscribe,
     worker: async () => context.serviceWorkers()[0] ?? (await context.waitForEvent("serviceworker")),
     deliver: async (data) => {
+      // A push to a worker that is not active yet is lost.
+      await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
       await cdp.send("ServiceWorker.deliverPushMessage", {
         origin: new URL(url).origin,
         registrationId: await registration(),
