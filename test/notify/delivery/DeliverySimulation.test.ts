@@ -272,7 +272,11 @@ const faultsOf = Effect.fnUntraced(function* (model: Model, { gone, requests }: 
       faults.push(`given up though it came: ${said}`)
   }
   const last = new Map<string, number>()
+  const seen = new Set<string>()
   for (const { channel, id } of requests) {
+    // The attempt of a worker that had lost its lane, by its death or by the clock, may come behind its repetition.
+    if (seen.has(id) && ends.get(id)?.repeated === true) continue
+    seen.add(id)
     const { n } = model.accepted.get(id) ?? { n: -1 }
     if (n < (last.get(channel) ?? 0)) faults.push(`out of order on ${channel}: ${id}`)
     last.set(channel, n)
@@ -307,7 +311,8 @@ const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number
     Effect.map(sql`SELECT 1 FROM jobs WHERE queue = 'deliveries' LIMIT 1`, ({ length }) => length === 0)
   )
   yield* Effect.sleep(50)
-  assert.deepStrictEqual(yield* faultsOf(model, services), [])
+  const faults = yield* faultsOf(model, services)
+  assert.isEmpty(faults, faults.join("\n"))
   assert.isAbove(model.accepted.size, 0)
   yield* Effect.forEach(workers, ({ dies }) => dies)
 }, Effect.scoped)
