@@ -131,7 +131,11 @@ describeWith(chromiumPresent, "models at /, in Chromium,", () => {
     assert.isBelow(text.length, 1_500)
     await until("no call under way", async () => {
       const metrics = await (await fetch(`${server.url}/metrics`)).text()
-      return /^signalbox_model_requests_in_flight 0$/m.test(metrics) ? undefined : metrics.slice(0, 2_000)
+      if (/^signalbox_model_requests_in_flight 0$/m.test(metrics)) return undefined
+      return metrics
+        .split("\n")
+        .filter((line) => /^signalbox_(model|http|front)/.test(line))
+        .join("\n")
     })
     await until("a charge for what was produced", async () =>
       (await credits(key)).lifetime_spent_usd > 0 ? undefined : "nothing was charged"

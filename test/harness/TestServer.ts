@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, ManagedRuntime, Predicate, type Scope } from "effect"
+import { Clock, Context, Effect, Layer, ManagedRuntime, Metric, Predicate, type Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
 import type { AppConfig, ConfigChanges } from "#src/Config.ts"
@@ -76,7 +76,9 @@ export class TestServer extends Context.Service<
       ),
       Layer.provideMerge(Log.layer(changes.logLevel ?? "Info", (line) => void lines.push(line))),
       Layer.provideMerge(outside.open === undefined ? Layer.empty : Layer.succeed(OpenFile, outside.open)),
-      Layer.provideMerge(clock.layer)
+      Layer.provideMerge(clock.layer),
+      // The process has one registry, and a server that ends takes its metrics out of it: another's of the same names too.
+      Layer.provideMerge(Layer.sync(Metric.MetricRegistry, () => new Map()))
     )
   }
 

@@ -37,7 +37,7 @@ export interface PushPage {
   /** another one, of which neither page nor worker has heard */
   readonly renew: () => Promise<SandboxSubscription>
   readonly worker: () => Promise<Worker>
-  /** hands a decrypted push to the real worker, as Chromium does */
+  /** hands a decrypted push to the real worker, as Chromium does, and waits until it has shown a notification */
   readonly deliver: (data: string) => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -92,6 +92,8 @@ export const openPushPage = async (browser: Browser, options: PushPageOptions): 
   const registration = watchRegistration(cdp)
   await cdp.send("ServiceWorker.enable")
   await page.goto(`${url}${path}`)
+  const worker = async (): Promise<Worker> =>
+    context.serviceWorkers()[0] ?? (await context.waitForEvent("serviceworker"))
   return {
     context,
     page,
@@ -99,15 +101,20 @@ export const openPushPage = async (browser: Browser, options: PushPageOptions): 
     complaints,
     subscription: () => subscription,
     renew: subscribe,
-    worker: async () => context.serviceWorkers()[0] ?? (await context.waitForEvent("serviceworker")),
+    worker,
     deliver: async (data) => {
       // A push to a worker that is not active yet is lost.
       await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+      const receiver = await worker()
+      const before = await settledIn(receiver)
       await cdp.send("ServiceWorker.deliverPushMessage", {
         origin: new URL(url).origin,
         registrationId: await registration(),
         data
       })
+      await until("a notification for the push", async () =>
+        (await settledIn(receiver)) > before ? undefined : "none was shown"
+      )
     },
     close: () => context.close()
   }
@@ -123,6 +130,22 @@ const watchRegistration = (cdp: CDPSession): (() => Promise<string>) => {
     return id ?? ""
   }
 }
+
+/**
+ * The calls of `showNotification` that have ended. Chromium deletes a notification that is asked for between its storing and
+ * its showing (`getNotifications` drops those that are not on display), so a test asks for notifications afterwards only.
+ */
+const settledIn = (worker: Worker): Promise<number> =>
+  worker.evaluate(`{
+    if (self.settled === undefined) {
+      self.settled = 0
+      const show = ServiceWorkerRegistration.prototype.showNotification
+      ServiceWorkerRegistration.prototype.showNotification = function (...call) {
+        return show.apply(this, call).finally(() => void self.settled++)
+      }
+    }
+    self.settled
+  }`)
 
 export interface Shown {
   readonly title: string
