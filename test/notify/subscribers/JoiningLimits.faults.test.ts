@@ -1,8 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { afterAll } from "vitest"
 import { notifyLimits } from "#src/notify/Limits.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { api, faultOf, live, makeStage } from "../Stage.ts"
 import { joined, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
@@ -15,21 +14,10 @@ const limits = {
   postgresConnectMillis: 20_000
 }
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 /** A proxy tells the address of the client. */
-layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of joining", (it) => {
+layer(TestServer.own({ limits, trustProxy: 1 }, postgres), live)("the limits of joining", (it) => {
   it.effect("hold for an address, whatever becomes of its joins, and for a project", () =>
     Effect.gen(function* () {
       assert.deepInclude(notifyLimits, {
@@ -107,10 +95,7 @@ layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of 
           headers: { "x-forwarded-for": "198.51.100.5", accept: "text/html" },
           ...(json !== undefined && { json })
         })
-      yield* Effect.acquireRelease(
-        Effect.sync(() => proxy?.breakWire("refuse")),
-        () => Effect.sync(() => proxy?.mend())
-      )
+      yield* postgres.cut("refuse")
       // A link that memory knows has its page.
       assert.strictEqual((yield* asked("GET", `/n/join/${link}`, "")).status, 200)
       for (const path of [`/n/join/${"0".repeat(40)}`, `/n/confirm/${"0".repeat(40)}`]) {
