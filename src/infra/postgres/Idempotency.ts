@@ -8,6 +8,9 @@ import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
 
+/** Whether an `Idempotency-Key` is one: 1 to 255 characters of printable ASCII, as a header may carry them. */
+export const isIdempotencyKey = (key: string): boolean => /^[\x20-\x7e]{1,255}$/.test(key)
+
 /** A request that is to be carried out once, however often it is sent. */
 interface OnceRequest {
   /** the operation and the owner of its keys, such as `call:<key id>`: the same key elsewhere is another one */

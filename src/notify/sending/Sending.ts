@@ -16,7 +16,7 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
-import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
 import { type AttachmentRow, Attachments } from "../attachments/Attachments.ts"
 import { attachmentsMax } from "#schemas/notify/SendTerms.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
@@ -84,7 +84,7 @@ export class Sending extends Context.Service<
       })
       const send = Effect.fn("Sending.send")(function* (asked: Send) {
         const { files = [], idempotencyKey, key, serverUrl } = asked
-        if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
+        if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
         const attachments = [...asked.fields.attachments, ...files.map(({ id }) => id)]
         if (attachments.length > attachmentsMax)
@@ -124,9 +124,6 @@ const testOf = ({ name }: ProjectRow): SendFields => ({
   priority: "normal",
   attachments: []
 })
-
-/** Printable ASCII, as a header may carry it. */
-const acceptable = /^[\x20-\x7e]{1,255}$/
 
 const messagesAccepted = Metric.counter("signalbox_notify_messages_total", {
   description: "Accepted messages: one for each project of a send",
