@@ -1,5 +1,8 @@
-import { NotifyRawApi } from "#schemas/notify/NotifyRawApi.ts"
+import { HttpApi } from "effect/http-api"
+import { AttachmentsApi } from "#schemas/notify/AttachmentsApi.ts"
+import { McpApi } from "#schemas/notify/McpApi.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
+import { SendApi } from "#schemas/notify/SendApi.ts"
 import type { Room } from "#src/Room.ts"
 import { notify as tables } from "./migrations/postgres/0020_Notify.ts"
 
@@ -8,7 +11,7 @@ export const notify = {
   name: "notify",
   needs: [],
   api: NotifyRoomApi,
-  rawApi: NotifyRawApi,
+  rawApi: HttpApi.make("signalbox").add(SendApi).add(McpApi).add(AttachmentsApi),
   migrations: { postgres: [tables], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
