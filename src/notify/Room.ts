@@ -2,6 +2,7 @@ import { NotifyRawApi } from "#schemas/notify/NotifyRawApi.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import type { Room } from "#src/Room.ts"
 import { notify as tables } from "./migrations/postgres/0020_Notify.ts"
+import { subscriptions } from "./migrations/postgres/0023_Subscriptions.ts"
 
 /** Notifications: messages to the subscribers of projects. */
 export const notify = {
@@ -9,7 +10,7 @@ export const notify = {
   needs: [],
   api: NotifyRoomApi,
   rawApi: NotifyRawApi,
-  migrations: { postgres: [tables], clickhouse: [] },
+  migrations: { postgres: [tables, subscriptions], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"notify">
