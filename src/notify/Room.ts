@@ -5,6 +5,7 @@ import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import { SendApi } from "#schemas/notify/SendApi.ts"
 import type { Room } from "#src/Room.ts"
 import { notify as tables } from "./migrations/postgres/0020_Notify.ts"
+import { subscriptions } from "./migrations/postgres/0023_Subscriptions.ts"
 
 /** Notifications: messages to the subscribers of projects. */
 export const notify = {
@@ -12,7 +13,7 @@ export const notify = {
   needs: [],
   api: NotifyRoomApi,
   rawApi: HttpApi.make("signalbox").add(SendApi).add(McpApi).add(AttachmentsApi),
-  migrations: { postgres: [tables], clickhouse: [] },
+  migrations: { postgres: [tables, subscriptions], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"notify">

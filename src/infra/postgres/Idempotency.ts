@@ -21,6 +21,8 @@ interface OnceRequest {
   readonly key: string
   /** all that makes it this request and not another one */
   readonly request: ReadonlyArray<Uint8Array | string>
+  /** in a transaction: how long its twin waits for it; else `idempotencyWaitMillis` */
+  readonly waitMillis?: number
 }
 
 /** An answer as it was sent. `body` null: it was too long to be kept, or cannot be. */
@@ -59,7 +61,7 @@ export class Idempotency extends Context.Service<
     readonly claim: (request: OnceRequest) => Effect.Effect<Claim, SqlError>
     /**
      * Carries it out and keeps its result in one transaction, the caller's where there is one: a process that dies leaves
-     * nothing. Meanwhile the same request waits for `idempotencyWaitMillis`, as do other locks of the transaction.
+     * nothing. Meanwhile the same request waits for `waitMillis`.
      */
     readonly inTransaction: <A, E>(
       request: OnceRequest,
@@ -131,7 +133,8 @@ class Store {
     const json = Schema.fromJsonString(result)
     const held = heldOf(request)
     const once = Effect.gen({ self: this }, function* () {
-      yield* this.sql`SELECT set_config('lock_timeout', ${String(this.limits.idempotencyWaitMillis)}, true)`
+      const { waitMillis = this.limits.idempotencyWaitMillis } = request
+      yield* this.sql`SELECT set_config('lock_timeout', ${String(waitMillis)}, true)`
       const known = yield* Effect.catchIf(
         this.take(held, request),
         ({ reason }) => reason._tag === "LockTimeoutError",

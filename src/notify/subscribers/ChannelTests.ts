@@ -13,7 +13,7 @@ import { lose } from "../delivery/DeliveryEnds.ts"
 import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
-import { dropWaiting } from "./DropWaiting.ts"
+import { makeDropWaiting } from "./DropWaiting.ts"
 
 type Row = DeliveryChannel & Pick<Channel, "state">
 
@@ -37,12 +37,13 @@ export class ChannelTests extends Context.Service<
       const { limits } = yield* AppConfig
       const sql = yield* SqlClient
       const metrics = yield* DeliveryMetrics.make
+      const dropWaiting = yield* makeDropWaiting
       const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
       // The channel before its deliveries, as all lock them.
       const end = (id: string, channel: DeliveryChannel) =>
         sql.withTransaction(
           Effect.flatMap(lose(sql, id, channel), (lost) =>
-            lost.length === 0 ? Effect.void : dropWaiting(sql, [id])
+            lost.length === 0 ? Effect.void : dropWaiting([id])
           )
         )
       return ChannelTests.of({

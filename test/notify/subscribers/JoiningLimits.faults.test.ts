@@ -9,7 +9,7 @@ import { joined, openProject, settingsOf, subscription } from "./SubscriberStage
 const limits = {
   joinsPerHour: 4,
   subscribersPerProject: 2,
-  settingsRequestsPerMinute: 3,
+  settingsRequestsPerMinute: 6,
   channelTestsPerHour: 1,
   postgresConnectMillis: 20_000
 }
@@ -78,9 +78,29 @@ layer(TestServer.own({ limits, trustProxy: 1 }, postgres), live)("the limits of 
       assert.strictEqual(yield* test("198.51.100.3"), 404)
       assert.strictEqual(yield* test("198.51.100.3"), 429)
       const guess = (digit: number) => asked("GET", "", `sbt_${String(digit).repeat(40)}`, "198.51.100.4")
-      for (const digit of [1, 2, 3]) assert.strictEqual(yield* guess(digit), 401)
-      assert.strictEqual(yield* guess(4), 429)
+      for (const digit of [1, 2, 3, 4, 5, 6]) assert.strictEqual(yield* guess(digit), 401)
+      assert.strictEqual(yield* guess(7), 429)
       assert.strictEqual((yield* settingsOf(token)).channels.length, 1)
+    })
+  )
+
+  it.effect("hold for webhooks that a subscriber adds, and not for browsers", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const { link } = yield* openProject(yield* makeStage)
+      const { token } = yield* joined(link, { push: subscription() })
+      const add = (json: object) =>
+        Effect.map(
+          ask("POST", `${api}/subscriber/channels`, {
+            key: token,
+            headers: { "x-forwarded-for": "198.51.100.6" },
+            json
+          }),
+          ({ status }) => status
+        )
+      const webhook = { webhook: { url: "https://127.0.0.1/" } }
+      for (const status of [400, 400, 400, 400, 429]) assert.strictEqual(yield* add(webhook), status)
+      assert.strictEqual(yield* add({ push: subscription() }), 201)
     })
   )
 
