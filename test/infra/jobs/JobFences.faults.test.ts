@@ -149,6 +149,47 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
       }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
     )
 
+    it.effect(
+      "takes no connection of requests, and holds up no other lane, where its jobs end with a change",
+      () =>
+        Effect.gen(function* () {
+          const [jobs, sql] = [yield* Jobs, yield* SqlClient]
+          yield* sql`CREATE TABLE changed_lanes (lane text)`
+          const changing = queue("changing", number)
+          const go = yield* Deferred.make<void>()
+          let begun = 0
+          yield* jobs.work(changing, {
+            concurrency: 32,
+            attemptMillis: 60_000,
+            handle: ({ lane }) =>
+              Effect.gen(function* () {
+                begun++
+                yield* Deferred.await(go)
+                return done(sql`INSERT INTO changed_lanes VALUES (${lane})`)
+              })
+          })
+          // More than there are connections; a send that is large may hold as many for as long.
+          const locked = Array.from({ length: 16 }, (_, n) => `a${n}`)
+          yield* jobs.offer(
+            changing,
+            [...locked, "free"].map((lane) => ({ lane, payload: { n: 0 } }))
+          )
+          yield* eventually(
+            "all have begun",
+            Effect.sync(() => begun === 17)
+          )
+          yield* whileLocked(
+            "SELECT 1 FROM job_lanes WHERE queue = 'changing' AND lane <> 'free' FOR UPDATE",
+            Effect.andThen(Deferred.succeed(go, undefined), ends("changing", 1)).pipe(
+              Effect.timeout("20 seconds")
+            )
+          )
+          yield* ends("changing", 17)
+          assert.lengthOf(yield* sql`SELECT FROM changed_lanes`, 17)
+          assert.lengthOf(yield* sql`SELECT DISTINCT lane FROM changed_lanes`, 17)
+        }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
+    )
+
     it.effect("is left out when old lanes are deleted, which takes statements of a limited size", () =>
       Effect.gen(function* () {
         const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Limits, limits } from "#src/Limits.ts"
-import { type HostHealth, HostGates, type Pass, type Refusal } from "#src/notify/delivery/HostGates.ts"
+import { type HostHealth, HostGates, type Pass } from "#src/notify/delivery/HostGates.ts"
+import type { Refusal } from "#src/notify/delivery/Turns.ts"
 
 /** Gates whose clock the test moves, and the entries to them so far. */
 const opened = (changes: Partial<Limits> = {}) => {
