@@ -402,5 +402,6 @@ const kindOf = {
   Dead: "dead",
   Again: "again",
   Later: "later",
-  Withdrawn: "withdrawn"
+  Withdrawn: "withdrawn",
+  Busy: "busy"
 } as const

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
-import { again, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import { again, busy, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { serverUrl } from "#src/ServerUrl.ts"
 import { ChannelGates, throughGates } from "./ChannelGates.ts"
@@ -69,8 +69,8 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
         exchange(channel, { ...message, deliveryId: job.id, settingsUrl: `${url}/n/me`, expiresAtMillis })
       )
     )
-    if ("restMillis" in sent) return withdrawn(sent.restMillis)
-    if (sent.isBusy) return withdrawn(limits.deliveryPauseMillis)
+    if ("restMillis" in sent) return (sent.isBusy ? busy : withdrawn)(sent.restMillis)
+    if (sent.isBusy) return busy(limits.deliveryPauseMillis)
     if (sent.verdict._tag === "Delivered")
       metrics.arrived(nowMillis - acceptedMillis + performance.now() - began)
     // The browser has subscribed anew while its old address answered: the message goes to the new one.
@@ -82,7 +82,7 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     Effect.catch(attempt(job), (error: SqlError) =>
       Effect.as(
         Effect.logDebug("A delivery waits for Postgres", error.message),
-        withdrawn(limits.deliveryPauseMillis)
+        busy(limits.deliveryPauseMillis)
       )
     )
 })

@@ -54,11 +54,11 @@ export class HostGates {
 
   /** `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. */
   enter(host: string, most: number, end: (entry: Pass | Refusal) => void): void {
-    if (this.isStopping) return end({ restMillis: 0 })
+    if (this.isStopping) return end({ restMillis: 0, isBusy: false })
     const gate = this.gates.get(host) ?? this.open(host)
     const now = this.now()
     const state = gate.breaker.state(now)
-    if (state === "open") return end({ restMillis: this.untilProbe(gate, now) })
+    if (state === "open") return end({ restMillis: this.untilProbe(gate, now), isBusy: false })
     const isFree = gate.underWay < most && gate.waiting.size === 0
     if (state === "probe" || isFree) return end(this.pass(host, gate, most))
     const { deliveryTurnMillis } = this.limits
@@ -138,7 +138,7 @@ export class HostGates {
   private refuseAll(gate: HostGate, restMillis: number): void {
     for (const { end, timer } of gate.waiting) {
       clearTimeout(timer)
-      end({ restMillis })
+      end({ restMillis, isBusy: false })
     }
     gate.waiting.clear()
   }

@@ -3,6 +3,8 @@ import type { Limits } from "#src/Limits.ts"
 /** No attempt now; the channel rests for so long. */
 export interface Refusal {
   readonly restMillis: number
+  /** as many are under way as may be; else the host rests, or the process stops */
+  readonly isBusy: boolean
 }
 
 /** An attempt is taken to last so long until the first one has ended. */
@@ -30,6 +32,6 @@ export class Turns {
       Math.max(this.busyUntil, now + deliveryTurnMillis) + this.meanMillis / most,
       now + deliveryRestMillis
     )
-    return { restMillis: this.busyUntil - now }
+    return { restMillis: this.busyUntil - now, isBusy: true }
   }
 }

@@ -13,6 +13,7 @@ import { lose } from "../delivery/DeliveryEnds.ts"
 import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
 import { ChannelGates, throughGates } from "../delivery/ChannelGates.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
+import type { Refusal } from "../delivery/Turns.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
 import { dropWaiting } from "./DropWaiting.ts"
 
@@ -57,7 +58,7 @@ export class ChannelTests extends Context.Service<
             return yield* Conflict.of("Open the link that was posted to the webhook first")
           const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
           const sent = yield* through(row, exchange(row, notice))
-          if ("restMillis" in sent) return { delivered: false, error: busy(sent.restMillis) }
+          if ("restMillis" in sent) return { delivered: false, error: refused(sent) }
           const { verdict } = sent
           if (verdict._tag === "Gone") yield* end(id, row)
           return verdict._tag === "Delivered"
@@ -69,8 +70,8 @@ export class ChannelTests extends Context.Service<
   )
 }
 
-const busy = (restMillis: number): string =>
-  `its host has as many requests as it may have, or rests after failures: try again in ${Math.ceil(restMillis / 1_000)} s`
+const refused = ({ isBusy, restMillis }: Refusal): string =>
+  `its host ${isBusy ? "has as many requests as it may have" : "rests after failures"}: try again in ${Math.ceil(restMillis / 1_000)} s`
 
 const noticeOf = (nowMillis: number, lifeMillis: number, settingsUrl: string): Notice => ({
   deliveryId: newId("dlv"),

@@ -83,6 +83,42 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
       })
     )
 
+    it.effect(
+      "and an attempt that is sent back for want of another leave no attempt, and the lane late",
+      () =>
+        Effect.gen(function* () {
+          const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]
+          yield* jobs.offer(queue("sent-back", number), [{ lane: "a", payload: { n: 0 } }])
+          const ended = (outcome: "busy" | "withdrawn" | "again") =>
+            Effect.gen(function* () {
+              const claimed = yield* claimOne("sent-back")
+              yield* jobStore.settle("sent-back", [{ ...claimed, outcome, restMillis: 0, error: null }])
+              const [lane] = yield* sql<{ since: Date | null }>`SELECT busy_since AS since FROM job_lanes
+              WHERE queue = 'sent-back'`
+              return {
+                attempts: claimed.attempts,
+                repeated: claimed.repeated,
+                since: lane?.since ?? undefined
+              }
+            })
+          const first = yield* ended("busy")
+          assert.isDefined(first.since)
+          assert.deepStrictEqual(yield* ended("busy"), first)
+          yield* sql`UPDATE job_lanes SET busy_since = now() - interval '1 minute' WHERE queue = 'sent-back'`
+          const [late] = yield* jobStore.lateness(["sent-back"])
+          assert.isAtLeast(late?.busyMillis ?? 0, 60_000)
+          assert.isUndefined((yield* ended("withdrawn")).since)
+          yield* ended("busy")
+          const made = yield* ended("again")
+          assert.deepStrictEqual(made, { attempts: 1, repeated: false, since: undefined })
+          assert.deepStrictEqual((yield* jobStore.lateness(["sent-back", "none"]))[1], {
+            queue: "none",
+            lateMillis: 0,
+            busyMillis: 0
+          })
+        })
+    )
+
     it.effect("again and again, since its processes die, makes the job dead", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs
