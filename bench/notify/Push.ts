@@ -43,9 +43,7 @@ const notice: Notice = {
   priority: "normal",
   hasPaperclip: false,
   createdAtMillis: nowMillis,
-  expiresAtMillis: nowMillis + 72 * 3_600_000,
-  attempt: 1,
-  isRepeated: false
+  expiresAtMillis: nowMillis + 72 * 3_600_000
 }
 
 /** The notice whose payload is so long. */

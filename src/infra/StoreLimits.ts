@@ -113,6 +113,8 @@ export const storeLimits = {
 
   /** connections to Postgres for taking and settling jobs, beside those of requests */
   jobConnections: 3,
+  /** attempts that end with a change at once, of each queue: each has one of the connections of requests */
+  jobChangesAtOnce: 3,
   /** a lane belongs to the process that took it for so long; it is renewed three times in that time */
   jobLeaseMillis: 30_000,
   /** a queue is looked at this often where no notice comes */

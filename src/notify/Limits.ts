@@ -16,7 +16,7 @@ export const notifyLimits = {
   deliveriesPerSend: 50_000,
   /** with more deliveries of one owner waiting, sends are 429 … */
   deliveriesWaiting: 1_000_000,
-  /** … by a count that is so old at most */
+  /** … by a count that is so old at most, or older where counting takes long */
   deliveriesCountedMillis: 2_000,
   /** a send that takes longer is given up, and nothing of it is left */
   sendMillis: 30_000,

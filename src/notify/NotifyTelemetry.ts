@@ -1,65 +1,54 @@
-import { Clock, Effect, Layer, Schedule } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
+import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { type ComponentState, degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
+import { deliveries } from "./delivery/Deliveries.ts"
 
-interface Counted {
-  readonly waiting: number
-  /** how long the delivery has been due whose turn is overdue longest */
-  readonly lateSeconds: number
-  readonly held: number
-  readonly dead: number
-}
-
-const nothing: Counted = { waiting: 0, lateSeconds: 0, held: 0, dead: 0 }
-
-/** Deliveries on `/metrics`, and on `/readyz` where they are late. Those of all processes, counted every few seconds. */
+/** Deliveries on `/metrics`, and on `/readyz` where they are late: those of all processes, mostly as their jobs are counted. */
 export const telemetry = Layer.effectDiscard(
   Effect.gen(function* () {
     const { limits } = yield* AppConfig
     const { register } = yield* Readiness
+    const jobs = yield* Jobs
     const sql = yield* SqlClient
-    let counted = nothing
-    let countedAt = yield* Clock.currentTimeMillis
+    const sampled = () => jobs.sampled(deliveries)
+    let held = 0
 
-    const count = sql<Counted>`SELECT * FROM
-        (SELECT coalesce(sum(waiting), 0)::float8 AS waiting,
-          greatest(coalesce(extract(epoch FROM jobs_now() - min(due_at)), 0), 0)::float8 AS "lateSeconds"
-          FROM job_lanes WHERE queue = 'deliveries' AND due_at < 'infinity') AS lanes,
-        (SELECT count(*)::float8 AS held FROM deliveries WHERE held_until IS NOT NULL) AS held,
-        (SELECT count(*)::float8 AS dead FROM jobs_ended WHERE queue = 'deliveries' AND outcome = 'dead') AS dead`.pipe(
-      Effect.flatMap(([row = nothing]) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          counted = row
-          countedAt = now
-        })
-      ),
-      Effect.catch((error) => Effect.logDebug("deliveries were not counted", error))
+    const count = sql<{
+      held: number
+    }>`SELECT count(*)::float8 AS held FROM deliveries WHERE held_until IS NOT NULL`.pipe(
+      Effect.map(([row]) => void (held = row?.held ?? 0)),
+      Effect.catch((error) => Effect.logDebug("deliveries that are held were not counted", error))
     )
     yield* Effect.forkScoped(Effect.repeat(count, Schedule.spaced(limits.deliveriesCountedEveryMillis)))
 
     yield* register(
       "notify",
-      Effect.map(Clock.currentTimeMillis, (now): ComponentState => {
-        // Counts that fail say that Postgres is away: what is known grows old.
-        const unknownMillis = now - countedAt
-        if (unknownMillis > limits.deliveriesLateMillis)
-          return degraded(`deliveries were not counted for ${Math.round(unknownMillis / 1_000)} s`)
-        const { lateSeconds } = counted
-        return lateSeconds * 1_000 > limits.deliveriesLateMillis
-          ? degraded(`a delivery has been due for ${Math.round(lateSeconds)} s and was not begun`)
+      Effect.sync((): ComponentState => {
+        const { ageMillis, busyMillis, lateMillis } = sampled()
+        const isLong = (millis: number) => millis > limits.deliveriesLateMillis
+        const seconds = (millis: number) => `${Math.round(millis / 1_000)} s`
+        // Reading that fails says that Postgres is away: what is known grows old.
+        if (isLong(ageMillis)) return degraded(`deliveries were not counted for ${seconds(ageMillis)}`)
+        if (isLong(lateMillis))
+          return degraded(`a delivery has been due for ${seconds(lateMillis)} and was not begun`)
+        return isLong(busyMillis)
+          ? degraded(
+              `a delivery has been sent back for ${seconds(busyMillis)}: its host or its sender has as many attempts as it may have`
+            )
           : up
       })
     )
     yield* SampledMetrics.register([
-      ["signalbox_notify_waiting", "Deliveries that wait for their turn", () => counted.waiting],
-      ["signalbox_notify_held", "Deliveries that are held for a digest", () => counted.held],
-      ["signalbox_notify_dead", "Deliveries that were given up and are kept", () => counted.dead],
+      ["signalbox_notify_waiting", "Deliveries that wait for their turn", () => sampled().waiting],
+      ["signalbox_notify_held", "Deliveries that are held for a digest", () => held],
+      ["signalbox_notify_dead", "Deliveries that were given up and are kept", () => sampled().dead],
       [
         "signalbox_notify_oldest_waiting_seconds",
         "Time for which the delivery that is due longest has waited",
-        () => counted.lateSeconds
+        () => Math.max(sampled().lateMillis, sampled().busyMillis) / 1_000
       ]
     ])
   })

@@ -8,6 +8,7 @@ import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { AttachmentBlobs } from "./attachments/AttachmentBlobs.ts"
 import { Attachments, upkeep as attachmentUpkeep } from "./attachments/Attachments.ts"
 import { attachmentRoutes } from "./attachments/AttachmentsRoutes.ts"
+import { ChannelGates } from "./delivery/ChannelGates.ts"
 import { Deliveries, endedDeliveries } from "./delivery/Deliveries.ts"
 import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
 import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
@@ -59,6 +60,7 @@ const services = Layer.mergeAll(Sending.layer, MessageLog.layer, Deliveries.laye
       ProjectDirectory.layer,
       ProjectKeyDirectory.layer,
       Links.layer,
+      ChannelGates.layer,
       NotifySandbox.layer,
       RawServerUrl.layer
     )

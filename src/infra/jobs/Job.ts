@@ -61,8 +61,8 @@ export type Outcome =
       readonly change: Effect.Effect<unknown, unknown> | undefined
     }
   | {
-      /** `Later` is no failure: attempts count anew. `Withdrawn`: there was no attempt, and it does not count. */
-      readonly _tag: "Again" | "Later" | "Withdrawn"
+      /** `Later` is no failure: attempts count anew. `Withdrawn`, `Busy`: there was no attempt, and it does not count. */
+      readonly _tag: "Again" | "Later" | "Withdrawn" | "Busy"
       readonly error: string | null
       readonly restMillis: number
     }
@@ -90,6 +90,13 @@ export const later = (afterMillis: number): Outcome => ({
 /** Its turn came too early, and nothing was done: the same job after a pause, with what is known of earlier attempts. */
 export const withdrawn = (afterMillis: number): Outcome => ({
   _tag: "Withdrawn",
+  error: null,
+  restMillis: afterMillis
+})
+
+/** As `withdrawn`, since this server has no attempt to spare: its lane is late if that goes on. */
+export const busy = (afterMillis: number): Outcome => ({
+  _tag: "Busy",
   error: null,
   restMillis: afterMillis
 })

@@ -18,7 +18,7 @@ export interface Claimed {
 
 /** The end of an attempt; `left` gives the lane back, and the attempt may have had its effect. */
 export interface Settlement extends Pick<Claimed, "lane" | "epoch" | "seq"> {
-  readonly outcome: "done" | "dead" | "again" | "later" | "withdrawn" | "left"
+  readonly outcome: "done" | "dead" | "again" | "later" | "withdrawn" | "busy" | "left"
   readonly restMillis: number
   readonly error: string | null
 }
@@ -41,6 +41,15 @@ export interface QueueCounts {
   readonly dead: number
   /** how long the lane that is due the longest has been; 0 where none is */
   readonly lateMillis: number
+}
+
+/** How late a queue is: both 0 where it is not. */
+export interface Lateness {
+  readonly queue: string
+  /** how long the lane that is due the longest has been */
+  readonly lateMillis: number
+  /** how long a lane has been sent back since this server had no attempt to spare */
+  readonly busyMillis: number
 }
 
 /** Characters of an error that are kept. */
@@ -173,6 +182,17 @@ export class JobStore {
       FULL JOIN (SELECT queue, count(*) AS dead FROM jobs_ended WHERE outcome = 'dead' GROUP BY queue) AS e USING (queue)
       ORDER BY 1`
   )
+
+  /** By indexes, however much waits. */
+  lateness(queues: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Lateness>, SqlError> {
+    const since = (instant: "due_at" | "busy_since", isMeant: string) =>
+      this.sql
+        .literal(`greatest(coalesce(extract(epoch FROM jobs_now() - (SELECT l.${instant} FROM job_lanes l
+        WHERE l.queue = q.queue AND l.due_at < 'infinity' ${isMeant} ORDER BY l.${instant} LIMIT 1)), 0) * 1000, 0)::float8`)
+    return this.sql<Lateness>`SELECT q.queue, ${since("due_at", "")} AS "lateMillis",
+        ${since("busy_since", "AND l.busy_since IS NOT NULL AND l.holder IS NULL")} AS "busyMillis"
+      FROM unnest(${queues}::text[]) AS q(queue)`
+  }
 
   /** From now on the ended jobs of this queue are its room's to delete, in all processes. */
   keep(queue: string): Effect.Effect<unknown, SqlError> {

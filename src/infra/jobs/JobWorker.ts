@@ -1,6 +1,6 @@
-import { Cause, Effect, Exit, Fiber, Option, Schema } from "effect"
+import { Cause, Effect, Exit, Fiber, Option, Schedule, Schema, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { SqlError } from "effect/sql/SqlError"
 import type { Limits } from "#src/Limits.ts"
 import { again, backoffMillis, dead, type Job, later, type Outcome, type Queue } from "./Job.ts"
 import { type Claimed, JobStore, type Settlement } from "./JobStore.ts"
@@ -67,6 +67,7 @@ export class JobWorker<P> {
   private blocked: Array<Settlement> = []
   private blockedUntil = 0
   private idleMillis = idleMinMillis
+  private readonly changing: Semaphore.Semaphore
   private isStopping = false
   private isClaiming = false
   private isWoken = false
@@ -83,6 +84,7 @@ export class JobWorker<P> {
     this.sql = sql
     this.holder = holder
     this.limits = limits
+    this.changing = Semaphore.makeUnsafe(limits.jobChangesAtOnce)
     this.attemptsMax = queue.attemptsMax ?? limits.jobAttemptsMax
     this.overlapMin = Math.max(2, Math.min(16, options.concurrency / 2))
     this.decode = Schema.decodeUnknownExit(Schema.fromJsonString(queue.payload))
@@ -316,19 +318,27 @@ export class JobWorker<P> {
     if (change === undefined) return Effect.sync(() => this.finish(attempt, outcome))
     const settlement = settlementOf(attempt, outcome)
     const once = Effect.gen({ self: this }, function* () {
-      const held = yield* new JobStore(this.sql).settle(this.queue.name, [settlement])
+      const held = yield* new JobStore(this.sql).settle(
+        this.queue.name,
+        [settlement],
+        this.limits.jobLockMillis
+      )
       if (!held.has(attempt.epoch)) return yield* new LeaseLost()
       yield* change
     })
-    return this.sql.withTransaction(once).pipe(
-      Effect.matchCause({
-        onSuccess: () => this.release(attempt, () => this.count(settlement.outcome)),
-        onFailure: (cause) => {
-          if (Cause.squash(cause) instanceof LeaseLost) this.release(attempt, () => this.counts.late++)
-          else this.leave(attempt, problemOf(cause))
-        }
-      })
-    )
+    return this.changing
+      .withPermits(1)(this.sql.withTransaction(once))
+      .pipe(
+        // A lane that another transaction has locked is waited for without a connection, and in no other end's way.
+        Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced(this.limits.jobBlockedMillis) }),
+        Effect.matchCause({
+          onSuccess: () => this.release(attempt, () => this.count(settlement.outcome)),
+          onFailure: (cause) => {
+            if (Cause.squash(cause) instanceof LeaseLost) this.release(attempt, () => this.counts.late++)
+            else this.leave(attempt, problemOf(cause))
+          }
+        })
+      )
   }
 
   /** The attempt has failed, and may have had its effect. */
@@ -372,7 +382,8 @@ export class JobWorker<P> {
 
 const idleMinMillis = 5
 
-const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
+const isLockTimeout = (error: unknown): boolean =>
+  error instanceof SqlError && error.reason._tag === "LockTimeoutError"
 
 const settlementOf = ({ epoch, lane, seq }: Attempt, { _tag, error, restMillis }: Outcome): Settlement => ({
   lane,
@@ -391,5 +402,6 @@ const kindOf = {
   Dead: "dead",
   Again: "again",
   Later: "later",
-  Withdrawn: "withdrawn"
+  Withdrawn: "withdrawn",
+  Busy: "busy"
 } as const

@@ -11,7 +11,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import { degraded, Readiness, up } from "#src/infra/telemetry/Readiness.ts"
 import type { NewJob, Queue } from "./Job.ts"
-import { type DeadJob, JobStore, type QueueCounts } from "./JobStore.ts"
+import { type DeadJob, JobStore, type Lateness, type QueueCounts } from "./JobStore.ts"
 import { JobWorker, type WorkerOptions } from "./JobWorker.ts"
 
 /**
@@ -47,6 +47,8 @@ export class Jobs extends Context.Service<
       jobsMax: number
     ) => Effect.Effect<number, SqlError>
     readonly counts: Effect.Effect<ReadonlyArray<QueueCounts>, SqlError>
+    /** Of a queue that is worked on here, as it was lately. */
+    readonly sampled: (queue: { readonly name: string }) => Sampled
     /** Deletes ended jobs that are older than their limits. */
     readonly deleteOld: Effect.Effect<void, SqlError>
   }
@@ -57,6 +59,17 @@ export class Jobs extends Context.Service<
       Effect.suspend(() => make)
     ).pipe(Layer.provide(Reactivity.layer))
 }
+
+/** Of one queue. */
+export interface Sampled extends Omit<Lateness, "queue"> {
+  readonly waiting: number
+  readonly dead: number
+  /** how long ago its lateness was read */
+  readonly ageMillis: number
+}
+
+/** All that waits, and all that is dead, is counted again after so many times as long as it took. */
+const countRest = 20
 
 const topicOf = (queue: string): string => `jobs:${queue}`
 
@@ -88,7 +101,7 @@ const make = Effect.gen(function* () {
   const store = new JobStore(own)
   const offering = new JobStore(sql)
   const holder = newId("wrk")
-  const watch = yield* watching(store)
+  const { sampled, watch } = yield* watching(store)
 
   const prepared = preparing(limits)
   const offered = ({ name }: { readonly name: string }) => sql.afterCommit(notices.publish(topicOf(name)))
@@ -133,6 +146,7 @@ const make = Effect.gen(function* () {
         sql.afterCommit(notices.publish(topicOf(queue)))
       ),
     counts: offering.counts,
+    sampled,
     deleteOld: store.deleteOld(limits.jobsDoneMillis, limits.jobsDeadMillis, limits.jobsDeletedAtOnce)
   })
 })
@@ -142,30 +156,46 @@ const watching = Effect.fnUntraced(function* (store: JobStore) {
   const { limits } = yield* AppConfig
   const { register } = yield* Readiness
   const counted = new Map<string, QueueCounts>()
+  const lateness = new Map<string, Lateness>()
+  let readAt = performance.now()
   const worked = new Set<string>()
+  const read = Effect.gen(function* () {
+    const found = worked.size === 0 ? [] : yield* store.lateness([...worked])
+    for (const one of found) lateness.set(one.queue, one)
+    readAt = performance.now()
+  }).pipe(Effect.catch((error) => Effect.logDebug("the lateness of jobs was not read", error)))
+  yield* Effect.forkScoped(Effect.repeat(read, Schedule.spaced(limits.jobCountsMillis)))
   const count = Effect.gen(function* () {
-    if (worked.size === 0) return
-    const counts = yield* store.counts
+    const began = performance.now()
+    const counts = worked.size === 0 ? [] : yield* store.counts
     counted.clear()
     for (const one of counts) counted.set(one.queue, one)
+    yield* Effect.sleep(countRest * (performance.now() - began))
   }).pipe(Effect.catch((error) => Effect.logDebug("jobs were not counted", error)))
   yield* Effect.forkScoped(Effect.repeat(count, Schedule.spaced(limits.jobCountsMillis)))
 
+  const sampled = ({ name }: { readonly name: string }): Sampled => ({
+    waiting: counted.get(name)?.waiting ?? 0,
+    dead: counted.get(name)?.dead ?? 0,
+    lateMillis: lateness.get(name)?.lateMillis ?? 0,
+    busyMillis: lateness.get(name)?.busyMillis ?? 0,
+    ageMillis: performance.now() - readAt
+  })
   const state = Effect.sync(() => {
     const late = [...worked].flatMap((name) => {
-      const millis = counted.get(name)?.lateMillis ?? 0
-      return millis > limits.jobLateMillis ? [`${name} for ${Math.round(millis / 1000)} s`] : []
+      const { lateMillis } = sampled({ name })
+      return lateMillis > limits.jobLateMillis ? [`${name} for ${Math.round(lateMillis / 1000)} s`] : []
     })
     return late.length === 0 ? up : degraded(`jobs are due and not begun: ${late.join(", ")}`)
   })
   yield* register("jobs", state)
 
-  return Effect.fnUntraced(function* (queue: string, { counts }: Pick<JobWorker<never>, "counts">) {
+  const watch = Effect.fnUntraced(function* (queue: string, { counts }: Pick<JobWorker<never>, "counts">) {
     yield* Effect.acquireRelease(
       Effect.sync(() => worked.add(queue)),
       () => Effect.sync(() => worked.delete(queue))
     )
-    const of = (name: keyof Omit<QueueCounts, "queue">) => () => counted.get(queue)?.[name] ?? 0
+    const of = (name: keyof Sampled) => () => sampled({ name: queue })[name]
     yield* SampledMetrics.register(
       [
         ["signalbox_jobs_done_total", "Jobs done by this process", () => counts.done],
@@ -180,4 +210,5 @@ const watching = Effect.fnUntraced(function* (store: JobStore) {
       { queue }
     )
   })
+  return { sampled, watch }
 })

@@ -24,9 +24,13 @@ export class FairShares {
     return this.#held.size
   }
 
+  held(owner: string): number {
+    return this.#held.get(owner) ?? 0
+  }
+
   /** false: it would be more than the owner's share, and nothing was taken */
   take(owner: string, amount: number): boolean {
-    const after = (this.#held.get(owner) ?? 0) + amount
+    const after = this.held(owner) + amount
     if (after > this.#capacity - this.#total || after > this.#perOwner) return false
     this.#held.set(owner, after)
     this.#total += amount
@@ -35,7 +39,7 @@ export class FairShares {
 
   /** Gives back some of what the owner took. */
   release(owner: string, amount: number): void {
-    const before = this.#held.get(owner) ?? 0
+    const before = this.held(owner)
     const given = Math.min(before, amount)
     this.#total -= given
     if (before === given) this.#held.delete(owner)

@@ -1,18 +1,19 @@
 import { isDeepStrictEqual } from "node:util"
-import { Effect, Exit, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
-import { again, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import { again, busy, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { serverUrl } from "#src/ServerUrl.ts"
-import type { Limits } from "#src/Limits.ts"
+import { ChannelGates, throughGates } from "./ChannelGates.ts"
 import { deliveries } from "./Deliveries.ts"
 import { type Attempted, type DeliveryJob, makeEnds } from "./DeliveryEnds.ts"
 import * as DeliveryMetrics from "./DeliveryMetrics.ts"
 import * as DeliveryRows from "./DeliveryRows.ts"
-import { type Exchanged, makeExchange } from "./Exchange.ts"
-import { HostGates, type Pass, type Refusal } from "./HostGates.ts"
+import { makeExchange } from "./Exchange.ts"
+import type { HostGates } from "./HostGates.ts"
+import { OwnerShares } from "./OwnerShares.ts"
 import { VapidKey } from "./VapidKey.ts"
 
 /**
@@ -23,7 +24,7 @@ export const layer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { limits } = yield* AppConfig
     const jobs = yield* Jobs
-    const gates = new HostGates(limits)
+    const gates = yield* ChannelGates
     yield* jobs.work(deliveries, {
       concurrency: limits.deliveryAttempts,
       attemptMillis: limits.deliveryAttemptMillis,
@@ -42,6 +43,7 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
   const read = yield* DeliveryRows.make(url)
   const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
   const through = throughGates(gates, limits)
+  const shares = new OwnerShares(limits)
 
   const hasMoved = (job: DeliveryJob, { target }: DeliveryRows.DeliveryChannel) =>
     Effect.map(
@@ -62,17 +64,13 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     const began = performance.now()
     const sent = yield* through(
       channel,
-      exchange(channel, {
-        ...message,
-        deliveryId: job.id,
-        settingsUrl: `${url}/n/me`,
-        expiresAtMillis,
-        attempt: job.attempt,
-        isRepeated: job.repeated
-      })
+      shares.within(
+        job.payload.owner,
+        exchange(channel, { ...message, deliveryId: job.id, settingsUrl: `${url}/n/me`, expiresAtMillis })
+      )
     )
-    if ("restMillis" in sent) return withdrawn(sent.restMillis)
-    if (sent.isBusy) return withdrawn(limits.deliveryPauseMillis)
+    if ("restMillis" in sent) return (sent.isBusy ? busy : withdrawn)(sent.restMillis)
+    if (sent.isBusy) return busy(limits.deliveryPauseMillis)
     if (sent.verdict._tag === "Delivered")
       metrics.arrived(nowMillis - acceptedMillis + performance.now() - began)
     // The browser has subscribed anew while its old address answered: the message goes to the new one.
@@ -84,35 +82,7 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     Effect.catch(attempt(job), (error: SqlError) =>
       Effect.as(
         Effect.logDebug("A delivery waits for Postgres", error.message),
-        withdrawn(limits.deliveryPauseMillis)
+        busy(limits.deliveryPauseMillis)
       )
     )
 })
-
-/** The host whose attempts are counted together, and how many of them it has at once. */
-const hostOf = (
-  { kind, target }: DeliveryRows.DeliveryChannel,
-  limits: Limits
-): readonly [host: string, most: number] =>
-  kind === "push"
-    ? [new URL(target.endpoint).origin, limits.deliveriesPerPushOrigin]
-    : [new URL(target.url).host, limits.deliveriesPerWebhookHost]
-
-const throughGates = (gates: HostGates, limits: Limits) => {
-  /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `deliveryTurnMillis`. */
-  const enter = (channel: DeliveryRows.DeliveryChannel) =>
-    Effect.callback<Pass | Refusal>((resume) => {
-      const [host, most] = hostOf(channel, limits)
-      gates.enter(host, most, (entry) => resume(Effect.succeed(entry)))
-    })
-  const use = (pass: Pass, exchanged: Effect.Effect<Exchanged>) =>
-    Effect.onExit(exchanged, (exit) =>
-      Effect.sync(() => pass.leave(Exit.isSuccess(exit) ? exit.value.health : "moot"))
-    )
-  return (channel: DeliveryRows.DeliveryChannel, exchanged: Effect.Effect<Exchanged>) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(enter(channel), (entry): Effect.Effect<Exchanged | Refusal> =>
-        "restMillis" in entry ? Effect.succeed(entry) : use(entry, restore(exchanged))
-      )
-    )
-}

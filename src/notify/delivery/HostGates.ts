@@ -1,5 +1,6 @@
 import { Breaker } from "#actors/kernel/Breaker.ts"
 import type { Limits } from "#src/Limits.ts"
+import { type Refusal, Turns } from "./Turns.ts"
 
 /** The end of an attempt, as it speaks for the host. "moot": the host was not asked, or had no part in the end. */
 export type HostHealth = "well" | "failed" | "moot"
@@ -9,29 +10,17 @@ export interface Pass {
   readonly leave: (health: HostHealth) => void
 }
 
-/** No attempt now; the channel rests for so long. */
-export interface Refusal {
-  readonly restMillis: number
-}
-
 interface Waiter {
   readonly timer: NodeJS.Timeout
   readonly end: (entry: Pass | Refusal) => void
 }
-
-/** A host is taken to be so fast until its first answer. */
-const firstMeanMillis = 50
-const newest = 0.2
 
 /** One host: attempts under way, those that wait for one of them to end, and how it does. */
 class HostGate {
   underWay = 0
   readonly waiting = new Set<Waiter>()
   readonly breaker: Breaker
-  /** how long an attempt takes, of late */
-  meanMillis = firstMeanMillis
-  /** the turns of channels that rest, up to which the host is busy */
-  busyUntil = 0
+  readonly turns = new Turns()
 
   constructor(limits: Limits) {
     this.breaker = new Breaker({
@@ -65,15 +54,15 @@ export class HostGates {
 
   /** `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. */
   enter(host: string, most: number, end: (entry: Pass | Refusal) => void): void {
-    if (this.isStopping) return end({ restMillis: 0 })
+    if (this.isStopping) return end({ restMillis: 0, isBusy: false })
     const gate = this.gates.get(host) ?? this.open(host)
     const now = this.now()
     const state = gate.breaker.state(now)
-    if (state === "open") return end({ restMillis: this.untilProbe(gate, now) })
+    if (state === "open") return end({ restMillis: this.untilProbe(gate, now), isBusy: false })
     const isFree = gate.underWay < most && gate.waiting.size === 0
     if (state === "probe" || isFree) return end(this.pass(host, gate, most))
     const { deliveryTurnMillis } = this.limits
-    if (gate.waiting.size >= most || gate.meanMillis > deliveryTurnMillis)
+    if (gate.waiting.size >= most || gate.turns.meanMillis > deliveryTurnMillis)
       return end(this.refusal(gate, most))
     const waiter: Waiter = {
       end,
@@ -107,15 +96,8 @@ export class HostGates {
     return Math.max(breaker.openUntil - now, 0) + deliveryPauseMillis * Math.random()
   }
 
-  /** A turn of its own behind those who were refused before. */
   private refusal(gate: HostGate, most: number): Refusal {
-    const now = this.now()
-    const { deliveryRestMillis, deliveryTurnMillis } = this.limits
-    gate.busyUntil = Math.min(
-      Math.max(gate.busyUntil, now + deliveryTurnMillis) + gate.meanMillis / most,
-      now + deliveryRestMillis
-    )
-    return { restMillis: gate.busyUntil - now }
+    return gate.turns.next(this.now(), most, this.limits)
   }
 
   private pass(host: string, gate: HostGate, most: number): Pass {
@@ -129,7 +111,7 @@ export class HostGates {
         if (health === "well") gate.breaker.succeed()
         else if (health === "failed") gate.breaker.fail(now)
         else gate.breaker.withdraw()
-        if (health !== "moot") gate.meanMillis += newest * (now - began - gate.meanMillis)
+        if (health !== "moot") gate.turns.ended(now - began)
         this.next(host, gate, most)
       }
     }
@@ -144,14 +126,19 @@ export class HostGates {
       clearTimeout(first.timer)
       first.end(this.pass(host, gate, most))
     }
-    if (gate.underWay === 0 && gate.waiting.size === 0 && gate.breaker.isUntroubled && gate.busyUntil <= now)
+    if (
+      gate.underWay === 0 &&
+      gate.waiting.size === 0 &&
+      gate.breaker.isUntroubled &&
+      gate.turns.areOver(now)
+    )
       this.gates.delete(host)
   }
 
   private refuseAll(gate: HostGate, restMillis: number): void {
     for (const { end, timer } of gate.waiting) {
       clearTimeout(timer)
-      end({ restMillis })
+      end({ restMillis, isBusy: false })
     }
     gate.waiting.clear()
   }

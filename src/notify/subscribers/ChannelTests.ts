@@ -11,7 +11,9 @@ import { notFound } from "#src/infra/postgres/Table.ts"
 import * as DeliveryMetrics from "../delivery/DeliveryMetrics.ts"
 import { lose } from "../delivery/DeliveryEnds.ts"
 import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
+import { ChannelGates, throughGates } from "../delivery/ChannelGates.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
+import type { Refusal } from "../delivery/Turns.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
 import { makeDropWaiting } from "./DropWaiting.ts"
 
@@ -39,6 +41,7 @@ export class ChannelTests extends Context.Service<
       const metrics = yield* DeliveryMetrics.make
       const dropWaiting = yield* makeDropWaiting
       const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
+      const through = throughGates(yield* ChannelGates, limits)
       // The channel before its deliveries, as all lock them.
       const end = (id: string, channel: DeliveryChannel) =>
         sql.withTransaction(
@@ -55,7 +58,9 @@ export class ChannelTests extends Context.Service<
           if (row.state === "unconfirmed")
             return yield* Conflict.of("Open the link that was posted to the webhook first")
           const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
-          const { verdict } = yield* exchange(row, notice)
+          const sent = yield* through(row, exchange(row, notice))
+          if ("restMillis" in sent) return { delivered: false, error: refused(sent) }
+          const { verdict } = sent
           if (verdict._tag === "Gone") yield* end(id, row)
           return verdict._tag === "Delivered"
             ? { delivered: true, error: null }
@@ -65,6 +70,9 @@ export class ChannelTests extends Context.Service<
     })
   )
 }
+
+const refused = ({ isBusy, restMillis }: Refusal): string =>
+  `its host ${isBusy ? "has as many requests as it may have" : "rests after failures"}: try again in ${Math.ceil(restMillis / 1_000)} s`
 
 const noticeOf = (nowMillis: number, lifeMillis: number, settingsUrl: string): Notice => ({
   deliveryId: newId("dlv"),
@@ -79,7 +87,5 @@ const noticeOf = (nowMillis: number, lifeMillis: number, settingsUrl: string): N
   priority: "normal",
   hasPaperclip: false,
   createdAtMillis: nowMillis,
-  expiresAtMillis: nowMillis + lifeMillis,
-  attempt: 1,
-  isRepeated: false
+  expiresAtMillis: nowMillis + lifeMillis
 })

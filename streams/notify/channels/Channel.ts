@@ -46,10 +46,6 @@ export interface Notice {
   readonly createdAtMillis: number
   /** 72 h after the message was accepted, or sent again by hand */
   readonly expiresAtMillis: number
-  /** 1 for the first */
-  readonly attempt: number
-  /** An earlier attempt may have arrived: its process ended before it heard the answer. */
-  readonly isRepeated: boolean
 }
 
 /** Changes that an earlier answer asked for; each is made once a delivery. */

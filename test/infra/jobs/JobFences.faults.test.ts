@@ -83,6 +83,42 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
       })
     )
 
+    it.effect(
+      "and an attempt that is sent back for want of another leave no attempt, and the lane late",
+      () =>
+        Effect.gen(function* () {
+          const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]
+          yield* jobs.offer(queue("sent-back", number), [{ lane: "a", payload: { n: 0 } }])
+          const ended = (outcome: "busy" | "withdrawn" | "again") =>
+            Effect.gen(function* () {
+              const claimed = yield* claimOne("sent-back")
+              yield* jobStore.settle("sent-back", [{ ...claimed, outcome, restMillis: 0, error: null }])
+              const [lane] = yield* sql<{ since: Date | null }>`SELECT busy_since AS since FROM job_lanes
+              WHERE queue = 'sent-back'`
+              return {
+                attempts: claimed.attempts,
+                repeated: claimed.repeated,
+                since: lane?.since ?? undefined
+              }
+            })
+          const first = yield* ended("busy")
+          assert.isDefined(first.since)
+          assert.deepStrictEqual(yield* ended("busy"), first)
+          yield* sql`UPDATE job_lanes SET busy_since = now() - interval '1 minute' WHERE queue = 'sent-back'`
+          const [late] = yield* jobStore.lateness(["sent-back"])
+          assert.isAtLeast(late?.busyMillis ?? 0, 60_000)
+          assert.isUndefined((yield* ended("withdrawn")).since)
+          yield* ended("busy")
+          const made = yield* ended("again")
+          assert.deepStrictEqual(made, { attempts: 1, repeated: false, since: undefined })
+          assert.deepStrictEqual((yield* jobStore.lateness(["sent-back", "none"]))[1], {
+            queue: "none",
+            lateMillis: 0,
+            busyMillis: 0
+          })
+        })
+    )
+
     it.effect("again and again, since its processes die, makes the job dead", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs
@@ -147,6 +183,47 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
           ["long", "other"]
         )
       }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
+    )
+
+    it.effect(
+      "takes no connection of requests, and holds up no other lane, where its jobs end with a change",
+      () =>
+        Effect.gen(function* () {
+          const [jobs, sql] = [yield* Jobs, yield* SqlClient]
+          yield* sql`CREATE TABLE changed_lanes (lane text)`
+          const changing = queue("changing", number)
+          const go = yield* Deferred.make<void>()
+          let begun = 0
+          yield* jobs.work(changing, {
+            concurrency: 32,
+            attemptMillis: 60_000,
+            handle: ({ lane }) =>
+              Effect.gen(function* () {
+                begun++
+                yield* Deferred.await(go)
+                return done(sql`INSERT INTO changed_lanes VALUES (${lane})`)
+              })
+          })
+          // More than there are connections; a send that is large may hold as many for as long.
+          const locked = Array.from({ length: 16 }, (_, n) => `a${n}`)
+          yield* jobs.offer(
+            changing,
+            [...locked, "free"].map((lane) => ({ lane, payload: { n: 0 } }))
+          )
+          yield* eventually(
+            "all have begun",
+            Effect.sync(() => begun === 17)
+          )
+          yield* whileLocked(
+            "SELECT 1 FROM job_lanes WHERE queue = 'changing' AND lane <> 'free' FOR UPDATE",
+            Effect.andThen(Deferred.succeed(go, undefined), ends("changing", 1)).pipe(
+              Effect.timeout("20 seconds")
+            )
+          )
+          yield* ends("changing", 17)
+          assert.lengthOf(yield* sql`SELECT FROM changed_lanes`, 17)
+          assert.lengthOf(yield* sql`SELECT DISTINCT lane FROM changed_lanes`, 17)
+        }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
     )
 
     it.effect("is left out when old lanes are deleted, which takes statements of a limited size", () =>

@@ -15,9 +15,7 @@ export const notice: Notice = {
   priority: "normal",
   hasPaperclip: false,
   createdAtMillis,
-  expiresAtMillis: createdAtMillis + 72 * 3_600_000,
-  attempt: 1,
-  isRepeated: false
+  expiresAtMillis: createdAtMillis + 72 * 3_600_000
 }
 
 const wide = 'Ä€𝄞\u{1F469}\u200D\u{1F469}\u200D\u{1F467}\u{1F1E9}\u{1F1EA}e\u0301"\\\n\u0001 \uD800'

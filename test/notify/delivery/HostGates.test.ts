@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Limits, limits } from "#src/Limits.ts"
-import { type HostHealth, HostGates, type Pass, type Refusal } from "#src/notify/delivery/HostGates.ts"
+import { type HostHealth, HostGates, type Pass } from "#src/notify/delivery/HostGates.ts"
+import type { Refusal } from "#src/notify/delivery/Turns.ts"
 
 /** Gates whose clock the test moves, and the entries to them so far. */
 const opened = (changes: Partial<Limits> = {}) => {
@@ -38,6 +39,7 @@ describe("attempts at a host", () => {
       found.map((one) => restOf(one) !== undefined),
       [...Array.from({ length: 8 }, () => false), true, true]
     )
+    assert.deepInclude(found[9]?.entry, { isBusy: true })
     assert.isTrue(isIn(enter("b", 4)), "another host has turns of its own")
     leave(found[0]!)
     assert.deepStrictEqual(found.slice(4, 8).map(isIn), [true, false, false, false])
@@ -75,6 +77,7 @@ describe("attempts at a host", () => {
       const rest = restOf(enter("a", 4)) ?? 0
       assert.isAtLeast(rest, seconds * 1_000)
       assert.isAtMost(rest, seconds * 1_000 + limits.deliveryPauseMillis)
+      assert.deepInclude(enter("a", 4).entry, { isBusy: false })
       pass(seconds * 1_000)
       const probe = enter("a", 4)
       assert.isTrue(isIn(probe))

@@ -1,0 +1,45 @@
+import { Context, Effect, Exit, Layer } from "effect"
+import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
+import type { DeliveryChannel } from "./DeliveryRows.ts"
+import type { Exchanged } from "./Exchange.ts"
+import { HostGates, type Pass } from "./HostGates.ts"
+import type { Refusal } from "./Turns.ts"
+
+/** The gates of this process: whatever is sent to a channel goes through them. */
+export class ChannelGates extends Context.Service<ChannelGates, HostGates>()(
+  "signalbox/notify/ChannelGates"
+) {
+  static readonly layer = Layer.effect(
+    ChannelGates,
+    Effect.map(AppConfig, ({ limits }) => new HostGates(limits))
+  )
+}
+
+/** The host whose attempts are counted together, and how many of them it has at once. */
+const hostOf = ({ kind, target }: DeliveryChannel, limits: Limits): readonly [host: string, most: number] =>
+  kind === "push"
+    ? [new URL(target.endpoint).origin, limits.deliveriesPerPushOrigin]
+    : [new URL(target.url).host, limits.deliveriesPerWebhookHost]
+
+/** Makes an attempt at a channel where its host has a turn for it. */
+export const throughGates = (gates: HostGates, limits: Limits) => {
+  /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `deliveryTurnMillis`. */
+  const enter = (channel: DeliveryChannel) =>
+    Effect.callback<Pass | Refusal>((resume) => {
+      const [host, most] = hostOf(channel, limits)
+      gates.enter(host, most, (entry) => resume(Effect.succeed(entry)))
+    })
+  const use = (pass: Pass, attempt: Effect.Effect<Exchanged | Refusal>) =>
+    Effect.onExit(attempt, (exit) =>
+      Effect.sync(() =>
+        pass.leave(Exit.isSuccess(exit) && "health" in exit.value ? exit.value.health : "moot")
+      )
+    )
+  return (channel: DeliveryChannel, attempt: Effect.Effect<Exchanged | Refusal>) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(enter(channel), (entry): Effect.Effect<Exchanged | Refusal> =>
+        "restMillis" in entry ? Effect.succeed(entry) : use(entry, restore(attempt))
+      )
+    )
+}

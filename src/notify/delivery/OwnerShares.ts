@@ -1,0 +1,43 @@
+import { Effect } from "effect"
+import { FairShares } from "#src/infra/shares/FairShares.ts"
+import type { Limits } from "#src/Limits.ts"
+import { type Refusal, Turns } from "./Turns.ts"
+
+/**
+ * Divides the attempts of a process among the owners of messages: one whose channels hang, each at a host of its own, leaves
+ * room for the others. State: of owners with attempts under way.
+ */
+export class OwnerShares {
+  private readonly shares: FairShares
+  private readonly turns = new Map<string, Turns>()
+  private readonly limits: Limits
+
+  constructor(limits: Limits) {
+    this.shares = new FairShares(limits.deliveryAttempts)
+    this.limits = limits
+  }
+
+  /** Runs an attempt, or tells when there may be room for it. */
+  within<A>(owner: string, attempt: Effect.Effect<A>): Effect.Effect<A | Refusal> {
+    return Effect.acquireUseRelease(
+      Effect.sync(() => this.enter(owner)),
+      (entry): Effect.Effect<A | Refusal> => (typeof entry === "number" ? attempt : Effect.succeed(entry)),
+      (entry) => Effect.sync(() => (typeof entry === "number" ? this.leave(owner, entry) : undefined))
+    )
+  }
+
+  /** when it began */
+  private enter(owner: string): number | Refusal {
+    const now = performance.now()
+    const turns = this.turns.get(owner) ?? new Turns()
+    if (!this.shares.take(owner, 1)) return turns.next(now, Math.max(this.shares.held(owner), 1), this.limits)
+    this.turns.set(owner, turns)
+    return now
+  }
+
+  private leave(owner: string, began: number): void {
+    this.shares.release(owner, 1)
+    this.turns.get(owner)?.ended(performance.now() - began)
+    if (this.shares.held(owner) === 0) this.turns.delete(owner)
+  }
+}

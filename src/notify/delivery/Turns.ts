@@ -1,0 +1,37 @@
+import type { Limits } from "#src/Limits.ts"
+
+/** No attempt now; the channel rests for so long. */
+export interface Refusal {
+  readonly restMillis: number
+  /** as many are under way as may be; else the host rests, or the process stops */
+  readonly isBusy: boolean
+}
+
+/** An attempt is taken to last so long until the first one has ended. */
+const firstMeanMillis = 50
+const newest = 0.2
+
+/** The pace at which attempts of one kind end, and so the turns of those that were sent away: one behind the other. */
+export class Turns {
+  /** how long an attempt takes, of late */
+  meanMillis = firstMeanMillis
+  private busyUntil = 0
+
+  ended(millis: number): void {
+    this.meanMillis += newest * (millis - this.meanMillis)
+  }
+
+  /** All who were sent away have had their turn. */
+  areOver(now: number): boolean {
+    return this.busyUntil <= now
+  }
+
+  /** The next turn, where `most` attempts are made at once. */
+  next(now: number, most: number, { deliveryRestMillis, deliveryTurnMillis }: Limits): Refusal {
+    this.busyUntil = Math.min(
+      Math.max(this.busyUntil, now + deliveryTurnMillis) + this.meanMillis / most,
+      now + deliveryRestMillis
+    )
+    return { restMillis: this.busyUntil - now, isBusy: true }
+  }
+}
