@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import { deleteUnshown } from "#src/notify/pages/OldMessages.ts"
+import { deleteUnshown } from "#src/notify/log/OldMessages.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { api, faultOf, live, makeStage, send, sent, subscribe } from "./Stage.ts"
 
