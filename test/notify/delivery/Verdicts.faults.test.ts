@@ -1,6 +1,7 @@
 import { afterAll, assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { wireTo } from "#test/harness/ServerStores.ts"
 import type { TcpProxy } from "#test/harness/TcpProxy.ts"
@@ -29,7 +30,14 @@ const wire = async (databaseUrl: string): Promise<string> => {
 
 afterAll(() => proxy?.close())
 
-const served = TestServer.own({ egressAllow: loopback, notifySandbox: "off", limits: impatient }, { wire })
+const served = TestServer.own(
+  {
+    egressAllow: loopback,
+    notifySandbox: "off",
+    limits: { ...impatient, jobCountsMillis: 100, deliveriesLateMillis: 1_000 }
+  },
+  { wire }
+)
 
 /** A project with a key of its owner's, and sends that answer the message's id. */
 const makeSender = Effect.gen(function* () {
@@ -479,6 +487,13 @@ layer(served, live)("deliveries", (it) => {
       assert.strictEqual((yield* send(sender)).status, 503)
       yield* Effect.sleep(1_500)
       assert.strictEqual(service.received.length, 1)
+      const { ask } = yield* Readiness
+      yield* eventually(
+        "it is told that nothing is known of what waits",
+        Effect.map(ask("notify"), (state) =>
+          /^deliveries were not counted for \d+ s$/.test(state?.detail ?? "")
+        )
+      )
       proxy?.mend()
       for (const id of [first, second])
         assert.deepInclude((yield* allEnded(id, key))[0], {
