@@ -3,6 +3,7 @@
 /** The forms of a body, as its sender names them. */
 export const bodyFormats = ["auto", "text", "markdown", "json", "log"] as const
 export const priorities = ["low", "normal", "high"] as const
+export type Priority = (typeof priorities)[number]
 
 /** files of one send, the ids of uploads included */
 export const attachmentsMax = 20

@@ -38,6 +38,10 @@ const end: FormEvent = { _tag: "End" }
 const faultOf = (error: MultipartParser.MultipartError): FormFault =>
   error._tag === "ReachedLimit" ? "tooManyParts" : "malformed"
 
+/** Whether a Content-Type is that of a form with files. */
+export const isMultipart = (contentType: string): boolean =>
+  /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
+
 /**
  * A `multipart/form-data` body, read as it comes: no more of it is in memory than one pulled piece. Nothing but its parts
  * is looked at; bytes before the first and behind the last are thrown away.

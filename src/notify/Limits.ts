@@ -52,9 +52,11 @@ export const notifyLimits = {
   /** in which a webhook has to take the link by which it is confirmed, and the part of its answer that is read */
   confirmationMillis: 10_000,
   confirmationAnswerBytes: 64 * 1024,
-  /** a webhook that is not confirmed, and a subscriber without a project, are deleted after so long */
+  /** a webhook that is not confirmed, and a subscriber who has been without a project or a channel, are deleted after so long */
   unconfirmedMillis: 7 * 86_400_000,
-  subscriberWithoutProjectMillis: 30 * 86_400_000,
+  subscriberIdleMillis: 30 * 86_400_000,
+  /** deliveries of which their owner sees at once that they are dropped; of the others at their turn */
+  deliveriesDroppedAtOnce: 10_000,
   /** attempts at deliveries that one process makes at once … */
   deliveryAttempts: 64,
   /** … of them at one push service … */

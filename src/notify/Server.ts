@@ -15,15 +15,15 @@ import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
+import * as MessagesRoutes from "./log/MessagesRoutes.ts"
+import * as OldMessages from "./log/OldMessages.ts"
 import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
 import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
-import * as OldMessages from "./pages/OldMessages.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
 import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
-import * as MessagesRoutes from "./sending/MessagesRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
 import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
@@ -31,10 +31,10 @@ import { Channels } from "./subscribers/Channels.ts"
 import { ChannelTests } from "./subscribers/ChannelTests.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
 import { Joining } from "./subscribers/Joining.ts"
-import * as PagesRoutes from "./subscribers/PagesRoutes.ts"
 import * as SettingsRoutes from "./subscribers/SettingsRoutes.ts"
 import * as SubscriberSweep from "./subscribers/SubscriberSweep.ts"
 import { Subscribers } from "./subscribers/Subscribers.ts"
+import * as SubscriberPagesRoutes from "./subscribers/SubscriberPagesRoutes.ts"
 import * as SubscribersRoutes from "./subscribers/SubscribersRoutes.ts"
 import * as SubscriberTokens from "./subscribers/SubscriberTokens.ts"
 
@@ -84,7 +84,7 @@ export const server: RoomServer = {
     endpoints,
     DeliveryWorker.layer,
     endedDeliveries,
-    PagesRoutes.layer,
+    SubscriberPagesRoutes.layer,
     SubscriberSweep.layer,
     attachmentUpkeep,
     OldMessages.layer,
@@ -100,5 +100,5 @@ export const server: RoomServer = {
     RawRoutes.addRaw(notifyMcpRoutes)
   ).pipe(Layer.provide(services)),
   // A raw route beside ordinary ones of the same path.
-  paths: [...PagesRoutes.paths, ["POST", "/api/v1/messages"]]
+  paths: [...SubscriberPagesRoutes.paths, ["POST", "/api/v1/messages"]]
 }

@@ -1,4 +1,4 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { createHash } from "node:crypto"
@@ -6,7 +6,7 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { blobFiles, uploadFiles } from "#test/infra/blobs/StoredBlobs.ts"
@@ -152,18 +152,7 @@ layer(TestServer.own({ limits: quickScrub }), live)("a scrub", (it) => {
   )
 })
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 const limits = {
   blobCollectEveryMillis: 200,
@@ -175,7 +164,7 @@ const limits = {
   jobRetryMaxMillis: 1_000
 }
 
-layer(TestServer.own({ limits }, { wire }), live)("Postgres going away amid an upload", (it) => {
+layer(TestServer.own({ limits }, postgres), live)("Postgres going away amid an upload", (it) => {
   const multipart =
     '--b\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n' + "x".repeat(100_000)
   const end = "\r\n--b--\r\n"
@@ -196,14 +185,14 @@ layer(TestServer.own({ limits }, { wire }), live)("Postgres going away amid an u
         "the upload has begun",
         Effect.sync(() => uploadFiles(root).length === 1)
       )
-      proxy?.breakWire("refuse")
+      postgres.breakWire("refuse")
       yield* Effect.promise(() => client.send(end))
       const answer = yield* Effect.promise(() => client.until((heard) => heard.endsWith("}")))
       assert.strictEqual(statusOf(answer), 503)
       assert.match(answer, /retry-after: \d+/i)
       client.destroy()
       assert.deepStrictEqual(uploadFiles(root), [])
-      proxy?.mend()
+      postgres.mend()
       const sql = yield* SqlClient
       yield* eventually(
         "Postgres is back, and nothing is left of it",

@@ -1,24 +1,13 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 import { askBy, cookieOf, session, signIn, tokenOf } from "./sessions/SignedIn.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 const flat503 = { error: "The database is away; nothing was changed, try again later" }
 const nested503 = {
@@ -60,13 +49,6 @@ const isUp = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(ask("GET", "/api/v1/keys"), ({ status }) => status === 200)
 )
 
-/** Cuts the wire until the test mends it, or ends. */
-const cut = (way: "refuse" | "stall") =>
-  Effect.acquireRelease(
-    Effect.sync(() => proxy?.breakWire(way)),
-    () => Effect.sync(() => proxy?.mend())
-  )
-
 const postgresState = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(ask("GET", "/readyz", { key: "" }), ({ json, status }) => {
     const { components } = json as { components: Record<string, { status: string; detail?: string }> }
@@ -74,7 +56,7 @@ const postgresState = Effect.flatMap(TestServer, ({ ask }) =>
   })
 )
 
-layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
+layer(TestServer.own({}, postgres), live)("without Postgres", (it) => {
   it.effect("writes and what is not in memory are 503 with Retry-After; keys, users and sites go on", () =>
     Effect.gen(function* () {
       const { ask, makeKey, makeUser } = yield* TestServer
@@ -86,7 +68,7 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
       })
       const cookie = yield* signIn(person.key)
       const token = yield* tokenOf(cookie)
-      yield* cut("refuse")
+      yield* postgres.cut("refuse")
 
       for (const [method, path, asked, body] of needsPostgres(person.id, other.id)) {
         const answer: Answer = yield* ask(method, path, asked)
@@ -132,7 +114,7 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
             status === 200 && state === "degraded" && detail.includes("revocation within 1 s is suspended")
         )
       )
-      proxy?.mend()
+      postgres.mend()
       yield* eventually("Postgres is back", isUp)
       // None of the refused writes was carried out after all.
       assert.strictEqual((yield* ask("GET", "/api/v1/health", { key: other.key })).status, 200)
@@ -147,9 +129,9 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
     Effect.gen(function* () {
       const { ask, makeUser } = yield* TestServer
       const person = yield* makeUser()
-      yield* cut("refuse")
+      yield* postgres.cut("refuse")
       for (let asked = 0; asked < 4; asked++) yield* ask("GET", "/api/v1/health", { key: person.key })
-      proxy?.mend()
+      postgres.mend()
       yield* eventually("Postgres is back", isUp)
       const { json } = yield* ask("GET", "/api/v1/stats", { key: person.key })
       assert.deepInclude((json as { apiStats: object }).apiStats, { requestsThisMonth: 4, errorCount: 0 })
@@ -161,7 +143,7 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
       const { ask } = yield* TestServer
       // Each of the writes below finds an open connection, and no time limit of a new one helps it.
       yield* Effect.forEach(Array(10).keys(), () => ask("GET", "/api/v1/keys"), { concurrency: "unbounded" })
-      yield* cut("stall")
+      yield* postgres.cut("stall")
       const [json, upload, list] = yield* Effect.all(
         [
           ask("POST", "/api/v1/admin/users", { json: { email: "stall@example.org", name: "x" } }),
@@ -170,7 +152,7 @@ layer(TestServer.own({}, { wire }), live)("without Postgres", (it) => {
         ],
         { concurrency: "unbounded" }
       )
-      proxy?.mend()
+      postgres.mend()
       assert.deepStrictEqual([json.status, json.json], [503, flat503])
       assert.deepStrictEqual([upload.status, upload.json], [503, flat503])
       assert.deepStrictEqual([list.status, list.json], [503, nested503])

@@ -3,7 +3,8 @@ import { TestStores } from "#test/harness/TestStores.ts"
 import { type Answer, ask, textAt } from "#test/harness/ApiClient.ts"
 import { type Balancer, startBalancer } from "#test/harness/Balancer.ts"
 import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { wireTo } from "#test/harness/ServerStores.ts"
+import type { TcpProxy } from "#test/harness/TcpProxy.ts"
 import { until } from "#test/harness/Eventually.ts"
 
 /** Two servers on one Postgres and one ClickHouse, each with a wire of its own to Postgres, behind a balancer. */
@@ -22,13 +23,9 @@ export const startCountingServers = async (): Promise<CountingServers> => {
   const { clickhouseUrl, databaseUrl } = await runtime.runPromise(TestStores)
   const closers: Array<() => Promise<void>> = [() => runtime.dispose()]
   const start = async (): Promise<readonly [ServerProcess, TcpProxy]> => {
-    const direct = new URL(databaseUrl)
-    const wire = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
+    const { url, wire } = await wireTo(databaseUrl, 5432)
     closers.push(() => wire.close())
-    const through = new URL(databaseUrl)
-    through.hostname = "127.0.0.1"
-    through.port = String(wire.port)
-    const env = { DATABASE_URL: through.href, CLICKHOUSE_URL: clickhouseUrl, TRUST_PROXY: "1" }
+    const env = { DATABASE_URL: url, CLICKHOUSE_URL: clickhouseUrl, TRUST_PROXY: "1" }
     const server = await startServer({ env })
     closers.push(() => server.dispose())
     return [server, wire]

@@ -1,5 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { deleteUnshown } from "#src/notify/log/OldMessages.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { api, faultOf, live, makeStage, send, sent, subscribe } from "./Stage.ts"
 
@@ -124,11 +126,21 @@ layer(TestServer.shared, live)("projects", (it) => {
       const { ask } = yield* TestServer
       const { key, project, projectKey } = yield* makeStage
       const id = yield* project({ slug: "gone" })
+      yield* subscribe([id])
       const sender = yield* projectKey()
       const [message] = (yield* sent(sender)).messages
       yield* ask("DELETE", `${projects}/gone`, { key })
       assert.deepStrictEqual(faultOf(yield* send(sender, { project: id })), [404, "project: not found"])
       assert.strictEqual((yield* ask("GET", `${api}/messages/${message?.id}`, { key })).status, 404)
+      const sql = yield* SqlClient
+      const rows = Effect.map(
+        sql`SELECT id FROM messages WHERE id = ${message?.id ?? ""}
+          UNION ALL SELECT id FROM deliveries WHERE message_id = ${message?.id ?? ""}`,
+        ({ length }) => length
+      )
+      assert.strictEqual(yield* rows, 2)
+      yield* deleteUnshown
+      assert.strictEqual(yield* rows, 0)
     })
   )
 })

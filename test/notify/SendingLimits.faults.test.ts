@@ -2,12 +2,17 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { faultOf, live, makeStage, send, sent, subscribe } from "./Stage.ts"
+import { api, blocked, faultOf, live, makeStage, send, sent, subscribe } from "./Stage.ts"
 
-layer(
-  TestServer.own({ limits: { deliveriesPerSend: 3, deliveriesWaiting: 4, deliveriesCountedMillis: 0 } }),
-  live
-)("the limits of sends", (it) => {
+const limits = {
+  deliveriesPerSend: 3,
+  deliveriesWaiting: 4,
+  deliveriesCountedMillis: 0,
+  idempotencyWaitMillis: 50,
+  postgresConnections: 6
+}
+
+layer(TestServer.own({ limits }), live)("the limits of sends", (it) => {
   it.effect("refuse more deliveries than one send may make, and leave nothing of it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
@@ -41,6 +46,70 @@ layer(
       const other = yield* makeStage
       yield* other.project()
       yield* sent(yield* other.projectKey())
+    })
+  )
+
+  it.effect("with an Idempotency-Key let twins wait for a slow one, and all others go on", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const stage = yield* makeStage
+      const project = yield* stage.project()
+      const { channels } = yield* subscribe([project])
+      const key = yield* stage.projectKey()
+      const other = yield* makeStage
+      yield* other.project()
+      const otherKey = yield* other.projectKey()
+      const slow = sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT 1 FROM job_lanes WHERE lane = ${channels[0] ?? ""} FOR UPDATE`
+          const sending = yield* Effect.forkDetach(
+            Effect.all(
+              Array.from({ length: 8 }, () => send(key, {}, { "idempotency-key": "slow" })),
+              { concurrency: "unbounded" }
+            )
+          )
+          yield* eventually(
+            "the first waits for the lane",
+            Effect.map(blocked("deliveries_fan_out"), (count) => count > 0)
+          )
+          yield* Effect.sleep(10 * limits.idempotencyWaitMillis)
+          yield* sent(otherKey)
+          return sending
+        })
+      )
+      const answers = yield* Effect.flatMap(slow, Fiber.join)
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        answers.map(() => 201)
+      )
+      assert.lengthOf(
+        answers.filter(({ headers }) => headers.get("idempotent-replay") === "true"),
+        7
+      )
+      assert.lengthOf(yield* sql`SELECT 1 FROM messages WHERE project_id = ${project}`, 1)
+    })
+  )
+
+  it.effect("with an Idempotency-Key are answered again, though the project has gone and too many wait", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const stage = yield* makeStage
+      const project = yield* stage.project()
+      yield* subscribe([project], { channels: 3 })
+      const key = yield* stage.projectKey()
+      const once = { "idempotency-key": "once" }
+      const first = yield* sent(key, { project }, once)
+      yield* sent(key)
+      assert.strictEqual((yield* send(key)).status, 429)
+      const replayed = Effect.map(send(key, { project }, once), ({ headers, json, status }) => [
+        status,
+        headers.get("idempotent-replay"),
+        json
+      ])
+      assert.deepStrictEqual(yield* replayed, [201, "true", first])
+      yield* ask("DELETE", `${api}/projects/${project}`, { key: stage.key })
+      assert.deepStrictEqual(faultOf(yield* send(key, { project })), [404, "project: not found"])
+      assert.deepStrictEqual(yield* replayed, [201, "true", first])
     })
   )
 })

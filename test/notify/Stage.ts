@@ -92,6 +92,17 @@ export const subscribe = Effect.fnUntraced(function* (
   return subscribed
 })
 
+/** Statements of other connections that name a table and wait for a lock. */
+export const blocked = (table: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    // A transaction looks at statistics once.
+    yield* sql`SELECT pg_stat_clear_snapshot()`
+    const rows = yield* sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+      AND wait_event_type = 'Lock' AND pid <> pg_backend_pid() AND query LIKE ${`%${table}%`}`
+    return rows.length
+  })
+
 export interface SentBody {
   readonly ok: boolean
   readonly recipients: number

@@ -8,6 +8,9 @@ import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
 
+/** Whether an `Idempotency-Key` is one: 1 to 255 characters of printable ASCII, as a header may carry them. */
+export const isIdempotencyKey = (key: string): boolean => /^[\x20-\x7e]{1,255}$/.test(key)
+
 /** A request that is to be carried out once, however often it is sent. */
 interface OnceRequest {
   /** the operation and the owner of its keys, such as `call:<key id>`: the same key elsewhere is another one */
@@ -18,6 +21,8 @@ interface OnceRequest {
   readonly key: string
   /** all that makes it this request and not another one */
   readonly request: ReadonlyArray<Uint8Array | string>
+  /** in a transaction: how long its twin waits for it; else `idempotencyWaitMillis` */
+  readonly waitMillis?: number
 }
 
 /** An answer as it was sent. `body` null: it was too long to be kept, or cannot be. */
@@ -56,7 +61,7 @@ export class Idempotency extends Context.Service<
     readonly claim: (request: OnceRequest) => Effect.Effect<Claim, SqlError>
     /**
      * Carries it out and keeps its result in one transaction, the caller's where there is one: a process that dies leaves
-     * nothing. Meanwhile the same request waits for `idempotencyWaitMillis`, as do other locks of the transaction.
+     * nothing. Meanwhile the same request waits for `waitMillis`.
      */
     readonly inTransaction: <A, E>(
       request: OnceRequest,
@@ -128,7 +133,8 @@ class Store {
     const json = Schema.fromJsonString(result)
     const held = heldOf(request)
     const once = Effect.gen({ self: this }, function* () {
-      yield* this.sql`SELECT set_config('lock_timeout', ${String(this.limits.idempotencyWaitMillis)}, true)`
+      const { waitMillis = this.limits.idempotencyWaitMillis } = request
+      yield* this.sql`SELECT set_config('lock_timeout', ${String(waitMillis)}, true)`
       const known = yield* Effect.catchIf(
         this.take(held, request),
         ({ reason }) => reason._tag === "LockTimeoutError",

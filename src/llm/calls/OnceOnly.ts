@@ -1,7 +1,12 @@
 import { Effect, Exit } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import type { Finish, Idempotency, KeptAnswer } from "#src/infra/postgres/Idempotency.ts"
+import {
+  type Finish,
+  type Idempotency,
+  isIdempotencyKey,
+  type KeptAnswer
+} from "#src/infra/postgres/Idempotency.ts"
 import type { CallExchange } from "./CallExchange.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
@@ -9,9 +14,6 @@ import { RecordedReply } from "./RecordedReply.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 
 type Handled = Effect.Effect<Problem | undefined>
-
-/** Printable ASCII, as a header may carry it. */
-const acceptable = /^[\x20-\x7e]{1,255}$/
 
 /**
  * Makes a call with an Idempotency-Key once: a repetition gets the same answer, or the error that the first one is
@@ -27,7 +29,7 @@ export const onceOnly = (
 ): Handled => {
   const { body, idempotencyKey: key } = exchange
   if (key === "") return make
-  if (!acceptable.test(key))
+  if (!isIdempotencyKey(key))
     return Effect.succeed(
       CallFault.invalidRequest(new RequestFault("Idempotency-Key", "at most 255 characters of ASCII"))
     )

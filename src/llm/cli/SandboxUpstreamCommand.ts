@@ -1,20 +1,11 @@
-import { Console, Effect, Option, Runtime, Schema } from "effect"
-import { CliError, Command, Flag } from "effect/cli"
+import { Console, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
 import * as Sandbox from "#src/sandbox/Sandbox.ts"
+import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { json, tableOf } from "#src/cli/Output.ts"
 
-/** The port is taken, or the file of models is invalid. */
-export class SandboxUnavailable extends Schema.TaggedError<SandboxUnavailable>()("SandboxUnavailable", {
-  problem: Schema.String
-}) {
-  override readonly [Runtime.errorExitCode] = 1
-  override get [CliError.userMessage](): string {
-    return this.problem
-  }
-}
-
 const start = (options: Sandbox.SandboxOptions) =>
-  Effect.mapError(Sandbox.start(options), ({ problem }) => new SandboxUnavailable({ problem }))
+  Effect.mapError(Sandbox.start(options), ({ problem }) => new CommandFailed({ problem }))
 
 const words = ({ models, url }: Sandbox.RunningSandbox): string => {
   const rows = models.map(({ entry, id }) => ({

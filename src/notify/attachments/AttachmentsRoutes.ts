@@ -6,6 +6,7 @@ import { invalidKey } from "#src/accounts/Admission.ts"
 import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { BodyEnd } from "#src/front/RawRoute.ts"
+import { isMultipart } from "#src/http/MultipartBody.ts"
 import type { BlobSource } from "#src/infra/blobs/BlobFiles.ts"
 import { type AttachmentRow, Attachments } from "./Attachments.ts"
 
@@ -25,8 +26,6 @@ export const shownAttachment = ({
   sha256,
   expiresAt: expiresAt.toISOString()
 })
-
-const isForm = /^\s*multipart\/form-data\b/i
 
 const aForm = UnsupportedMediaType.of(
   "The body is the file itself, without a form; forms with files go to POST /api/v1/messages"
@@ -58,7 +57,7 @@ const upload = (attachments: Attachments["Service"], maxBytes: number): KeyedRou
   Effect.fnUntraced(function* (exchange, key) {
     const { body, request } = exchange
     const contentType = request.header("content-type")
-    if (!attachments.isOff && isForm.test(contentType)) return yield* aForm
+    if (!attachments.isOff && isMultipart(contentType)) return yield* aForm
     let isOver = false
     const unwatch = exchange.watch(() => (isOver = true))
     const stored = yield* attachments

@@ -2,26 +2,17 @@ import { fstatSync } from "node:fs"
 import { type FileHandle, open, stat } from "node:fs/promises"
 import { hostname } from "node:os"
 import { basename } from "node:path"
-import { Effect, Runtime, Schema, Stream } from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Effect, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { BodyFormat, type Sent } from "#schemas/notify/Message.ts"
 import { priorities } from "#schemas/notify/SendTerms.ts"
+import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { type Client, Connection } from "#src/cli/Connection.ts"
 import { givenOf, many, optional } from "#src/cli/Noun.ts"
 import { json, show } from "#src/cli/Output.ts"
 
-/** A file or standard input could not be read. */
-export class InputUnreadable extends Schema.TaggedError<InputUnreadable>()("InputUnreadable", {
-  problem: Schema.String
-}) {
-  override readonly [Runtime.errorExitCode] = 1
-  override get [CliError.userMessage](): string {
-    return this.problem
-  }
-}
-
 const unreadable = (name: string) => (error: unknown) =>
-  new InputUnreadable({ problem: `${name} cannot be read: ${String(error)}` })
+  new CommandFailed({ problem: `${name} cannot be read: ${String(error)}` })
 
 const standardInput = 0
 
@@ -84,7 +75,10 @@ const fields = {
   title: optional(Flag.String("title"), "Heading in place of the sender"),
   url: optional(Flag.String("url"), "Opened on a click"),
   project: many("project", "Id or slug; say it again for more; default: all that the key covers"),
-  priority: optional(Flag.Literals("priority", priorities), "high passes digests and quiet hours"),
+  priority: optional(
+    Flag.Literals("priority", priorities),
+    "How soon a browser wakes for it, and a mark on its page; default: normal"
+  ),
   bodyFormat: optional(Flag.Literals("format", BodyFormat.literals), "How the body is meant to be read"),
   file: many("file", "A file to attach; say it again for more")
 }

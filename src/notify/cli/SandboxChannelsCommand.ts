@@ -1,18 +1,8 @@
-import { Console, Effect, Runtime, Schema } from "effect"
-import { CliError, Command, Flag } from "effect/cli"
+import { Console, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { json } from "#src/cli/Output.ts"
 import * as ChannelsSandbox from "../sandbox/ChannelsSandbox.ts"
-
-/** The port is taken, or none. */
-export class ChannelsSandboxUnavailable extends Schema.TaggedError<ChannelsSandboxUnavailable>()(
-  "ChannelsSandboxUnavailable",
-  { problem: Schema.String }
-) {
-  override readonly [Runtime.errorExitCode] = 1
-  override get [CliError.userMessage](): string {
-    return this.problem
-  }
-}
 
 const words = ({ origin }: ChannelsSandbox.RunningChannelsSandbox): string =>
   [
@@ -39,7 +29,7 @@ export const sandboxChannels = Command.make(
   Effect.fnUntraced(function* ({ json, port }) {
     const sandbox = yield* Effect.mapError(
       ChannelsSandbox.start({ port }),
-      ({ problem }) => new ChannelsSandboxUnavailable({ problem })
+      ({ problem }) => new CommandFailed({ problem })
     )
     yield* Console.log(json ? JSON.stringify({ origin: sandbox.origin }, null, 2) : words(sandbox))
     return yield* Effect.never

@@ -69,7 +69,7 @@ const makeSend = Effect.gen(function* () {
 })
 
 const instructions =
-  "Sends notifications to the people who subscribed to a project: in their browsers, chats and services. Say what happened " +
+  "Sends notifications to the people who subscribed to a project: in their browsers and services. Say what happened " +
   "in `message`; put logs, reports and data into `body` or `attachments`, which are shown on a page of their own."
 
 /** A fault of an upload, by the name that a call has for its id. */

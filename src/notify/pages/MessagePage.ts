@@ -1,3 +1,4 @@
+import type { Priority } from "#schemas/notify/SendTerms.ts"
 import { html, type Html } from "#src/http/Html.ts"
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
 import { cleanText } from "#streams/notify/bodies/CleanText.ts"
@@ -30,7 +31,7 @@ export interface ShownMessage {
   readonly message: string
   /** http or https */
   readonly url: string | undefined
-  readonly priority: "low" | "normal" | "high"
+  readonly priority: Priority
   readonly createdAtMillis: number
   /** the page is there until then */
   readonly expiresAtMillis: number

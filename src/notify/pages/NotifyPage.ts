@@ -8,10 +8,15 @@ import { cleanText } from "#streams/notify/bodies/CleanText.ts"
 /** The style of all pages of the room. */
 export const stylePath = "/n/pages.css"
 
+const styles = ["NotifyPage.css", "MessagePage.css", "Body.css", "SubscriberPages.css"]
+
+export const styleText = (): string =>
+  [commonStyle(), ...styles.map((name) => readFileSync(join(import.meta.dirname, name), "utf8"))].join("\n")
+
 /** Made once, at the first use: it reads files of the program. */
 export const styleAnswer = (): StaticAnswer =>
   staticAnswer({
-    bodies: packed(`${commonStyle()}\n${readFileSync(join(import.meta.dirname, "Pages.css"), "utf8")}`),
+    bodies: packed(styleText()),
     contentType: "text/css; charset=utf-8",
     caching: "no-cache"
   })

@@ -6,6 +6,7 @@ import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "#src/accounts/
 import { AppConfig } from "#src/Config.ts"
 import { headerOf } from "#src/front/RawRoute.ts"
 import { isJson } from "#src/http/JsonBody.ts"
+import { isMultipart } from "#src/http/MultipartBody.ts"
 import { type Reserve, wholeBody } from "#src/http/WholeBody.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import type { SendFields } from "#streams/notify/SendFields.ts"
@@ -14,8 +15,6 @@ import { faulty, makeSendReader } from "./SendReading.ts"
 import { type ArrivingFiles, makeSubmit, sentAnswer } from "./Submission.ts"
 
 const neither = UnsupportedMediaType.of("Content-Type must be application/json or multipart/form-data")
-
-const isForm = (contentType: string): boolean => /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
 
 /** Reads a request that sends, whatever its form. */
 const makeReading = Effect.gen(function* () {
@@ -31,7 +30,7 @@ const makeReading = Effect.gen(function* () {
     reserve: Reserve
   ) {
     const contentType = request.header("content-type")
-    if (isForm(contentType)) {
+    if (isMultipart(contentType)) {
       const form = yield* readForm(body, contentType, files, {
         maxBodyBytes,
         maxFileBytes,

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Metric } from "effect"
+import { Context, Effect, Layer, Metric, Semaphore } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import {
   BadRequest,
@@ -16,7 +16,7 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
-import { Idempotency } from "#src/infra/postgres/Idempotency.ts"
+import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
 import { type AttachmentRow, Attachments } from "../attachments/Attachments.ts"
 import { attachmentsMax } from "#schemas/notify/SendTerms.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
@@ -62,6 +62,7 @@ export class Sending extends Context.Service<
       const covered = yield* makeCovered
       const accept = yield* makeAccept
       const waiting = yield* WaitingDeliveries.make
+      const inTurn = makeTurns()
       const inTime = <A, E>(body: Effect.Effect<A, E>) =>
         body.pipe(
           storeAwayUntimed,
@@ -84,23 +85,31 @@ export class Sending extends Context.Service<
       })
       const send = Effect.fn("Sending.send")(function* (asked: Send) {
         const { files = [], idempotencyKey, key, serverUrl } = asked
-        if (idempotencyKey !== undefined && !acceptable.test(idempotencyKey))
+        if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
         const attachments = [...asked.fields.attachments, ...files.map(({ id }) => id)]
         if (attachments.length > attachmentsMax)
           return yield* invalidField("attachments", `at most ${attachmentsMax}`)
         const fields = { ...asked.fields, attachments }
-        const projects = yield* covered(key, fields.project)
         const sender = { owner: key.user_id, keyId: key.id }
-        yield* waiting.refuseOver(sender.owner)
+        // A repetition has its answer, whatever has become of projects and limits. They are looked up before the
+        // transaction: within it a second connection may not come.
+        const projects = yield* Effect.exit(covered(key, fields.project))
+        const room = yield* Effect.exit(waiting.refuseOver(sender.owner))
         let accepted: Accepted | undefined
-        const fresh = Effect.map(
-          accept({ fields, sender, projects, serverUrl }),
-          (made) => (accepted = made).sent
-        )
+        const fresh = Effect.gen(function* () {
+          const found = yield* projects
+          yield* room
+          accepted = yield* accept({ fields, sender, projects: found, serverUrl })
+          return accepted.sent
+        })
+        const once = (given: string) => ({ ...onceOf(asked, given), waitMillis: limits.sendMillis })
         const sent = yield* idempotencyKey === undefined
           ? fresh
-          : idempotency.inTransaction(onceOf(asked, idempotencyKey), Sent, fresh)
+          : inTurn(
+              `${key.id} ${idempotencyKey}`,
+              idempotency.inTransaction(once(idempotencyKey), Sent, fresh)
+            )
         if (accepted !== undefined) yield* count(sender.owner, accepted)
         return { sent, isReplay: accepted === undefined }
       })
@@ -110,6 +119,21 @@ export class Sending extends Context.Service<
       })
     })
   )
+}
+
+/** Twins at one process wait for each other here: a connection of Postgres each would leave none for others. */
+const makeTurns = () => {
+  const turns = new Map<string, { readonly lock: Semaphore.Semaphore; users: number }>()
+  return <A, E, R>(name: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      const turn = turns.get(name) ?? { lock: Semaphore.makeUnsafe(1), users: 0 }
+      turns.set(name, turn)
+      turn.users++
+      return Effect.ensuring(
+        turn.lock.withPermits(1)(effect),
+        Effect.sync(() => --turn.users > 0 || turns.delete(name))
+      )
+    })
 }
 
 /** The message by which owners try their channels. */
@@ -124,9 +148,6 @@ const testOf = ({ name }: ProjectRow): SendFields => ({
   priority: "normal",
   attachments: []
 })
-
-/** Printable ASCII, as a header may carry it. */
-const acceptable = /^[\x20-\x7e]{1,255}$/
 
 const messagesAccepted = Metric.counter("signalbox_notify_messages_total", {
   description: "Accepted messages: one for each project of a send",

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Result } from "effect"
+import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { type BadRequest, invalidField, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { NewChannel } from "#schemas/notify/Settings.ts"
 import type { PushTarget, WebhookTarget } from "#streams/notify/channels/Channel.ts"
-import { readAddress, readSubscription, type TargetFault } from "#streams/notify/channels/Targets.ts"
+import { readAddress, readSubscription } from "#streams/notify/channels/Targets.ts"
 import { webhookSecret } from "#streams/notify/channels/Webhook.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 
@@ -40,7 +41,7 @@ export const makeChannelAddress = Effect.gen(function* () {
 
   /** @param prefix of the fields in a fault, such as `push.` */
   const read = <A extends string | PushTarget>(
-    result: Result.Result<A, TargetFault>,
+    result: Result.Result<A, FieldFault>,
     prefix: string
   ): Effect.Effect<A, BadRequest> =>
     Result.isSuccess(result)

@@ -15,7 +15,7 @@ import { ChannelGates, throughGates } from "../delivery/ChannelGates.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
 import type { Refusal } from "../delivery/Turns.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
-import { dropWaiting } from "./DropWaiting.ts"
+import { makeDropWaiting } from "./DropWaiting.ts"
 
 type Row = DeliveryChannel & Pick<Channel, "state">
 
@@ -39,13 +39,14 @@ export class ChannelTests extends Context.Service<
       const { limits } = yield* AppConfig
       const sql = yield* SqlClient
       const metrics = yield* DeliveryMetrics.make
+      const dropWaiting = yield* makeDropWaiting
       const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
       const through = throughGates(yield* ChannelGates, limits)
       // The channel before its deliveries, as all lock them.
       const end = (id: string, channel: DeliveryChannel) =>
         sql.withTransaction(
           Effect.flatMap(lose(sql, id, channel), (lost) =>
-            lost.length === 0 ? Effect.void : dropWaiting(sql, [id])
+            lost.length === 0 ? Effect.void : dropWaiting([id])
           )
         )
       return ChannelTests.of({

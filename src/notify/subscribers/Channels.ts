@@ -16,7 +16,7 @@ import { newId } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { type ChannelAddress, makeChannelAddress } from "./ChannelAddress.ts"
 import { Confirmations } from "./Confirmations.ts"
-import { dropWaiting } from "./DropWaiting.ts"
+import { makeDropWaiting } from "./DropWaiting.ts"
 
 /** A row of `channels`, as its subscriber may know it. */
 interface Row {
@@ -59,6 +59,12 @@ export class Channels extends Context.Service<
       address: ChannelAddress,
       isTrusted?: boolean
     ) => Effect.Effect<Added, Conflict | Unauthorized | SqlError>
+    /** `add` of an address that was checked */
+    readonly addChecked: (
+      subscriberId: string,
+      address: ChannelAddress,
+      serverUrl: string
+    ) => Effect.Effect<Added, BadRequest | Conflict | Unauthorized | SqlError>
     readonly add: (
       subscriberId: string,
       channel: NewChannel,
@@ -79,8 +85,18 @@ export class Channels extends Context.Service<
       const sql = yield* SqlClient
       const check = yield* makeChannelAddress
       const confirmations = yield* Confirmations
-      const { lock, put } = putting(sql, limits.channelsPerSubscriber)
+      const dropWaiting = yield* makeDropWaiting
+      const parts = { sql, dropWaiting, channelsMax: limits.channelsPerSubscriber }
+      const { lock, put } = putting(parts)
+      const addChecked: Channels["Service"]["addChecked"] = Effect.fnUntraced(
+        function* (subscriberId, address, serverUrl) {
+          const added = yield* sql.withTransaction(Effect.andThen(lock(address), put(subscriberId, address)))
+          yield* confirmations.ask(added.channel.id, address, serverUrl)
+          return added
+        }
+      )
       return Channels.of({
+        addChecked,
         check,
         lock,
         put,
@@ -91,12 +107,9 @@ export class Channels extends Context.Service<
           ),
         add: Effect.fn("Channels.add")(function* (subscriberId, channel, serverUrl) {
           const address = yield* check(channel)
-          if (address === undefined) return yield* noAddress()
-          const added = yield* sql.withTransaction(Effect.andThen(lock(address), put(subscriberId, address)))
-          yield* confirmations.ask(added.channel.id, address, serverUrl)
-          return added
+          return yield* address === undefined ? noAddress() : addChecked(subscriberId, address, serverUrl)
         }),
-        ...changing(sql, check, lock)
+        ...changing(parts, check, lock)
       })
     })
   )
@@ -122,7 +135,16 @@ const isSame = (target: object, { target: other }: ChannelAddress): boolean =>
   target.auth === other.auth &&
   target.p256dh === other.p256dh
 
-const putting = (sql: SqlClient, channelsMax: number) => {
+interface Parts {
+  readonly sql: SqlClient
+  readonly dropWaiting: Effect.Success<typeof makeDropWaiting>
+  readonly channelsMax: number
+}
+
+/** The column `after_seq` of a channel that is about to be active: it takes nothing that was offered while it was off, or before. */
+const afterOff = (sql: SqlClient) => sql`CASE state WHEN 'off' THEN nextval('job_seqs') ELSE after_seq END`
+
+const putting = ({ channelsMax, dropWaiting, sql }: Parts) => {
   const lock: Channels["Service"]["lock"] = Effect.fnUntraced(function* (address) {
     if (address.kind !== "push") return undefined
     yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${`channel ${address.address}`}, 0))`
@@ -135,7 +157,8 @@ const putting = (sql: SqlClient, channelsMax: number) => {
     isTrusted = false
   ) {
     // Another one that is made for the same subscriber waits here, and counts this one.
-    const [owner] = yield* sql`SELECT id FROM subscribers WHERE id = ${subscriberId} FOR NO KEY UPDATE`
+    const [owner] =
+      yield* sql`UPDATE subscribers SET idle_since = NULL WHERE id = ${subscriberId} RETURNING id`
     // They have left since their token was looked at.
     if (owner === undefined) return yield* invalidKey()
     const [there] = yield* sql<Row>`SELECT * FROM channels WHERE kind = ${kind} AND address = ${address}
@@ -145,11 +168,11 @@ const putting = (sql: SqlClient, channelsMax: number) => {
     if (there?.subscriber_id === subscriberId) {
       const [row] =
         yield* sql<Row>`UPDATE channels SET target = ${JSON.stringify(target)}::jsonb, state = 'active',
-        dead_in_a_row = 0, name = coalesce(nullif(${name}, ''), name) WHERE id = ${there.id} RETURNING *`
+        after_seq = ${afterOff(sql)}, dead_in_a_row = 0, name = coalesce(nullif(${name}, ''), name) WHERE id = ${there.id} RETURNING *`
       return { channel: shown(row ?? there) }
     }
     if (there !== undefined) {
-      yield* dropWaiting(sql, [there.id])
+      yield* dropWaiting([there.id])
       yield* sql`DELETE FROM channels WHERE id = ${there.id}`
     }
     const [counted] = yield* sql<{ count: number }>`
@@ -181,7 +204,7 @@ const refusalOf = ({ kind, state }: Row, change: ChannelChange): Conflict | unde
 }
 
 const changing = (
-  sql: SqlClient,
+  { dropWaiting, sql }: Parts,
   check: Channels["Service"]["check"],
   lock: Channels["Service"]["lock"]
 ): Pick<Channels["Service"], "change" | "remove"> => {
@@ -202,10 +225,7 @@ const changing = (
     if (row.kind !== "push") return yield* invalidField("push", "is for the channel of a browser")
     const others = yield* sql<{ id: string }>`SELECT id FROM channels
       WHERE kind = 'push' AND address = ${address} AND id <> ${row.id}`
-    yield* dropWaiting(
-      sql,
-      others.map(({ id }) => id)
-    )
+    yield* dropWaiting(others.map(({ id }) => id))
     for (const { id } of others) yield* sql`DELETE FROM channels WHERE id = ${id}`
     yield* sql`UPDATE channels SET address = ${address}, target = ${JSON.stringify(target)}::jsonb, dead_in_a_row = 0,
       state = CASE state WHEN 'off' THEN 'off' ELSE 'active' END WHERE id = ${row.id}`
@@ -219,9 +239,10 @@ const changing = (
         const refusal = refusalOf(row, change)
         if (refusal !== undefined) return yield* refusal
         if (address !== undefined) yield* replace(row, address)
-        if (change.state === "off") yield* dropWaiting(sql, [id])
+        if (change.state === "off") yield* dropWaiting([id])
         const [changed] = yield* sql<Row>`UPDATE channels SET name = coalesce(${change.name ?? null}, name),
           dead_in_a_row = CASE WHEN ${change.state ?? null}::text IS NULL THEN dead_in_a_row ELSE 0 END,
+          after_seq = ${change.state === "active" ? afterOff(sql) : sql`after_seq`},
           state = coalesce(${change.state ?? null}, state) WHERE id = ${id} RETURNING *`
         return shown(changed ?? row)
       })
@@ -231,7 +252,7 @@ const changing = (
       sql.withTransaction(
         Effect.gen(function* () {
           yield* own(subscriberId, id)
-          yield* dropWaiting(sql, [id])
+          yield* dropWaiting([id])
           yield* sql`DELETE FROM channels WHERE id = ${id}`
         })
       )

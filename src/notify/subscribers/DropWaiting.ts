@@ -1,26 +1,34 @@
 import { Effect } from "effect"
-import type { SqlClient } from "effect/sql/SqlClient"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { AppConfig } from "#src/Config.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
 
 /**
- * Deliveries that wait for these channels are not made: at their turn a worker finds them dropped. An attempt that has begun goes on.
- * Locks are taken in one order, against circles: subscriber, channels by id, deliveries. Its caller has those before.
+ * Deliveries that wait for these channels are said to be dropped: as many as a request has time for. No worker makes the others
+ * either: the channel or the subscription is gone, or takes what was offered later (`after_seq`). An attempt that has begun goes on.
+ * Rows that another transaction has locked are left out, so that no one waits for anyone here. Its caller has locked the channels.
  *
  * @param projectId of whose messages alone
  */
-export const dropWaiting = (
-  sql: SqlClient,
-  channelIds: ReadonlyArray<string>,
-  projectId?: string
-): Effect.Effect<void, SqlError> =>
-  channelIds.length === 0
-    ? Effect.void
-    : Effect.asVoid(sql`UPDATE deliveries d SET dropped_at = now() FROM jobs j
-        WHERE j.queue = ${deliveries.name} AND j.lane = ANY(${channelIds}::text[]) AND NOT j.open
-          AND d.message_id = j.payload ->> 'message' AND d.channel_id = j.lane AND d.dropped_at IS NULL
-          ${
-            projectId === undefined
-              ? sql``
-              : sql`AND EXISTS (SELECT FROM messages m WHERE m.id = d.message_id AND m.project_id = ${projectId})`
-          }`)
+export const makeDropWaiting = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const { limits } = yield* AppConfig
+  return (channelIds: ReadonlyArray<string>, projectId?: string): Effect.Effect<void, SqlError> =>
+    channelIds.length === 0
+      ? Effect.void
+      : Effect.asVoid(sql`WITH waiting AS (
+            SELECT j.payload ->> 'message' AS message, j.lane AS channel FROM jobs j
+            WHERE j.queue = ${deliveries.name} AND j.lane = ANY(${channelIds}::text[]) AND NOT j.open
+            LIMIT ${limits.deliveriesDroppedAtOnce}),
+          rows AS (
+            SELECT d.message_id, d.channel_id FROM waiting w
+            JOIN deliveries d ON d.message_id = w.message AND d.channel_id = w.channel
+            WHERE d.dropped_at IS NULL ${
+              projectId === undefined
+                ? sql``
+                : sql`AND EXISTS (SELECT FROM messages m WHERE m.id = d.message_id AND m.project_id = ${projectId})`
+            } FOR UPDATE OF d SKIP LOCKED)
+          UPDATE deliveries d SET dropped_at = now() FROM rows r
+          WHERE d.message_id = r.message_id AND d.channel_id = r.channel_id`)
+})

@@ -64,9 +64,17 @@ export class Joining extends Context.Service<
           if (by !== undefined && known === undefined) return yield* invalidKey()
           const address = yield* channels.check(given)
           if (address === undefined && known === undefined) return yield* noAddress()
-          const joined = yield* sql.withTransaction(
-            enter({ address, by, known, link, name, project: row, timezone })
-          )
+          const entering = { by, known, link, name, project: row, timezone }
+          // A webhook is asked before its subscriber joins: where it does not take its link, nothing has changed.
+          if (known !== undefined && address?.kind === "webhook") {
+            const added = yield* channels.addChecked(known, address, serverUrl)
+            const { token } = yield* Effect.tapError(
+              sql.withTransaction(enter({ ...entering, address: undefined })),
+              () => Effect.catchTag(channels.remove(known, added.channel.id), "NotFound", () => Effect.void)
+            )
+            return { token, added }
+          }
+          const joined = yield* sql.withTransaction(enter({ ...entering, address }))
           const { added, isNew, subscriberId, token } = joined
           if (address !== undefined && added !== undefined)
             yield* Effect.tapErrorTag(
@@ -148,7 +156,8 @@ const renewing = (sql: SqlClient) =>
   Effect.fnUntraced(function* ({ by, name, subscriberId, token }: Known) {
     const isTheirs = by === undefined ? sql`id = ${subscriberId}` : sql`token_hash = ${hashOf(by)}`
     const renewed = by === undefined ? sql`, token_hash = ${hashOf(token)}` : sql``
-    const rows = yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name)${renewed}
+    const rows =
+      yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name), idle_since = NULL${renewed}
       WHERE ${isTheirs} RETURNING 1`
     return rows.length > 0
   })
@@ -162,7 +171,7 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     if (row === undefined) return yield* noProject()
     if (row.joining !== "link") return yield* closed()
   })
-  const subscribe = Effect.fnUntraced(function* (projectId: string, subscriberId: string) {
+  const subscribe = Effect.fnUntraced(function* (projectId: string, subscriberId: string, isNew: boolean) {
     const there = yield* sql`UPDATE project_subscriptions
       SET delivery = CASE delivery WHEN 'muted' THEN 'inherit' ELSE delivery END
       WHERE project_id = ${projectId} AND subscriber_id = ${subscriberId} RETURNING 1`
@@ -176,7 +185,9 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
           code: "too_many_subscribers"
         }
       )
-    yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id) VALUES (${projectId}, ${subscriberId})`
+    // One who was there before gets nothing of that time.
+    yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id, after_seq)
+      VALUES (${projectId}, ${subscriberId}, ${isNew ? sql`0` : sql`nextval('job_seqs')`})`
   })
   const make = making(sql)
   const renew = renewing(sql)
@@ -188,7 +199,7 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     // No one has its token.
     yield* make(subscriberId, name, newToken(), "UTC")
     const added = yield* channels.put(subscriberId, address, true)
-    yield* subscribe(projectId, subscriberId)
+    yield* subscribe(projectId, subscriberId, true)
     return { ...added, subscriberId }
   })
   const enter = Effect.fnUntraced(function* ({
@@ -210,7 +221,7 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     // They may have left since the token was looked at.
     else if (!(yield* renew({ by, name, subscriberId, token }))) return yield* invalidKey()
     const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
-    yield* subscribe(project.id, subscriberId)
+    yield* subscribe(project.id, subscriberId, isNew)
     return { added, isNew, subscriberId, token }
   })
   return { add, enter }

@@ -7,6 +7,7 @@ import { CurrentSubscriber } from "#schemas/notify/SubscriberToken.ts"
 import { Admission, invalidKey } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { Channels } from "./Channels.ts"
 import { ChannelTests } from "./ChannelTests.ts"
@@ -83,9 +84,10 @@ export const settings = HttpApiBuilder.group(
       updateSubscription: ({ params, payload }) =>
         storeAway(Effect.flatMap(me, (id) => subscribers.choose(id, params.id, payload))),
       leaveProject: ({ params }) =>
-        storeAway(Effect.flatMap(me, (id) => subscribers.leaveProject(id, params.id))).pipe(
-          Effect.as(deleted)
-        ),
+        Effect.gen(function* () {
+          const isGone = yield* subscribers.leaveProject(yield* me, params.id)
+          return isGone ? deleted : yield* notFound("Project")
+        }).pipe(storeAway),
       addChannel: ({ payload }) =>
         Effect.gen(function* () {
           // A link is posted to it, wherever it is.

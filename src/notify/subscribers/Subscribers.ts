@@ -8,7 +8,7 @@ import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
 import { Channels } from "./Channels.ts"
-import { dropWaiting } from "./DropWaiting.ts"
+import { makeDropWaiting } from "./DropWaiting.ts"
 import { newToken } from "./SubscriberTokens.ts"
 
 type SubscribedProject = Settings["projects"][number]
@@ -31,7 +31,8 @@ export class Subscribers extends Context.Service<
       projectId: string,
       choice: ProjectChoice
     ) => Effect.Effect<SubscribedProject, NotFound | SqlError>
-    readonly leaveProject: (id: string, projectId: string) => Effect.Effect<void, NotFound | SqlError>
+    /** false: they have not subscribed to it */
+    readonly leaveProject: (id: string, projectId: string) => Effect.Effect<boolean, SqlError>
   }
 >()("signalbox/notify/Subscribers") {
   static readonly layer = Layer.effect(
@@ -40,7 +41,9 @@ export class Subscribers extends Context.Service<
       const sql = yield* SqlClient
       const channels = yield* Channels
       const { publicKey } = yield* VapidKey
-      return Subscribers.of({ ...ofThemselves(sql, channels, publicKey), ...ofProjects(sql) })
+      const dropWaiting = yield* makeDropWaiting
+      const parts = { sql, channels, dropWaiting, pushKey: publicKey }
+      return Subscribers.of({ ...ofThemselves(parts), ...ofProjects(parts) })
     })
   )
 }
@@ -73,7 +76,14 @@ const projectsOf = (sql: SqlClient, id: string, more = sql``) =>
 /** The token was replaced, or its subscriber left, while the request was on its way. */
 const left = () => Unauthorized.of("Invalid or missing API key")
 
-const ofThemselves = (sql: SqlClient, channels: Channels["Service"], pushKey: string) => {
+interface Parts {
+  readonly sql: SqlClient
+  readonly channels: Channels["Service"]
+  readonly dropWaiting: Effect.Success<typeof makeDropWaiting>
+  readonly pushKey: string
+}
+
+const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
   const read: Subscribers["Service"]["read"] = Effect.fnUntraced(function* (id) {
     const [row] = yield* sql<Row>`SELECT id, name, timezone, created_at FROM subscribers WHERE id = ${id}`
     if (row === undefined) return yield* left()
@@ -93,10 +103,7 @@ const ofThemselves = (sql: SqlClient, channels: Channels["Service"], pushKey: st
         yield* sql`SELECT id FROM subscribers WHERE id = ${id} FOR UPDATE`
         const own = yield* sql<{ id: string }>`SELECT id FROM channels WHERE subscriber_id = ${id}
           ORDER BY id FOR UPDATE`
-        yield* dropWaiting(
-          sql,
-          own.map((channel) => channel.id)
-        )
+        yield* dropWaiting(own.map((channel) => channel.id))
         yield* sql`DELETE FROM subscribers WHERE id = ${id}`
       })
     )
@@ -109,7 +116,10 @@ const ofThemselves = (sql: SqlClient, channels: Channels["Service"], pushKey: st
   return { read, update, leave, renew }
 }
 
-const ofProjects = (sql: SqlClient): Pick<Subscribers["Service"], "choose" | "leaveProject"> => ({
+const ofProjects = ({
+  dropWaiting,
+  sql
+}: Parts): Pick<Subscribers["Service"], "choose" | "leaveProject"> => ({
   choose: Effect.fn("Subscribers.choose")(function* (id, projectId, { delivery }) {
     yield* sql`UPDATE project_subscriptions SET delivery = ${delivery}
       WHERE subscriber_id = ${id} AND project_id = ${projectId}`
@@ -119,17 +129,15 @@ const ofProjects = (sql: SqlClient): Pick<Subscribers["Service"], "choose" | "le
   leaveProject: (id, projectId) =>
     sql.withTransaction(
       Effect.gen(function* () {
-        // As one who leaves altogether: subscriptions and deliveries come behind it.
-        yield* sql`SELECT id FROM subscribers WHERE id = ${id} FOR NO KEY UPDATE`
         const gone = yield* sql`DELETE FROM project_subscriptions
           WHERE subscriber_id = ${id} AND project_id = ${projectId} RETURNING 1`
-        if (gone.length === 0) return yield* notFound("Project")
+        if (gone.length === 0) return false
         const channels = yield* sql<{ id: string }>`SELECT id FROM channels WHERE subscriber_id = ${id}`
         yield* dropWaiting(
-          sql,
           channels.map((channel) => channel.id),
           projectId
         )
+        return true
       })
     )
 })

@@ -10,6 +10,7 @@ import { notFound } from "#src/infra/postgres/Table.ts"
 import { Projects } from "../projects/Projects.ts"
 import { Joining } from "./Joining.ts"
 import { unstored } from "./SettingsRoutes.ts"
+import { Subscribers } from "./Subscribers.ts"
 
 type Shown = SubscriberList["subscribers"][number]
 
@@ -25,6 +26,7 @@ export const layer = HttpApiBuilder.group(
     const projects = yield* Projects
     const sql = yield* SqlClient
     const joining = yield* Joining
+    const subscribers = yield* Subscribers
     const own = (ref: string) => Effect.flatMap(CurrentKey, ({ ownerId }) => projects.find(ref, ownerId))
 
     return handlers.handleAll({
@@ -66,10 +68,8 @@ export const layer = HttpApiBuilder.group(
       removeSubscriber: ({ params }) =>
         Effect.gen(function* () {
           const project = yield* own(params.id)
-          const removed = yield* sql`DELETE FROM project_subscriptions
-            WHERE project_id = ${project.id} AND subscriber_id = ${params.subscriberId} RETURNING 1`
-          if (removed.length === 0) return yield* notFound("Subscriber")
-          return { deleted: true as const }
+          const isGone = yield* subscribers.leaveProject(params.subscriberId, project.id)
+          return isGone ? { deleted: true as const } : yield* notFound("Subscriber")
         }).pipe(storeAway)
     })
   })

@@ -1,3 +1,5 @@
+import type { Priority } from "#schemas/notify/SendTerms.ts"
+
 /** Kinds of channels that are served. Chats will have kinds of their own. */
 export type ChannelKind = "push" | "webhook"
 
@@ -18,8 +20,6 @@ export interface WebhookTarget {
   /** `whsec_` and 24 to 64 bytes in base64 */
   readonly secret: string
 }
-
-export type Priority = "low" | "normal" | "high"
 
 /** One delivery's message, the same for every kind of channel. */
 export interface Notice {

@@ -1,14 +1,8 @@
 import { ECDH } from "node:crypto"
 import { Predicate, Result } from "effect"
+import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import type { PushTarget } from "./Channel.ts"
 import { curveName, pointBytes } from "./PushEncryption.ts"
-
-/** A field of a target that cannot be used, and the expectation; it repeats nothing of the value. */
-export interface TargetFault {
-  /** relative to the target: `endpoint`, `keys.p256dh`, `url` */
-  readonly field: string
-  readonly text: string
-}
 
 const addressCharactersMax = 2_048
 const authBytes = 16
@@ -27,7 +21,7 @@ export const readAddress = (
   value: unknown,
   field: string,
   { isHttpAllowed = () => false }: AddressOptions = {}
-): Result.Result<string, TargetFault> => {
+): Result.Result<string, FieldFault> => {
   const expected = `expected an https address of at most ${addressCharactersMax} characters`
   if (value === undefined || value === null) return Result.fail({ field, text: "is required" })
   if (typeof value !== "string" || value.length > addressCharactersMax || !URL.canParse(value))
@@ -67,7 +61,7 @@ const isPoint = (bytes: Buffer): boolean => {
 export const readSubscription = (
   value: unknown,
   options: AddressOptions = {}
-): Result.Result<PushTarget, TargetFault> => {
+): Result.Result<PushTarget, FieldFault> => {
   const subscription = Predicate.isReadonlyObject(value) ? value : {}
   const endpoint = readAddress(subscription["endpoint"], "endpoint", options)
   if (Result.isFailure(endpoint)) return Result.fail(endpoint.failure)

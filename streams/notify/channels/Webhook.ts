@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto"
+import type { Priority } from "#schemas/notify/SendTerms.ts"
 import {
   type Adjustments,
   type ChannelRequest,
   type Notice,
-  type Priority,
   smallBytes,
   textOf,
   type WebhookTarget

@@ -1,49 +1,31 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { StepStore } from "#actors/agents/StepStore.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, rowOf, someone, stepOf } from "./Sessions.ts"
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 const logged: Array<string> = []
 const stores = processLayer.pipe(
   Layer.provideMerge(
     TestStores.layerWith(
       { limits: { agentStoreMillis: 400, agentWriteMillis: 400, retryMaxMillis: 100 } },
-      wire
+      postgres.wire
     )
   ),
   Layer.provideMerge(Logger.layer([Logger.make(({ message }) => logged.push(String(message)))]))
 )
 
-/** Breaks the wire until the test mends it, or ends. */
-const cut = (way: "refuse" | "stall" | "mute") =>
-  Effect.acquireRelease(
-    Effect.sync(() => proxy?.breakWire(way)),
-    () => Effect.sync(() => proxy?.mend())
-  )
-
 /** Loses the answers that are on the wire, and mends it. */
 const loseAnswers = Effect.sync(() => {
-  proxy?.breakWire("refuse")
-  proxy?.mend()
+  postgres.breakWire("refuse")
+  postgres.mend()
 })
 
 /** Past the wire. */
@@ -81,7 +63,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
         const another = yield* newSession()
         const sessionId = facts.id
         logged.length = 0
-        yield* cut(way)
+        yield* postgres.cut(way)
         const waiting = yield* Effect.forkScoped(
           Effect.forEach(
             [0, 1, 2],
@@ -105,7 +87,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
           "it is told that steps wait",
           Effect.sync(() => logged.some((line) => line.includes("wait for Postgres")))
         )
-        proxy?.mend()
+        postgres.mend()
         yield* Fiber.join(waiting)
         assert.deepStrictEqual(yield* stepsOf(sessionId), [0, 1, 2])
         assert.strictEqual((yield* rowOf(sessionId))?.prompts, 2)
@@ -124,7 +106,7 @@ const unheard = <A, E extends { readonly _tag: string }>(
   isDone: Effect.Effect<boolean, unknown, SqlClient>
 ) =>
   Effect.gen(function* () {
-    yield* cut("mute")
+    yield* postgres.cut("mute")
     const waiting = yield* Effect.forkScoped(Effect.flip(ask), { startImmediately: true })
     yield* eventually("it is carried out", directly(isDone))
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "StepStoreAway")
@@ -140,7 +122,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("an answer that is
       const writeStep = (index: number) =>
         write({ sessionId, epoch: 1, state: { ...state, prompts: index }, steps: [stepOf(index)] })
       yield* writeStep(0)
-      yield* cut("mute")
+      yield* postgres.cut("mute")
       const first = yield* Effect.forkScoped(writeStep(1), { startImmediately: true })
       yield* eventually(
         "the step is stored",
@@ -166,7 +148,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("an answer that is
         const { write } = yield* StepStore
         const { facts, state } = yield* createdSession()
         const sessionId = facts.id
-        yield* cut("mute")
+        yield* postgres.cut("mute")
         const first = yield* Effect.forkScoped(
           Effect.exit(write({ sessionId, epoch: 1, state, steps: [stepOf(0)] })),
           { startImmediately: true }

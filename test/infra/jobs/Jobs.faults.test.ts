@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
@@ -11,7 +11,7 @@ import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
 import { createTables, faults, handleWith, offerSome, planned, repeatedCount, unended } from "./JobLoad.ts"
@@ -24,15 +24,7 @@ const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  return databaseUrl
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 const start = async (options: JobProcessOptions) => {
   const child = spawn(
@@ -64,15 +56,12 @@ const killedTimes = async (databaseUrl: string, name: string, times: number): Pr
   }
 }
 
-/** The jobs of one more process: with its own connections, through the proxy. */
+/** The jobs of one more process: with its own connections, through the wire. */
 const farProcess = Effect.gen(function* () {
   const config = yield* AppConfig
-  const url = new URL((yield* TestStores).databaseUrl)
-  url.port = String(proxy?.port)
-  url.hostname = "127.0.0.1"
   const own = Layer.succeed(AppConfig, {
     ...config,
-    databaseUrl: Redacted.make(url.href),
+    databaseUrl: Redacted.make(postgres.url()),
     limits: { ...config.limits, ...impatient }
   })
   return yield* Layer.build(
@@ -116,7 +105,7 @@ const isRight = Effect.gen(function* () {
   assert.deepStrictEqual(yield* faults, [], `SIMULATION_SEED=${seed}`)
 })
 
-const stores = TestStores.layerWith({ limits: impatient }, wire)
+const stores = TestStores.layerWith({ limits: impatient }, postgres.beside)
 const served = Layer.effectDiscard(createTables).pipe(
   Layer.provideMerge(Jobs.layer),
   Layer.provideMerge(Notices.layer),
@@ -179,13 +168,13 @@ layer(served, live)("jobs", (it) => {
           )
         )
         yield* Effect.sleep(500)
-        proxy?.breakWire(way)
+        postgres.breakWire(way)
         yield* Effect.sleep(4_000)
         // Connections of the time before are gone for good.
-        proxy?.breakWire("refuse")
+        postgres.breakWire("refuse")
         const before = yield* unended
         assert.isAbove(before, 0)
-        proxy?.mend()
+        postgres.mend()
         yield* Fiber.join(offering)
         yield* isRight
         yield* clean

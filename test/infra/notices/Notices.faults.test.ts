@@ -1,32 +1,21 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { anotherProcess, counterOf, isAt, processWith } from "./Processes.ts"
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  return databaseUrl
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 /** Postgres at the end of the wire; the test's own connections do not pass it. */
-const throughProxy = Layer.unwrap(
+const throughWire = Layer.unwrap(
   Effect.gen(function* () {
     const config = yield* AppConfig
-    const url = new URL((yield* TestStores).databaseUrl)
-    url.port = String(proxy?.port)
-    url.hostname = "127.0.0.1"
     return Layer.fresh(Postgres.layer).pipe(
-      Layer.provide(Layer.succeed(AppConfig, { ...config, databaseUrl: Redacted.make(url.href) }))
+      Layer.provide(Layer.succeed(AppConfig, { ...config, databaseUrl: Redacted.make(postgres.url()) }))
     )
   })
 )
@@ -40,19 +29,21 @@ const impatient = {
 
 const cut = (way: "refuse" | "stall", millis: number) =>
   Effect.gen(function* () {
-    yield* Effect.sync(() => proxy?.breakWire(way))
+    yield* Effect.sync(() => postgres.breakWire(way))
     yield* Effect.sleep(millis)
     // Connections of the time before are gone for good, as after the restart of a machine.
-    yield* Effect.sync(() => proxy?.breakWire("refuse"))
-    yield* Effect.sync(() => proxy?.mend())
+    yield* Effect.sync(() => postgres.breakWire("refuse"))
+    yield* Effect.sync(() => postgres.mend())
   })
 
-layer(TestStores.layerWith({}, wire), live)("notices, while Postgres is away for a process", (it) => {
+const stores = TestStores.layerWith({}, postgres.beside)
+
+layer(stores, live)("notices, while Postgres is away for a process", (it) => {
   for (const way of ["refuse", "stall"] as const) {
     it.effect(`(${way}) wake its own subscribers, and reach the others, and it them, when it is back`, () =>
       Effect.gen(function* () {
         const near = yield* anotherProcess
-        const far = yield* Effect.provide(processWith(impatient), yield* Layer.build(throughProxy))
+        const far = yield* Effect.provide(processWith(impatient), yield* Layer.build(throughWire))
         const [missed, sent] = [yield* counterOf(far, "missed"), yield* counterOf(near, "sent")]
         const own = yield* counterOf(far, "sent")
         const away = yield* Effect.forkChild(cut(way, 3_000))
@@ -72,13 +63,13 @@ layer(TestStores.layerWith({}, wire), live)("notices, while Postgres is away for
   }
   it.effect("find out by themselves that the connection is dead, and open another one", () =>
     Effect.gen(function* () {
-      const far = yield* Effect.provide(processWith(impatient), yield* Layer.build(throughProxy))
+      const far = yield* Effect.provide(processWith(impatient), yield* Layer.build(throughWire))
       const counter = yield* counterOf(far, "anything")
-      yield* Effect.sync(() => proxy?.breakWire("stall"))
+      yield* Effect.sync(() => postgres.breakWire("stall"))
       // The driver waits for so long for the end of a statement that was given up.
       yield* Effect.sleep(8_000)
       assert.strictEqual(counter.count, 0)
-      yield* Effect.sync(() => proxy?.mend())
+      yield* Effect.sync(() => postgres.mend())
       yield* isAt(counter, 1)
     }).pipe(Effect.scoped)
   )

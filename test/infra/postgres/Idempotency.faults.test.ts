@@ -206,6 +206,34 @@ layer(TestStores.layerWith({ limits: { idempotencyWaitMillis: 50 } }), live)("on
   )
 })
 
+layer(TestStores.layerWith({ limits: { idempotencyWaitMillis: 50 } }), live)(
+  "work in a transaction",
+  (it) => {
+    it.effect("waits for its own locks for longer than for a twin", () =>
+      Effect.gen(function* () {
+        const [{ service, sql }, other] = yield* twoProcesses
+        yield* sql`CREATE TABLE locked (id integer)`
+        yield* sql`INSERT INTO locked VALUES (1)`
+        const begun = yield* Deferred.make<void>()
+        const make = Effect.andThen(
+          Deferred.succeed(begun, undefined),
+          Effect.as(Effect.orDie(sql`UPDATE locked SET id = 2`), { attempt: 1 })
+        )
+        const made = yield* other.sql.withTransaction(
+          Effect.gen(function* () {
+            yield* other.sql`SELECT FROM locked FOR UPDATE`
+            const running = yield* Effect.forkChild(service.inTransaction(requestOf("locks"), Made, make))
+            yield* Deferred.await(begun)
+            yield* Effect.sleep(500)
+            return running
+          })
+        )
+        assert.deepStrictEqual(yield* Fiber.join(made), { attempt: 1 })
+      }).pipe(Effect.scoped)
+    )
+  }
+)
+
 layer(TestStores.layerEmpty, live)("answers of before all were in one table", (it) => {
   it.effect("are repeated after the upgrade", () =>
     Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { AppConfig } from "#src/Config.ts"
 import { Quarantines } from "#src/infra/drains/Quarantines.ts"
 import * as Postgres from "#src/infra/postgres/Postgres.ts"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
-import { startProxy } from "#test/harness/TcpProxy.ts"
+import { wireTo } from "#test/harness/ServerStores.ts"
 import { type Side, sideIn, temporaryDirectory } from "./Sides.ts"
 
 /** A ledger that can lose its memory: its log and Postgres stay, its holds and leases are left behind. */
@@ -15,21 +15,17 @@ export interface CrashableSide {
 }
 
 export const crashableSide = Effect.fnUntraced(function* (databaseUrl: string, clock: Clock.Clock) {
-  const direct = new URL(databaseUrl)
-  const proxy = yield* Effect.acquireRelease(
-    Effect.promise(() => startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })),
-    ({ close }) => Effect.promise(close)
+  const { url, wire } = yield* Effect.acquireRelease(
+    Effect.promise(() => wireTo(databaseUrl, 5432)),
+    ({ wire }) => Effect.promise(wire.close)
   )
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
   const dataDir = yield* temporaryDirectory
   const seen = Quarantines.layer.pipe(Layer.provideMerge(Readiness.layer))
   const postgres = Layer.merge(Postgres.layer, seen).pipe(
     Layer.provideMerge(
       AppConfig.layerOf({
         dataDir,
-        databaseUrl: Redacted.make(through.href),
+        databaseUrl: Redacted.make(url),
         // Other processes have 400 ms to give back what they only lease: enough on a machine at work.
         limits: { ledgerWaitMillis: 600, ledgerPollMillis: 200, ledgerIdleMillis: 5_000, retryMaxMillis: 200 }
       })
@@ -47,9 +43,9 @@ export const crashableSide = Effect.fnUntraced(function* (databaseUrl: string, c
     side: () => running.side,
     stop,
     crash: Effect.gen(function* () {
-      proxy.breakWire("refuse")
+      wire.breakWire("refuse")
       yield* stop
-      proxy.mend()
+      wire.mend()
       running = yield* start
     })
   }

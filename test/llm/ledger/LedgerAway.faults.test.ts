@@ -1,10 +1,10 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
 import { LedgerCheck } from "#src/llm/ledger/LedgerCheck.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import {
   askOf,
@@ -18,35 +18,17 @@ import {
   topUp
 } from "./LedgerProbe.ts"
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(ledgerLayer),
   Layer.provideMerge(
     TestStores.layerWith(
       { limits: { ledgerGrantMillis: 500, ledgerIdleMillis: 500, retryMaxMillis: 500 } },
-      wire
+      postgres.wire
     )
   )
 )
-
-/** Cuts the wire until the test mends it, or ends. */
-const cut = (way: "refuse" | "stall") =>
-  Effect.acquireRelease(
-    Effect.sync(() => proxy?.breakWire(way)),
-    () => Effect.sync(() => proxy?.mend())
-  )
 
 const someone = Effect.fnUntraced(function* (usd: number) {
   const user = yield* makeUser
@@ -76,7 +58,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
         const first = yield* ledger.admit(ask)
         append(recordOf(user, key, first.settle({ cost: dollars(0.1), tokens: 100 })))
         yield* Effect.flatMap(Ledger, ({ flush }) => flush)
-        yield* cut(way)
+        yield* postgres.cut(way)
         let charged = dollars(0.1)
         for (;;) {
           const admission = ledger.admitNow(ask)
@@ -87,7 +69,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
         assert.isAbove(Number(charged), Number(dollars(0.1)), "nothing was leased")
         const refused = yield* Effect.flip(ledger.admit(ask))
         assert.strictEqual(refused._tag, "LedgerAway")
-        proxy?.mend()
+        postgres.mend()
         const again = yield* ledger.admit(ask).pipe(Effect.retry(Schedule.spaced(50)))
         again.release()
         yield* comesBack(user, charged)
@@ -99,14 +81,14 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
     Effect.gen(function* () {
       const ledger = yield* Ledger
       const { ask, user } = yield* someone(0.1)
-      yield* cut("stall")
+      yield* postgres.cut("stall")
       const refused = yield* Effect.forEach(
         Array.from({ length: 50 }),
         () => Effect.flip(ledger.admit(ask)),
         { concurrency: "unbounded" }
       ).pipe(Effect.timeout("20 seconds"))
       assert.deepStrictEqual([...new Set(refused.map(({ _tag }) => _tag))], ["LedgerAway"])
-      proxy?.mend()
+      postgres.mend()
       yield* comesBack(user, 0n)
     }).pipe(Effect.scoped)
   )
@@ -125,11 +107,11 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
               concurrency: "unbounded"
             }
           ),
-          Effect.andThen(Effect.yieldNow, cut("refuse"))
+          Effect.andThen(Effect.yieldNow, postgres.cut("refuse"))
         ],
         { concurrency: "unbounded" }
       )
-      proxy?.mend()
+      postgres.mend()
       yield* Effect.forEach(people, ({ user }) => comesBack(user, 0n))
     }).pipe(Effect.scoped)
   )

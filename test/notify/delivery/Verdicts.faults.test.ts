@@ -1,10 +1,9 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { wireTo } from "#test/harness/ServerStores.ts"
-import type { TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { faultOf, live, makeStage, send, sent } from "#test/notify/Stage.ts"
 import {
@@ -20,17 +19,9 @@ import {
   wake
 } from "./DeliveryStage.ts"
 
-let proxy: TcpProxy | undefined
+const postgres = postgresWire()
 
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = await wireTo(databaseUrl, 5432)
-  proxy = direct.wire
-  return direct.url
-}
-
-afterAll(() => proxy?.close())
-
-const served = TestServer.own({ egressAllow: loopback, notifySandbox: "off", limits: impatient }, { wire })
+const served = TestServer.own({ egressAllow: loopback, notifySandbox: "off", limits: impatient }, postgres)
 
 /** A project with a key of its owner's, and sends that answer the message's id. */
 const makeSender = Effect.gen(function* () {
@@ -476,7 +467,7 @@ layer(served, live)("deliveries", (it) => {
         "an attempt is under way",
         Effect.sync(() => service.received.length === 1)
       )
-      proxy?.breakWire("refuse")
+      postgres.breakWire("refuse")
       assert.strictEqual((yield* send(sender)).status, 503)
       yield* Effect.sleep(1_500)
       const { ask } = yield* Readiness
@@ -487,7 +478,7 @@ layer(served, live)("deliveries", (it) => {
         )
       )
       assert.strictEqual(service.received.length, 1)
-      proxy?.mend()
+      postgres.mend()
       for (const id of [first, second])
         assert.deepInclude((yield* allEnded(id, key))[0], {
           status: "delivered",

@@ -1,11 +1,14 @@
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { commonStyle } from "#src/http/HtmlPage.ts"
 import { fileHeaders, previewOf } from "#src/notify/pages/AttachmentPreview.ts"
 import { messagePage } from "#src/notify/pages/MessagePage.ts"
-import { goneFilePage, goneMessagePage, noFilePage, noMessagePage } from "#src/notify/pages/NotifyPage.ts"
+import {
+  goneFilePage,
+  goneMessagePage,
+  noFilePage,
+  noMessagePage,
+  styleText
+} from "#src/notify/pages/NotifyPage.ts"
 import { renderBody } from "#streams/notify/bodies/RenderBody.ts"
 import { renderSource, renderText } from "#streams/notify/bodies/RenderText.ts"
 import { hostileBodies } from "#test/notify/bodies/HostileBodies.ts"
@@ -167,8 +170,7 @@ describe("the page of a message", () => {
     ).join("")
     const body = renderBody("2026-11-23T04:00:00Z INFO started\n".repeat(100), "log")
     const { text } = messagePage(messageWith({ message, body }))
-    const own = readFileSync(join(import.meta.dirname, "../../../src/notify/pages/Pages.css"), "utf8")
-    assert.isAtMost(gzipSync(text + commonStyle() + own).length, 30 * 1024)
+    assert.isAtMost(gzipSync(text + styleText()).length, 30 * 1024)
   })
 })
 

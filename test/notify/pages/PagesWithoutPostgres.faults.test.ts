@@ -1,25 +1,14 @@
-import { afterAll, assert, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventually } from "#test/harness/Eventually.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { upload, uploaded } from "#test/notify/attachments/AttachmentStage.ts"
 import { faultOf, live, makeStage, sent } from "#test/notify/Stage.ts"
 
-let proxy: TcpProxy | undefined
+const postgres = postgresWire()
 
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
-
-layer(TestServer.own({ messageDays: 7 }, { wire }), live)("a server with MESSAGE_DAYS of 7", (it) => {
+layer(TestServer.own({ messageDays: 7 }, postgres), live)("a server with MESSAGE_DAYS of 7", (it) => {
   it.effect("answers pages and uploads with 503 while Postgres is away, and as before when it is back", () =>
     Effect.gen(function* () {
       const { ask, url } = yield* TestServer
@@ -30,7 +19,7 @@ layer(TestServer.own({ messageDays: 7 }, { wire }), live)("a server with MESSAGE
       const [message] = (yield* sent(key, { body: "x", attachments: [id] })).messages
       const path = (message?.viewUrl ?? "").replace(url, "")
       const get = (below: string) => ask("GET", `${path}${below}`, { key: "" })
-      yield* Effect.sync(() => proxy?.breakWire("refuse"))
+      yield* Effect.sync(() => postgres.breakWire("refuse"))
       for (const below of ["", "?source", "/raw", `/a/${id}`]) {
         const page = yield* get(below)
         assert.strictEqual(page.status, 503, below)
@@ -42,7 +31,7 @@ layer(TestServer.own({ messageDays: 7 }, { wire }), live)("a server with MESSAGE
         503,
         "The database is away; nothing was changed, try again later"
       ])
-      yield* Effect.sync(() => proxy?.mend())
+      yield* Effect.sync(() => postgres.mend())
       yield* eventually(
         "the page is back",
         Effect.map(get(""), ({ status }) => status === 200)

@@ -1,8 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { afterAll } from "vitest"
 import { notifyLimits } from "#src/notify/Limits.ts"
-import { startProxy, type TcpProxy } from "#test/harness/TcpProxy.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { api, faultOf, live, makeStage } from "../Stage.ts"
 import { joined, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
@@ -10,26 +9,15 @@ import { joined, openProject, settingsOf, subscription } from "./SubscriberStage
 const limits = {
   joinsPerHour: 4,
   subscribersPerProject: 2,
-  settingsRequestsPerMinute: 3,
+  settingsRequestsPerMinute: 6,
   channelTestsPerHour: 1,
   postgresConnectMillis: 20_000
 }
 
-let proxy: TcpProxy | undefined
-
-const wire = async (databaseUrl: string): Promise<string> => {
-  const direct = new URL(databaseUrl)
-  proxy = await startProxy({ host: direct.hostname, port: Number(direct.port || 5432) })
-  const through = new URL(databaseUrl)
-  through.hostname = "127.0.0.1"
-  through.port = String(proxy.port)
-  return through.href
-}
-
-afterAll(() => proxy?.close())
+const postgres = postgresWire()
 
 /** A proxy tells the address of the client. */
-layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of joining", (it) => {
+layer(TestServer.own({ limits, trustProxy: 1 }, postgres), live)("the limits of joining", (it) => {
   it.effect("hold for an address, whatever becomes of its joins, and for a project", () =>
     Effect.gen(function* () {
       assert.deepInclude(notifyLimits, {
@@ -90,9 +78,29 @@ layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of 
       assert.strictEqual(yield* test("198.51.100.3"), 404)
       assert.strictEqual(yield* test("198.51.100.3"), 429)
       const guess = (digit: number) => asked("GET", "", `sbt_${String(digit).repeat(40)}`, "198.51.100.4")
-      for (const digit of [1, 2, 3]) assert.strictEqual(yield* guess(digit), 401)
-      assert.strictEqual(yield* guess(4), 429)
+      for (const digit of [1, 2, 3, 4, 5, 6]) assert.strictEqual(yield* guess(digit), 401)
+      assert.strictEqual(yield* guess(7), 429)
       assert.strictEqual((yield* settingsOf(token)).channels.length, 1)
+    })
+  )
+
+  it.effect("hold for webhooks that a subscriber adds, and not for browsers", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const { link } = yield* openProject(yield* makeStage)
+      const { token } = yield* joined(link, { push: subscription() })
+      const add = (json: object) =>
+        Effect.map(
+          ask("POST", `${api}/subscriber/channels`, {
+            key: token,
+            headers: { "x-forwarded-for": "198.51.100.6" },
+            json
+          }),
+          ({ status }) => status
+        )
+      const webhook = { webhook: { url: "https://127.0.0.1/" } }
+      for (const status of [400, 400, 400, 400, 429]) assert.strictEqual(yield* add(webhook), status)
+      assert.strictEqual(yield* add({ push: subscription() }), 201)
     })
   )
 
@@ -107,10 +115,7 @@ layer(TestServer.own({ limits, trustProxy: 1 }, { wire }), live)("the limits of 
           headers: { "x-forwarded-for": "198.51.100.5", accept: "text/html" },
           ...(json !== undefined && { json })
         })
-      yield* Effect.acquireRelease(
-        Effect.sync(() => proxy?.breakWire("refuse")),
-        () => Effect.sync(() => proxy?.mend())
-      )
+      yield* postgres.cut("refuse")
       // A link that memory knows has its page.
       assert.strictEqual((yield* asked("GET", `/n/join/${link}`, "")).status, 200)
       for (const path of [`/n/join/${"0".repeat(40)}`, `/n/confirm/${"0".repeat(40)}`]) {

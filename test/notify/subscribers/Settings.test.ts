@@ -239,38 +239,72 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
     })
   )
 
-  it.effect(
-    "go in time where nothing is to be expected of them: no project, or a webhook that was not confirmed",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const { id, link, request, token } = yield* subscriber
-        const sandbox = yield* sandboxOfServer
-        const hook = yield* Effect.promise(() => sandbox.webhook())
-        yield* request("POST", "/channels", { webhook: { url: hook.url } })
-        const other = yield* joined(link, { push: subscription() })
-        const age = (table: string, days: number, subscriberId: string) =>
-          Effect.orDie(sql`UPDATE ${sql(table)} SET created_at = now() - ${days} * interval '1 day'
-          WHERE ${sql(table === "channels" ? "subscriber_id" : "id")} = ${subscriberId}`)
-        const me = (yield* settingsOf(token)).id
-        yield* age("channels", 6.9, me)
-        yield* age("subscribers", 31, me)
-        yield* age("subscribers", 31, (yield* settingsOf(other.token)).id)
-        yield* Effect.orDie(sweepSubscribers)
-        assert.lengthOf((yield* settingsOf(token)).channels, 2)
-        yield* age("channels", 7.1, me)
-        yield* request("DELETE", `/projects/${id}`)
-        yield* age("subscribers", 29.9, me)
-        yield* Effect.orDie(sweepSubscribers)
-        assert.deepStrictEqual(
-          (yield* settingsOf(token)).channels.map(({ kind }) => kind),
-          ["push"]
+  it.effect("go in time where nothing is to be expected of them", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { ask, id, link, request, stage, token } = yield* subscriber
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      yield* request("POST", "/channels", { webhook: { url: hook.url } })
+      const other = yield* joined(link, { push: subscription() })
+      const me = (yield* settingsOf(token)).id
+      const age = (table: string, column: string, days: number) =>
+        Effect.orDie(sql`UPDATE ${sql(table)} SET ${sql(column)} = now() - ${days} * interval '1 day'
+          WHERE ${sql(table === "channels" ? "subscriber_id" : "id")} = ${me}`)
+      const sweep = Effect.orDie(sweepSubscribers)
+      yield* age("channels", "created_at", 6.9)
+      yield* age("subscribers", "created_at", 400)
+      yield* sweep
+      assert.lengthOf((yield* settingsOf(token)).channels, 2)
+      yield* age("channels", "created_at", 7.1)
+      yield* request("DELETE", `/projects/${id}`)
+      // Days are counted from when there was no project, however old the subscriber is.
+      yield* sweep
+      yield* sweep
+      yield* age("subscribers", "idle_since", 29.9)
+      yield* sweep
+      assert.deepStrictEqual(
+        (yield* settingsOf(token)).channels.map(({ kind }) => kind),
+        ["push"]
+      )
+      // One who came back in between begins anew.
+      yield* joined(link, {}, token)
+      yield* request("DELETE", `/projects/${id}`)
+      yield* sweep
+      assert.lengthOf((yield* settingsOf(token)).channels, 1)
+      // A project that its owner has deleted is none.
+      const second = yield* openProject(stage)
+      yield* joined(second.link, {}, token)
+      yield* ask("DELETE", `${api}/projects/${second.id}`, { key: stage.key })
+      yield* sweep
+      yield* age("subscribers", "idle_since", 30.1)
+      yield* sweep
+      assert.strictEqual((yield* request("GET", "")).status, 401)
+      assert.lengthOf((yield* settingsOf(other.token)).projects, 1)
+    })
+  )
+
+  it.effect("go in time where there is no channel, unless one is added", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const ones = [yield* subscriber, yield* subscriber]
+      const sweep = Effect.orDie(sweepSubscribers)
+      for (const { channel, request } of ones) yield* request("DELETE", `/channels/${channel}`)
+      yield* sweep
+      for (const { token } of ones) {
+        const { id } = yield* settingsOf(token)
+        yield* Effect.orDie(
+          sql`UPDATE subscribers SET idle_since = now() - interval '31 days' WHERE id = ${id}`
         )
-        yield* age("subscribers", 30.1, me)
-        yield* Effect.orDie(sweepSubscribers)
-        assert.strictEqual((yield* request("GET", "")).status, 401)
-        assert.lengthOf((yield* settingsOf(other.token)).projects, 1)
-      })
+      }
+      yield* ones[0]?.request("POST", "/channels", { push: subscription() }) ?? Effect.void
+      yield* sweep
+      const statuses = yield* Effect.forEach(ones, ({ request }) => request("GET", ""))
+      assert.deepStrictEqual(
+        statuses.map(({ status }) => status),
+        [200, 401]
+      )
+    })
   )
 
   it.effect("are in no log: neither tokens, nor links, nor addresses", () =>

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { sandboxOfServer } from "../Sandbox.ts"
 import { api, faultOf, live, makeStage, sent } from "../Stage.ts"
-import { join, joined, openProject, settingsOf } from "./SubscriberStage.ts"
+import { join, joined, openProject, settingsOf, subscription } from "./SubscriberStage.ts"
 
 /** The path of the link that was posted to a webhook. */
 const linkPosted = (sandbox: Effect.Success<typeof sandboxOfServer>, channel: string) =>
@@ -92,6 +92,25 @@ layer(TestServer.shared, live)("a webhook", (it) => {
       assert.strictEqual(added.status, 201)
       assert.strictEqual(added.headers.get("cache-control"), "no-store")
       assert.property(added.json, "secret")
+    })
+  )
+
+  it.effect("that does not take its link leaves one who has a token as they were", () =>
+    Effect.gen(function* () {
+      const stage = yield* makeStage
+      const one = yield* openProject(stage)
+      const { token } = yield* joined(one.link, { name: "Ada", push: subscription() })
+      const other = yield* openProject(stage)
+      const sandbox = yield* sandboxOfServer
+      const hook = yield* Effect.promise(() => sandbox.webhook())
+      yield* Effect.promise(() => sandbox.order({ status: 500, target: hook.url }))
+      const before = yield* settingsOf(token)
+      const asked = { name: "Grace", webhook: { url: hook.url } }
+      assert.strictEqual((yield* join(other.link, asked, token)).status, 400)
+      assert.deepStrictEqual(yield* settingsOf(token), before)
+      assert.strictEqual((yield* join(other.link, asked, token)).status, 201)
+      const after = yield* settingsOf(token)
+      assert.deepStrictEqual([after.name, after.projects.length, after.channels.length], ["Grace", 2, 2])
     })
   )
 

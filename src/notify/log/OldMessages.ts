@@ -28,7 +28,7 @@ export const deleteOld = Effect.gen(function* () {
 })
 
 /** Deletes messages of deleted projects and their deliveries, some at a time: nothing shows them any more. */
-const deleteUnshown = Effect.gen(function* () {
+export const deleteUnshown = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
   while (true) {

@@ -6,9 +6,9 @@ import { listLimitDefault } from "#schemas/notify/Message.ts"
 import { NotifyRoomApi } from "#schemas/notify/NotifyRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
-import { MessageLog, type Reader } from "../log/MessageLog.ts"
+import { MessageLog, type Reader } from "./MessageLog.ts"
 import { Projects } from "../projects/Projects.ts"
-import { Sending } from "./Sending.ts"
+import { Sending } from "../sending/Sending.ts"
 
 /** Gives a read its reader, as whom the request's key reads. */
 const makeRead = Effect.map(
