@@ -36,7 +36,7 @@ export const telemetry = Layer.effectDiscard(
           return degraded(`a delivery has been due for ${seconds(lateMillis)} and was not begun`)
         return isLong(busyMillis)
           ? degraded(
-              `a delivery has been sent back for ${seconds(busyMillis)}: its host or its sender has as many attempts as it may have`
+              `a delivery has been put off for ${seconds(busyMillis)}: its host or its sender has as many attempts as it may have`
             )
           : up
       })

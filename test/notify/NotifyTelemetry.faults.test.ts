@@ -69,7 +69,7 @@ layer(
       )
       assert.match(
         (yield* ask("notify"))?.detail ?? "",
-        /^a delivery has been sent back for 9\d s: its host or its sender has /
+        /^a delivery has been put off for 9\d s: its host or its sender has /
       )
       yield* sql`UPDATE job_lanes SET busy_since = NULL`
       yield* eventually(

@@ -22,13 +22,13 @@ const hostOf = ({ kind, target }: DeliveryChannel, limits: Limits): readonly [ho
     ? [new URL(target.endpoint).origin, limits.deliveriesPerPushOrigin]
     : [new URL(target.url).host, limits.deliveriesPerWebhookHost]
 
-/** Makes an attempt at a channel where its host has a turn for it. */
+/** Makes an attempt of an owner's at a channel, where its host has a turn for it. */
 export const throughGates = (gates: HostGates, limits: Limits) => {
   /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `deliveryTurnMillis`. */
-  const enter = (channel: DeliveryChannel) =>
+  const enter = (owner: string, channel: DeliveryChannel) =>
     Effect.callback<Pass | Refusal>((resume) => {
       const [host, most] = hostOf(channel, limits)
-      gates.enter(host, most, (entry) => resume(Effect.succeed(entry)))
+      gates.enter(owner, host, most, (entry) => resume(Effect.succeed(entry)))
     })
   const use = (pass: Pass, attempt: Effect.Effect<Exchanged | Refusal>) =>
     Effect.onExit(attempt, (exit) =>
@@ -36,9 +36,9 @@ export const throughGates = (gates: HostGates, limits: Limits) => {
         pass.leave(Exit.isSuccess(exit) && "health" in exit.value ? exit.value.health : "moot")
       )
     )
-  return (channel: DeliveryChannel, attempt: Effect.Effect<Exchanged | Refusal>) =>
+  return (owner: string, channel: DeliveryChannel, attempt: Effect.Effect<Exchanged | Refusal>) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(enter(channel), (entry): Effect.Effect<Exchanged | Refusal> =>
+      Effect.flatMap(enter(owner, channel), (entry): Effect.Effect<Exchanged | Refusal> =>
         "restMillis" in entry ? Effect.succeed(entry) : use(entry, restore(attempt))
       )
     )

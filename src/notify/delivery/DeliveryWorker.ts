@@ -62,10 +62,12 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     const attempted: Attempted = { job, channel, lifeMillis: expiresAtMillis - nowMillis }
     if (attempted.lifeMillis <= 0) return ends.given(attempted, "it was not delivered in time")
     const began = performance.now()
+    const { owner } = job.payload
     const sent = yield* through(
+      owner,
       channel,
       shares.within(
-        job.payload.owner,
+        owner,
         exchange(channel, { ...message, deliveryId: job.id, settingsUrl: `${url}/n/me`, expiresAtMillis })
       )
     )

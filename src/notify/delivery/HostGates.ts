@@ -52,8 +52,11 @@ export class HostGates {
     return this.gates.size
   }
 
-  /** `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. */
-  enter(host: string, most: number, end: (entry: Pass | Refusal) => void): void {
+  /**
+   * `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. The turns of one owner's channels that
+   * rest do not come before those of another's.
+   */
+  enter(owner: string, host: string, most: number, end: (entry: Pass | Refusal) => void): void {
     if (this.isStopping) return end({ restMillis: 0, isBusy: false })
     const gate = this.gates.get(host) ?? this.open(host)
     const now = this.now()
@@ -63,12 +66,12 @@ export class HostGates {
     if (state === "probe" || isFree) return end(this.pass(host, gate, most))
     const { deliveryTurnMillis } = this.limits
     if (gate.waiting.size >= most || gate.turns.meanMillis > deliveryTurnMillis)
-      return end(this.refusal(gate, most))
+      return end(this.refusal(owner, gate, most))
     const waiter: Waiter = {
       end,
       timer: setTimeout(() => {
         gate.waiting.delete(waiter)
-        end(this.refusal(gate, most))
+        end(this.refusal(owner, gate, most))
       }, deliveryTurnMillis)
     }
     gate.waiting.add(waiter)
@@ -96,8 +99,8 @@ export class HostGates {
     return Math.max(breaker.openUntil - now, 0) + deliveryPauseMillis * Math.random()
   }
 
-  private refusal(gate: HostGate, most: number): Refusal {
-    return gate.turns.next(this.now(), most, this.limits)
+  private refusal(owner: string, gate: HostGate, most: number): Refusal {
+    return gate.turns.next(owner, this.now(), most, this.limits)
   }
 
   private pass(host: string, gate: HostGate, most: number): Pass {

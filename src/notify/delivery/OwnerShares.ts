@@ -30,7 +30,8 @@ export class OwnerShares {
   private enter(owner: string): number | Refusal {
     const now = performance.now()
     const turns = this.turns.get(owner) ?? new Turns()
-    if (!this.shares.take(owner, 1)) return turns.next(now, Math.max(this.shares.held(owner), 1), this.limits)
+    if (!this.shares.take(owner, 1))
+      return turns.next(owner, now, Math.max(this.shares.held(owner), 1), this.limits)
     this.turns.set(owner, turns)
     return now
   }

@@ -11,11 +11,12 @@ export interface Refusal {
 const firstMeanMillis = 50
 const newest = 0.2
 
-/** The pace at which attempts of one kind end, and so the turns of those that were sent away: one behind the other. */
+/** The pace at which attempts of one kind end, and so the turns of those that were sent away: an owner's one behind the other. */
 export class Turns {
   /** how long an attempt takes, of late */
   meanMillis = firstMeanMillis
-  private busyUntil = 0
+  /** the last turn of each owner */
+  private readonly last = new Map<string, number>()
 
   ended(millis: number): void {
     this.meanMillis += newest * (millis - this.meanMillis)
@@ -23,15 +24,22 @@ export class Turns {
 
   /** All who were sent away have had their turn. */
   areOver(now: number): boolean {
-    return this.busyUntil <= now
+    for (const [owner, at] of this.last) if (at <= now) this.last.delete(owner)
+    return this.last.size === 0
   }
 
   /** The next turn, where `most` attempts are made at once. */
-  next(now: number, most: number, { deliveryRestMillis, deliveryTurnMillis }: Limits): Refusal {
-    this.busyUntil = Math.min(
-      Math.max(this.busyUntil, now + deliveryTurnMillis) + this.meanMillis / most,
+  next(
+    owner: string,
+    now: number,
+    most: number,
+    { deliveryRestMillis, deliveryTurnMillis }: Limits
+  ): Refusal {
+    const at = Math.min(
+      Math.max(this.last.get(owner) ?? 0, now + deliveryTurnMillis) + this.meanMillis / most,
       now + deliveryRestMillis
     )
-    return { restMillis: this.busyUntil - now, isBusy: true }
+    this.last.set(owner, at)
+    return { restMillis: at - now, isBusy: true }
   }
 }

@@ -58,7 +58,7 @@ export class ChannelTests extends Context.Service<
           if (row.state === "unconfirmed")
             return yield* Conflict.of("Open the link that was posted to the webhook first")
           const notice = noticeOf(yield* Clock.currentTimeMillis, limits.deliveryMillis, settingsUrl)
-          const sent = yield* through(row, exchange(row, notice))
+          const sent = yield* through(subscriberId, row, exchange(row, notice))
           if ("restMillis" in sent) return { delivered: false, error: refused(sent) }
           const { verdict } = sent
           if (verdict._tag === "Gone") yield* end(id, row)

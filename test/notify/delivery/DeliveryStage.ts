@@ -129,11 +129,13 @@ export const channelState = (channel: string) =>
     )
   )
 
-/** Short pauses, so that what is made again is made soon. */
+/** Short pauses, so that what is made again is made soon, and what is late is told soon. */
 export const impatient = {
   jobRetryMinMillis: 20,
   jobRetryMaxMillis: 200,
   jobPollMillis: 100,
   deliveryPauseMillis: 20,
-  breakerFailures: 1_000_000
+  breakerFailures: 1_000_000,
+  jobCountsMillis: 100,
+  deliveriesLateMillis: 1_000
 }

@@ -7,9 +7,9 @@ import type { Refusal } from "#src/notify/delivery/Turns.ts"
 const opened = (changes: Partial<Limits> = {}) => {
   let now = 0
   const gates = new HostGates({ ...limits, deliveryTurnMillis: 60, ...changes }, () => now)
-  const enter = (host: string, most: number) => {
+  const enter = (host: string, most: number, owner = "ada") => {
     const found: { entry?: Pass | Refusal } = {}
-    gates.enter(host, most, (entry) => (found.entry = entry))
+    gates.enter(owner, host, most, (entry) => (found.entry = entry))
     return found
   }
   return { gates, enter, pass: (millis: number) => (now += millis) }
@@ -58,6 +58,14 @@ describe("attempts at a host", () => {
     for (const [n, rest] of rests.entries()) if (n > 0) assert.isAbove(rest, rests[n - 1] ?? 0)
     for (const rest of times(5_000, () => enter("a", 4)).map(restOf))
       assert.isAtMost(rest ?? 0, limits.deliveryRestMillis)
+  })
+
+  it("of another owner do not come behind all that were sent away before", () => {
+    const { enter } = opened()
+    times(8, () => enter("a", 4))
+    const rests = times(1_000, () => enter("a", 4)).map(restOf)
+    assert.isAbove(rests.at(-1) ?? 0, 10_000)
+    assert.isBelow(restOf(enter("a", 4, "bob")) ?? Infinity, 200)
   })
 
   it("wait no longer than their time, and are then sent away", async () => {

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { Readiness } from "#src/infra/telemetry/Readiness.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
@@ -469,6 +470,13 @@ layer(served, live)("deliveries", (it) => {
       postgres.breakWire("refuse")
       assert.strictEqual((yield* send(sender)).status, 503)
       yield* Effect.sleep(1_500)
+      const { ask } = yield* Readiness
+      yield* eventually(
+        "it is told that nothing is known of what waits",
+        Effect.map(ask("notify"), (state) =>
+          /^deliveries were not counted for \d+ s$/.test(state?.detail ?? "")
+        )
+      )
       assert.strictEqual(service.received.length, 1)
       postgres.mend()
       for (const id of [first, second])
