@@ -12,7 +12,13 @@ const htmlOf = (part: Part): string => {
   return "html" in part ? part.html : part.map(({ html }) => html).join("")
 }
 
-/** A template whose values are text, unless they are `Html` themselves. */
+/**
+ * A template whose values are text, unless they are `Html` themselves. By `+`, which copies nothing: a page nests its templates,
+ * and a text of a megabyte would be copied once for each of them.
+ */
 export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html => ({
-  html: strings.map((text, index) => text + (index < parts.length ? htmlOf(parts[index] ?? "") : "")).join("")
+  html: parts.reduce<string>(
+    (text, part, index) => text + htmlOf(part) + (strings[index + 1] ?? ""),
+    strings[0] ?? ""
+  )
 })
