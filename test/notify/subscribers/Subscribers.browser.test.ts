@@ -285,6 +285,27 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
     })
   })
 
+  it("turn notifications on again where the push service has ended their subscription", async () => {
+    const project = await newProject({ name: "Ended" })
+    await visit(project.path, async (push) => {
+      const { page } = push
+      await join(push)
+      const key = await tokenOf(page)
+      const [channel] = (await run(settingsOf(key))).channels
+      await sandbox.changeSubscription(push.subscription()?.id ?? "", { state: "expired" })
+      await run(server.ask("POST", `${api}/subscriber/channels/${channel?.id}/test`, { key }))
+      const stateIs = (state: string) =>
+        until(`the channel ${state}`, async () => {
+          const [found] = (await run(settingsOf(key))).channels
+          return found?.state === state ? undefined : found?.state
+        })
+      await stateIs("gone")
+      await page.goto(`${server.url}/n/me`)
+      await page.getByRole("button", { name: "Turn on notifications in this browser" }).click()
+      await stateIs("active")
+    })
+  })
+
   it("see settings of another's link without becoming another, until they say so", async () => {
     const [own, other] = [await newProject({ name: "Own" }), await newProject({ name: "Other" })]
     const linkPath = other.path.split("/").at(-1) ?? ""
