@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { api, blocked, faultOf, live, makeStage, send, sent, subscribe } from "./Stage.ts"
 
