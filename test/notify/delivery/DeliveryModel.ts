@@ -154,6 +154,7 @@ const faultsOfRequests = (
 ): ReadonlyArray<string> => {
   const faults: Array<string> = []
   const gone = new Set<string>()
+  const made = new Set<string>()
   const before = new Map<string, SimulatedRequest>()
   for (const request of requests) {
     const { atMillis, channel, epoch, id, repeated, status } = request
@@ -170,12 +171,15 @@ const faultsOfRequests = (
     if (lease.end === "closed" && status === 201) faults.push(`made again though it came: ${said}`)
     if (gone.has(channel) && !model.left.has(channel)) faults.push(`to a channel that is gone: ${said}`)
     if (status === 410) gone.add(channel)
+    made.add(epoch)
     const { atMillis: earlier = 0, restsUntil = 0 } = before.get(channel) ?? {}
     // Both instants are whole milliseconds.
     if (atMillis < restsUntil - 2 && !model.wasClockSet(earlier, atMillis))
       faults.push(`in a pause that was asked for: ${said}`)
     before.set(channel, request)
   }
+  for (const { end, epoch, id, lane } of leases.values())
+    if (end === "closed" && !made.has(epoch)) faults.push(`counted, though it was not made: ${id} on ${lane}`)
   return faults
 }
 
