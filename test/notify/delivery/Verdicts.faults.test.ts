@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Readiness } from "#src/infra/telemetry/Readiness.ts"
+import { lose } from "#src/notify/delivery/DeliveryEnds.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
@@ -92,6 +93,25 @@ layer(served, live)("deliveries", (it) => {
         assert.strictEqual((yield* channelState(channel.id))?.state, "gone")
         assert.deepStrictEqual(yield* deliveriesOf(yield* sendOne(), key), [])
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("that are answered 410 end no channel that has another address by then, or is off", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { projectId } = yield* makeSender
+      const { browser, id } = yield* addBrowser([projectId], "https://push.test")
+      const answered = (endpoint: string) =>
+        lose(sql, id, { kind: "push", target: { ...browser.target, endpoint }, deadInARow: 0 })
+      const { endpoint } = browser.target
+      yield* answered(`${endpoint}/old`)
+      assert.strictEqual((yield* channelState(id))?.state, "active")
+      yield* sql`UPDATE channels SET state = 'off' WHERE id = ${id}`
+      yield* answered(endpoint)
+      assert.strictEqual((yield* channelState(id))?.state, "off")
+      yield* sql`UPDATE channels SET state = 'failing' WHERE id = ${id}`
+      yield* answered(endpoint)
+      assert.strictEqual((yield* channelState(id))?.state, "gone")
     }).pipe(Effect.scoped)
   )
 
@@ -302,7 +322,22 @@ layer(served, live)("deliveries", (it) => {
         dropped
       )
       assert.deepStrictEqual(
-        yield* gone(({ channel }) => sql`UPDATE channels SET state = 'off' WHERE id = ${channel}`),
+        yield* gone(
+          ({ subscriber }) => sql`DELETE FROM project_subscriptions WHERE subscriber_id = ${subscriber}`
+        ),
+        dropped
+      )
+      for (const state of ["off", "gone", "unconfirmed"])
+        assert.deepStrictEqual(
+          yield* gone(({ channel }) => sql`UPDATE channels SET state = ${state} WHERE id = ${channel}`),
+          dropped,
+          state
+        )
+      // The channel was turned off, and is on again.
+      assert.deepStrictEqual(
+        yield* gone(
+          ({ message }) => sql`UPDATE deliveries SET dropped_at = now() WHERE message_id = ${message}`
+        ),
         dropped
       )
       assert.deepStrictEqual(
@@ -383,6 +418,8 @@ layer(served, live)("deliveries", (it) => {
         service.received.map(({ headers }) => headers["topic"]),
         (yield* ended).map((one) => one?.id)
       )
+      yield* ask("DELETE", `/api/v1/messages/${messages[0]}`, { key })
+      assert.strictEqual(yield* redrive({ channel }), 1, "the message of the other one is deleted")
     }).pipe(Effect.scoped)
   )
 
