@@ -45,14 +45,19 @@ export const collectGarbage = async (pid: number): Promise<void> => {
   await new Promise((resolve) => setTimeout(resolve, 200))
 }
 
+/** How long the event loop kept others waiting, and the most CPU time of one of its turns (0 where the system does not tell). */
+export interface Delays extends Latency {
+  readonly longestCpuMillis: number
+}
+
 /** Runs the work and answers with how long the event loop of the process kept others waiting meanwhile; undefined where it has no probe. */
 export const watched = async <A>(
   pid: number,
   work: () => Promise<A>
-): Promise<{ readonly result: A; readonly delays: Latency | undefined }> => {
+): Promise<{ readonly result: A; readonly delays: Delays | undefined }> => {
   await ask(pid, "watch")
   const result = await work()
-  return { result, delays: await ask<Latency>(pid, "delays") }
+  return { result, delays: await ask<Delays>(pid, "delays") }
 }
 
 /** Begins to measure what a process uses; the function that it answers ends that. */

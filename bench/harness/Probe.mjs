@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from "node:fs"
 import { Session } from "node:inspector/promises"
 import { createServer } from "node:net"
 import { dirname } from "node:path"
@@ -12,7 +12,8 @@ import { runInNewContext } from "node:vm"
  * - `start`, `stop`: garbage collections and allocations in between, from V8's own records of each collection
  * - `profile`, `save FILE`: a CPU profile of what runs in between, written to the file
  * - `collect`: a full garbage collection
- * - `watch`, `delays`: how long the event loop kept one waiting who asked every millisecond in between, in milliseconds
+ * - `watch`, `delays`: how long the event loop kept one waiting who asked every millisecond in between, and the most CPU time
+ *   of one turn, in milliseconds: on a busy machine a turn takes longer than its work
  *
  * It costs nothing while nothing is asked. It is plain JavaScript, because it is loaded before everything else.
  */
@@ -24,6 +25,7 @@ let usedAtStart = 0
 let inspector
 let watch
 let delays = []
+let longestCpuMillis = 0
 
 const usedHeapBytes = () => process.memoryUsage().heapUsed
 
@@ -38,11 +40,27 @@ const allocated = (statistics, usedAtEnd) => {
   return bytes + Math.max(0, usedAtEnd - used)
 }
 
+/** CPU time of this thread so far, in milliseconds. Source: proc(5); 0 where the system has no such file. */
+const schedule = "/proc/thread-self/schedstat"
+const cpuMillisOf = () => {
+  if (!existsSync(schedule)) return () => 0
+  const file = openSync(schedule, "r")
+  const text = Buffer.alloc(128)
+  return () => Number.parseInt(text.latin1Slice(0, readSync(file, text, 0, text.length, 0)), 10) / 1e6
+}
+let cpuMillis
+
 /** A turn that took long kept all waiting who asked during it: each of them counts, not the turn alone. */
 const watchLoop = () => {
+  cpuMillis ??= cpuMillisOf()
   let last = performance.now()
+  let lastCpu = cpuMillis()
+  longestCpuMillis = 0
   const look = () => {
     const now = performance.now()
+    const cpu = cpuMillis()
+    longestCpuMillis = Math.max(longestCpuMillis, cpu - lastCpu)
+    lastCpu = cpu
     for (let late = now - last - 1; late > 0; late--) delays.push(late)
     if (now - last <= 1) delays.push(0)
     last = now
@@ -66,7 +84,8 @@ const commands = {
     return {
       p50Millis: percentile(sorted, 0.5),
       p99Millis: percentile(sorted, 0.99),
-      maxMillis: percentile(sorted, 1)
+      maxMillis: percentile(sorted, 1),
+      longestCpuMillis
     }
   },
   start: () => {

@@ -1,6 +1,7 @@
 import { Effect, Layer, ManagedRuntime, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { randomBytes } from "node:crypto"
+import { move, serverCore } from "#bench/harness/Cores.ts"
 import { metered } from "#bench/harness/Meter.ts"
 import { type BenchCase, type CaseContext, latencyOf, sized } from "#bench/harness/Suite.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -55,11 +56,12 @@ const clear = ({ databaseUrl }: Given) =>
     })
   )
 
-/** A pool like the server's. */
+/** A pool like the server's, on the server's core: on the other one it would share the time of Postgres. */
 const pooled = async <A>(
   { databaseUrl }: Given,
   use: (run: (project: string) => Promise<void>) => Promise<A>
 ): Promise<A> => {
+  move(process.pid, serverCore)
   const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl) })
   const runtime = ManagedRuntime.make(Layer.provide(Postgres.layer, config))
   try {

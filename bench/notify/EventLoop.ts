@@ -114,7 +114,10 @@ const measured = async (
     elapsedMillis: performance.now() - startedAt,
     use,
     ...(result.delays === undefined ? {} : { latency: result.delays }),
-    figures: { "all calls ms": result.result.workMillis }
+    figures: {
+      "all calls ms": result.result.workMillis,
+      ...(result.delays === undefined ? {} : { "longest turn CPU ms": result.delays.longestCpuMillis })
+    }
   }
 }
 

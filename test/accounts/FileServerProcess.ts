@@ -1,9 +1,9 @@
 import { writeSync } from "node:fs"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpServer } from "effect/http"
+import { accounts } from "#src/accounts/Room.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
-import { rooms } from "#src/Rooms.ts"
 import * as Server from "#src/Server.ts"
 
 /** A server of accounts alone that collects blobs all the time, until it is killed. It writes its port out. */
@@ -45,7 +45,7 @@ const told = Layer.effectDiscard(
 await Effect.runPromise(
   Layer.launch(
     told.pipe(
-      Layer.provide(Server.layerOf(rooms)),
+      Layer.provide(Server.layerOf([accounts])),
       Layer.provide(Log.layer("Warn", (line) => void writeSync(2, `${line}\n`))),
       Layer.provide(config)
     )

@@ -1,6 +1,6 @@
 import { describe } from "@effect/vitest"
-import { startServer } from "#test/harness/ServerProcess.ts"
+import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
 import { describeGenerated } from "./GeneratedRequests.ts"
 
 describe("a hundred requests an endpoint, generated from the published document,", () =>
-  describeGenerated(60, () => startServer()))
+  describeGenerated(60, () => startOnStoresOfRun()))

@@ -10,7 +10,8 @@ import { naiveBreakdown, naiveSummary, visitsOf, type NaiveFilters } from "#test
 import { naivePeriod } from "#test/analytics/NaivePeriods.ts"
 import { dimensions } from "#test/analytics/Questions.ts"
 import { ask, textAt } from "#test/harness/ApiClient.ts"
-import { startServer, type ServerProcess } from "#test/harness/ServerProcess.ts"
+import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
+import type { ServerProcess } from "#test/harness/ServerProcess.ts"
 
 const root = join(import.meta.dirname, "../..")
 const dayMillis = 86_400_000
@@ -101,7 +102,7 @@ let directory: string
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "signalbox-import-"))
-  server = await startServer()
+  server = await startOnStoresOfRun()
 })
 
 afterAll(async () => {

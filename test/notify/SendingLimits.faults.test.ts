@@ -91,6 +91,34 @@ layer(TestServer.own({ limits }), live)("the limits of sends", (it) => {
     })
   )
 
+  it.effect("with an Idempotency-Key wait for a twin at another process", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const sql = yield* SqlClient
+      const stage = yield* makeStage
+      yield* stage.project()
+      const key = yield* stage.projectKey()
+      const { json } = yield* ask("GET", `${api}/project-keys`, { key: stage.key })
+      const [id = ""] = /pky_[0-9A-Za-z]+/.exec(JSON.stringify(json)) ?? []
+      // It comes to nothing after all.
+      const twin = sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`INSERT INTO idempotency (scope, key, user_id, claim, request_hash)
+            VALUES (${`message:${id}`}, 'twin', ${stage.userId}, 'clm_other', sha256(''))`
+          const sending = yield* Effect.forkDetach(send(key, {}, { "idempotency-key": "twin" }))
+          yield* eventually(
+            "the send waits",
+            Effect.map(blocked("idempotency"), (count) => count > 0)
+          )
+          yield* Effect.sleep(10 * limits.idempotencyWaitMillis)
+          yield* sql`DELETE FROM idempotency WHERE claim = 'clm_other'`
+          return sending
+        })
+      )
+      assert.strictEqual((yield* Effect.flatMap(twin, Fiber.join)).status, 201)
+    })
+  )
+
   it.effect("with an Idempotency-Key are answered again, though the project has gone and too many wait", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

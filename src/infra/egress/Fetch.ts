@@ -35,7 +35,6 @@ export interface EgressAnswer {
   readonly isCut: boolean
 }
 
-type Body = { readonly bytes: Uint8Array; readonly isCut: boolean }
 type Connected = Effect.Effect<Socket, EgressRefused | EgressFailed>
 
 /**
@@ -96,11 +95,13 @@ const failed = (url: URL, kind: EgressFailed["kind"], problem: string) =>
 const tooFar = (url: URL, redirects: number) =>
   failed(url, "redirect", `it redirects more than ${redirects} times`)
 
-export const readUrl = (text: string | URL): Effect.Effect<URL, EgressRefused> =>
-  URL.canParse(String(text))
-    ? Effect.succeed(new URL(text))
-    : // Its parts cannot be told apart, and one may be a secret.
-      Effect.fail(new EgressRefused({ host: "this address", reason: "not a URL" }))
+export const readUrl = (text: string | URL): Effect.Effect<URL, EgressRefused> => {
+  const url = URL.parse(String(text))
+  // Its parts cannot be told apart, and one may be a secret.
+  return url === null
+    ? Effect.fail(new EgressRefused({ host: "this address", reason: "not a URL" }))
+    : Effect.succeed(url)
+}
 
 const firstHop = ({ body, headers = {}, method = "GET", url }: EgressRequest, userAgent: string) =>
   Effect.map(readUrl(url), (read): Hop => ({
@@ -136,92 +137,128 @@ interface Asked extends EgressRequest {
   readonly deadline: number
 }
 
-/** One request. A single controller ends it, early or late: combined signals and races cost more than all else here. */
-const ask = (
-  agent: Agent,
-  hop: Hop,
-  request: Asked,
-  limits: Limits
-): Effect.Effect<EgressAnswer, EgressRefused | EgressFailed> => {
-  const host = hostIn(hop.url)
-  if ("host" in hop.headers) return failed(hop.url, "request", "the header host is the server's own")
+type Answered = Effect.Effect<EgressAnswer, EgressRefused | EgressFailed>
+
+/** One request. Its only timer ends it, also where it still waits for a connection. */
+const ask = (agent: Agent, { body, headers, method, url }: Hop, request: Asked, limits: Limits): Answered => {
+  if ("host" in headers) return failed(url, "request", "the header host is the server's own")
   return Effect.callback((resume) => {
-    const end = new AbortController()
-    const timer = setTimeout(() => {
-      // The request may wait for a connection, where it does not hear of its end.
-      resume(failed(hop.url, "time", `no whole answer in ${request.totalMillis} ms`))
-      end.abort()
-    }, request.deadline - performance.now())
-    const tell = async (): Promise<void> => {
-      try {
-        resume(Effect.succeed(await exchanged(agent, hop, request, { limits, end })))
-      } catch (error) {
-        resume(Effect.fail(faultOf(host, error)))
-      } finally {
-        clearTimeout(timer)
-      }
-    }
-    void tell()
+    const exchange = new Exchange(url, request, limits, (answer) => {
+      clearTimeout(timer)
+      resume(answer)
+    })
+    const timer = setTimeout(
+      () => exchange.fail("time", `no whole answer in ${request.totalMillis} ms`),
+      request.deadline - performance.now()
+    )
+    const { headersMillis: headersTimeout = limits.egressHeadersMillis } = request
+    const { origin, pathname, search } = url
+    agent.dispatch({ origin, path: pathname + search, method, headers, body, headersTimeout }, exchange)
     return Effect.sync(() => {
       clearTimeout(timer)
-      end.abort()
+      exchange.close()
     })
   })
 }
 
-const exchanged = async (
-  agent: Agent,
-  { body, headers, method, url }: Hop,
-  request: Asked,
-  { end, limits }: { readonly end: AbortController; readonly limits: Limits }
-): Promise<EgressAnswer> => {
-  const host = hostIn(url)
-  const { headersMillis = limits.egressHeadersMillis, redirects } = request
-  const { isCutAllowed = false, maxBodyBytes = limits.egressBodyBytes } = request
-  let hints = 0
-  const answer = await agent.request({
-    origin: url.origin,
-    path: url.pathname + url.search,
-    method,
-    headers,
-    body,
-    signal: end.signal,
-    headersTimeout: headersMillis,
-    onInfo: () => {
-      if (++hints > limits.egressHints)
-        end.abort(tooLong(host, `an answer of more than ${limits.egressHints} early ones`))
+const givenUp = new Error("given up")
+
+/**
+ * An answer as undici's callbacks bring it: a stream, a signal and promises for each took as long as all else of a push but
+ * its encryption. State: what has come of it.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  private readonly url: URL
+  private readonly request: Asked
+  private readonly limits: Limits
+  private readonly told: (answer: Answered) => void
+  private controller: Dispatcher.DispatchController | undefined
+  private isOver = false
+  private hints = 0
+  private status = 0
+  private headers: Readonly<Record<string, string | Array<string> | undefined>> = {}
+  private readonly pieces: Array<Buffer> = []
+  private length = 0
+
+  /** `told` is called once, unless it is closed before. */
+  constructor(url: URL, request: Asked, limits: Limits, told: (answer: Answered) => void) {
+    this.url = url
+    this.request = request
+    this.limits = limits
+    this.told = told
+  }
+
+  /** Closes the connection; a request that waits for one is not made. */
+  close(): void {
+    this.isOver = true
+    this.controller?.abort(givenUp)
+  }
+
+  fail(kind: EgressFailed["kind"], problem: string): void {
+    this.end(failed(this.url, kind, problem))
+    this.close()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.isOver) controller.abort(givenUp)
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Exchange["headers"]): void {
+    if (status < 200) {
+      const { egressHints } = this.limits
+      if (++this.hints > egressHints) this.fail("size", `an answer of more than ${egressHints} early ones`)
+      return
     }
-  })
-  const { statusCode: status } = answer
-  const isFollowed = redirects > 0 && isRedirect(status) && answer.headers["location"] !== undefined
-  const { bytes, isCut } = await (isFollowed ? leave(answer.body) : bodyOf(answer.body, maxBodyBytes))
-  if (isCut && !isFollowed && !isCutAllowed)
-    throw tooLong(host, `an answer of more than ${maxBodyBytes} bytes`)
-  const header = (name: string): string | undefined => {
-    const value = answer.headers[name]
-    return typeof value === "object" ? value[0] : value
+    this.status = status
+    this.headers = headers
+    const isFollowed = this.request.redirects > 0 && isRedirect(status) && headers["location"] !== undefined
+    // The body of a redirect is not read.
+    if (isFollowed) this.cut()
   }
-  return { url: url.href, status, header, body: bytes, isCut }
-}
 
-const tooLong = (host: string, problem: string) => new EgressFailed({ host, kind: "size", problem })
-
-/** At most so many bytes; the connection of a longer body is closed. */
-const bodyOf = async (body: Dispatcher.ResponseData["body"], maxBytes: number): Promise<Body> => {
-  const pieces: Array<Buffer> = []
-  let length = 0
-  for await (const piece of body) {
-    pieces.push(piece)
-    length += piece.length
-    if (length > maxBytes) break
+  onResponseData(_: unknown, piece: Buffer): void {
+    if (this.isOver) return
+    this.pieces.push(piece)
+    this.length += piece.length
+    const { isCutAllowed = false } = this.request
+    if (this.length <= this.bytesMax) return
+    if (isCutAllowed) this.cut()
+    else this.fail("size", `an answer of more than ${this.bytesMax} bytes`)
   }
-  return { bytes: Buffer.concat(pieces).subarray(0, maxBytes), isCut: length > maxBytes }
-}
 
-/** The body of a redirect is not read: its connection is closed. */
-const leave = async (body: Dispatcher.ResponseData["body"]): Promise<Body> => {
-  body.on("error", () => undefined).destroy()
-  return { bytes: new Uint8Array(), isCut: true }
+  onResponseEnd(): void {
+    this.answer(false)
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.end(Effect.fail(faultOf(hostIn(this.url), error)))
+  }
+
+  private get bytesMax(): number {
+    return this.request.maxBodyBytes ?? this.limits.egressBodyBytes
+  }
+
+  private cut(): void {
+    this.answer(true)
+    this.close()
+  }
+
+  private answer(isCut: boolean): void {
+    const { headers, status, url } = this
+    const header = (name: string): string | undefined => {
+      const value = headers[name]
+      return typeof value === "object" ? value[0] : value
+    }
+    const body = Buffer.concat(this.pieces).subarray(0, this.bytesMax)
+    this.end(Effect.succeed({ url: url.href, status, header, body, isCut }))
+  }
+
+  private end(answer: Answered): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.told(answer)
+  }
 }
 
 const kinds: Readonly<Record<string, EgressFailed["kind"]>> = {

@@ -1,9 +1,12 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { type BadRequest, type NotFound, Unauthorized } from "#schemas/core/Problem.ts"
+import type { BadRequest, NotFound, Unauthorized } from "#schemas/core/Problem.ts"
+import type { Page } from "#schemas/core/Page.ts"
 import { timeZoneOf } from "#schemas/core/TimeZone.ts"
 import type { ProjectChoice, Settings, SettingsChange } from "#schemas/notify/Settings.ts"
+import type { SubscriberList } from "#schemas/notify/Subscriber.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
@@ -12,6 +15,7 @@ import { makeDropWaiting } from "./DropWaiting.ts"
 import { newToken } from "./SubscriberTokens.ts"
 
 type SubscribedProject = Settings["projects"][number]
+type ShownSubscriber = SubscriberList["subscribers"][number]
 
 /** Settings of subscribers, each by the id that their token led to. Source: contract/notify#subscribers. */
 export class Subscribers extends Context.Service<
@@ -33,6 +37,11 @@ export class Subscribers extends Context.Service<
     ) => Effect.Effect<SubscribedProject, NotFound | SqlError>
     /** false: they have not subscribed to it */
     readonly leaveProject: (id: string, projectId: string) => Effect.Effect<boolean, SqlError>
+    /** as its owner sees them: names, kinds and states, no addresses; the latest first */
+    readonly ofProject: (
+      projectId: string,
+      page: Page
+    ) => Effect.Effect<ReadonlyArray<ShownSubscriber>, SqlError>
   }
 >()("signalbox/notify/Subscribers") {
   static readonly layer = Layer.effect(
@@ -73,9 +82,6 @@ const projectsOf = (sql: SqlClient, id: string, more = sql``) =>
     (rows) => rows.map(shownProject)
   )
 
-/** The token was replaced, or its subscriber left, while the request was on its way. */
-const left = () => Unauthorized.of("Invalid or missing API key")
-
 interface Parts {
   readonly sql: SqlClient
   readonly channels: Channels["Service"]
@@ -86,7 +92,8 @@ interface Parts {
 const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
   const read: Subscribers["Service"]["read"] = Effect.fnUntraced(function* (id) {
     const [row] = yield* sql<Row>`SELECT id, name, timezone, created_at FROM subscribers WHERE id = ${id}`
-    if (row === undefined) return yield* left()
+    // The token was replaced, or its subscriber left, while the request was on its way.
+    if (row === undefined) return yield* invalidKey()
     const { created_at: createdAt, ...rest } = row
     const projects = yield* projectsOf(sql, id)
     return { ...rest, projects, channels: yield* channels.list(id), pushKey, createdAt }
@@ -111,7 +118,7 @@ const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
     const token = newToken()
     const [row] =
       yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)} WHERE id = ${id} RETURNING id`
-    return row === undefined ? yield* left() : token
+    return row === undefined ? yield* invalidKey() : token
   })
   return { read, update, leave, renew }
 }
@@ -119,7 +126,7 @@ const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
 const ofProjects = ({
   dropWaiting,
   sql
-}: Parts): Pick<Subscribers["Service"], "choose" | "leaveProject"> => ({
+}: Parts): Pick<Subscribers["Service"], "choose" | "leaveProject" | "ofProject"> => ({
   choose: Effect.fn("Subscribers.choose")(function* (id, projectId, { delivery }) {
     yield* sql`UPDATE project_subscriptions SET delivery = ${delivery}
       WHERE subscriber_id = ${id} AND project_id = ${projectId}`
@@ -139,5 +146,16 @@ const ofProjects = ({
         )
         return true
       })
+    ),
+  ofProject: (projectId, { limit, offset }) =>
+    Effect.map(
+      sql<Omit<ShownSubscriber, "joinedAt"> & { readonly joined_at: Date }>`
+        SELECT s.id, s.name, p.delivery, p.created_at AS joined_at,
+          coalesce((SELECT json_agg(json_build_object('id', c.id, 'kind', c.kind, 'state', c.state)
+            ORDER BY c.created_at, c.id) FROM channels c WHERE c.subscriber_id = s.id), '[]') AS channels
+        FROM project_subscriptions p JOIN subscribers s ON s.id = p.subscriber_id
+        WHERE p.project_id = ${projectId}
+        ORDER BY p.created_at DESC, s.id LIMIT ${limit} OFFSET ${offset}`,
+      (rows) => rows.map(({ joined_at, ...row }) => ({ ...row, joinedAt: joined_at.toISOString() }))
     )
 })

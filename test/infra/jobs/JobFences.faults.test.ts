@@ -119,6 +119,28 @@ layer(jobsWith({ jobLeaseMillis: 1_500 }), { excludeTestServices: true })("jobs,
         })
     )
 
+    it.effect(
+      "is settled once, where the answer was lost and it is settled again, and lengthens no other",
+      () =>
+        Effect.gen(function* () {
+          const [jobs, jobStore, sql] = [yield* Jobs, yield* store, yield* SqlClient]
+          const lane = sql`SELECT due_at::text, waiting, holder FROM job_lanes WHERE queue = 'answerless'`
+          yield* jobs.offer(
+            queue("answerless", number),
+            [0, 1, 2].map((n) => ({ lane: "a", payload: { n } }))
+          )
+          const first = yield* claimOne("answerless")
+          yield* jobStore.settle("answerless", [settled(first, "done")])
+          const free = yield* lane
+          assert.isEmpty(yield* jobStore.settle("answerless", [settled(first, "done")]))
+          assert.deepStrictEqual(yield* lane, free)
+          yield* claimOne("answerless")
+          const held = yield* lane
+          assert.isEmpty(yield* jobStore.extend("answerless", [first], 10 * leaseMillis))
+          assert.deepStrictEqual(yield* lane, held)
+        })
+    )
+
     it.effect("again and again, since its processes die, makes the job dead", () =>
       Effect.gen(function* () {
         const jobs = yield* Jobs

@@ -169,7 +169,8 @@ layer(served, live)("jobs", (it) => {
         )
         yield* Effect.sleep(500)
         postgres.breakWire(way)
-        yield* Effect.sleep(4_000)
+        // For longer than its leases.
+        yield* Effect.sleep(impatient.jobLeaseMillis + 1_000)
         // Connections of the time before are gone for good.
         postgres.breakWire("refuse")
         const before = yield* unended

@@ -2,7 +2,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { eventually } from "#test/harness/Eventually.ts"
-import { again, dead, done, type Job, later, queue } from "#src/infra/jobs/Job.ts"
+import { again, dead, done, type Job, later, queue, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { endedOf, ends, jobsWith, number, type Numbered, waitingOf } from "./JobStage.ts"
 
@@ -62,12 +62,13 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
           handle: ({ lane }) =>
             Effect.sync(() => {
               seen.push(lane)
-              return done(undefined, lane === "slow" ? 3_600_000 : 0)
+              return done(undefined, lane === "fast" ? 0 : 3_600_000)
             })
         })
         yield* jobs.offer(resting, [
           { lane: "slow", payload: { n: 0 } },
           { lane: "slow", payload: { n: 1 } },
+          { lane: "empty", payload: { n: 0 } },
           { lane: "fast", payload: { n: 0 } },
           { lane: "fast", payload: { n: 1 } }
         ])
@@ -76,16 +77,19 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
           Effect.sync(() => seen.filter((lane) => lane === "fast").length === 2)
         )
         // An empty lane that rests goes on resting when a job comes.
-        yield* ends("resting", 3)
-        yield* jobs.offer(resting, [{ lane: "slow", payload: { n: 2 } }])
+        yield* ends("resting", 4)
+        yield* jobs.offer(
+          resting,
+          ["slow", "empty"].map((lane) => ({ lane, payload: { n: 2 } }))
+        )
         yield* jobs.offer(resting, [{ lane: "fast", payload: { n: 2 } }])
         yield* eventually(
           "all were seen",
           Effect.sync(() => seen.filter((lane) => lane === "fast").length === 3)
         )
-        assert.deepStrictEqual(
-          seen.filter((lane) => lane === "slow"),
-          ["slow"]
+        assert.sameMembers(
+          seen.filter((lane) => lane !== "fast"),
+          ["slow", "empty"]
         )
       }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
     )
@@ -194,7 +198,7 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
         const handles: Readonly<Record<string, Effect.Effect<ReturnType<typeof done>, Error>>> = {
           fails: Effect.fail(new Error("no")),
           defects: Effect.die(new Error("broken")),
-          hangs: Effect.never,
+          hangs: Effect.onInterrupt(Effect.never, () => Effect.sync(() => attempts.push("hangs no more"))),
           stuck: Effect.uninterruptible(Effect.never),
           again: Effect.succeed(again("in a moment", 10))
         }
@@ -217,7 +221,9 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
         const ended = yield* endedOf("failing")
         assert.sameMembers(
           attempts,
-          Object.keys(handles).flatMap((lane) => [`${lane} 1`, `${lane} 2${isCut(lane) ? " repeated" : ""}`])
+          Object.keys(handles)
+            .flatMap((lane) => [`${lane} 1`, `${lane} 2${isCut(lane) ? " repeated" : ""}`])
+            .concat("hangs no more")
         )
         assert.deepStrictEqual(Object.fromEntries(ended.map((row) => [row.lane, row.last_error])), {
           fails: "no",
@@ -272,6 +278,35 @@ layer(served, { excludeTestServices: true })("jobs", (it) => {
         yield* jobs.offer(often, [{ lane: "a", payload: { n: 0 } }])
         yield* ends("often", 1)
         assert.deepStrictEqual(attempts, [1, 1, 1, 1, 1])
+      }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
+    )
+
+    it.effect("that was not made leaves number and mark as they were", () =>
+      Effect.gen(function* () {
+        const jobs = yield* Jobs
+        const early = queue("early", number)
+        const seen: Array<string> = []
+        const outcomes = [
+          withdrawn(1),
+          done(Effect.fail("its end is not known")),
+          withdrawn(1),
+          again("no", 1),
+          withdrawn(1),
+          done()
+        ]
+        yield* jobs.work(early, {
+          ...patient,
+          handle: ({ attempt, repeated }) =>
+            Effect.sync(() => {
+              seen.push(`${attempt}${repeated ? " repeated" : ""}`)
+              return outcomes[seen.length - 1] ?? dead("too often")
+            })
+        })
+        yield* jobs.offer(early, [{ lane: "a", payload: { n: 0 } }])
+        yield* ends("early", 1)
+        assert.deepStrictEqual(seen, ["1", "1", "2 repeated", "2 repeated", "3 repeated", "3 repeated"])
+        const [row] = yield* endedOf("early")
+        assert.include(row, { attempts: 3, outcome: "done", repeated: true })
       }).pipe(Effect.scoped, Effect.timeout("60 seconds"))
     )
 

@@ -1,6 +1,6 @@
 import { createECDH, randomBytes } from "node:crypto"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -9,14 +9,15 @@ import { EgressFailed } from "#src/infra/egress/EgressError.ts"
 import { JobStore } from "#src/infra/jobs/JobStore.ts"
 import { JobWorker } from "#src/infra/jobs/JobWorker.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
-import { deliveries } from "#src/notify/delivery/Deliveries.ts"
+import { Deliveries, deliveries } from "#src/notify/delivery/Deliveries.ts"
 import { makeHandle } from "#src/notify/delivery/DeliveryWorker.ts"
 import { HostGates } from "#src/notify/delivery/HostGates.ts"
 import { VapidKey } from "#src/notify/delivery/VapidKey.ts"
 import { Links } from "#src/notify/Links.ts"
 import { eventually } from "#test/harness/Eventually.ts"
-import { TestStores } from "#test/harness/TestStores.ts"
+import { jobsWith } from "#test/infra/jobs/JobStage.ts"
 import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
+import { createLeaseLog, DeliveryModel, faultsOf, type SimulatedRequest } from "./DeliveryModel.ts"
 
 /**
  * Deliveries against a plain model: services in trouble, workers that die or stop, settings that change and clocks that jump,
@@ -36,23 +37,35 @@ const limits = {
   breakerFailures: 4,
   breakerMinMillis: 10,
   breakerMaxMillis: 40,
-  deadInARow: 3
+  deadInARow: 3,
+  deliveriesPerRedrive: 3
 }
 
-interface Request {
-  readonly id: string
-  readonly channel: string
-  /** undefined: no answer came */
-  readonly status: number | undefined
-  readonly n: number
+/** Asked for by `Retry-After`. */
+const pauseMillis = 50
+
+/** The attempt that a request belongs to. */
+interface Attempt {
+  readonly worker: string
+  readonly epoch: string
+  readonly repeated: boolean
 }
+
+const CurrentAttempt = Context.Reference<Attempt>("signalbox/test/CurrentAttempt", {
+  defaultValue: () => ({ worker: "", epoch: "", repeated: false })
+})
 
 /** The services of all channels, and the requests that they got. */
 class Services {
-  readonly requests: Array<Request> = []
-  /** channels whose service has said that they are gone */
-  readonly gone = new Set<string>()
+  readonly requests: Array<SimulatedRequest> = []
+  readonly faults: Array<string> = []
+  /** requests that left and have not come yet */
+  underWay = 0
   isWell = false
+  /** channels whose service has said that they are gone */
+  private readonly gone = new Set<string>()
+  /** by worker and host */
+  private readonly open = new Map<string, number>()
   private readonly random: SeededRandom
 
   constructor(random: SeededRandom) {
@@ -67,24 +80,65 @@ class Services {
     isHttpAllowed: () => false,
     fetch: ({ headers = {}, url }) =>
       Effect.gen({ self: this }, function* () {
+        const attempt = yield* CurrentAttempt
+        const { host, pathname } = new URL(url)
         const id = headers["topic"] ?? headers["webhook-id"] ?? ""
-        const channel = new URL(url).pathname.slice(1)
-        yield* Effect.sleep(this.random.below(this.random.chance(0.1) ? 60 : 8))
-        const status = this.statusOf(channel)
-        this.requests.push({ id, channel, status, n: this.requests.length })
-        yield* Effect.sleep(this.random.below(4))
+        const isFirst = !this.requests.some(({ epoch }) => epoch === attempt.epoch)
+        if (isFirst && !this.isWell && this.random.chance(0.02))
+          return yield* new EgressFailed({ host, kind: "busy", problem: "too many are under way" })
+        const request = yield* Effect.acquireUseRelease(
+          Effect.sync(() => this.enter(`${attempt.worker} ${host}`, host)),
+          () => this.exchange(id, pathname.slice(1), attempt),
+          (leave) => Effect.sync(leave)
+        )
+        const { restsUntil, status } = request
         if (status === undefined)
-          return yield* new EgressFailed({ host: "service.test", kind: "answer", problem: "it broke off" })
-        const retryAfter = status === 429 && this.random.chance(0.5) ? "0.01" : undefined
+          return yield* new EgressFailed({ host, kind: "answer", problem: "it broke off" })
         return {
           url: String(url),
           status,
-          header: (name) => (name === "retry-after" ? retryAfter : undefined),
+          header: (name) =>
+            name === "retry-after" && restsUntil !== undefined ? String(pauseMillis / 1_000) : undefined,
           body: new Uint8Array(),
           isCut: false
         }
       })
   })
+
+  /** Once it has left a request comes, whatever becomes of the attempt. */
+  private exchange(
+    id: string,
+    channel: string,
+    { epoch, repeated }: Attempt
+  ): Effect.Effect<SimulatedRequest> {
+    const [hangs, isSlow] = [!this.isWell && this.random.chance(0.02), this.random.chance(0.1)]
+    const delay = this.random.below(hangs ? 450 : isSlow ? 60 : 8)
+    const leaves = Effect.suspend(() => {
+      this.underWay++
+      return Effect.sleep(delay)
+    })
+    const comes = Effect.map(leaves, () => {
+      this.underWay--
+      const [status, atMillis] = [this.statusOf(channel), Date.now()]
+      const restsUntil = status === 429 && this.random.chance(0.5) ? atMillis + pauseMillis : undefined
+      const request = { id, channel, epoch, repeated, atMillis, status, restsUntil }
+      this.requests.push(request)
+      return request
+    })
+    return Effect.gen({ self: this }, function* () {
+      const request = yield* Fiber.join(yield* Effect.forkDetach(comes))
+      yield* Effect.sleep(this.random.below(4))
+      return request
+    })
+  }
+
+  private enter(place: string, host: string): () => void {
+    const open = (this.open.get(place) ?? 0) + 1
+    this.open.set(place, open)
+    const most = host.startsWith("push") ? limits.deliveriesPerPushOrigin : limits.deliveriesPerWebhookHost
+    if (open > most) this.faults.push(`${open} attempts at once at ${host}`)
+    return () => void this.open.set(place, (this.open.get(place) ?? 0) - 1)
+  }
 
   private statusOf(channel: string): number | undefined {
     if (this.gone.has(channel)) return 410
@@ -97,10 +151,23 @@ class Services {
   }
 }
 
+/** Tells the lease under which a lane's attempt is made. */
+class WatchedStore extends JobStore {
+  readonly held = new Map<string, string>()
+
+  override claim(...args: Parameters<JobStore["claim"]>) {
+    return Effect.tap(super.claim(...args), (claimed) =>
+      Effect.sync(() => claimed.forEach(({ epoch, lane }) => this.held.set(lane, epoch)))
+    )
+  }
+}
+
 /** A worker that can die: it renews and settles nothing more, and its attempts go on. */
 const born = Effect.fnUntraced(function* (services: Services) {
   const [sql, config] = [yield* SqlClient, yield* AppConfig]
   const gates = new HostGates(config.limits)
+  const store = new WatchedStore(sql)
+  const holder = newId("wrk")
   const handle = yield* Effect.provideService(
     makeHandle(gates, "https://signalbox.example"),
     Egress,
@@ -108,8 +175,17 @@ const born = Effect.fnUntraced(function* (services: Services) {
   )
   const worker = new JobWorker(
     deliveries,
-    { concurrency: 6, attemptMillis: 150, handle },
-    { store: new JobStore(sql), sql, holder: newId("wrk"), limits: config.limits }
+    {
+      concurrency: 6,
+      attemptMillis: 150,
+      handle: (job) =>
+        Effect.provideService(handle(job), CurrentAttempt, {
+          worker: holder,
+          epoch: store.held.get(job.lane) ?? "",
+          repeated: job.repeated
+        })
+    },
+    { store, sql, holder, limits: config.limits }
   )
   const fibers = yield* Effect.forEach(
     [
@@ -127,6 +203,10 @@ const born = Effect.fnUntraced(function* (services: Services) {
 })
 
 const channelCount = 8
+const channels = Array.from(
+  { length: channelCount },
+  (_, n) => `chn_${n % 2 === 0 ? "push" : "webhook"}_${Math.floor(n / 2)}`
+)
 const project = "pjt_simulated"
 
 /** A subscriber with two channels, a push and a webhook, all pushes at one service. */
@@ -154,7 +234,7 @@ const addSubscriber = Effect.fnUntraced(function* (n: number) {
 const begin = Effect.gen(function* () {
   const sql = yield* SqlClient
   yield* setClock(0)
-  yield* sql`TRUNCATE jobs, jobs_ended, job_lanes, deliveries, messages, channels, project_subscriptions, subscribers, projects CASCADE`
+  yield* sql`TRUNCATE lease_log, jobs, jobs_ended, job_lanes, deliveries, messages, channels, project_subscriptions, subscribers, projects CASCADE`
   const [user] = yield* sql<{ id: string }>`INSERT INTO users (id, email, name, role)
     VALUES (${newId("usr")}, ${`${newId("x")}@example.org`}, 'Ada', 'user') RETURNING id`
   yield* sql`INSERT INTO projects (id, user_id, slug, name, description, joining, join_hash)
@@ -185,22 +265,34 @@ const accept = Effect.fnUntraced(function* (id: string) {
   )
 })
 
-/** The model: what was accepted for whom, and what may have kept it from being sent. */
-interface Model {
-  readonly accepted: Map<string, { readonly channel: string; readonly message: string; readonly n: number }>
-  readonly deleted: Set<string>
-  /** channels that were off, or whose subscriber had left, at some time */
-  readonly left: Set<string>
-  /** seconds by which the clock was ahead at most */
-  ahead: number
-}
+/** Dead deliveries of a channel wait again, behind the others. */
+const redrive = Effect.fnUntraced(function* (model: DeliveryModel, channel: string) {
+  const [sql, service] = [yield* SqlClient, yield* Deliveries]
+  return yield* sql.withTransaction(
+    Effect.gen(function* () {
+      const [last] = yield* sql<{ seq: string }>`SELECT last_value::text AS seq FROM job_seqs`
+      const dead = yield* sql<{ id: string }>`SELECT e.id FROM jobs_ended e JOIN deliveries d ON d.id = e.id
+        WHERE e.queue = 'deliveries' AND e.outcome = 'dead' AND e.lane = ${channel} ORDER BY e.seq`
+      const redriven = yield* service.redrive("usr", { channel })
+      const rows = yield* sql<{ id: string }>`SELECT id FROM jobs
+        WHERE queue = 'deliveries' AND lane = ${channel} AND seq > ${last?.seq ?? "0"}::bigint`
+      // The oldest ones, so many at a time; more may have died meanwhile.
+      const ids = rows.map(({ id }) => id)
+      assert.lengthOf(ids, redriven)
+      for (const { id } of dead.slice(0, limits.deliveriesPerRedrive))
+        assert.include(ids, id, "an older one stays dead")
+      model.redrive(ids)
+      return redriven
+    })
+  )
+})
 
 /** A change of settings, as the endpoints make it. */
-const change = Effect.fnUntraced(function* (model: Model, random: SeededRandom) {
+const change = Effect.fnUntraced(function* (model: DeliveryModel, random: SeededRandom) {
   const sql = yield* SqlClient
   const n = random.below(channelCount / 2)
   const messages = [...model.accepted.values()].map(({ message }) => message)
-  switch (random.below(4)) {
+  switch (random.below(5)) {
     case 0: {
       const channel = `chn_${random.chance(0.5) ? "push" : "webhook"}_${n}`
       model.left.add(channel)
@@ -223,78 +315,26 @@ const change = Effect.fnUntraced(function* (model: Model, random: SeededRandom) 
       yield* sql`DELETE FROM deliveries WHERE message_id = ${message}`
       break
     }
+    case 3: {
+      yield* redrive(model, `chn_${random.chance(0.5) ? "push" : "webhook"}_${n}`)
+      break
+    }
     default: {
       const seconds = random.chance(0.1) ? 80 * 3_600 : random.below(1_200) - 600
-      model.ahead = Math.max(model.ahead, seconds)
-      yield* setClock(seconds)
+      yield* model.setClock(seconds, setClock(seconds))
     }
   }
-})
-
-interface Ended {
-  readonly id: string
-  readonly seq: string
-  readonly outcome: "done" | "dead"
-  readonly repeated: boolean
-  readonly last_error: string | null
-  readonly isDropped: boolean | null
-}
-
-/** Everything that contradicts the model, a line each. */
-const faultsOf = Effect.fnUntraced(function* (model: Model, { gone, requests }: Services) {
-  const sql = yield* SqlClient
-  const rows =
-    yield* sql<Ended>`SELECT e.id, e.seq::text, e.outcome, e.repeated, e.last_error, d.dropped_at IS NOT NULL AS "isDropped"
-    FROM jobs_ended e LEFT JOIN deliveries d ON d.id = e.id WHERE e.queue = 'deliveries'`
-  const ends = new Map(rows.map((row) => [row.id, row]))
-  const faults: Array<string> = []
-  if (ends.size !== rows.length || rows.length !== model.accepted.size)
-    faults.push(`${rows.length} outcomes of ${ends.size} deliveries, ${model.accepted.size} accepted`)
-  for (const [id, { channel, message }] of model.accepted) {
-    const end = ends.get(id)
-    const own = requests.filter((request) => request.id === id)
-    const arrivals = own.filter(({ status }) => status === 201).length
-    const isDropped =
-      end?.isDropped === true || (model.deleted.has(message) && end?.outcome === "done" && arrivals === 0)
-    const said = `${id} on ${channel}: ${JSON.stringify(end)}, answers ${own.map(({ status }) => status).join(" ")}`
-    if (end === undefined) faults.push(`no outcome: ${said}`)
-    else if (arrivals > 1 && !end.repeated) faults.push(`came twice without a mark: ${said}`)
-    else if (isDropped && !(model.left.has(channel) || gone.has(channel) || model.deleted.has(message)))
-      faults.push(`dropped without a reason: ${said}`)
-    else if (!isDropped && end.outcome === "done" && arrivals === 0) faults.push(`never came: ${said}`)
-    else if (
-      end.outcome === "dead" &&
-      !own.some(({ status }) => status === 400 || status === 413 || status === 401) &&
-      !(model.ahead > 72 * 3_600)
-    )
-      faults.push(`given up without a reason: ${said}`)
-    else if (end.outcome === "dead" && arrivals > 0 && !end.repeated)
-      faults.push(`given up though it came: ${said}`)
-  }
-  const last = new Map<string, number>()
-  const seen = new Set<string>()
-  for (const { channel, id } of requests) {
-    // The attempt of a worker that had lost its lane, by its death or by the clock, may come behind its repetition.
-    if (seen.has(id) && ends.get(id)?.repeated === true) continue
-    seen.add(id)
-    const { n } = model.accepted.get(id) ?? { n: -1 }
-    if (n < (last.get(channel) ?? 0)) faults.push(`out of order on ${channel}: ${id}`)
-    last.set(channel, n)
-  }
-  const stuck =
-    yield* sql`SELECT lane FROM job_lanes WHERE queue = 'deliveries' AND (waiting <> 0 OR holder IS NOT NULL)`
-  return [...faults, ...stuck.map((row) => `a lane is not free: ${JSON.stringify(row)}`)]
 })
 
 const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number) {
   const sql = yield* SqlClient
   yield* begin
   const services = new Services(random)
-  const model: Model = { accepted: new Map(), deleted: new Set(), left: new Set(), ahead: 0 }
+  const model = new DeliveryModel()
   const workers = [yield* born(services), yield* born(services)]
   for (let n = 0; n < 20; n++) {
     const message = `msg_${seed}_${n}`
-    for (const { channel, id } of yield* accept(message)) model.accepted.set(id, { channel, message, n })
+    for (const { channel, id } of yield* accept(message)) model.accept(id, channel, message)
     yield* Effect.sleep(random.below(20))
     if (random.chance(0.4)) yield* change(model, random)
     const which = random.below(2)
@@ -305,21 +345,29 @@ const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number
   }
   services.isWell = true
   // A clock that stays behind would hold up what was due when it was ahead.
-  yield* setClock(model.ahead + 600)
-  yield* eventually(
+  const last = model.ahead + 600
+  yield* model.setClock(last, setClock(last))
+  const allEnd = eventually(
     "all have ended",
-    Effect.map(sql`SELECT 1 FROM jobs WHERE queue = 'deliveries' LIMIT 1`, ({ length }) => length === 0)
+    Effect.map(
+      sql`SELECT 1 FROM jobs WHERE queue = 'deliveries' LIMIT 1`,
+      ({ length }) => length === 0 && services.underWay === 0
+    )
   )
+  yield* allEnd
+  for (const channel of channels) while ((yield* redrive(model, channel)) > 0);
+  yield* allEnd
   yield* Effect.sleep(50)
-  const faults = yield* faultsOf(model, services)
+  const faults = [...services.faults, ...(yield* faultsOf(model, services.requests, limits.jobLeaseMillis))]
   assert.isEmpty(faults, faults.join("\n"))
   assert.isAbove(model.accepted.size, 0)
   yield* Effect.forEach(workers, ({ dies }) => dies)
 }, Effect.scoped)
 
-const served = Layer.mergeAll(Links.layer, VapidKey.layer).pipe(
+const served = Deliveries.layer.pipe(
+  Layer.provideMerge(Layer.mergeAll(Links.layer, VapidKey.layer, Layer.effectDiscard(createLeaseLog))),
   Layer.provideMerge(Secrets.layer),
-  Layer.provideMerge(TestStores.layerWith({ limits }))
+  Layer.provideMerge(jobsWith(limits))
 )
 
 layer(served, { excludeTestServices: true, timeout: 120_000 })("deliveries, simulated", (it) => {

@@ -75,6 +75,23 @@ layer(TestServer.own({ limits }), live)("settings of a subscriber", (it) => {
       })
     )
 
+  for (const [name, end] of Object.entries(ended))
+    it.effect(`${name} do not wait for rows of deliveries`, () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const one = yield* awaiting(2)
+        yield* Effect.promise(() => one.sandbox.changeSubscription(one.push.id, { state: "expired" }))
+        const status = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`SELECT 1 FROM deliveries WHERE channel_id = ${one.channel} LIMIT 1 FOR UPDATE`
+            return (yield* end(one)).status
+          })
+        )
+        assert.strictEqual(status, 200)
+        assert.strictEqual(yield* dropped(one.channel), 1)
+      })
+    )
+
   it.effect("let two browsers take each other's addresses at once", () =>
     Effect.gen(function* () {
       const { channel, link, push, request, token } = yield* subscriber
