@@ -137,5 +137,7 @@ export const impatient = {
   deliveryPauseMillis: 20,
   breakerFailures: 1_000_000,
   jobCountsMillis: 100,
-  deliveriesLateMillis: 1_000
+  deliveriesLateMillis: 1_000,
+  // Not of Postgres on a busy machine: a wire that is cut refuses at once.
+  postgresConnectMillis: 60_000
 }
