@@ -1,4 +1,4 @@
-import { afterAll, assert, beforeAll, describe, inject, it, vi } from "vitest"
+import { assert, describe, it } from "vitest"
 import { summarize } from "#bench/harness/Summary.ts"
 import { table } from "#bench/harness/Report.ts"
 import { loadSuite, suiteNames } from "#bench/harness/Suites.ts"
@@ -6,10 +6,6 @@ import { disagreements } from "#bench/harness/Summary.ts"
 import { runTiny } from "./TinyRun.ts"
 
 describe("every bench suite", () => {
-  // Servers have databases of their own there; outside of tests they start an embedded one each.
-  beforeAll(() => void vi.stubEnv("DATABASE_URL", inject("databaseUrl")))
-  afterAll(() => void vi.unstubAllEnvs())
-
   // Whole servers are started, one case after the other, on a machine that runs other tests too.
   const options = { timeout: 240_000 }
   it.each(suiteNames())(

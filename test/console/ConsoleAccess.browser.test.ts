@@ -3,8 +3,7 @@ import type { Browser } from "playwright-core"
 import { afterAll, afterEach, beforeAll } from "vitest"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { ask, createSite, textAt, type TestSite } from "#test/harness/ApiClient.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { ensureConsoleBuilt } from "./BuiltConsole.ts"
 import { type ConsolePage, openConsole, overflowOf } from "./ConsolePage.ts"
@@ -35,7 +34,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
 
   beforeAll(async () => {
     await ensureConsoleBuilt()
-    server = await startOnStoresOfRun()
+    server = await startServer()
     browser = await sharedBrowser()
     site = await createSite(server)
     await collect(site.secret, [{ url: "/", visitor: "a" }])
@@ -279,7 +278,7 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
 
   // It starts a second server, which takes its time beside the first on a busy machine.
   it("says where neither analytics nor models run", async () => {
-    const other = await startOnStoresOfRun({ env: { ROOMS: "accounts" } })
+    const other = await startServer({ env: { ROOMS: "accounts" } })
     try {
       const console = await openConsole(browser, `${other.url}/`, [other.adminKey()])
       opened.push(console)

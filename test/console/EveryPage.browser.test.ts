@@ -5,8 +5,7 @@ import { afterAll, beforeAll } from "vitest"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { ask, createSite, type TestSite, textAt } from "#test/harness/ApiClient.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { sandboxNamedBy } from "#test/notify/Sandbox.ts"
 import { ensureConsoleBuilt } from "./BuiltConsole.ts"
@@ -171,7 +170,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
 
   beforeAll(async () => {
     await ensureConsoleBuilt()
-    server = await startOnStoresOfRun()
+    server = await startServer()
     browser = await sharedBrowser()
     own = await createSite(server)
     shared = await createSite(server)

@@ -1,6 +1,6 @@
 import { describe } from "@effect/vitest"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
+import { startServer } from "#test/harness/ServerProcess.ts"
 import { describeGenerated } from "./GeneratedRequests.ts"
 
 describe("a hundred requests an endpoint, generated from the published document,", () =>
-  describeGenerated(60, () => startOnStoresOfRun()))
+  describeGenerated(60, () => startServer()))

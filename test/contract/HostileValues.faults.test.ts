@@ -2,8 +2,7 @@ import fc from "fast-check"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { ask } from "#test/harness/ApiClient.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { valuesOf } from "./Generated.ts"
 import {
@@ -197,7 +196,7 @@ const othersAreWell = async (): Promise<void> => {
 
 describe("requests with values that no store takes", () => {
   beforeAll(async () => {
-    asker = await makeAsker(await startOnStoresOfRun())
+    asker = await makeAsker(await startServer())
   })
   afterAll(() => asker.server.dispose())
 

@@ -6,8 +6,7 @@ import { createInterface } from "node:readline"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { ask, createSite, type TestSite } from "#test/harness/ApiClient.ts"
 import { startBeacons } from "./BeaconLoad.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { discrepancies, drained, none, storedPaths } from "./StoredEvents.ts"
 import { until } from "#test/harness/Eventually.ts"
 
@@ -33,7 +32,7 @@ describe("a server among hostile clients", () => {
   let site: TestSite
 
   beforeAll(async () => {
-    server = await startOnStoresOfRun({ env: { TRUST_PROXY: "1" } })
+    server = await startServer({ env: { TRUST_PROXY: "1" } })
     site = await createSite(server)
   })
   afterAll(() => server?.dispose())

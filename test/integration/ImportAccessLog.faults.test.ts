@@ -10,8 +10,7 @@ import { naiveBreakdown, naiveSummary, visitsOf, type NaiveFilters } from "#test
 import { naivePeriod } from "#test/analytics/NaivePeriods.ts"
 import { dimensions } from "#test/analytics/Questions.ts"
 import { ask, textAt } from "#test/harness/ApiClient.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { startServer, type ServerProcess } from "#test/harness/ServerProcess.ts"
 
 const root = join(import.meta.dirname, "../..")
 const dayMillis = 86_400_000
@@ -102,7 +101,7 @@ let directory: string
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "signalbox-import-"))
-  server = await startOnStoresOfRun()
+  server = await startServer()
 })
 
 afterAll(async () => {

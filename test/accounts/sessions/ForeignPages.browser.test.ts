@@ -7,8 +7,7 @@ import { operations } from "#test/contract/Operations.ts"
 import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 
 /** A request as it arrived from the browser, and its answer. */
 interface Seen {
@@ -91,7 +90,7 @@ describeWith(chromiumPresent, "while a person is signed in, in Chromium,", () =>
   let ticket = ""
 
   beforeAll(async () => {
-    server = await startOnStoresOfRun()
+    server = await startServer()
     browser = await sharedBrowser()
     box = recorderOf(Number(new URL(server.url).port), seen)
     boxPort = await listen(box)

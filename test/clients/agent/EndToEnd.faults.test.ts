@@ -4,8 +4,7 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { ask } from "#test/harness/ApiClient.ts"
-import { startOnStoresOfRun } from "#test/harness/ServerOnRun.ts"
-import type { ServerProcess } from "#test/harness/ServerProcess.ts"
+import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { type Caller, makeCaller } from "#test/llm/Caller.ts"
 import { type SandboxClient, startSandbox } from "#test/sandbox/SandboxClient.ts"
 import { makeHome, startAgent } from "./AgentProcess.ts"
@@ -53,7 +52,7 @@ describe("signalbox-agent with a server", () => {
   let caller: Caller
   beforeAll(async () => {
     sandbox = await startSandbox({ wordMillis: 2 })
-    server = await startOnStoresOfRun({ env: { UPSTREAM_URL: sandbox.url } })
+    server = await startServer({ env: { UPSTREAM_URL: sandbox.url } })
     caller = await makeCaller(server, 5)
   })
   afterAll(async () => {
