@@ -200,9 +200,9 @@ layer(stores, { excludeTestServices: true })("account files", (it) => {
         }>`SELECT count(*)::int AS n FROM files WHERE store IS NOT NULL AND source = 'upload'`
         const before = (yield* adopted)[0]?.n ?? 0
         let amid = 0
-        for (let round = 0; round < 4; round++) {
+        for (let round = 0; round < 6; round++) {
           const pair = [started(options), started(options)]
-          const target = before + Math.floor((400 * (round + 1)) / 6)
+          const target = before + Math.floor((400 * (round + 1)) / 8)
           // Until some of them are adopted, and then a little.
           for (;;) {
             const done = (yield* adopted)[0]?.n ?? 0
