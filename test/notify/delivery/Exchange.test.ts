@@ -12,7 +12,7 @@ import { notice } from "#test/notify/channels/Notices.ts"
 
 type Kind = EgressFailed["kind"]
 
-/** An exchange with a webhook that gives these answers, statuses or faults, one after the other, each after 20 ms. */
+/** An exchange with a webhook that gives these answers, statuses or faults, one after the other; 413 takes 20 ms. */
 const exchangeOf = Effect.fnUntraced(function* (answers: ReadonlyArray<number | Kind | "refused">) {
   const times: Array<number> = []
   const nothing = Effect.die("no exchange needs it")
@@ -26,7 +26,7 @@ const exchangeOf = Effect.fnUntraced(function* (answers: ReadonlyArray<number | 
       Effect.gen(function* () {
         const answer = answers[times.length] ?? 500
         times.push(totalMillis)
-        yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
+        if (answer === 413) yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
         const host = "hook.test"
         if (answer === "refused") return yield* new EgressRefused({ host, reason: "private address" })
         if (typeof answer === "string") return yield* new EgressFailed({ host, kind: answer, problem: "no" })
