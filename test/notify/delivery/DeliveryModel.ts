@@ -63,22 +63,25 @@ export class DeliveryModel {
 }
 
 /**
- * Has Postgres write down leases, in its own order: 'claimed' with the first job of the lane, and then the end of the
- * attempt, or none where the lease was lost.
+ * Has Postgres write down leases, in its own order: 'claimed' with the first job of the lane, at the instant that the lease
+ * counts from (on a busy machine the statement may go on for long after it), and then the end of the attempt, or none where
+ * the lease was lost.
  */
-export const createLeaseLog = Effect.gen(function* () {
+export const createLeaseLog = Effect.fnUntraced(function* (leaseMillis: number) {
   const sql = yield* SqlClient
   yield* sql`CREATE TABLE lease_log (n bigserial PRIMARY KEY, lane text NOT NULL, epoch bigint NOT NULL, seq bigint NOT NULL,
-    id text NOT NULL, repeated boolean NOT NULL, event text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`
-  yield* sql`CREATE FUNCTION log_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+    id text NOT NULL, repeated boolean NOT NULL, event text NOT NULL, at timestamptz NOT NULL)`
+  yield* sql.unsafe(`CREATE FUNCTION log_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE
+      event text := CASE WHEN TG_OP = 'DELETE' THEN 'ended' WHEN NEW.attempts > OLD.attempts THEN 'claimed'
+        WHEN NEW.open THEN 'left' WHEN NEW.attempts < OLD.attempts THEN 'withdrawn' ELSE 'closed' END;
     BEGIN
-      INSERT INTO lease_log (lane, epoch, seq, id, repeated, event)
-      SELECT OLD.lane, l.epoch, OLD.seq, OLD.id, coalesce(NEW.repeated, OLD.repeated),
-        CASE WHEN TG_OP = 'DELETE' THEN 'ended' WHEN NEW.attempts > OLD.attempts THEN 'claimed'
-          WHEN NEW.open THEN 'left' WHEN NEW.attempts < OLD.attempts THEN 'withdrawn' ELSE 'closed' END
+      INSERT INTO lease_log (lane, epoch, seq, id, repeated, event, at)
+      SELECT OLD.lane, l.epoch, OLD.seq, OLD.id, coalesce(NEW.repeated, OLD.repeated), event, clock_timestamp()
+        - CASE WHEN event = 'claimed' THEN jobs_now() - (l.due_at - interval '${leaseMillis} ms') ELSE interval '0' END
       FROM job_lanes l WHERE l.queue = OLD.queue AND l.lane = OLD.lane;
       RETURN NULL;
-    END $$`
+    END $$`)
   yield* sql`CREATE TRIGGER jobs_log_lease AFTER DELETE OR UPDATE OF open ON jobs
     FOR EACH ROW EXECUTE FUNCTION log_lease()`
 })
@@ -134,8 +137,8 @@ const faultsOfLane = (
     if (place < last) faults.push(`out of order: ${said}`)
     last = place
     const before = leases[index - 1]
-    // A claim is written down some time after its own, and numbers are rounded.
-    const isEarly = before !== undefined && atMillis < before.atMillis + leaseMillis - 0.01
+    // The two clocks are read one after the other.
+    const isEarly = before !== undefined && atMillis < before.atMillis + leaseMillis - 1
     if (isEarly && before.end === undefined && !model.wasClockSet(before.atMillis, atMillis))
       faults.push(`taken from another lease: ${said}`)
     if (before?.end === "ended" && before.seq === seq) faults.push(`taken after its end: ${said}`)

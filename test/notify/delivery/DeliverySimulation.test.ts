@@ -365,7 +365,9 @@ const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number
 }, Effect.scoped)
 
 const served = Deliveries.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(Links.layer, VapidKey.layer, Layer.effectDiscard(createLeaseLog))),
+  Layer.provideMerge(
+    Layer.mergeAll(Links.layer, VapidKey.layer, Layer.effectDiscard(createLeaseLog(limits.jobLeaseMillis)))
+  ),
   Layer.provideMerge(Secrets.layer),
   Layer.provideMerge(jobsWith(limits))
 )
