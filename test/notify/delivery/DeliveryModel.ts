@@ -75,10 +75,16 @@ export const createLeaseLog = Effect.fnUntraced(function* (leaseMillis: number) 
     DECLARE
       event text := CASE WHEN TG_OP = 'DELETE' THEN 'ended' WHEN NEW.attempts > OLD.attempts THEN 'claimed'
         WHEN NEW.open THEN 'left' WHEN NEW.attempts < OLD.attempts THEN 'withdrawn' ELSE 'closed' END;
+      since interval := interval '0';
     BEGIN
+      IF event = 'claimed' THEN
+        SELECT jobs_now() - (l.due_at - interval '${leaseMillis} ms') INTO since
+        FROM job_lanes l WHERE l.queue = OLD.queue AND l.lane = OLD.lane;
+        -- The clock was set amid the statement.
+        IF since NOT BETWEEN interval '0' AND interval '900 ms' THEN since := interval '0'; END IF;
+      END IF;
       INSERT INTO lease_log (lane, epoch, seq, id, repeated, event, at)
-      SELECT OLD.lane, l.epoch, OLD.seq, OLD.id, coalesce(NEW.repeated, OLD.repeated), event, clock_timestamp()
-        - CASE WHEN event = 'claimed' THEN jobs_now() - (l.due_at - interval '${leaseMillis} ms') ELSE interval '0' END
+      SELECT OLD.lane, l.epoch, OLD.seq, OLD.id, coalesce(NEW.repeated, OLD.repeated), event, clock_timestamp() - since
       FROM job_lanes l WHERE l.queue = OLD.queue AND l.lane = OLD.lane;
       RETURN NULL;
     END $$`)
