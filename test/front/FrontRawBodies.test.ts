@@ -186,6 +186,29 @@ describe.each(engines)("pulled bodies on %s", (engine) => {
       assert.strictEqual(call.aborts, 1)
     }))
 
+  it("of which the last came while the handler was at the first leave it hearing that their client is gone", () =>
+    staged(engine, async ({ port }, arrival) => {
+      const client = await RawClient.open(port)
+      // After it the system holds megabytes for this connection.
+      void client.send(head(16 * mib))
+      void client.send(pattern(16 * mib))
+      const before = await arrival()
+      await drained(before.body)
+      before.reply.send(200, [], "stored")
+      await client.until((heard) => heard.endsWith("stored"))
+      await client.send(head(1_400_000))
+      const { body, reply } = await arrival()
+      const gone = new Promise<void>((resolve) => reply.onAbort(resolve))
+      // All of it is with the system before it is read: uWebSockets.js goes on reading after 512 KiB, though it was told to pause.
+      await client.send(pattern(1_400_000))
+      const first = await body.pull()
+      await pause(1)
+      const [rest, end] = await drained(body)
+      assert.deepStrictEqual([first.length + rest.length, end], [1_400_000, "complete"])
+      client.destroy()
+      await gone
+    }))
+
   it("get a 100 where it is expected, and none where the length is refused on Node's server", () =>
     staged(
       engine,

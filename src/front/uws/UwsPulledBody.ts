@@ -36,8 +36,11 @@ export class UwsPulledBody extends RequestBody implements BodySource {
         this.lent = piece
         take(piece)
         if (!this.isComplete) void turnEnd.then(this.pauseIdle)
-      } else if (this.isComplete) take("complete")
-      else if (this.isAborted) take("gone")
+      } else if (this.isComplete) {
+        // The last of it may have come in spite of a pause, and a paused socket does not tell that its client has left.
+        this.resume()
+        take("complete")
+      } else if (this.isAborted) take("gone")
       else if (this.isSlow) take("slow")
       else {
         this.wake = attempt
