@@ -220,40 +220,34 @@ const makeAccept = Effect.gen(function* () {
   const links = yield* Links
   const attachments = yield* Attachments
 
-  const fanOut = Effect.fnUntraced(function* (
-    owner: string,
-    ids: ReadonlyArray<string>,
-    projects: ReadonlyArray<ProjectRow>
-  ) {
-    const rows = yield* sql<FannedOut>`SELECT * FROM deliveries_fan_out(${owner}, ${ids}::text[],
-      ${projects.map(({ id }) => id)}::text[], ${limits.deliveriesPerSend})`
-    const made = rows.reduce((sum, { deliveries: count }) => sum + count, 0)
-    if (made > limits.deliveriesPerSend)
-      return yield* BadRequest.of(
-        `project: more than ${limits.deliveriesPerSend} deliveries; send to fewer at a time`,
-        { param: "project", code: "invalid_value" }
-      )
-    if (made > 0) yield* jobs.offered(deliveries)
-    return { byMessage: new Map(rows.map((row) => [row.message, row])), made }
-  })
-
   return ({ fields, projects, sender: { keyId, owner }, serverUrl }: Accepting) =>
     sql.withTransaction(
       Effect.gen(function* () {
         const ids = projects.map(() => newId("msg"))
-        const { byMessage, made } = yield* fanOut(owner, ids, projects)
         const tokens = ids.map(links.message)
+        // One statement, whose long texts are sent once: while it and the commit are under way the lanes are locked.
+        const rows = yield* sql<FannedOut>`WITH fanned_out AS MATERIALIZED (
+            SELECT * FROM deliveries_fan_out(${owner}, ${ids}::text[], ${projects.map(({ id }) => id)}::text[],
+              ${limits.deliveriesPerSend})),
+          added AS (
+            INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
+              message, title, url, body, body_bytes, body_format, priority, attachments)
+            SELECT m.id, m.project, coalesce(f.recipients, 0), coalesce(f.held, 0), decode(m.hash, 'hex'), ${owner}, ${keyId}::text,
+              ${fields.app}, ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
+              ${Buffer.byteLength(fields.body ?? "")}::int, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}::int
+            FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
+              ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, hash)
+              LEFT JOIN fanned_out f ON f.message = m.id)
+          SELECT * FROM fanned_out`
+        const byMessage = new Map(rows.map((row) => [row.message, row]))
+        const made = rows.reduce((sum, { deliveries: count }) => sum + count, 0)
+        if (made > limits.deliveriesPerSend)
+          return yield* BadRequest.of(
+            `project: more than ${limits.deliveriesPerSend} deliveries; send to fewer at a time`,
+            { param: "project", code: "invalid_value" }
+          )
+        if (made > 0) yield* jobs.offered(deliveries)
         const countOf = (id: string, name: "recipients" | "held") => byMessage.get(id)?.[name] ?? 0
-        // One statement, whose long texts are sent once.
-        yield* sql`INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
-            message, title, url, body, body_bytes, body_format, priority, attachments)
-          SELECT m.id, m.project, m.recipients, m.held, decode(m.hash, 'hex'), ${owner}, ${keyId}::text, ${fields.app},
-            ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
-            ${Buffer.byteLength(fields.body ?? "")}, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}
-          FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
-            ${ids.map((id) => String(countOf(id, "recipients")))}::text[]::int[],
-            ${ids.map((id) => String(countOf(id, "held")))}::text[]::int[],
-            ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, recipients, held, hash)`
         if (fields.attachments.length > 0) yield* attachments.claim(owner, fields.attachments, ids)
         const hasPage = fields.body !== null || fields.attachments.length > 0
         const messages = projects.map(({ id: projectId, name, slug }, index) => {
