@@ -1,6 +1,7 @@
 import { accountsLimits } from "./accounts/Limits.ts"
 import { agentLimits } from "./agents/Limits.ts"
 import { analyticsLimits } from "./analytics/Limits.ts"
+import { filesLimits } from "./files/Limits.ts"
 import { storeLimits } from "./infra/StoreLimits.ts"
 import { llmLimits } from "./llm/Limits.ts"
 import { notifyLimits } from "./notify/Limits.ts"
@@ -128,7 +129,8 @@ export const limits = {
   ...analyticsLimits,
   ...llmLimits,
   ...agentLimits,
-  ...notifyLimits
+  ...notifyLimits,
+  ...filesLimits
 } as const
 
 /** The limits of one process; tests replace single numbers. */

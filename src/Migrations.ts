@@ -5,6 +5,7 @@ import { blobs } from "./infra/migrations/postgres/0018_Blobs.ts"
 import { blobPools } from "./infra/migrations/postgres/0021_BlobPools.ts"
 import { jobTurns } from "./infra/migrations/postgres/0022_JobTurns.ts"
 import { busyLanes } from "./infra/migrations/postgres/0024_BusyLanes.ts"
+import { blobSums } from "./infra/migrations/postgres/0029_BlobSums.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Room } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
@@ -16,7 +17,15 @@ import { rooms } from "./Rooms.ts"
 const inOrder = <A extends { readonly id: number }>(migrations: ReadonlyArray<A>): ReadonlyArray<A> =>
   migrations.toSorted((one, other) => one.id - other.id)
 
-const shared: ReadonlyArray<PostgresMigration> = [jobs, ground, blobs, blobPools, jobTurns, busyLanes]
+const shared: ReadonlyArray<PostgresMigration> = [
+  jobs,
+  ground,
+  blobs,
+  blobPools,
+  jobTurns,
+  busyLanes,
+  blobSums
+]
 
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>
 
