@@ -7,5 +7,7 @@ export const filesLimits = {
   /** directories of one user; above it 409 */
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
-  walkEntriesAtOnce: 2_000
+  walkEntriesAtOnce: 2_000,
+  /** the links that uploads have of their own work for so long */
+  uploadLinkMillis: 3_600_000
 } as const
