@@ -7,6 +7,14 @@ export interface Blob {
   /** SHA-256, lower-case hexadecimal */
   readonly sha256: string
   readonly sizeBytes: number
+  /** its bytes have just come: the first reference writes its row */
+  readonly isNew?: boolean
+}
+
+/** A record, named by `ref`, and the blob that it refers to. */
+export interface Reference {
+  readonly ref: string
+  readonly blob: Blob
 }
 
 /** A user would have more bytes than they may. */
@@ -94,6 +102,15 @@ export class BlobIndex {
     )
   }
 
+  /** The same for several, one after the other in the order of their numbers, so that no two transactions wait for each other. */
+  lockAll(hashes: ReadonlyArray<string>): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`SELECT pg_advisory_xact_lock(number) FROM (
+        SELECT DISTINCT ('x' || left(hash, 16))::bit(64)::bigint AS number FROM unnest(${hashes}::text[]) AS h(hash)
+        ORDER BY number) AS ordered`
+    )
+  }
+
   /** Notes a blob whose file is there, with the bytes of its hash. */
   note({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
@@ -127,24 +144,36 @@ export class BlobIndex {
   }
 
   /** A record refers to a blob from now on, in the caller's transaction. The blob's row is locked by it. */
-  refer(
-    ref: string,
-    { sha256 }: Blob,
+  refer(ref: string, blob: Blob, owner: Owner): Effect.Effect<void, SqlError> {
+    return this.referAll([{ ref, blob }], owner)
+  }
+
+  /**
+   * Records refer to blobs from now on, in the caller's transaction. It locks the rows of blobs in their order, then the
+   * sum of the user, as `releaseAll` does: nothing but these may be locked behind it.
+   */
+  referAll(
+    references: ReadonlyArray<Reference>,
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
+    const hashes = references.map(({ blob }) => blob.sha256)
+    const sizes = references.map(({ blob }) => blob.sizeBytes)
+    const isNew = references.map(({ blob }) => blob.isNew === true)
+    const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
-      this.sql`WITH found AS (
-          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
-        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+      this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
+        ${isNew}::boolean[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
     )
   }
 
   /** The record is gone, in the caller's transaction; one that refers to nothing is fine. */
   release(ref: string): Effect.Effect<void, SqlError> {
     return Effect.asVoid(this.sql`SELECT blob_release(${ref})`)
+  }
+
+  /** The same for several. */
+  releaseAll(refs: ReadonlyArray<string>): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(this.sql`SELECT blob_release_all(${refs}::text[])`)
   }
 
   /** References that have expired, of any store. */
@@ -227,6 +256,37 @@ export class BlobIndex {
         ${keptMillis}::float8, ${quotaBytes}::float8::bigint) AS fits`,
       ([row]) =>
         row?.fits === true ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+    )
+  }
+
+  /** More bytes of an upload come than were reserved: as many as are needed, and up to `wanted`; answers how many it has now. */
+  grow(
+    id: string,
+    needed: number,
+    wanted: number,
+    quotaBytes: number | null
+  ): Effect.Effect<number, QuotaReached | UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql<{ granted: number | null }>`SELECT blob_grow(${id}, ${needed}::float8::bigint,
+        ${wanted}::float8::bigint, ${quotaBytes}::float8::bigint)::float8 AS granted`,
+      ([row]): Effect.Effect<number, QuotaReached | UploadGone> => {
+        const granted = row?.granted ?? null
+        if (granted === null) return Effect.fail(new UploadGone({ id }))
+        return granted < needed
+          ? Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+          : Effect.succeed(granted)
+      }
+    )
+  }
+
+  /** What the user has, with what is on its way, is no more than the quota. */
+  fits(userId: string, pool: BlobPool = "files", quotaBytes: number | null): Effect.Effect<void, QuotaReached | SqlError> {
+    if (quotaBytes === null) return Effect.void
+    return Effect.flatMap(
+      this.sql`SELECT 1 FROM blob_usage AS u WHERE u.user_id = ${userId} AND u.pool = ${pool}
+        AND u.bytes + (SELECT coalesce(sum(reserved), 0) FROM blob_uploads AS b
+          WHERE b.user_id = ${userId} AND b.pool = ${pool} AND b.expires_at > now()) > ${quotaBytes}::float8::bigint`,
+      (rows) => (rows.length === 0 ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes })))
     )
   }
 

@@ -7,7 +7,7 @@ import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
-import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
+import { type Blob, BlobIndex, type Owner, type Reference } from "./BlobIndex.ts"
 import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
@@ -20,6 +20,9 @@ interface Service extends BlobUploads {
   readonly refer: (ref: string, blob: Blob, owner: Owner) => Effect.Effect<void, SqlError>
   /** The record is gone, in the caller's transaction. */
   readonly release: (ref: string) => Effect.Effect<void, SqlError>
+  /** Several records at once; a transaction that has more than one does it so, behind all else that it locks. */
+  readonly referAll: (references: ReadonlyArray<Reference>, owner: Owner) => Effect.Effect<void, SqlError>
+  readonly releaseAll: (refs: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
   /** A descriptor of a blob's bytes, which is the caller's to close. Fails, and notes it, where the file is not whole. */
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
@@ -89,6 +92,8 @@ const make = Effect.fnUntraced(function* (path: string) {
     directory: directory.path,
     refer: (ref, blob, owner) => index.refer(ref, blob, owner),
     release: (ref) => index.release(ref),
+    referAll: (references, owner) => index.referAll(references, owner),
+    releaseAll: (refs) => index.releaseAll(refs),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
     adopt: (path, blob, commit) =>
