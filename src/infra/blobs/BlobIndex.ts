@@ -7,14 +7,23 @@ export interface Blob {
   /** SHA-256, lower-case hexadecimal */
   readonly sha256: string
   readonly sizeBytes: number
-  /** its bytes have just come: the first reference writes its row */
-  readonly isNew?: boolean
 }
 
 /** A record, named by `ref`, and the blob that it refers to. */
 export interface Reference {
   readonly ref: string
-  readonly blob: Blob
+  readonly blob: Blob | NewBlob
+}
+
+/** A blob whose bytes were all seen. */
+export interface SummedBlob extends Blob {
+  /** CRC-32 as of gzip (RFC 1952), unsigned */
+  readonly crc32: number
+}
+
+/** A blob whose file is there, and whose row its first reference writes. */
+export interface NewBlob extends SummedBlob {
+  readonly isNew: true
 }
 
 /** A user would have more bytes than they may. */
@@ -111,15 +120,6 @@ export class BlobIndex {
     )
   }
 
-  /** Notes a blob whose file is there, with the bytes of its hash. */
-  note({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
-    return Effect.asVoid(
-      this.sql`INSERT INTO blobs (store, sha256, size)
-        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes})
-        ON CONFLICT (store, sha256) DO UPDATE SET checked_at = now(), damaged = false`
-    )
-  }
-
   /** Notes a blob whose bytes were not compared with the hash: they are checked before all others. */
   noteUnseen({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
@@ -144,7 +144,7 @@ export class BlobIndex {
   }
 
   /** A record refers to a blob from now on, in the caller's transaction. The blob's row is locked by it. */
-  refer(ref: string, blob: Blob, owner: Owner): Effect.Effect<void, SqlError> {
+  refer(ref: string, blob: Blob | NewBlob, owner: Owner): Effect.Effect<void, SqlError> {
     return this.referAll([{ ref, blob }], owner)
   }
 
@@ -158,11 +158,11 @@ export class BlobIndex {
   ): Effect.Effect<void, SqlError> {
     const hashes = references.map(({ blob }) => blob.sha256)
     const sizes = references.map(({ blob }) => blob.sizeBytes)
-    const isNew = references.map(({ blob }) => blob.isNew === true)
+    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : null))
     const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
       this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
-        ${isNew}::boolean[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
+        ${sums}::float8[]::bigint[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
     )
   }
 
@@ -210,7 +210,14 @@ export class BlobIndex {
       WHERE store = ${this.store} AND checked_at < ${this.ago(forMillis)} ORDER BY checked_at LIMIT ${blobsMax}`
   }
 
-  /** A blob's bytes were looked at; false: it is not there any more. */
+  /** All bytes of a blob were seen, and are those of its hash. */
+  seen({ crc32, sha256 }: SummedBlob): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`UPDATE blobs SET checked_at = now(), damaged = false, crc32 = ${crc32} WHERE ${this.at(sha256)}`
+    )
+  }
+
+  /** A blob's file was looked at; false: it is not there any more. */
   checked(sha256: string, isDamaged: boolean): Effect.Effect<boolean, SqlError> {
     return Effect.map(
       this.sql`UPDATE blobs SET checked_at = now(), damaged = ${isDamaged} WHERE ${this.at(sha256)} RETURNING 1`,

@@ -6,10 +6,11 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type BlobFiles, type BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import {
-  type Blob,
   type BlobIndex,
   type BlobPool,
+  type NewBlob,
   type QuotaReached,
+  type SummedBlob,
   UploadGone
 } from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
@@ -33,11 +34,11 @@ export interface Incoming {
 }
 
 /** Writes the record that refers to a blob, in the transaction that makes the blob. */
-export type Commit<A, E, R> = (blob: Blob) => Effect.Effect<A, E, R>
+export type Commit<A, E, R> = (blob: NewBlob) => Effect.Effect<A, E, R>
 
 /** Bytes in a temporary file, and durable there. */
 export interface StagedBlob {
-  readonly blob: Blob
+  readonly blob: SummedBlob
   /** the number of the file */
   readonly file: number
 }
@@ -54,7 +55,7 @@ export interface Staging {
   /** Makes blobs of what was staged, together with records that refer to them, in one transaction: once. */
   readonly publish: <A, E, R>(
     staged: ReadonlyArray<StagedBlob>,
-    commit: (blobs: ReadonlyArray<Blob>) => Effect.Effect<A, E, R>
+    commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, Exclude<E, SqlError> | DiskFull | QuotaReached | ServiceUnavailable, R>
 }
 
@@ -114,7 +115,7 @@ const publish = <A, E, R, E2>(
   id: string,
   staged: ReadonlyArray<StagedBlob>,
   ended: Effect.Effect<void, E2>,
-  commit: (blobs: ReadonlyArray<Blob>) => Effect.Effect<A, E, R>
+  commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
     yield* index.lockAll(staged.map(({ blob }) => blob.sha256))
@@ -123,7 +124,7 @@ const publish = <A, E, R, E2>(
       concurrency: renamedAtOnce,
       discard: true
     })
-    return yield* commit(staged.map(({ blob }) => ({ ...blob, isNew: true })))
+    return yield* commit(staged.map(({ blob }) => ({ ...blob, isNew: true as const })))
   }).pipe(
     sql.withTransaction,
     Effect.tap(() => Effect.sync(() => staged.forEach(({ blob }) => onPublished(blob.sha256))))
@@ -273,7 +274,7 @@ const putting =
   (incoming, source, commit) =>
     Effect.scoped(
       Effect.flatMap(staged(incoming), ({ publish, stage }) =>
-        Effect.flatMap(stage(source), (one) => publish([one], ([blob]) => commit(blob ?? one.blob)))
+        Effect.flatMap(stage(source), (one) => publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true })))
       )
     )
 
@@ -319,7 +320,7 @@ const appending = (parts: Parts): Omit<BlobUploads, "put" | "staging"> => {
         const upload = yield* holdLast(id)
         const blob = yield* files.hashOf(upload, upload.written)
         const staged = { blob, file: upload.file }
-        return yield* publish(parts, id, [staged], index.end(upload), ([made = blob]) => commit(made))
+        return yield* publish(parts, id, [staged], index.end(upload), ([made = { ...blob, isNew: true }]) => commit(made))
       }),
     abort: (id) =>
       Effect.gen(function* () {

@@ -5,6 +5,9 @@ export const blobSums: PostgresMigration = {
   id: 29,
   name: "blob sums",
   statements: [
+    // CRC-32 of all bytes, as of gzip; null: nothing has computed it yet.
+    `ALTER TABLE blobs ADD COLUMN crc32 bigint CHECK (crc32 BETWEEN 0 AND 4294967295)`,
+
     // The reservation of an upload under way becomes `needed`, or more where the quota has room, at most `wanted`. Null: there
     // is no such upload. Less than `needed`: the quota has no room for it.
     `CREATE FUNCTION blob_grow(upload text, needed bigint, wanted bigint, quota bigint) RETURNS bigint
@@ -25,15 +28,16 @@ export const blobSums: PostgresMigration = {
        RETURN granted;
      END $$`,
 
-    // Records refer to blobs. The row of a blob that has just come is written here, of another one it is there. Rows are
+    // Records refer to blobs. The row of one that has just come, with its sum, is written here, else it is there. Rows are
     // locked in the order of their hashes, the user's sum behind them.
-    `CREATE FUNCTION blob_refer(in_store text, refs text[], hashes text[], sizes bigint[], are_new boolean[],
+    `CREATE FUNCTION blob_refer(in_store text, refs text[], hashes text[], sizes bigint[], sums bigint[],
          by_user text, in_pool text, from_source text, until timestamptz) RETURNS void LANGUAGE plpgsql AS $$
      BEGIN
-       INSERT INTO blobs AS b (store, sha256, size, unreferenced_at)
-         SELECT DISTINCT ON (hash) in_store, decode(hash, 'hex'), size, NULL::timestamptz
-         FROM unnest(hashes, sizes, are_new) AS g(hash, size, is_new) WHERE is_new ORDER BY hash
-         ON CONFLICT (store, sha256) DO UPDATE SET unreferenced_at = NULL, checked_at = now(), damaged = false;
+       INSERT INTO blobs AS b (store, sha256, size, crc32, unreferenced_at)
+         SELECT DISTINCT ON (hash) in_store, decode(hash, 'hex'), size, crc, NULL::timestamptz
+         FROM unnest(hashes, sizes, sums) AS g(hash, size, crc) WHERE crc IS NOT NULL ORDER BY hash
+         ON CONFLICT (store, sha256) DO UPDATE
+           SET unreferenced_at = NULL, checked_at = now(), damaged = false, crc32 = excluded.crc32;
        PERFORM 1 FROM blobs b WHERE b.store = in_store
          AND b.sha256 IN (SELECT decode(hash, 'hex') FROM unnest(hashes) AS g(hash)) ORDER BY b.sha256 FOR UPDATE;
        UPDATE blobs b SET unreferenced_at = NULL WHERE b.store = in_store AND b.unreferenced_at IS NOT NULL
