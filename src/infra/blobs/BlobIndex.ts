@@ -133,12 +133,8 @@ export class BlobIndex {
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`WITH found AS (
-          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
-        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+      this.sql`SELECT blob_refer(${ref}, ${this.store}, decode(${sha256}, 'hex'), ${userId}, ${pool}, ${source},
+        ${expiresAt}::timestamptz)`
     )
   }
 
