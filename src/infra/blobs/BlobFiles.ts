@@ -3,9 +3,10 @@ import { close, fstat, open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { dirname, join } from "node:path"
+import { crc32 } from "node:zlib"
 import { Effect, Result, Schema } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
-import type { Blob } from "./BlobIndex.ts"
+import type { Blob, SummedBlob } from "./BlobIndex.ts"
 import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
 import { codeOf, disk, DiskFull, ifThere, linkOrCopy, syncDirectory, within } from "./Disk.ts"
 
@@ -70,7 +71,7 @@ export class BlobFiles {
     upload: UploadFile,
     source: BlobSource<E>,
     maxBytes: number
-  ): Effect.Effect<Blob, E | BlobTooLarge | DiskFull> {
+  ): Effect.Effect<SummedBlob, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "wx", async (file) => {
       const writer = new BlobWriter(file)
       try {
@@ -137,8 +138,8 @@ export class BlobFiles {
     })
   }
 
-  /** The hash of an upload's file, cut to its durable bytes and read anew. */
-  hashOf(upload: UploadFile, bytes: number): Effect.Effect<Blob, DiskFull> {
+  /** The sums of an upload's file, cut to its durable bytes and read anew. */
+  hashOf(upload: UploadFile, bytes: number): Effect.Effect<SummedBlob, DiskFull> {
     const whole = this.writing(upload, "a", async (file) => {
       await file.truncate(bytes)
       await file.datasync()
@@ -221,8 +222,8 @@ export class BlobFiles {
     )
   }
 
-  /** Reads a blob, no faster than so many bytes a second; fails with what is wrong with its file. */
-  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<void, string> {
+  /** The sums of a blob, read no faster than so many bytes a second; fails with what is wrong with its file. */
+  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<SummedBlob, string> {
     return Effect.tryPromise({
       try: (signal) => hashFile(this.pathOf(sha256), bytesPerSecond, signal),
       catch: (error) => error
@@ -230,7 +231,7 @@ export class BlobFiles {
       Effect.catch(failed),
       Effect.flatMap((seen) => {
         if (seen.sizeBytes !== sizeBytes) return wrongSize(seen.sizeBytes, sizeBytes)
-        return seen.sha256 === sha256 ? Effect.void : wrongHash
+        return seen.sha256 === sha256 ? Effect.succeed(seen) : wrongHash
       })
     )
   }
@@ -331,16 +332,23 @@ const copy = async <E>(
   }
 }
 
-const hashFile = async (path: string, bytesPerSecond = Infinity, signal?: AbortSignal): Promise<Blob> => {
+const hashFile = async (
+  path: string,
+  bytesPerSecond = Infinity,
+  signal?: AbortSignal
+): Promise<SummedBlob> => {
   const file = await fs.open(path, "r")
   try {
     const hash = createHash("sha256")
     const buffer = Buffer.allocUnsafe(readBytes)
     let sizeBytes = 0
+    let crc = 0
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length, sizeBytes)
-      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes }
-      hash.update(buffer.subarray(0, bytesRead))
+      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes, crc32: crc }
+      const piece = buffer.subarray(0, bytesRead)
+      hash.update(piece)
+      crc = crc32(piece, crc)
       sizeBytes += bytesRead
       if (bytesPerSecond !== Infinity)
         await sleep((bytesRead / bytesPerSecond) * 1_000, undefined, { signal })

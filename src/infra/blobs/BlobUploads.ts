@@ -10,6 +10,7 @@ import {
   type BlobIndex,
   type BlobPool,
   type QuotaReached,
+  type SummedBlob,
   UploadGone,
   type UploadRow
 } from "./BlobIndex.ts"
@@ -87,7 +88,7 @@ const tooLate = ServiceUnavailable.of(
 const publish = <A, E, R, E2>(
   { files, index, onPublished, sql }: Parts,
   upload: Ended,
-  blob: Blob,
+  blob: SummedBlob,
   ended: Effect.Effect<void, E2>,
   commit: Commit<A, E, R>
 ) =>

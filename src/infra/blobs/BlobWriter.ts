@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto"
+import { crc32 } from "node:zlib"
+import type { SummedBlob } from "./BlobIndex.ts"
 
 /** The part of a `FileHandle` that writing needs, so that a test can bring a disk with faults. */
 export interface WritableFile {
@@ -36,6 +38,7 @@ export class BlobWriter {
   sizeBytes = 0
   private readonly file: WritableFile
   private readonly hash = createHash("sha256")
+  private crc32 = 0
   private buffer = bufferOf(firstBytes)
   private filledBytes = 0
   private begunAt = performance.now()
@@ -50,6 +53,7 @@ export class BlobWriter {
   async write(bytes: Uint8Array): Promise<void> {
     this.sizeBytes += bytes.length
     this.hash.update(bytes)
+    this.crc32 = crc32(bytes, this.crc32)
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at, at + this.buffer.length - this.filledBytes)
       this.buffer.set(part, this.filledBytes)
@@ -60,11 +64,11 @@ export class BlobWriter {
   }
 
   /** All is on the disk when it resolves. */
-  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: string }> {
+  async finish(): Promise<SummedBlob> {
     if (this.filledBytes > 0) await this.flush()
     await this.written()
     await this.file.datasync()
-    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest("hex") }
+    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest("hex"), crc32: this.crc32 }
   }
 
   /** Once nothing is being written any more; a failure was told by the other methods. */

@@ -5,6 +5,9 @@ export const blobSums: PostgresMigration = {
   id: 29,
   name: "blob sums",
   statements: [
+    // CRC-32 of all bytes, as of gzip; null: nothing has computed it yet.
+    `ALTER TABLE blobs ADD COLUMN crc32 bigint CHECK (crc32 BETWEEN 0 AND 4294967295)`,
+
     // A record refers to a blob from now on: see BlobIndex.ts. The blob's row is locked by it, then the user's sum.
     `CREATE FUNCTION blob_refer(new_ref text, in_store text, of_sha256 bytea, by_user text, in_pool text, from_source text,
          until timestamptz) RETURNS void LANGUAGE plpgsql AS $$
