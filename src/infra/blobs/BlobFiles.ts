@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto"
+import { createHash, type Hash, randomUUID } from "node:crypto"
 import { close, fstat, open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -85,21 +85,29 @@ export class BlobFiles {
 
   /**
    * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
-   * `onDurable` is told where they end now, also where the source has failed.
+   * `onDurable` is told where they end now, while they come, and also where the source has failed. Answers the hash of all
+   * bytes that are durable, where `hash` has those before; undefined where that is not known any more.
    */
   append<E>(
     upload: UploadFile,
     source: BlobSource<E>,
-    { maxBytes, offset, onDurable }: AppendOptions
-  ): Effect.Effect<void, E | BlobTooLarge | DiskFull> {
+    { everyMillis, hash, isWholeOnly, maxBytes, offset, onDurable }: AppendOptions
+  ): Effect.Effect<Hash | undefined, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "a", async (file) => {
       await file.truncate(offset)
-      const writer = new BlobWriter(file)
+      // Its name has to be durable, too.
+      if (offset === 0) await syncDirectory(this.temporary)
+      const syncing = {
+        everyMillis,
+        onDurable: (bytes: number) => (isWholeOnly ? undefined : onDurable(offset + bytes))
+      }
+      const writer = new BlobWriter(file, hash, syncing)
       try {
         const copied = await copy(writer, source, maxBytes)
-        await writer.finish()
+        if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
+        await writer.allDurable()
         onDurable(offset + writer.sizeBytes)
-        return copied
+        return Result.map(copied, () => hash)
       } finally {
         await writer.settled()
       }
@@ -154,6 +162,17 @@ export class BlobFiles {
   publish(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
     return Effect.uninterruptible(
       disk(() => this.inFolder(sha256, (to) => fs.rename(this.temporaryOf(upload), to)))
+    )
+  }
+
+  /** The same, and the temporary file keeps its name, where the file system knows second names. */
+  publishKept(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
+    return Effect.uninterruptible(
+      disk(async () => {
+        const second = join(this.temporary, randomUUID())
+        await linkOrCopy(this.temporaryOf(upload), second)
+        await this.inFolder(sha256, (to) => fs.rename(second, to))
+      })
     )
   }
 
@@ -314,6 +333,12 @@ interface AppendOptions {
   /** all that may be appended */
   readonly maxBytes: number
   readonly onDurable: (bytes: number) => void
+  /** nothing of a source that fails is kept */
+  readonly isWholeOnly: boolean
+  /** bytes are made durable this often while they come */
+  readonly everyMillis: number
+  /** of the bytes before, where it is known */
+  readonly hash: Hash | undefined
 }
 
 /** Rejects where the disk fails. */
