@@ -1,4 +1,3 @@
-import { createHash, type Hash } from "node:crypto"
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -9,6 +8,7 @@ import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
 import { type Commit, type Incoming, undone } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
+import { RunningSums } from "./RunningSums.ts"
 import { StoppableSource } from "./StoppableSource.ts"
 
 /** An upload's bytes end at another offset than the request begins with. */
@@ -63,7 +63,7 @@ interface Parts {
   readonly sql: SqlClient
   readonly uploadKeptMillis: number
   readonly uploadSyncMillis: number
-  readonly uploadHashes: number
+  readonly uploadSumsKept: number
   readonly minFreeBytes: number
   readonly onPublished: (sha256: string) => void
 }
@@ -71,25 +71,18 @@ interface Parts {
 /** A request that holds an upload and appends nothing shows this often that it is alive. */
 const holdRenewMillis = 5_000
 
-/** The hash of an upload's bytes so far, as the request of this epoch left it. */
-interface KeptHash {
-  readonly epoch: number
-  readonly bytes: number
-  readonly hash: Hash
-}
-
-/** Hashes of uploads whose last request this process served, so that their bytes need not be read anew. */
-class KeptHashes {
-  private readonly byId = new Map<string, KeptHash>()
+/** The sums of uploads, as the request of an epoch left them, so that bytes that came to this process need not be read anew. */
+class KeptSums {
+  private readonly byId = new Map<string, { readonly epoch: number; readonly sums: RunningSums }>()
   private readonly most: number
 
   constructor(most: number) {
     this.most = most
   }
 
-  keep({ epoch, id }: Pick<UploadRow, "id" | "epoch">, bytes: number, hash: Hash): void {
+  keep({ epoch, id }: Held, sums: RunningSums): void {
     this.byId.delete(id)
-    this.byId.set(id, { epoch, bytes, hash })
+    this.byId.set(id, { epoch, sums })
     for (const [oldest] of this.byId) {
       if (this.byId.size <= this.most) break
       this.byId.delete(oldest)
@@ -97,19 +90,21 @@ class KeptHashes {
   }
 
   /** Undefined where another request came between, here or elsewhere. */
-  take({ epoch, id }: Pick<UploadRow, "id" | "epoch">, bytes: number): Hash | undefined {
+  take({ epoch, id }: Held, bytes: number): RunningSums | undefined {
     const kept = this.byId.get(id)
     this.byId.delete(id)
-    if (kept?.epoch === epoch - 1 && kept.bytes === bytes) return kept.hash
-    return bytes === 0 ? createHash("sha256") : undefined
+    if (kept?.epoch === epoch - 1 && kept.sums.sizeBytes === bytes) return kept.sums
+    return bytes === 0 ? new RunningSums() : undefined
   }
 }
 
+type Held = Pick<UploadRow, "id" | "epoch">
+
 export const makeAppends = (parts: Parts): BlobAppends => {
   const { files, index, uploadKeptMillis: keptMillis } = parts
-  const hashes = new KeptHashes(parts.uploadHashes)
+  const kept = new KeptSums(parts.uploadSumsKept)
   const { hold, holdLast } = holding(parts)
-  const append = appending(parts, hashes, hold)
+  const append = appending(parts, kept, hold)
   return {
     begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, pool, quotaBytes, userId }: Incoming) {
       const id = newId("upl")
@@ -118,7 +113,7 @@ export const makeAppends = (parts: Parts): BlobAppends => {
     }),
     append,
     resize: (id, bytes, quotaBytes) => index.resize(id, bytes, quotaBytes),
-    finish: finishing(parts, hashes, holdLast),
+    finish: finishing(parts, kept, holdLast),
     join: Effect.fnUntraced(function* (id, partIds) {
       const { written } = yield* index.find(id)
       const held = yield* Effect.forEach(partIds, index.find)
@@ -159,7 +154,7 @@ const holding = ({ files, index, uploadKeptMillis: keptMillis }: Parts) => {
 
 type Holding = ReturnType<typeof holding>
 
-const appending = (parts: Parts, hashes: KeptHashes, hold: Holding["hold"]) => {
+const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
   const { files, index, minFreeBytes, uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts
   return <E>(
     id: string,
@@ -172,7 +167,7 @@ const appending = (parts: Parts, hashes: KeptHashes, hold: Holding["hold"]) => {
       if ("_tag" in upload) return upload
       const maxBytes = upload.reserved - offset
       let durable = offset
-      let hash = hashes.take(upload, offset)
+      const sums = kept.take(upload, offset)
       const bytes = new StoppableSource<E, UploadGone>(source)
       const note = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
       const noteSoon = Effect.suspend(() => index.reached(upload, durable, keptMillis)).pipe(
@@ -187,27 +182,29 @@ const appending = (parts: Parts, hashes: KeptHashes, hold: Holding["hold"]) => {
         yield* Effect.forkScoped(Effect.forever(Effect.delay(noteSoon, everyMillis)))
         yield* files.haveRoom(Math.min(maxBytes, declaredBytes), minFreeBytes)
         const options = { offset, maxBytes, isWholeOnly, everyMillis, onDurable }
-        hash = yield* files.append(upload, bytes.next, { ...options, hash })
+        yield* files.append(upload, bytes.next, { ...options, sums })
       }).pipe(Effect.scoped)
-      yield* Effect.onError(appended, () => undone(note, id))
-      yield* note
-      if (hash !== undefined) hashes.keep(upload, durable, hash)
+      const letGo = Effect.andThen(
+        note,
+        Effect.sync(() => (sums?.sizeBytes === durable ? kept.keep(upload, sums) : undefined))
+      )
+      yield* Effect.onError(appended, () => undone(letGo, id))
+      yield* letGo
       return durable
     })
 }
 
 const finishing =
-  (parts: Parts, hashes: KeptHashes, holdLast: Holding["holdLast"]): BlobAppends["finish"] =>
+  (parts: Parts, kept: KeptSums, holdLast: Holding["holdLast"]): BlobAppends["finish"] =>
   (id, commit) =>
     Effect.gen(function* () {
       const { files, index, onPublished, sql, uploadKeptMillis: keptMillis } = parts
       const upload = yield* storeAway(holdLast(id))
       const { written } = upload
-      const hash = hashes.take(upload, written)
+      const sums = kept.take(upload, written)
       const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), holdRenewMillis))
       const read = Effect.scoped(Effect.andThen(Effect.forkScoped(renewing), files.hashOf(upload, written)))
-      const blob =
-        hash === undefined ? yield* read : { sha256: hash.copy().digest("hex"), sizeBytes: written }
+      const blob = sums?.sums ?? (yield* read)
       const published = Effect.gen(function* () {
         yield* index.lock(blob.sha256)
         yield* index.end(upload)
@@ -219,7 +216,7 @@ const finishing =
       }).pipe(sql.withTransaction)
       const letGo = Effect.andThen(
         undone(index.wrote(upload, written, keptMillis), id),
-        Effect.sync(() => (hash === undefined ? undefined : hashes.keep(upload, written, hash)))
+        Effect.sync(() => (sums === undefined ? undefined : kept.keep(upload, sums)))
       )
       const made = yield* Effect.onError(storeAway(published), () => letGo)
       onPublished(blob.sha256)

@@ -1,12 +1,13 @@
-import { createHash, type Hash, randomUUID } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import { close, fstat, open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { dirname, join } from "node:path"
 import { Effect, Result, Schema } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
-import type { Blob } from "./BlobIndex.ts"
+import type { Blob, SummedBlob } from "./BlobIndex.ts"
 import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
+import { RunningSums } from "./RunningSums.ts"
 import { codeOf, disk, DiskFull, ifThere, linkOrCopy, syncDirectory, within } from "./Disk.ts"
 
 /** More bytes came than the caller allows. */
@@ -70,7 +71,7 @@ export class BlobFiles {
     upload: UploadFile,
     source: BlobSource<E>,
     maxBytes: number
-  ): Effect.Effect<Blob, E | BlobTooLarge | DiskFull> {
+  ): Effect.Effect<SummedBlob, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "wx", async (file) => {
       const writer = new BlobWriter(file)
       try {
@@ -85,14 +86,14 @@ export class BlobFiles {
 
   /**
    * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
-   * `onDurable` is told where they end now, while they come, and also where the source has failed. Answers the hash of all
-   * bytes that are durable, where `hash` has those before; undefined where that is not known any more.
+   * `onDurable` is told where they end now, while they come, and also where the source has failed. Answers `sums`,
+   * which then have these, too.
    */
   append<E>(
     upload: UploadFile,
     source: BlobSource<E>,
-    { everyMillis, hash, isWholeOnly, maxBytes, offset, onDurable }: AppendOptions
-  ): Effect.Effect<Hash | undefined, E | BlobTooLarge | DiskFull> {
+    { everyMillis, isWholeOnly, maxBytes, offset, onDurable, sums }: AppendOptions
+  ): Effect.Effect<RunningSums | undefined, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "a", async (file) => {
       await file.truncate(offset)
       // Its name has to be durable, too.
@@ -101,13 +102,13 @@ export class BlobFiles {
         everyMillis,
         onDurable: (bytes: number) => (isWholeOnly ? undefined : onDurable(offset + bytes))
       }
-      const writer = new BlobWriter(file, hash, syncing)
+      const writer = new BlobWriter(file, sums, syncing)
       try {
         const copied = await copy(writer, source, maxBytes)
         if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
         await writer.allDurable()
         onDurable(offset + writer.sizeBytes)
-        return Result.map(copied, () => hash)
+        return Result.map(copied, () => sums)
       } finally {
         await writer.settled()
       }
@@ -145,8 +146,8 @@ export class BlobFiles {
     })
   }
 
-  /** The hash of an upload's file, cut to its durable bytes and read anew. */
-  hashOf(upload: UploadFile, bytes: number): Effect.Effect<Blob, DiskFull> {
+  /** The sums of an upload's file, cut to its durable bytes and read anew. */
+  hashOf(upload: UploadFile, bytes: number): Effect.Effect<SummedBlob, DiskFull> {
     const whole = this.writing(upload, "a", async (file) => {
       await file.truncate(bytes)
       await file.datasync()
@@ -240,8 +241,8 @@ export class BlobFiles {
     )
   }
 
-  /** Reads a blob, no faster than so many bytes a second; fails with what is wrong with its file. */
-  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<void, string> {
+  /** The sums of a blob, read no faster than so many bytes a second; fails with what is wrong with its file. */
+  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<SummedBlob, string> {
     return Effect.tryPromise({
       try: (signal) => hashFile(this.pathOf(sha256), bytesPerSecond, signal),
       catch: (error) => error
@@ -249,7 +250,7 @@ export class BlobFiles {
       Effect.catch(failed),
       Effect.flatMap((seen) => {
         if (seen.sizeBytes !== sizeBytes) return wrongSize(seen.sizeBytes, sizeBytes)
-        return seen.sha256 === sha256 ? Effect.void : wrongHash
+        return seen.sha256 === sha256 ? Effect.succeed(seen) : wrongHash
       })
     )
   }
@@ -338,7 +339,7 @@ interface AppendOptions {
   /** bytes are made durable this often while they come */
   readonly everyMillis: number
   /** of the bytes before, where it is known */
-  readonly hash: Hash | undefined
+  readonly sums: RunningSums | undefined
 }
 
 /** Rejects where the disk fails. */
@@ -356,17 +357,19 @@ const copy = async <E>(
   }
 }
 
-const hashFile = async (path: string, bytesPerSecond = Infinity, signal?: AbortSignal): Promise<Blob> => {
+const hashFile = async (
+  path: string,
+  bytesPerSecond = Infinity,
+  signal?: AbortSignal
+): Promise<SummedBlob> => {
   const file = await fs.open(path, "r")
   try {
-    const hash = createHash("sha256")
+    const sums = new RunningSums()
     const buffer = Buffer.allocUnsafe(readBytes)
-    let sizeBytes = 0
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, sizeBytes)
-      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes }
-      hash.update(buffer.subarray(0, bytesRead))
-      sizeBytes += bytesRead
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, sums.sizeBytes)
+      if (bytesRead === 0) return sums.sums
+      sums.update(buffer.subarray(0, bytesRead))
       if (bytesPerSecond !== Infinity)
         await sleep((bytesRead / bytesPerSecond) * 1_000, undefined, { signal })
     }

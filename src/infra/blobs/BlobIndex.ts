@@ -9,6 +9,12 @@ export interface Blob {
   readonly sizeBytes: number
 }
 
+/** A blob whose bytes were all seen. */
+export interface SummedBlob extends Blob {
+  /** CRC-32 as of gzip (RFC 1952), unsigned */
+  readonly crc32: number
+}
+
 /** A user would have more bytes than they may. */
 export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
   quotaBytes: Schema.Number
@@ -95,11 +101,12 @@ export class BlobIndex {
   }
 
   /** Notes a blob whose file is there, with the bytes of its hash. */
-  note({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
+  note({ crc32, sha256, sizeBytes }: SummedBlob): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`INSERT INTO blobs (store, sha256, size)
-        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes})
-        ON CONFLICT (store, sha256) DO UPDATE SET checked_at = now(), damaged = false`
+      this.sql`INSERT INTO blobs (store, sha256, size, crc32)
+        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes}, ${crc32})
+        ON CONFLICT (store, sha256)
+        DO UPDATE SET checked_at = now(), damaged = false, crc32 = excluded.crc32`
     )
   }
 
@@ -181,7 +188,14 @@ export class BlobIndex {
       WHERE store = ${this.store} AND checked_at < ${this.ago(forMillis)} ORDER BY checked_at LIMIT ${blobsMax}`
   }
 
-  /** A blob's bytes were looked at; false: it is not there any more. */
+  /** All bytes of a blob were seen, and are those of its hash. */
+  seen({ crc32, sha256 }: SummedBlob): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`UPDATE blobs SET checked_at = now(), damaged = false, crc32 = ${crc32} WHERE ${this.at(sha256)}`
+    )
+  }
+
+  /** A blob's file was looked at; false: it is not there any more. */
   checked(sha256: string, isDamaged: boolean): Effect.Effect<boolean, SqlError> {
     return Effect.map(
       this.sql`UPDATE blobs SET checked_at = now(), damaged = ${isDamaged} WHERE ${this.at(sha256)} RETURNING 1`,

@@ -24,6 +24,8 @@ interface Service extends BlobUploads {
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
   readonly read: (blob: Blob) => Effect.Effect<Buffer, ServiceUnavailable>
+  /** The CRC-32 of a blob of which none is known, by reading it; it is kept. */
+  readonly sum: (blob: Blob) => Effect.Effect<number, ServiceUnavailable | SqlError>
   /**
    * Makes a blob of a file elsewhere, which is left there, with a record that refers to it. The hash is checked later.
    * Answers undefined where there is no such file.
@@ -91,6 +93,11 @@ const make = Effect.fnUntraced(function* (path: string) {
     release: (ref) => index.release(ref),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
+    sum: (blob) =>
+      Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
+        Effect.tap((seen) => index.seen(seen)),
+        Effect.map(({ crc32 }) => crc32)
+      ),
     adopt: (path, blob, commit) =>
       Effect.gen(function* () {
         yield* index.lock(blob.sha256)

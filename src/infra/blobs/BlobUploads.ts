@@ -5,7 +5,15 @@ import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
-import type { Blob, BlobIndex, BlobPool, QuotaReached, UploadGone, UploadRow } from "./BlobIndex.ts"
+import type {
+  Blob,
+  BlobIndex,
+  BlobPool,
+  QuotaReached,
+  SummedBlob,
+  UploadGone,
+  UploadRow
+} from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
 
 export interface Incoming {
@@ -56,7 +64,7 @@ const tooLate = ServiceUnavailable.of(
 const publish = <A, E, R, E2>(
   { files, index, onPublished, sql }: Parts,
   upload: Ended,
-  blob: Blob,
+  blob: SummedBlob,
   ended: Effect.Effect<void, E2>,
   commit: Commit<A, E, R>
 ) =>

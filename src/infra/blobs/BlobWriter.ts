@@ -1,4 +1,5 @@
-import { createHash, type Hash } from "node:crypto"
+import type { SummedBlob } from "./BlobIndex.ts"
+import { RunningSums } from "./RunningSums.ts"
 
 /** The part of a `FileHandle` that writing needs, so that a test can bring a disk with faults. */
 export interface WritableFile {
@@ -42,7 +43,7 @@ export interface Syncing {
 export class BlobWriter {
   sizeBytes = 0
   private readonly file: WritableFile
-  private readonly hash: Hash
+  private readonly sums: RunningSums
   private readonly syncing: Syncing | undefined
   private writtenBytes = 0
   private syncedAt = performance.now()
@@ -54,17 +55,17 @@ export class BlobWriter {
   /** resolves to why the write failed, if it did */
   private writing: Promise<unknown> = Promise.resolve()
 
-  /** @param hash has the bytes before, where these are appended to others */
-  constructor(file: WritableFile, hash: Hash = createHash("sha256"), syncing?: Syncing) {
+  /** @param sums has the bytes before, where these are appended to others */
+  constructor(file: WritableFile, sums = new RunningSums(), syncing?: Syncing) {
     this.file = file
-    this.hash = hash
+    this.sums = sums
     this.syncing = syncing
   }
 
   /** Copies the bytes; resolves when there is room for more, and rejects once a write has failed. */
   async write(bytes: Uint8Array): Promise<void> {
     this.sizeBytes += bytes.length
-    this.hash.update(bytes)
+    this.sums.update(bytes)
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at, at + this.buffer.length - this.filledBytes)
       this.buffer.set(part, this.filledBytes)
@@ -75,12 +76,12 @@ export class BlobWriter {
   }
 
   /** All is on the disk when it resolves. */
-  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: string }> {
+  async finish(): Promise<SummedBlob> {
     await this.allDurable()
-    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest("hex") }
+    return this.sums.sums
   }
 
-  /** The same where the hash goes on with bytes of later writers. */
+  /** The same where the sums go on with bytes of later writers. */
   async allDurable(): Promise<void> {
     if (this.filledBytes > 0) await this.flush()
     await this.written()

@@ -4,5 +4,6 @@ import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 export const blobSums: PostgresMigration = {
   id: 29,
   name: "blob sums",
-  statements: []
+  // CRC-32 of all bytes, as of gzip; null: nothing has computed it yet.
+  statements: [`ALTER TABLE blobs ADD COLUMN crc32 bigint CHECK (crc32 BETWEEN 0 AND 4294967295)`]
 }
