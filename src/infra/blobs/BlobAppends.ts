@@ -1,13 +1,15 @@
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Limits } from "#src/Limits.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
 import { type Commit, type Incoming, undone } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
+import { JoinedFiles } from "./JoinedFiles.ts"
 import { RunningSums } from "./RunningSums.ts"
 import { StoppableSource } from "./StoppableSource.ts"
 
@@ -61,15 +63,13 @@ interface Parts {
   readonly files: BlobFiles
   readonly index: BlobIndex
   readonly sql: SqlClient
-  readonly uploadKeptMillis: number
-  readonly uploadSyncMillis: number
-  readonly uploadSumsKept: number
+  readonly limits: Pick<
+    Limits,
+    "uploadKeptMillis" | "uploadSyncMillis" | "uploadSumsKept" | "uploadRenewMillis"
+  >
   readonly minFreeBytes: number
   readonly onPublished: (sha256: string) => void
 }
-
-/** A request that holds an upload and appends nothing shows this often that it is alive. */
-const holdRenewMillis = 5_000
 
 /** The sums of uploads, as the request of an epoch left them, so that bytes that came to this process need not be read anew. */
 class KeptSums {
@@ -80,8 +80,10 @@ class KeptSums {
     this.most = most
   }
 
-  keep({ epoch, id }: Held, sums: RunningSums): void {
+  /** Where they are of exactly these bytes. */
+  keep({ epoch, id }: Held, sums: RunningSums | undefined, bytes: number): void {
     this.byId.delete(id)
+    if (sums?.sizeBytes !== bytes) return
     this.byId.set(id, { epoch, sums })
     for (const [oldest] of this.byId) {
       if (this.byId.size <= this.most) break
@@ -101,8 +103,9 @@ class KeptSums {
 type Held = Pick<UploadRow, "id" | "epoch">
 
 export const makeAppends = (parts: Parts): BlobAppends => {
-  const { files, index, uploadKeptMillis: keptMillis } = parts
-  const kept = new KeptSums(parts.uploadSumsKept)
+  const { files, index } = parts
+  const { uploadKeptMillis: keptMillis, uploadSumsKept } = parts.limits
+  const kept = new KeptSums(uploadSumsKept)
   const { hold, holdLast } = holding(parts)
   const append = appending(parts, kept, hold)
   return {
@@ -112,16 +115,19 @@ export const makeAppends = (parts: Parts): BlobAppends => {
       return id
     }),
     append,
-    resize: (id, bytes, quotaBytes) => index.resize(id, bytes, quotaBytes),
+    resize: (id, bytes, quotaBytes) => Effect.asVoid(index.grow(id, bytes, bytes, quotaBytes)),
     finish: finishing(parts, kept, holdLast),
     join: Effect.fnUntraced(function* (id, partIds) {
-      const { written } = yield* index.find(id)
-      const held = yield* Effect.forEach(partIds, index.find)
-      const joined = files.read(held, written)
-      const ended = yield* append(id, written, joined.next).pipe(
-        Effect.ensuring(Effect.promise(() => joined.close()))
-      )
-      return typeof ended === "number" ? ended : yield* new UploadGone({ id })
+      const { written: from } = yield* index.find(id)
+      const parts = yield* Effect.forEach(partIds, (part) => index.find(part))
+      for (const part of parts) {
+        if (!(yield* files.own(part, part, part.written))) return yield* new UploadGone({ id: part.id })
+      }
+      const paths = parts.map((part) => ({ path: files.temporaryOf(part), bytes: part.written }))
+      const joined = new JoinedFiles(paths, from)
+      const close = Effect.promise(() => joined.close())
+      const ended = yield* Effect.ensuring(append(id, from, joined.next), close)
+      return Predicate.isNumber(ended) ? ended : yield* new UploadGone({ id })
     }),
     abort: (id) =>
       Effect.gen(function* () {
@@ -133,7 +139,7 @@ export const makeAppends = (parts: Parts): BlobAppends => {
 }
 
 /** Each request takes hold of its upload. */
-const holding = ({ files, index, uploadKeptMillis: keptMillis }: Parts) => {
+const holding = ({ files, index, limits: { uploadKeptMillis: keptMillis } }: Parts) => {
   const hold = Effect.fnUntraced(function* (id: string, offset?: number) {
     const at = offset ?? (yield* index.find(id)).written
     const upload = yield* index.hold(id, at, keptMillis)
@@ -155,7 +161,8 @@ const holding = ({ files, index, uploadKeptMillis: keptMillis }: Parts) => {
 type Holding = ReturnType<typeof holding>
 
 const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
-  const { files, index, minFreeBytes, uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts
+  const { files, index, minFreeBytes } = parts
+  const { uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts.limits
   return <E>(
     id: string,
     offset: number,
@@ -168,6 +175,7 @@ const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
       const maxBytes = upload.reserved - offset
       let durable = offset
       const sums = kept.take(upload, offset)
+      const before = sums?.copy()
       const bytes = new StoppableSource<E, UploadGone>(source)
       const note = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
       const noteSoon = Effect.suspend(() => index.reached(upload, durable, keptMillis)).pipe(
@@ -186,7 +194,7 @@ const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
       }).pipe(Effect.scoped)
       const letGo = Effect.andThen(
         note,
-        Effect.sync(() => (sums?.sizeBytes === durable ? kept.keep(upload, sums) : undefined))
+        Effect.sync(() => kept.keep(upload, sums?.sizeBytes === durable ? sums : before, durable))
       )
       yield* Effect.onError(appended, () => undone(letGo, id))
       yield* letGo
@@ -198,11 +206,12 @@ const finishing =
   (parts: Parts, kept: KeptSums, holdLast: Holding["holdLast"]): BlobAppends["finish"] =>
   (id, commit) =>
     Effect.gen(function* () {
-      const { files, index, onPublished, sql, uploadKeptMillis: keptMillis } = parts
+      const { files, index, onPublished, sql } = parts
+      const { uploadKeptMillis: keptMillis, uploadRenewMillis } = parts.limits
       const upload = yield* storeAway(holdLast(id))
       const { written } = upload
       const sums = kept.take(upload, written)
-      const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), holdRenewMillis))
+      const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), uploadRenewMillis))
       const read = Effect.scoped(Effect.andThen(Effect.forkScoped(renewing), files.hashOf(upload, written)))
       const blob = sums?.sums ?? (yield* read)
       const published = Effect.gen(function* () {
@@ -216,7 +225,7 @@ const finishing =
       }).pipe(sql.withTransaction)
       const letGo = Effect.andThen(
         undone(index.wrote(upload, written, keptMillis), id),
-        Effect.sync(() => (sums === undefined ? undefined : kept.keep(upload, sums)))
+        Effect.sync(() => kept.keep(upload, sums, written))
       )
       const made = yield* Effect.onError(storeAway(published), () => letGo)
       onPublished(blob.sha256)

@@ -86,14 +86,13 @@ export class BlobFiles {
 
   /**
    * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
-   * `onDurable` is told where they end now, while they come, and also where the source has failed. Answers `sums`,
-   * which then have these, too.
+   * `onDurable` is told where they end now, while they come, and also where the source has failed.
    */
   append<E>(
     upload: UploadFile,
     source: BlobSource<E>,
     { everyMillis, isWholeOnly, maxBytes, offset, onDurable, sums }: AppendOptions
-  ): Effect.Effect<RunningSums | undefined, E | BlobTooLarge | DiskFull> {
+  ): Effect.Effect<void, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "a", async (file) => {
       await file.truncate(offset)
       // Its name has to be durable, too.
@@ -108,7 +107,7 @@ export class BlobFiles {
         if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
         await writer.allDurable()
         onDurable(offset + writer.sizeBytes)
-        return Result.map(copied, () => sums)
+        return copied
       } finally {
         await writer.settled()
       }
@@ -141,6 +140,7 @@ export class BlobFiles {
       if ((there?.size ?? 0) < bytes) return false
       if (upload.file === was.file || there === undefined) return true
       await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      await syncDirectory(this.temporary)
       await fs.rm(this.temporaryOf(was), { force: true })
       return true
     })
