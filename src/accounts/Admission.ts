@@ -20,6 +20,7 @@ import {
 import { covers, type Scope } from "#schemas/core/Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credentials } from "./Credentials.ts"
@@ -114,15 +115,24 @@ export class Admission extends Context.Service<
       const clock = yield* Clock.Clock
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
-      const { take, takeAtHand } = taking(buckets, limits.ratePerMinute)
-      const metered = (metering: Metering, key: Principal, rate: RateDecision) => ({
+      const { take, takeAtHand } = taking(buckets, limits)
+      const metered = (metering: Metering, key: Principal, rate: RateDecision): Taken => ({
         headers: rateHeaders(rate),
         refusal: rate.allowed
           ? undefined
           : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
       })
-      const takeFrom = (metering: Metering, key: Principal, caller: Caller) =>
-        Effect.map(take(metering, key, caller), (rate) => metered(metering, key, rate))
+      const takeFrom = (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
+        if (named.cost === 0) return Effect.succeed(uncounted)
+        const metering = inForce(named, key)
+        return Effect.map(take(metering, key, caller), (rate) => metered(metering, key, rate))
+      }
+      const takeFromAtHand = (named: Metering, key: Principal, caller: Caller): Taken | undefined => {
+        if (named.cost === 0) return uncounted
+        const metering = inForce(named, key)
+        const rate = takeAtHand(metering, key, caller)
+        return rate && metered(metering, key, rate)
+      }
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -159,8 +169,8 @@ export class Admission extends Context.Service<
           if (key === undefined || key === "unknown" || key.kind === "session") return undefined
           const isBarred = access.administratorsOnly && key.role !== "admin"
           if (isBarred || closedTo(key, access) !== undefined || !isAtHand(key)) return undefined
-          const rate = takeAtHand(access.metering, key, caller)
-          return rate && { key, ...metered(access.metering, key, rate) }
+          const taken = takeFromAtHand(access.metering, key, caller)
+          return taken && { key, ...taken }
         },
         record: (key, status) => counts.record(key.ownerId, status >= 400, clock.currentTimeMillisUnsafe())
       })
@@ -168,11 +178,23 @@ export class Admission extends Context.Service<
   )
 }
 
+type Taken = Pick<Entry, "headers" | "refusal">
+
+const uncounted: Taken = { headers: {}, refusal: undefined }
+
+/** A key's own rate, and the common one of sessions, take the place of a meter that yields to them. */
+const inForce = (metering: Metering, key: Principal): Metering =>
+  metering.meter.yieldsToOwnRate === true && (key.kind === "session" || key.rateLimitPerMinute !== null)
+    ? { ...requestOfKey, cost: metering.cost }
+    : metering
+
 /** The ways to take from a meter. `takeAtHand` answers undefined, and takes nothing, where another process has to be asked. */
-const taking = (buckets: RateBuckets["Service"], ratePerMinute: number) => {
+const taking = (buckets: RateBuckets["Service"], limits: Limits) => {
+  const settings: Readonly<Record<string, number>> = limits
   const askOf = (metering: Metering, key: Principal | undefined, caller: Caller) => {
     const { meter } = metering
-    const limit = key?.limits?.[meter.name] ?? meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
+    const common = meter.setting === undefined ? meter.limit : (settings[meter.setting] ?? meter.limit)
+    const limit = key?.limits?.[meter.name] ?? common ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
     return { subject: subjectOf(metering, key, caller), limit, cost: Math.min(metering.cost, limit) }
   }
   const bucketOf = ({ meter }: Metering, { cost, limit, subject }: ReturnType<typeof askOf>) =>
@@ -216,10 +238,11 @@ const closedTo = (
     return routerKeys ? undefined : Forbidden.of("A router key may not do this; use an account key")
   return scope === "any" || covers(key.scopes, scope)
     ? undefined
-    : Forbidden.of(`This takes the scope ${scope}`)
+    : Forbidden.of(`This takes the scope ${scope.replace(":*", ", or that of a bucket")}`)
 }
 
 const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: RateDecision): string => {
+  if (meter.refusal !== undefined) return meter.refusal(rate.limit)
   const reached =
     meter.per === "address" || key === undefined
       ? `${meter.name} are asked for too often from your address`
