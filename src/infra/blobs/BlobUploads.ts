@@ -48,10 +48,7 @@ type Refusal = BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable
 /** The files of one request, which count for the quota together and become blobs together. */
 export interface Staging {
   /** Takes all bytes of a source; those that are not published go with the staging. */
-  readonly stage: <E>(
-    source: BlobSource<E>,
-    maxBytes?: number
-  ) => Effect.Effect<StagedBlob, E | Refusal>
+  readonly stage: <E>(source: BlobSource<E>, maxBytes?: number) => Effect.Effect<StagedBlob, E | Refusal>
   /** Makes blobs of what was staged, together with records that refer to them, in one transaction: once. */
   readonly publish: <A, E, R>(
     staged: ReadonlyArray<StagedBlob>,
@@ -235,13 +232,18 @@ const staging = (parts: Parts): BlobUploads["staging"] =>
       stage: (source, maxBytes = incoming.maxBytes) => {
         const file = left.size
         left.add(file)
-        return Effect.map(files.receive({ id, file }, counted(source, reservation, run), maxBytes), (blob) => ({
-          blob,
-          file
-        }))
+        return Effect.map(
+          files.receive({ id, file }, counted(source, reservation, run), maxBytes),
+          (blob) => ({
+            blob,
+            file
+          })
+        )
       },
       publish: (staged, commit) => {
-        const made = publish(parts, id, staged, ended, (blobs) => Effect.tap(commit(blobs), () => reservation.fits))
+        const made = publish(parts, id, staged, ended, (blobs) =>
+          Effect.tap(commit(blobs), () => reservation.fits)
+        )
         // Its own time limit: the bytes before it may take as long as they need.
         return Effect.tap(storeAway(made), () =>
           Effect.sync(() => {
@@ -274,7 +276,9 @@ const putting =
   (incoming, source, commit) =>
     Effect.scoped(
       Effect.flatMap(staged(incoming), ({ publish, stage }) =>
-        Effect.flatMap(stage(source), (one) => publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true })))
+        Effect.flatMap(stage(source), (one) =>
+          publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true }))
+        )
       )
     )
 
@@ -320,7 +324,9 @@ const appending = (parts: Parts): Omit<BlobUploads, "put" | "staging"> => {
         const upload = yield* holdLast(id)
         const blob = yield* files.hashOf(upload, upload.written)
         const staged = { blob, file: upload.file }
-        return yield* publish(parts, id, [staged], index.end(upload), ([made = { ...blob, isNew: true }]) => commit(made))
+        return yield* publish(parts, id, [staged], index.end(upload), ([made = { ...blob, isNew: true }]) =>
+          commit(made)
+        )
       }),
     abort: (id) =>
       Effect.gen(function* () {
