@@ -4,6 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+<<<<<<< HEAD
 import { type BlobFiles, type BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import {
   type BlobIndex,
@@ -12,14 +13,19 @@ import {
   type QuotaReached,
   type SummedBlob,
   UploadGone
+=======
+import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
+import type {
+  Blob,
+  BlobIndex,
+  BlobPool,
+  QuotaReached,
+  SummedBlob,
+  UploadGone,
+  UploadRow
+>>>>>>> feb8e94aa1bb176eb8302d7b21dc8fc35a58e140
 } from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
-
-/** An upload's bytes end at another offset than the request begins with. */
-export interface WrongOffset {
-  readonly _tag: "WrongOffset"
-  readonly written: number
-}
 
 export interface Incoming {
   readonly userId: string
@@ -63,6 +69,7 @@ export interface BlobUploads {
     incoming: Incoming,
     source: BlobSource<E>,
     commit: Commit<A, E2, R>
+<<<<<<< HEAD
   ) => Effect.Effect<A, E | Exclude<E2, SqlError> | Refusal, R>
   /** Takes the files of a request, which end with the scope unless they are published. */
   readonly staging: (
@@ -85,13 +92,19 @@ export interface BlobUploads {
     commit: Commit<A, E, R>
   ) => Effect.Effect<A, E | DiskFull | UploadGone | SqlError, R>
   readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
+=======
+  ) => Effect.Effect<
+    A,
+    E | Exclude<E2, SqlError> | BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable,
+    R
+  >
+>>>>>>> feb8e94aa1bb176eb8302d7b21dc8fc35a58e140
 }
 
-interface Parts {
+export interface Parts {
   readonly files: BlobFiles
   readonly index: BlobIndex
   readonly sql: SqlClient
-  readonly uploadKeptMillis: number
   readonly putKeptMillis: number
   readonly minFreeBytes: number
   readonly onPublished: (sha256: string) => void
@@ -131,7 +144,7 @@ const publish = <A, E, R, E2>(
 const renamedAtOnce = 4
 
 /** Undoes a part of an upload; where that fails it ends by itself, when the reservation does. */
-const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
+export const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
   Effect.catch(effect, (error) =>
     error._tag === "UploadGone" ? Effect.void : Effect.logDebug(`The upload ${id} ends later`, error)
   )
@@ -186,6 +199,7 @@ class Reservation {
     })
   }
 
+<<<<<<< HEAD
   /** Ends it, in the transaction that makes the bytes the user's. */
   get end(): Effect.Effect<void, UploadGone | SqlError> {
     return this.isLate ? Effect.void : this.#parts.index.end({ id: this.id, epoch: 0 })
@@ -341,3 +355,6 @@ export const makeUploads = (parts: Parts): BlobUploads => {
   const staged = staging(parts)
   return { put: putting(staged), staging: staged, ...appending(parts) }
 }
+=======
+export const makeUploads = (parts: Parts): BlobUploads => ({ put: putting(parts) })
+>>>>>>> feb8e94aa1bb176eb8302d7b21dc8fc35a58e140
