@@ -158,7 +158,8 @@ export class BlobIndex {
   ): Effect.Effect<void, SqlError> {
     const hashes = references.map(({ blob }) => blob.sha256)
     const sizes = references.map(({ blob }) => blob.sizeBytes)
-    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : null))
+    // -1: it is no new blob. The client sends no arrays of nulls.
+    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : -1))
     const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
       this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
@@ -287,7 +288,11 @@ export class BlobIndex {
   }
 
   /** What the user has, with what is on its way, is no more than the quota. */
-  fits(userId: string, pool: BlobPool = "files", quotaBytes: number | null): Effect.Effect<void, QuotaReached | SqlError> {
+  fits(
+    userId: string,
+    pool: BlobPool = "files",
+    quotaBytes: number | null
+  ): Effect.Effect<void, QuotaReached | SqlError> {
     if (quotaBytes === null) return Effect.void
     return Effect.flatMap(
       this.sql`SELECT 1 FROM blob_usage AS u WHERE u.user_id = ${userId} AND u.pool = ${pool}

@@ -109,13 +109,18 @@ const staging = (parts: Parts): BlobUploads["staging"] =>
       stage: (source, maxBytes = incoming.maxBytes) => {
         const file = left.size
         left.add(file)
-        return Effect.map(files.receive({ id, file }, counted(source, reservation, run), maxBytes), (blob) => ({
-          blob,
-          file
-        }))
+        return Effect.map(
+          files.receive({ id, file }, counted(source, reservation, run), maxBytes),
+          (blob) => ({
+            blob,
+            file
+          })
+        )
       },
       publish: (staged, commit) => {
-        const made = publish(parts, id, staged, ended, (blobs) => Effect.tap(commit(blobs), () => reservation.fits))
+        const made = publish(parts, id, staged, ended, (blobs) =>
+          Effect.tap(commit(blobs), () => reservation.fits)
+        )
         // Its own time limit: the bytes before it may take as long as they need.
         return Effect.tap(storeAway(made), () =>
           Effect.sync(() => {
@@ -148,7 +153,9 @@ const putting =
   (incoming, source, commit) =>
     Effect.scoped(
       Effect.flatMap(staged(incoming), ({ publish, stage }) =>
-        Effect.flatMap(stage(source), (one) => publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true })))
+        Effect.flatMap(stage(source), (one) =>
+          publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true }))
+        )
       )
     )
 
