@@ -158,7 +158,8 @@ export class BlobIndex {
   ): Effect.Effect<void, SqlError> {
     const hashes = references.map(({ blob }) => blob.sha256)
     const sizes = references.map(({ blob }) => blob.sizeBytes)
-    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : null))
+    // -1: it is no new blob. The client sends no arrays of nulls.
+    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : -1))
     const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
       this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
@@ -287,7 +288,11 @@ export class BlobIndex {
   }
 
   /** What the user has, with what is on its way, is no more than the quota. */
-  fits(userId: string, pool: BlobPool = "files", quotaBytes: number | null): Effect.Effect<void, QuotaReached | SqlError> {
+  fits(
+    userId: string,
+    pool: BlobPool = "files",
+    quotaBytes: number | null
+  ): Effect.Effect<void, QuotaReached | SqlError> {
     if (quotaBytes === null) return Effect.void
     return Effect.flatMap(
       this.sql`SELECT 1 FROM blob_usage AS u WHERE u.user_id = ${userId} AND u.pool = ${pool}
@@ -304,12 +309,12 @@ export class BlobIndex {
     )
   }
 
-  /** The bytes of an upload that are durable. */
-  written(id: string): Effect.Effect<number, UploadGone | SqlError> {
+  /** An upload under way: its file, and how many of its bytes are durable. */
+  find(id: string): Effect.Effect<Pick<UploadRow, "id" | "file" | "written">, UploadGone | SqlError> {
     return Effect.flatMap(
-      this.sql<{ written: number }>`SELECT written::float8 FROM blob_uploads
-        WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
-      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row.written))
+      this.sql<Pick<UploadRow, "id" | "file" | "written">>`SELECT id, file, written::float8 AS written
+        FROM blob_uploads WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
+      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row))
     )
   }
 
@@ -328,6 +333,20 @@ export class BlobIndex {
         RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch, u.file,
           before.file AS "fileBefore"`,
       ([row]) => row
+    )
+  }
+
+  /** So many bytes are durable, and the request goes on. */
+  reached(
+    { epoch, id }: UploadRow,
+    written: number,
+    keptMillis: number
+  ): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`UPDATE blob_uploads
+        SET written = ${written}::float8::bigint, expires_at = ${this.ahead(keptMillis)}
+        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
     )
   }
 

@@ -35,7 +35,7 @@ export const blobSums: PostgresMigration = {
      BEGIN
        INSERT INTO blobs AS b (store, sha256, size, crc32, unreferenced_at)
          SELECT DISTINCT ON (hash) in_store, decode(hash, 'hex'), size, crc, NULL::timestamptz
-         FROM unnest(hashes, sizes, sums) AS g(hash, size, crc) WHERE crc IS NOT NULL ORDER BY hash
+         FROM unnest(hashes, sizes, sums) AS g(hash, size, crc) WHERE crc >= 0 ORDER BY hash
          ON CONFLICT (store, sha256) DO UPDATE
            SET unreferenced_at = NULL, checked_at = now(), damaged = false, crc32 = excluded.crc32;
        PERFORM 1 FROM blobs b WHERE b.store = in_store
