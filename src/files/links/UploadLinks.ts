@@ -37,7 +37,7 @@ export class UploadLinks extends Context.Service<
           const createdAt = new Date(now)
           const expiresAt = new Date(now + limits.uploadLinkMillis)
           const links = files.map((file): Uploaded & LinkToken => ({ ...file, ...newToken() }))
-          const rows = links.map(({ groupId, hash, id, userId }) => ({
+          const rows: ReadonlyArray<Record<string, unknown>> = links.map(({ groupId, hash, id, userId }) => ({
             token_hash: hash,
             user_id: userId,
             group_id: groupId,
