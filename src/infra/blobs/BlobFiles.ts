@@ -3,11 +3,11 @@ import { close, fstat, open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { dirname, join } from "node:path"
-import { crc32 } from "node:zlib"
 import { Effect, Result, Schema } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
 import type { Blob, SummedBlob } from "./BlobIndex.ts"
 import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
+import { RunningSums } from "./RunningSums.ts"
 import { codeOf, disk, DiskFull, ifThere, linkOrCopy, syncDirectory, within } from "./Disk.ts"
 
 /** More bytes came than the caller allows. */
@@ -86,19 +86,26 @@ export class BlobFiles {
 
   /**
    * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
-   * `onDurable` is told where they end now, also where the source has failed.
+   * `onDurable` is told where they end now, while they come, and also where the source has failed.
    */
   append<E>(
     upload: UploadFile,
     source: BlobSource<E>,
-    { maxBytes, offset, onDurable }: AppendOptions
+    { everyMillis, isWholeOnly, maxBytes, offset, onDurable, sums }: AppendOptions
   ): Effect.Effect<void, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "a", async (file) => {
       await file.truncate(offset)
-      const writer = new BlobWriter(file)
+      // Its name has to be durable, too.
+      if (offset === 0) await syncDirectory(this.temporary)
+      const syncing = {
+        everyMillis,
+        onDurable: (bytes: number) => (isWholeOnly ? undefined : onDurable(offset + bytes))
+      }
+      const writer = new BlobWriter(file, sums, syncing)
       try {
         const copied = await copy(writer, source, maxBytes)
-        await writer.finish()
+        if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
+        await writer.allDurable()
         onDurable(offset + writer.sizeBytes)
         return copied
       } finally {
@@ -133,6 +140,7 @@ export class BlobFiles {
       if ((there?.size ?? 0) < bytes) return false
       if (upload.file === was.file || there === undefined) return true
       await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      await syncDirectory(this.temporary)
       await fs.rm(this.temporaryOf(was), { force: true })
       return true
     })
@@ -155,6 +163,17 @@ export class BlobFiles {
   publish(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
     return Effect.uninterruptible(
       disk(() => this.inFolder(sha256, (to) => fs.rename(this.temporaryOf(upload), to)))
+    )
+  }
+
+  /** The same, and the temporary file keeps its name, where the file system knows second names. */
+  publishKept(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
+    return Effect.uninterruptible(
+      disk(async () => {
+        const second = join(this.temporary, randomUUID())
+        await linkOrCopy(this.temporaryOf(upload), second)
+        await this.inFolder(sha256, (to) => fs.rename(second, to))
+      })
     )
   }
 
@@ -315,6 +334,12 @@ interface AppendOptions {
   /** all that may be appended */
   readonly maxBytes: number
   readonly onDurable: (bytes: number) => void
+  /** nothing of a source that fails is kept */
+  readonly isWholeOnly: boolean
+  /** bytes are made durable this often while they come */
+  readonly everyMillis: number
+  /** of the bytes before, where it is known */
+  readonly sums: RunningSums | undefined
 }
 
 /** Rejects where the disk fails. */
@@ -339,17 +364,12 @@ const hashFile = async (
 ): Promise<SummedBlob> => {
   const file = await fs.open(path, "r")
   try {
-    const hash = createHash("sha256")
+    const sums = new RunningSums()
     const buffer = Buffer.allocUnsafe(readBytes)
-    let sizeBytes = 0
-    let crc = 0
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, sizeBytes)
-      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes, crc32: crc }
-      const piece = buffer.subarray(0, bytesRead)
-      hash.update(piece)
-      crc = crc32(piece, crc)
-      sizeBytes += bytesRead
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, sums.sizeBytes)
+      if (bytesRead === 0) return sums.sums
+      sums.update(buffer.subarray(0, bytesRead))
       if (bytesPerSecond !== Infinity)
         await sleep((bytesRead / bytesPerSecond) * 1_000, undefined, { signal })
     }

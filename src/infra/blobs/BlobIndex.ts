@@ -140,12 +140,8 @@ export class BlobIndex {
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`WITH found AS (
-          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
-        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+      this.sql`SELECT blob_refer(${ref}, ${this.store}, decode(${sha256}, 'hex'), ${userId}, ${pool}, ${source},
+        ${expiresAt}::timestamptz)`
     )
   }
 
@@ -251,12 +247,12 @@ export class BlobIndex {
     )
   }
 
-  /** The bytes of an upload that are durable. */
-  written(id: string): Effect.Effect<number, UploadGone | SqlError> {
+  /** An upload under way: its file, and how many of its bytes are durable. */
+  find(id: string): Effect.Effect<Pick<UploadRow, "id" | "file" | "written">, UploadGone | SqlError> {
     return Effect.flatMap(
-      this.sql<{ written: number }>`SELECT written::float8 FROM blob_uploads
-        WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
-      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row.written))
+      this.sql<Pick<UploadRow, "id" | "file" | "written">>`SELECT id, file, written::float8 AS written
+        FROM blob_uploads WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
+      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row))
     )
   }
 
@@ -275,6 +271,20 @@ export class BlobIndex {
         RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch, u.file,
           before.file AS "fileBefore"`,
       ([row]) => row
+    )
+  }
+
+  /** So many bytes are durable, and the request goes on. */
+  reached(
+    { epoch, id }: UploadRow,
+    written: number,
+    keptMillis: number
+  ): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`UPDATE blob_uploads
+        SET written = ${written}::float8::bigint, expires_at = ${this.ahead(keptMillis)}
+        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
     )
   }
 

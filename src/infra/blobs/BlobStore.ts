@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
 import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
@@ -12,7 +13,7 @@ import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
 
-interface Service extends BlobUploads {
+interface Service extends BlobUploads, BlobAppends {
   /** The directory's id: blobs of another one cannot be read here. */
   readonly id: string
   readonly directory: string
@@ -76,17 +77,12 @@ const make = Effect.fnUntraced(function* (path: string) {
   const recognise = directory.recognise(id)
   const haveRoom = files.haveRoom(0, filesMinFreeBytes)
   const upkeep = makeUpkeep({ files, index, sql, limits, recognise, haveRoom, knownSince })
-  const uploads = makeUploads({
-    files,
-    index,
-    sql,
-    uploadKeptMillis: limits.uploadKeptMillis,
-    putKeptMillis: limits.putKeptMillis,
-    minFreeBytes: filesMinFreeBytes,
-    onPublished: upkeep.forgive
-  })
+  const parts = { files, index, sql, minFreeBytes: filesMinFreeBytes, onPublished: upkeep.forgive }
+  const uploads = makeUploads({ ...parts, putKeptMillis: limits.putKeptMillis })
+  const appends = makeAppends({ ...parts, limits })
   return BlobStore.of({
     ...uploads,
+    ...appends,
     id,
     directory: directory.path,
     refer: (ref, blob, owner) => index.refer(ref, blob, owner),
