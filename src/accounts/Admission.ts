@@ -20,6 +20,7 @@ import {
 import { covers, type Scope } from "#schemas/core/Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credentials } from "./Credentials.ts"
@@ -104,14 +105,17 @@ export class Admission extends Context.Service<
       const clock = yield* Clock.Clock
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
-      const take = taking(buckets, limits.ratePerMinute)
-      const takeFrom = (metering: Metering, key: Principal, caller: Caller) =>
-        Effect.map(take(metering, key, caller), (rate) => ({
+      const take = taking(buckets, limits)
+      const takeFrom = (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
+        if (named.cost === 0) return uncounted
+        const metering = inForce(named, key)
+        return Effect.map(take(metering, key, caller), (rate) => ({
           headers: rateHeaders(rate),
           refusal: rate.allowed
             ? undefined
             : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
         }))
+      }
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -148,13 +152,25 @@ export class Admission extends Context.Service<
   )
 }
 
+type Taken = Pick<Entry, "headers" | "refusal">
+
+const uncounted: Effect.Effect<Taken> = Effect.succeed({ headers: {}, refusal: undefined })
+
+/** A key's own rate, and the common one of sessions, take the place of a meter that yields to them. */
+const inForce = (metering: Metering, key: Principal): Metering =>
+  metering.meter.yieldsToOwnRate === true && (key.kind === "session" || key.rateLimitPerMinute !== null)
+    ? { ...requestOfKey, cost: metering.cost }
+    : metering
+
 /** The limiter is given up only when the process is: that is the server's fault, not the caller's. */
 const taking =
-  (buckets: RateBuckets["Service"], ratePerMinute: number) =>
+  (buckets: RateBuckets["Service"], limits: Limits) =>
   (metering: Metering, key: Principal | undefined, caller: Caller) => {
     const { meter } = metering
     const subject = subjectOf(metering, key, caller)
-    const limit = key?.limits?.[meter.name] ?? meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
+    const settings: Readonly<Record<string, number>> = limits
+    const common = meter.setting === undefined ? meter.limit : (settings[meter.setting] ?? meter.limit)
+    const limit = key?.limits?.[meter.name] ?? common ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
     const cost = Math.min(metering.cost, limit)
     if (meter.shape === "window")
       return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
@@ -187,10 +203,11 @@ const closedTo = (
     return routerKeys ? undefined : Forbidden.of("A router key may not do this; use an account key")
   return scope === "any" || covers(key.scopes, scope)
     ? undefined
-    : Forbidden.of(`This takes the scope ${scope}`)
+    : Forbidden.of(`This takes the scope ${scope.replace(":*", ", or that of a bucket")}`)
 }
 
 const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: RateDecision): string => {
+  if (meter.refusal !== undefined) return meter.refusal(rate.limit)
   const reached =
     meter.per === "address" || key === undefined
       ? `${meter.name} are asked for too often from your address`

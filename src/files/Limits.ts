@@ -1,5 +1,7 @@
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
-  directoryLevels: 64
+  directoryLevels: 64,
+  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
+  filesRatePerHour: 1_000
 } as const
