@@ -140,12 +140,8 @@ export class BlobIndex {
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`WITH found AS (
-          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
-        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+      this.sql`SELECT blob_refer(${ref}, ${this.store}, decode(${sha256}, 'hex'), ${userId}, ${pool}, ${source},
+        ${expiresAt}::timestamptz)`
     )
   }
 
@@ -241,6 +237,26 @@ export class BlobIndex {
         ${keptMillis}::float8, ${quotaBytes}::float8::bigint) AS fits`,
       ([row]) =>
         row?.fits === true ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+    )
+  }
+
+  /** More bytes of an upload come than were reserved: as many as are needed, and up to `wanted`; answers how many it has now. */
+  grow(
+    id: string,
+    needed: number,
+    wanted: number,
+    quotaBytes: number | null
+  ): Effect.Effect<number, QuotaReached | UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql<{ granted: number | null }>`SELECT blob_grow(${id}, ${needed}::float8::bigint,
+        ${wanted}::float8::bigint, ${quotaBytes}::float8::bigint)::float8 AS granted`,
+      ([row]): Effect.Effect<number, QuotaReached | UploadGone> => {
+        const granted = row?.granted ?? null
+        if (granted === null) return Effect.fail(new UploadGone({ id }))
+        return granted < needed
+          ? Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+          : Effect.succeed(granted)
+      }
     )
   }
 
