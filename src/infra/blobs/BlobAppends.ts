@@ -217,7 +217,9 @@ const finishing =
       const upload = yield* storeAway(holdLast(id))
       const { written } = upload
       const sums = kept.take(upload, written)
-      const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), uploadRenewMillis))
+      const renewing = Effect.forever(
+        Effect.delay(undone(index.renew(id, keptMillis), id), uploadRenewMillis)
+      )
       const read = Effect.scoped(Effect.andThen(Effect.forkScoped(renewing), files.hashOf(upload, written)))
       const blob = sums?.sums ?? (yield* read)
       const published = Effect.gen(function* () {
