@@ -225,8 +225,7 @@ const finishing =
       const published = Effect.gen(function* () {
         yield* index.lock(blob.sha256)
         yield* index.end(upload)
-        yield* index.note(blob)
-        const made = yield* commit(blob)
+        const made = yield* commit({ ...blob, isNew: true })
         // At the end: what comes before may fail, and the upload then still has its file.
         yield* files.publishKept(upload, blob)
         return made
