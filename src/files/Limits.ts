@@ -1,5 +1,19 @@
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
-  directoryLevels: 64
+  directoryLevels: 64,
+  /** devices of one user that are not deleted */
+  devicesPerUser: 100,
+  /** a device is written down as seen so often at most */
+  deviceSeenMillis: 60_000,
+  /** flags of synchronisation of one user, exclusions included */
+  syncFlagsPerUser: 10_000,
+  /** a login of a command line is good for so long … */
+  cliLoginMillis: 10 * 60_000,
+  /** … begun so often from one address … */
+  cliLoginsPerMinute: 10,
+  /** … asked about so often from one … */
+  cliLoginPollsPerMinute: 600,
+  /** … and so many wait at once; above it 503 */
+  cliLoginsWaiting: 10_000
 } as const
