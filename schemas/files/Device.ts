@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Model } from "effect/schema"
-import { Authorization, OpenToCookies } from "../core/Authorization.ts"
+import { Authorization } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
@@ -10,6 +10,7 @@ import { Conflict, NotFound } from "../core/Problem.ts"
 import { line } from "../core/Text.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
 import { DeviceHeader } from "./DeviceHeader.ts"
+import { fullAccess } from "./FilesAccess.ts"
 
 export const DeviceId = idSchema("dev", "device")
 
@@ -100,7 +101,7 @@ export class DevicesApi extends HttpApiGroup.make("devices")
   .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
-  .annotate(OpenToCookies, true)
+  .annotateMerge(fullAccess)
   .annotateMerge(
     OpenApi.annotations({ title: "Devices", description: "Machines and browsers that synchronise files." })
   )

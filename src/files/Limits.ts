@@ -15,5 +15,11 @@ export const filesLimits = {
   /** … asked about so often from one … */
   cliLoginPollsPerMinute: 600,
   /** … and so many wait at once; above it 503 */
-  cliLoginsWaiting: 10_000
+  cliLoginsWaiting: 10_000,
+  /** directories of one user; above it 409 */
+  directoriesPerUser: 100_000,
+  /** entries that a walk through a directory reads by one statement */
+  walkEntriesAtOnce: 2_000,
+  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
+  filesRatePerHour: 1_000
 } as const
