@@ -209,6 +209,14 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
   }
 }
 
+const ratesOf = (read: EnvironmentReader): Partial<Limits> => ({
+  filesRatePerHour: read.integer("FILES_RATE_PER_HOUR", {
+    minimum: 1,
+    maximum: 1_000_000_000,
+    otherwise: limits.filesRatePerHour
+  })
+})
+
 const sandboxModes = ["auto", "on", "off"] as const
 
 const sandboxOf = (text: string): Config["notifySandbox"] | undefined => {
@@ -284,7 +292,7 @@ export const decode = (
       otherwise: limits.ratePerMinuteMax
     }),
     otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
-    limits: { ...limits, ...waitsOf(read) }
+    limits: { ...limits, ...waitsOf(read), ...ratesOf(read) }
   }
   return read.faults.length === 0
     ? Effect.succeed(config)

@@ -36,6 +36,8 @@ export class RateBuckets extends Context.Service<
       burst?: number,
       cost?: number
     ): Effect.Effect<RateDecision, ActorUnavailable>
+    /** As `takeWindow`, without a wait. Undefined: `takeWindow` has to ask elsewhere, and nothing was taken. */
+    takeWindowNow(ask: WindowAsk): RateDecision | undefined
     /** Of a window that begins with an idle subject's first take. Fails as `take` does. */
     takeWindow(ask: WindowAsk): Effect.Effect<RateDecision, ActorUnavailable>
     /** `sharing` is for `/readyz`: "away" means that each process limits on its own until Redis is back */
@@ -129,10 +131,23 @@ const make = (
     return {
       takeNow: (...args) => tableNow()?.take(askOf(...args), now()),
       take: (...args) => take(askOf(...args)),
+      takeWindowNow: (ask) => {
+        const rows = tableNow()
+        if (rows === undefined || needsLease(lease, rows, ask, now)) return undefined
+        return rows.windows.take(ask, now())
+      },
       takeWindow: (ask) => Effect.flatMap(table, (rows) => takeWindow(options, lease, rows, ask, now)),
       stats
     }
   })
+
+/** Whether the count of a window is other processes' too, and not known to be spent. */
+const needsLease = (
+  lease: Lease | undefined,
+  rows: RateBucketTable,
+  ask: WindowAsk,
+  now: () => number
+): lease is Lease => lease !== undefined && rows.sharing === "shared" && !rows.windows.isSpent(ask, now())
 
 const takeWindow = (
   options: RateOptions,
@@ -142,7 +157,7 @@ const takeWindow = (
   now: () => number
 ): Effect.Effect<RateDecision> => {
   const takeAlone = Effect.sync(() => rows.windows.take(ask, now()))
-  if (lease === undefined || rows.sharing !== "shared" || rows.windows.isSpent(ask, now())) return takeAlone
+  if (!needsLease(lease, rows, ask, now)) return takeAlone
   const sentAtMillis = now()
   return Effect.matchEffect(Effect.timeout(lease.takeWindow(ask), options.leaseTimeoutMillis), {
     onSuccess: (count) => Effect.sync(() => rows.windows.learn(ask, count, sentAtMillis)),

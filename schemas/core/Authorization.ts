@@ -74,12 +74,18 @@ export interface Meter {
   readonly limit: number | null
   /** 60 where `limit` is null */
   readonly seconds: number
+  /** the number of `src/Limits.ts`, which the installation may have set, in the place of `limit` */
+  readonly setting?: string
+  /** It counts keys without a rate of their own alone; the others, and sessions, count at theirs. */
+  readonly yieldsToOwnRate?: true
+  /** the text of a refusal, where it is not the general one */
+  readonly refusal?: (limit: number) => string
 }
 
 /** The meter of a request, and the part of its limit that the request takes. */
 export interface Metering {
   readonly meter: Meter
-  /** whole, at least 1; more than the limit counts as the limit */
+  /** whole; more than the limit counts as the limit; 0: nothing is counted, and the answer tells no rate */
   readonly cost: number
 }
 
@@ -88,6 +94,9 @@ export const requestOfKey: Metering = {
   meter: { name: "Requests", per: "credential", shape: "bucket", limit: null, seconds: 60 },
   cost: 1
 }
+
+/** Of endpoints that count against nothing. */
+export const unmetered: Metering = { ...requestOfKey, cost: 0 }
 
 /** Annotation of a group or an endpoint: the meter that counts in the place of the key's own rate. */
 export const Metered = Context.Reference<Metering>("signalbox/core/Metered", {

@@ -7,11 +7,11 @@ export type CredentialKind = "account" | "router" | "project" | "site" | "sessio
 export const PrincipalKind = Schema.Literals(["account", "router", "project", "session"])
 
 /** The part of its owner's rights that a credential has. Source: contract/accounts#scopes. */
-export type Scope = "full" | "read" | "write" | `read:${string}` | `write:${string}`
+export type Scope = "full" | "read" | "write" | "replicate" | `read:${string}` | `write:${string}`
 
-const scopePattern = /^(?:full|(?:read|write)(?::[a-zA-Z0-9._-]{1,100})?)$/u
+const scopePattern = /^(?:full|replicate|(?:read|write)(?::[a-zA-Z0-9._-]{1,100})?)$/u
 
-const scopeExpected = "full, read, write, read:<bucket> or write:<bucket>"
+const scopeExpected = "full, read, write, read:<bucket>, write:<bucket> or replicate"
 
 /** At least one, at most 100, as a request gives them. */
 export const Scopes = Schema.Array(
@@ -37,6 +37,15 @@ export interface Credential {
   readonly expiresAt: Date | null
 }
 
-/** Whether one of the scopes gives what is needed: `full` gives everything, `read` every `read:<bucket>`. */
+/**
+ * Whether one of the scopes gives what is needed: `full` gives everything, `read` every `read:<bucket>`. `read:*` is
+ * `read`, or any `read:<bucket>`: no bucket has that name.
+ */
 export const covers = (scopes: ReadonlyArray<string>, needed: Scope): boolean =>
-  scopes.some((scope) => scope === "full" || scope === needed || needed.startsWith(`${scope}:`))
+  scopes.some(
+    (scope) =>
+      scope === "full" ||
+      scope === needed ||
+      needed.startsWith(`${scope}:`) ||
+      (needed.endsWith(":*") && scope.startsWith(needed.slice(0, -1)))
+  )

@@ -20,6 +20,7 @@ import {
 import { covers, type Scope } from "#schemas/core/Credential.ts"
 import { Forbidden, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Credentials } from "./Credentials.ts"
@@ -90,6 +91,16 @@ export class Admission extends Context.Service<
     readonly enterWithoutKey: (caller: Caller, metering: Metering) => Effect.Effect<void, RateLimited>
     /** The principal of a key, as far as memory knows, before a request's body is read; undefined: no key that could be good */
     readonly recall: (authorization: string) => Principal | "unknown" | undefined
+    /**
+     * `enter` without a wait, for a caller with a key that memory knows and that may call the endpoint, where the meter is
+     * this process's alone. `isAtHand` is asked before anything is taken. Undefined: `enter` decides.
+     */
+    readonly enterAtHand: (
+      authorization: string,
+      access: Access,
+      caller: Caller,
+      isAtHand: (key: Principal) => boolean
+    ) => Entry | undefined
     /** The request was answered, which its key's owner sees in their figures. */
     readonly record: (key: Principal, status: number) => void
   }
@@ -104,14 +115,24 @@ export class Admission extends Context.Service<
       const clock = yield* Clock.Clock
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
-      const take = taking(buckets, limits.ratePerMinute)
-      const takeFrom = (metering: Metering, key: Principal, caller: Caller) =>
-        Effect.map(take(metering, key, caller), (rate) => ({
-          headers: rateHeaders(rate),
-          refusal: rate.allowed
-            ? undefined
-            : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
-        }))
+      const { take, takeAtHand } = taking(buckets, limits)
+      const metered = (metering: Metering, key: Principal, rate: RateDecision): Taken => ({
+        headers: rateHeaders(rate),
+        refusal: rate.allowed
+          ? undefined
+          : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+      })
+      const takeFrom = (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
+        if (named.cost === 0) return Effect.succeed(uncounted)
+        const metering = inForce(named, key)
+        return Effect.map(take(metering, key, caller), (rate) => metered(metering, key, rate))
+      }
+      const takeFromAtHand = (named: Metering, key: Principal, caller: Caller): Taken | undefined => {
+        if (named.cost === 0) return uncounted
+        const metering = inForce(named, key)
+        const rate = takeAtHand(metering, key, caller)
+        return rate && metered(metering, key, rate)
+      }
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -142,31 +163,61 @@ export class Admission extends Context.Service<
           })
         }),
         recall: (authorization) => credentials.recall(secretIn(authorization)),
+        enterAtHand: (authorization, access, caller, isAtHand) => {
+          const key = credentials.recall(secretIn(authorization))
+          // Uses of a session are written down.
+          if (key === undefined || key === "unknown" || key.kind === "session") return undefined
+          const isBarred = access.administratorsOnly && key.role !== "admin"
+          if (isBarred || closedTo(key, access) !== undefined || !isAtHand(key)) return undefined
+          const taken = takeFromAtHand(access.metering, key, caller)
+          return taken && { key, ...taken }
+        },
         record: (key, status) => counts.record(key.ownerId, status >= 400, clock.currentTimeMillisUnsafe())
       })
     })
   )
 }
 
-/** The limiter is given up only when the process is: that is the server's fault, not the caller's. */
-const taking =
-  (buckets: RateBuckets["Service"], ratePerMinute: number) =>
-  (metering: Metering, key: Principal | undefined, caller: Caller) => {
+type Taken = Pick<Entry, "headers" | "refusal">
+
+const uncounted: Taken = { headers: {}, refusal: undefined }
+
+/** A key's own rate, and the common one of sessions, take the place of a meter that yields to them. */
+const inForce = (metering: Metering, key: Principal): Metering =>
+  metering.meter.yieldsToOwnRate === true && (key.kind === "session" || key.rateLimitPerMinute !== null)
+    ? { ...requestOfKey, cost: metering.cost }
+    : metering
+
+/** The ways to take from a meter. `takeAtHand` answers undefined, and takes nothing, where another process has to be asked. */
+const taking = (buckets: RateBuckets["Service"], limits: Limits) => {
+  const settings: Readonly<Record<string, number>> = limits
+  const askOf = (metering: Metering, key: Principal | undefined, caller: Caller) => {
     const { meter } = metering
-    const subject = subjectOf(metering, key, caller)
-    const limit = key?.limits?.[meter.name] ?? meter.limit ?? key?.rateLimitPerMinute ?? ratePerMinute
-    const cost = Math.min(metering.cost, limit)
-    if (meter.shape === "window")
-      return Effect.orDie(buckets.takeWindow({ subject, limit, seconds: meter.seconds, cost }))
-    const perMinute = (limit * 60) / meter.seconds
-    const burst = meter.limit ?? undefined
-    const decision = buckets.takeNow(subject, perMinute, burst, cost)
-    const taken =
-      decision === undefined
-        ? Effect.orDie(buckets.take(subject, perMinute, burst, cost))
-        : Effect.succeed(decision)
-    return perMinute === limit ? taken : Effect.map(taken, (rate) => ({ ...rate, limit }))
+    const common = meter.setting === undefined ? meter.limit : (settings[meter.setting] ?? meter.limit)
+    const limit = key?.limits?.[meter.name] ?? common ?? key?.rateLimitPerMinute ?? limits.ratePerMinute
+    return { subject: subjectOf(metering, key, caller), limit, cost: Math.min(metering.cost, limit) }
   }
+  const bucketOf = ({ meter }: Metering, { cost, limit, subject }: ReturnType<typeof askOf>) =>
+    [subject, (limit * 60) / meter.seconds, meter.limit ?? undefined, cost] as const
+  const takeAtHand = (metering: Metering, key: Principal | undefined, caller: Caller) => {
+    const ask = askOf(metering, key, caller)
+    const { seconds, shape } = metering.meter
+    if (shape === "window") return buckets.takeWindowNow({ ...ask, seconds })
+    const rate = buckets.takeNow(...bucketOf(metering, ask))
+    return rate && (seconds === 60 ? rate : { ...rate, limit: ask.limit })
+  }
+  /** The limiter is given up only when the process is: that is the server's fault, not the caller's. */
+  const take = (metering: Metering, key: Principal | undefined, caller: Caller) => {
+    const atHand = takeAtHand(metering, key, caller)
+    if (atHand !== undefined) return Effect.succeed(atHand)
+    const ask = askOf(metering, key, caller)
+    const { seconds, shape } = metering.meter
+    if (shape === "window") return Effect.orDie(buckets.takeWindow({ ...ask, seconds }))
+    const taken = Effect.orDie(buckets.take(...bucketOf(metering, ask)))
+    return seconds === 60 ? taken : Effect.map(taken, (rate) => ({ ...rate, limit: ask.limit }))
+  }
+  return { take, takeAtHand }
+}
 
 /** Source: contract/http#credentials. */
 export const invalidKey = () => Unauthorized.of(invalidKeyText)
@@ -187,10 +238,11 @@ const closedTo = (
     return routerKeys ? undefined : Forbidden.of("A router key may not do this; use an account key")
   return scope === "any" || covers(key.scopes, scope)
     ? undefined
-    : Forbidden.of(`This takes the scope ${scope}`)
+    : Forbidden.of(`This takes the scope ${scope.replace(":*", ", or that of a bucket")}`)
 }
 
 const refusalText = ({ meter }: Metering, key: Principal | undefined, rate: RateDecision): string => {
+  if (meter.refusal !== undefined) return meter.refusal(rate.limit)
   const reached =
     meter.per === "address" || key === undefined
       ? `${meter.name} are asked for too often from your address`

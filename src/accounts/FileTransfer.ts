@@ -111,23 +111,41 @@ const idOf = (exchange: KeyedExchange): Effect.Effect<string, Problem> => {
   )
 }
 
-const download = (files: Files["Service"]): KeyedRoute["handle"] =>
-  Effect.fnUntraced(function* (exchange) {
-    const { request } = exchange
+const answerOf = ({ request }: KeyedExchange, file: FileRow) =>
+  byteAnswer(
+    { method: request.method, header: (name) => request.header(name) },
+    {
+      sizeBytes: file.size,
+      contentType: file.contentType,
+      etag: `"${file.sha256}"`,
+      headers: headersOf(file)
+    }
+  )
+
+const sendBytes = (exchange: KeyedExchange, file: FileRow, bytes: Buffer): void => {
+  const { headers, range, status, text } = answerOf(exchange, file)
+  exchange.send(
+    status,
+    Object.entries(headers),
+    range === undefined ? text : bytes.subarray(range.from, range.to)
+  )
+}
+
+const download = (files: Files["Service"]): Pick<KeyedRoute, "atHand" | "handle"> => ({
+  atHand: (exchange) => {
+    const found = files.atHand(exchange.request.params["id"] ?? "")
+    return found && (() => sendBytes(exchange, found.file, found.bytes))
+  },
+  handle: Effect.fnUntraced(function* (exchange) {
     const id = yield* idOf(exchange)
     const file = yield* storeAway(files.find(id))
-    const { contentType, sha256, size } = file
-    const answer = byteAnswer(
-      { method: request.method, header: (name) => request.header(name) },
-      { sizeBytes: size, contentType, etag: `"${sha256}"`, headers: headersOf(file) }
-    )
-    const { range, status, text } = answer
-    const headers = Object.entries(answer.headers)
-    if (range === undefined) return exchange.send(status, headers, text)
+    const { headers, range, status, text } = answerOf(exchange, file)
+    if (range === undefined) return exchange.send(status, Object.entries(headers), text)
     const content = yield* files.open(file)
-    if (Predicate.isNumber(content)) exchange.sendFile(status, headers, { fd: content, ...range })
-    else exchange.send(status, headers, content.subarray(range.from, range.to))
+    if (!Predicate.isNumber(content)) sendBytes(exchange, file, content)
+    else exchange.sendFile(status, Object.entries(headers), { fd: content, ...range })
   })
+})
 
 const remove = (files: Files["Service"]): KeyedRoute["handle"] =>
   Effect.fnUntraced(function* (exchange, { ownerId }) {
@@ -149,7 +167,7 @@ export const fileRoutes = Effect.gen(function* () {
       maxBodyBytes: Number.MAX_SAFE_INTEGER,
       handle: upload(files, maxFileSizeBytes, limits.fileFormBytes)
     },
-    download: { maxBodyBytes: 0, handle: download(files) },
+    download: { maxBodyBytes: 0, ...download(files) },
     delete: { maxBodyBytes: 0, handle: remove(files) }
   })
 })

@@ -68,6 +68,8 @@ export class Files extends Context.Service<
     readonly read: (file: FileRow) => Effect.Effect<Buffer, ServiceUnavailable>
     /** a descriptor of the bytes, which is the caller's to close; or the bytes, of a short file */
     readonly open: (file: FileRow) => Effect.Effect<number | Buffer, ServiceUnavailable>
+    /** a file and its bytes, where memory has both */
+    readonly atHand: (id: string) => { readonly file: FileRow; readonly bytes: Buffer } | undefined
     readonly remove: (id: string, userId: string) => Effect.Effect<void, NotFound | SqlError>
   }
 >()("signalbox/accounts/Files") {
@@ -163,6 +165,7 @@ const make = Effect.gen(function* () {
         if (size === 0 || size > limits.shortFileBytes) return reading(file, blobs.open)
         return Effect.tap(reading(file, blobs.read), (whole) => Effect.sync(() => recent.putBytes(id, whole)))
       }),
+    atHand: (id) => recent.whole(id),
     remove: (id, userId) =>
       table
         .remove(id, userId, blobs.release(refOf(id)))

@@ -4,7 +4,7 @@ import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#sc
 import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
-import { isForPerson, tellAnswer } from "#src/http/Edge.ts"
+import { isForPerson, measureNow, tellAnswer } from "#src/http/Edge.ts"
 import { faultText, logFault } from "#src/http/ErrorBoundary.ts"
 import { loggedPath } from "#src/http/LoggedPath.ts"
 import { RequestId, requestIdOf } from "#src/http/RequestId.ts"
@@ -21,6 +21,11 @@ const nothingHere = notFoundPage()
 export interface KeyedRoute extends Pick<RawRoute, "isShared" | "maxBodyBytes"> {
   /** Answers by the exchange, or fails with the answer. It goes on where the client leaves: its pulls then end as `gone`. */
   readonly handle: (exchange: KeyedExchange, key: Principal) => Effect.Effect<void, Problem>
+  /**
+   * The way to answer from memory alone, at once and in the same way as `handle` would, where that is possible. It is
+   * called before the request counts, and its answer, which must not fail, where the key is let in.
+   */
+  readonly atHand?: (exchange: KeyedExchange, key: Principal) => (() => void) | undefined
 }
 
 /** One request of a keyed route, and its one answer, which has the headers of ordinary endpoints. */
@@ -124,13 +129,14 @@ export const keyedRoutes = Effect.fnUntraced(function* <const G extends Group>(
         maxBodyBytes: route.maxBodyBytes,
         isShared: route.isShared === true,
         cors: "configured",
-        handle: serve(access, endpoint.path, route.handle)
+        handle: serve(access, endpoint.path, route.handle, route.atHand)
       }
     ]
   })
 })
 
 type Handle = KeyedRoute["handle"]
+type AtHand = KeyedRoute["atHand"]
 
 /** Makes the handlers of raw routes: a caller is let in, the request is handled, and its answer is told of. */
 export const keyedServing = Effect.gen(function* () {
@@ -161,22 +167,50 @@ export const keyedServing = Effect.gen(function* () {
     return yield* Effect.annotateLogs(handled, { keyId: key.keyId, userId: key.ownerId })
   })
 
-  return (access: Access, route: string, handle: Handle): RawRoute["handle"] =>
-    serve(route, (exchange) => enter(exchange, access, handle))
+  /** Whether the request was answered. */
+  const answerAtHand = (exchange: KeyedExchange, access: Access, atHand: NonNullable<AtHand>): boolean => {
+    const { request } = exchange
+    let send: (() => void) | undefined
+    const entry = admission.enterAtHand(request.header("authorization"), access, request, (key) => {
+      send = atHand(exchange, key)
+      return send !== undefined
+    })
+    if (entry === undefined || send === undefined) return false
+    exchange.headers.push(...Object.entries(entry.headers))
+    exchange.onStatus = (status) => admission.record(entry.key, status)
+    if (entry.refusal === undefined) send()
+    else exchange.fail(entry.refusal)
+    return true
+  }
+
+  return (access: Access, route: string, handle: Handle, atHand?: AtHand): RawRoute["handle"] =>
+    serve(
+      route,
+      (exchange) => enter(exchange, access, handle),
+      atHand && ((exchange) => answerAtHand(exchange, access, atHand))
+    )
 })
 
 /** The same for requests that need no key: what they may is in their address. */
 export const openServing = Effect.gen(function* () {
-  const isTraced = (yield* AppConfig).otelEndpoint !== undefined
+  const { logLevel, otelEndpoint } = yield* AppConfig
+  const isTraced = otelEndpoint !== undefined
+  /** Neither a span nor a line of the log is made of an answer: no fiber is needed for them. */
+  const isQuiet = !isTraced && !["All", "Trace", "Debug"].includes(logLevel)
+  const context = yield* Effect.context<never>()
   const run = yield* FiberSet.makeRuntime()
   return (
     route: string,
-    handle: (exchange: KeyedExchange) => Effect.Effect<void, Problem>
+    handle: (exchange: KeyedExchange) => Effect.Effect<void, Problem>,
+    /** whether it has answered, at once and from memory */
+    answerAtHand?: (exchange: KeyedExchange) => boolean
   ): RawRoute["handle"] =>
     (request, body, reply) => {
       const startedMillis = performance.now()
       const { method, path } = request
       const exchange = new KeyedExchange(request, body, reply)
+      if (isQuiet && answerAtHand?.(exchange) === true)
+        return measureNow(method, exchange.status, performance.now() - startedMillis, context)
       const { requestId } = exchange
       const answered = Effect.suspend(() => handle(exchange)).pipe(
         Effect.catchCause((cause) => Effect.map(problemOf(cause), (problem) => exchange.fail(problem))),

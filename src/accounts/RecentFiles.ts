@@ -34,6 +34,12 @@ export class RecentFiles<Row extends { readonly id: string }> {
     return this.#at(id)?.bytes
   }
 
+  /** A file and its bytes, where both are here. */
+  whole(id: string): { readonly file: Row; readonly bytes: Buffer } | undefined {
+    const entry = this.#at(id)
+    return entry?.bytes && { file: entry.file, bytes: entry.bytes }
+  }
+
   /** `version`: when the row began to be read. */
   put(file: Row, version: number): void {
     if (version !== this.version) return

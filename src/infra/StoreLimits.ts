@@ -106,6 +106,12 @@ export const storeLimits = {
   blobCheckBytesPerSecond: 64 * 1024 * 1024,
   /** an upload in several requests is over when nothing was appended to it for so long */
   uploadKeptMillis: 24 * 3_600_000,
+  /** what has come of such a request is made durable this often, so that no more is lost when the process is killed */
+  uploadSyncMillis: 1_000,
+  /** a request that only reads an upload's bytes shows this often that it is under way */
+  uploadRenewMillis: 5_000,
+  /** uploads whose bytes so far came to this process, of which it keeps the hash */
+  uploadSumsKept: 1_000,
   /** the reservation of an upload in one request, which is renewed three times in that time: a process that dies leaves it */
   putKeptMillis: 15 * 60_000,
   /** blobs are counted for `/metrics` this often */

@@ -5,6 +5,9 @@ import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
 const mib = 1024 * 1024
 
+/** Headers that no two answers share. */
+const changing = new Set(["x-request-id", "date", "ratelimit-remaining", "ratelimit-reset"])
+
 const store = (bytes: Uint8Array<ArrayBuffer>, key?: string) =>
   Effect.gen(function* () {
     const { ask } = yield* TestServer
@@ -53,6 +56,38 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("routes
       assert.match(read.headers.get("ratelimit-remaining") ?? "", /^\d+$/)
       const refused = yield* ask("GET", path, { key: "" })
       assert.strictEqual(refused.headers.get("www-authenticate"), "Bearer")
+    })
+  )
+
+  it.effect("answer from memory as they do from the disk, and count it", () =>
+    Effect.gen(function* () {
+      const { ask, makeKey, makeUser, url } = yield* TestServer
+      const { key } = yield* makeUser()
+      const path = yield* store(new TextEncoder().encode("0123456789"), key)
+      const etag = (yield* ask("HEAD", path, { key })).headers.get("etag") ?? ""
+      for (const headers of [
+        {},
+        { range: "bytes=2-4" },
+        { range: "bytes=20-" },
+        { "if-none-match": etag },
+        { "x-request-id": "mine-2", origin: "https://elsewhere.example" }
+      ]) {
+        const shown = async () => {
+          const answer = await fetch(`${url}${path}`, {
+            headers: { ...headers, authorization: `Bearer ${key}` }
+          })
+          const told = [...answer.headers].filter(([name]) => !changing.has(name))
+          return { status: answer.status, headers: told, text: await answer.text() }
+        }
+        const first = yield* Effect.promise(shown)
+        assert.deepStrictEqual(yield* Effect.promise(shown), first)
+      }
+      const slow = yield* makeKey({ rate_limit_per_minute: 2 })
+      const statuses = yield* Effect.forEach([1, 2, 3], () =>
+        Effect.map(ask("GET", path, { key: slow.key }), ({ status }) => status)
+      )
+      assert.deepStrictEqual(statuses, [200, 200, 429])
+      assert.strictEqual((yield* ask("GET", path, { key: `${key}x` })).status, 401)
     })
   )
 

@@ -8,16 +8,17 @@ const keys = "/api/v1/keys"
 describe("scopes", () => {
   const rows: ReadonlyArray<readonly [scopes: ReadonlyArray<string>, covered: ReadonlyArray<Scope>]> = [
     [[], []],
-    [["full"], ["full", "read", "write", "read:photos", "write:photos"]],
-    [["read"], ["read", "read:photos", "read:full"]],
-    [["write"], ["write", "write:photos"]],
-    [["read:photos"], ["read:photos"]],
+    [["full"], ["full", "read", "write", "read:photos", "write:photos", "replicate"]],
+    [["read"], ["read", "read:photos", "read:full", "read:*"]],
+    [["write"], ["write", "write:photos", "write:*"]],
+    [["read:photos"], ["read:photos", "read:*"]],
     [
       ["read:photos", "write"],
-      ["read:photos", "write", "write:photos"]
+      ["read:photos", "read:*", "write", "write:photos", "write:*"]
     ],
     // A bucket may have the name of a scope.
-    [["read:full"], ["read:full"]]
+    [["read:full"], ["read:full", "read:*"]],
+    [["replicate"], ["replicate"]]
   ]
   const needed: ReadonlyArray<Scope> = [
     "full",
@@ -26,7 +27,10 @@ describe("scopes", () => {
     "read:photos",
     "read:photos2",
     "read:full",
-    "write:photos"
+    "write:photos",
+    "read:*",
+    "write:*",
+    "replicate"
   ]
   for (const [scopes, covered] of rows)
     it(`${scopes.join(" and ") || "of none"} cover ${covered.join(", ") || "nothing"}`, () => {
@@ -56,7 +60,13 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("the sc
         ask("POST", keys, { key, json: { name: "k", kind: "account", ...fields } })
       assert.deepInclude((yield* make({})).json, { scopes: ["full"] })
       const most = Array.from({ length: 100 }, (_, bucket) => `read:${bucket}`)
-      for (const scopes of [["read"], ["write", "read:a.B_c-9"], [`write:${"b".repeat(100)}`], most]) {
+      for (const scopes of [
+        ["read"],
+        ["write", "read:a.B_c-9"],
+        [`write:${"b".repeat(100)}`],
+        ["replicate"],
+        most
+      ]) {
         const made = yield* make({ scopes })
         assert.deepInclude(made.json, { scopes }, String(made.status))
       }
@@ -81,6 +91,7 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("the sc
         [yield* make({ scopes: ["read:"] }), "scopes[0]"],
         [yield* make({ scopes: ["read:a/b"] }), "scopes[0]"],
         [yield* make({ scopes: ["full:a"] }), "scopes[0]"],
+        [yield* make({ scopes: ["replicate:a"] }), "scopes[0]"],
         [yield* make({ scopes: [`read:${"b".repeat(101)}`] }), "scopes[0]"]
       ] as const)
         assert.deepStrictEqual(fieldOf(answer), [400, field])

@@ -176,6 +176,7 @@ describe("the environment", () => {
   )
   takes("RATE_LIMIT_MODE", ["429", "block"], ["403", "Block"])
   takes("RATE_PER_MINUTE_MAX", ["1", "1000000"], ["0", "1000001", "many"])
+  takes("FILES_RATE_PER_HOUR", ["1", "1000000000"], ["0", "many"])
   takes("OTEL_EXPORTER_OTLP_ENDPOINT", ["http://127.0.0.1:4318/"], ["127.0.0.1:4318"])
 
   it("reads values into their types", () => {

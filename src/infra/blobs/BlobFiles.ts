@@ -5,8 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { dirname, join } from "node:path"
 import { Effect, Result, Schema } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
-import type { Blob } from "./BlobIndex.ts"
+import type { Blob, SummedBlob } from "./BlobIndex.ts"
 import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
+import { RunningSums } from "./RunningSums.ts"
 import { codeOf, disk, DiskFull, ifThere, linkOrCopy, syncDirectory, within } from "./Disk.ts"
 
 /** More bytes came than the caller allows. */
@@ -70,7 +71,7 @@ export class BlobFiles {
     upload: UploadFile,
     source: BlobSource<E>,
     maxBytes: number
-  ): Effect.Effect<Blob, E | BlobTooLarge | DiskFull> {
+  ): Effect.Effect<SummedBlob, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "wx", async (file) => {
       const writer = new BlobWriter(file)
       try {
@@ -85,19 +86,26 @@ export class BlobFiles {
 
   /**
    * Appends a source to a temporary file, behind as many bytes as are known to be durable: what lies beyond them is cut off.
-   * `onDurable` is told where they end now, also where the source has failed.
+   * `onDurable` is told where they end now, while they come, and also where the source has failed.
    */
   append<E>(
     upload: UploadFile,
     source: BlobSource<E>,
-    { maxBytes, offset, onDurable }: AppendOptions
+    { everyMillis, isWholeOnly, maxBytes, offset, onDurable, sums }: AppendOptions
   ): Effect.Effect<void, E | BlobTooLarge | DiskFull> {
     return this.writing(upload, "a", async (file) => {
       await file.truncate(offset)
-      const writer = new BlobWriter(file)
+      // Its name has to be durable, too.
+      if (offset === 0) await syncDirectory(this.temporary)
+      const syncing = {
+        everyMillis,
+        onDurable: (bytes: number) => (isWholeOnly ? undefined : onDurable(offset + bytes))
+      }
+      const writer = new BlobWriter(file, sums, syncing)
       try {
         const copied = await copy(writer, source, maxBytes)
-        await writer.finish()
+        if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
+        await writer.allDurable()
         onDurable(offset + writer.sizeBytes)
         return copied
       } finally {
@@ -132,13 +140,14 @@ export class BlobFiles {
       if ((there?.size ?? 0) < bytes) return false
       if (upload.file === was.file || there === undefined) return true
       await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      await syncDirectory(this.temporary)
       await fs.rm(this.temporaryOf(was), { force: true })
       return true
     })
   }
 
-  /** The hash of an upload's file, cut to its durable bytes and read anew. */
-  hashOf(upload: UploadFile, bytes: number): Effect.Effect<Blob, DiskFull> {
+  /** The sums of an upload's file, cut to its durable bytes and read anew. */
+  hashOf(upload: UploadFile, bytes: number): Effect.Effect<SummedBlob, DiskFull> {
     const whole = this.writing(upload, "a", async (file) => {
       await file.truncate(bytes)
       await file.datasync()
@@ -154,6 +163,17 @@ export class BlobFiles {
   publish(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
     return Effect.uninterruptible(
       disk(() => this.inFolder(sha256, (to) => fs.rename(this.temporaryOf(upload), to)))
+    )
+  }
+
+  /** The same, and the temporary file keeps its name, where the file system knows second names. */
+  publishKept(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
+    return Effect.uninterruptible(
+      disk(async () => {
+        const second = join(this.temporary, randomUUID())
+        await linkOrCopy(this.temporaryOf(upload), second)
+        await this.inFolder(sha256, (to) => fs.rename(second, to))
+      })
     )
   }
 
@@ -221,8 +241,8 @@ export class BlobFiles {
     )
   }
 
-  /** Reads a blob, no faster than so many bytes a second; fails with what is wrong with its file. */
-  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<void, string> {
+  /** The sums of a blob, read no faster than so many bytes a second; fails with what is wrong with its file. */
+  check({ sha256, sizeBytes }: Blob, bytesPerSecond = Infinity): Effect.Effect<SummedBlob, string> {
     return Effect.tryPromise({
       try: (signal) => hashFile(this.pathOf(sha256), bytesPerSecond, signal),
       catch: (error) => error
@@ -230,7 +250,7 @@ export class BlobFiles {
       Effect.catch(failed),
       Effect.flatMap((seen) => {
         if (seen.sizeBytes !== sizeBytes) return wrongSize(seen.sizeBytes, sizeBytes)
-        return seen.sha256 === sha256 ? Effect.void : wrongHash
+        return seen.sha256 === sha256 ? Effect.succeed(seen) : wrongHash
       })
     )
   }
@@ -314,6 +334,12 @@ interface AppendOptions {
   /** all that may be appended */
   readonly maxBytes: number
   readonly onDurable: (bytes: number) => void
+  /** nothing of a source that fails is kept */
+  readonly isWholeOnly: boolean
+  /** bytes are made durable this often while they come */
+  readonly everyMillis: number
+  /** of the bytes before, where it is known */
+  readonly sums: RunningSums | undefined
 }
 
 /** Rejects where the disk fails. */
@@ -331,17 +357,19 @@ const copy = async <E>(
   }
 }
 
-const hashFile = async (path: string, bytesPerSecond = Infinity, signal?: AbortSignal): Promise<Blob> => {
+const hashFile = async (
+  path: string,
+  bytesPerSecond = Infinity,
+  signal?: AbortSignal
+): Promise<SummedBlob> => {
   const file = await fs.open(path, "r")
   try {
-    const hash = createHash("sha256")
+    const sums = new RunningSums()
     const buffer = Buffer.allocUnsafe(readBytes)
-    let sizeBytes = 0
     for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, sizeBytes)
-      if (bytesRead === 0) return { sha256: hash.digest("hex"), sizeBytes }
-      hash.update(buffer.subarray(0, bytesRead))
-      sizeBytes += bytesRead
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, sums.sizeBytes)
+      if (bytesRead === 0) return sums.sums
+      sums.update(buffer.subarray(0, bytesRead))
       if (bytesPerSecond !== Infinity)
         await sleep((bytesRead / bytesPerSecond) * 1_000, undefined, { signal })
     }

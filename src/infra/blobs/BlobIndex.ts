@@ -9,6 +9,12 @@ export interface Blob {
   readonly sizeBytes: number
 }
 
+/** A blob whose bytes were all seen. */
+export interface SummedBlob extends Blob {
+  /** CRC-32 as of gzip (RFC 1952), unsigned */
+  readonly crc32: number
+}
+
 /** A user would have more bytes than they may. */
 export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
   quotaBytes: Schema.Number
@@ -95,11 +101,12 @@ export class BlobIndex {
   }
 
   /** Notes a blob whose file is there, with the bytes of its hash. */
-  note({ sha256, sizeBytes }: Blob): Effect.Effect<void, SqlError> {
+  note({ crc32, sha256, sizeBytes }: SummedBlob): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`INSERT INTO blobs (store, sha256, size)
-        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes})
-        ON CONFLICT (store, sha256) DO UPDATE SET checked_at = now(), damaged = false`
+      this.sql`INSERT INTO blobs (store, sha256, size, crc32)
+        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes}, ${crc32})
+        ON CONFLICT (store, sha256)
+        DO UPDATE SET checked_at = now(), damaged = false, crc32 = excluded.crc32`
     )
   }
 
@@ -133,12 +140,8 @@ export class BlobIndex {
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`WITH found AS (
-          UPDATE blobs SET unreferenced_at = NULL WHERE ${this.at(sha256)} RETURNING store, sha256, size),
-        made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-          SELECT ${ref}, store, sha256, ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz FROM found)
-        INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT ${userId}, ${pool}, size FROM found
-        ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes`
+      this.sql`SELECT blob_refer(${ref}, ${this.store}, decode(${sha256}, 'hex'), ${userId}, ${pool}, ${source},
+        ${expiresAt}::timestamptz)`
     )
   }
 
@@ -181,7 +184,14 @@ export class BlobIndex {
       WHERE store = ${this.store} AND checked_at < ${this.ago(forMillis)} ORDER BY checked_at LIMIT ${blobsMax}`
   }
 
-  /** A blob's bytes were looked at; false: it is not there any more. */
+  /** All bytes of a blob were seen, and are those of its hash. */
+  seen({ crc32, sha256 }: SummedBlob): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(
+      this.sql`UPDATE blobs SET checked_at = now(), damaged = false, crc32 = ${crc32} WHERE ${this.at(sha256)}`
+    )
+  }
+
+  /** A blob's file was looked at; false: it is not there any more. */
   checked(sha256: string, isDamaged: boolean): Effect.Effect<boolean, SqlError> {
     return Effect.map(
       this.sql`UPDATE blobs SET checked_at = now(), damaged = ${isDamaged} WHERE ${this.at(sha256)} RETURNING 1`,
@@ -237,12 +247,12 @@ export class BlobIndex {
     )
   }
 
-  /** The bytes of an upload that are durable. */
-  written(id: string): Effect.Effect<number, UploadGone | SqlError> {
+  /** An upload under way: its file, and how many of its bytes are durable. */
+  find(id: string): Effect.Effect<Pick<UploadRow, "id" | "file" | "written">, UploadGone | SqlError> {
     return Effect.flatMap(
-      this.sql<{ written: number }>`SELECT written::float8 FROM blob_uploads
-        WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
-      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row.written))
+      this.sql<Pick<UploadRow, "id" | "file" | "written">>`SELECT id, file, written::float8 AS written
+        FROM blob_uploads WHERE id = ${id} AND store = ${this.store} AND expires_at > now()`,
+      ([row]) => (row === undefined ? Effect.fail(new UploadGone({ id })) : Effect.succeed(row))
     )
   }
 
@@ -261,6 +271,20 @@ export class BlobIndex {
         RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch, u.file,
           before.file AS "fileBefore"`,
       ([row]) => row
+    )
+  }
+
+  /** So many bytes are durable, and the request goes on. */
+  reached(
+    { epoch, id }: UploadRow,
+    written: number,
+    keptMillis: number
+  ): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`UPDATE blob_uploads
+        SET written = ${written}::float8::bigint, expires_at = ${this.ahead(keptMillis)}
+        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
     )
   }
 

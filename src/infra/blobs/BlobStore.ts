@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
 import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
@@ -12,7 +13,7 @@ import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
 
-interface Service extends BlobUploads {
+interface Service extends BlobUploads, BlobAppends {
   /** The directory's id: blobs of another one cannot be read here. */
   readonly id: string
   readonly directory: string
@@ -24,6 +25,8 @@ interface Service extends BlobUploads {
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
   readonly read: (blob: Blob) => Effect.Effect<Buffer, ServiceUnavailable>
+  /** The CRC-32 of a blob of which none is known, by reading it; it is kept. */
+  readonly sum: (blob: Blob) => Effect.Effect<number, ServiceUnavailable | SqlError>
   /**
    * Makes a blob of a file elsewhere, which is left there, with a record that refers to it. The hash is checked later.
    * Answers undefined where there is no such file.
@@ -74,23 +77,23 @@ const make = Effect.fnUntraced(function* (path: string) {
   const recognise = directory.recognise(id)
   const haveRoom = files.haveRoom(0, filesMinFreeBytes)
   const upkeep = makeUpkeep({ files, index, sql, limits, recognise, haveRoom, knownSince })
-  const uploads = makeUploads({
-    files,
-    index,
-    sql,
-    uploadKeptMillis: limits.uploadKeptMillis,
-    putKeptMillis: limits.putKeptMillis,
-    minFreeBytes: filesMinFreeBytes,
-    onPublished: upkeep.forgive
-  })
+  const parts = { files, index, sql, minFreeBytes: filesMinFreeBytes, onPublished: upkeep.forgive }
+  const uploads = makeUploads({ ...parts, putKeptMillis: limits.putKeptMillis })
+  const appends = makeAppends({ ...parts, limits })
   return BlobStore.of({
     ...uploads,
+    ...appends,
     id,
     directory: directory.path,
     refer: (ref, blob, owner) => index.refer(ref, blob, owner),
     release: (ref) => index.release(ref),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
+    sum: (blob) =>
+      Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
+        Effect.tap((seen) => index.seen(seen)),
+        Effect.map(({ crc32 }) => crc32)
+      ),
     adopt: (path, blob, commit) =>
       Effect.gen(function* () {
         yield* index.lock(blob.sha256)

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
@@ -206,14 +206,11 @@ const scrubbing = (
       const found = yield* index.unchecked(limits.blobCheckMillis, atOnce)
       for (const blob of found) {
         yield* recognise
-        const { sha256, sizeBytes } = blob
+        const { sizeBytes } = blob
         // A large one is read faster, so that a sweep comes to its end.
         const rate = Math.max(limits.blobCheckBytesPerSecond, (2_000 * sizeBytes) / limits.sweepMillis)
-        const problem = yield* Effect.match(files.check(blob, rate), {
-          onFailure: (text) => text,
-          onSuccess: () => undefined
-        })
-        if (problem === undefined) yield* index.checked(sha256, false)
+        const seen = yield* Effect.result(files.check(blob, rate))
+        if (Result.isSuccess(seen)) yield* index.seen(seen.success)
         else if ((yield* confirm(blob, files.check(blob))) !== undefined) damaged++
         checked++
         totals.checkedBytes += sizeBytes

@@ -5,21 +5,16 @@ import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
-import {
-  type Blob,
-  type BlobIndex,
-  type BlobPool,
-  type QuotaReached,
+import type {
+  Blob,
+  BlobIndex,
+  BlobPool,
+  QuotaReached,
+  SummedBlob,
   UploadGone,
-  type UploadRow
+  UploadRow
 } from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
-
-/** An upload's bytes end at another offset than the request begins with. */
-export interface WrongOffset {
-  readonly _tag: "WrongOffset"
-  readonly written: number
-}
 
 export interface Incoming {
   readonly userId: string
@@ -46,30 +41,12 @@ export interface BlobUploads {
     E | Exclude<E2, SqlError> | BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable,
     R
   >
-  /** Begins an upload that comes in several requests; answers its id. */
-  readonly begin: (incoming: Incoming) => Effect.Effect<string, QuotaReached | SqlError>
-  /**
-   * Appends to an upload. What came before a failure of the source is kept; answers the bytes that are durable. A request
-   * that comes later ends this one.
-   */
-  readonly append: <E>(
-    id: string,
-    offset: number,
-    source: BlobSource<E>
-  ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | UploadGone | SqlError>
-  /** Makes the bytes of an upload a blob. */
-  readonly finish: <A, E, R>(
-    id: string,
-    commit: Commit<A, E, R>
-  ) => Effect.Effect<A, E | DiskFull | UploadGone | SqlError, R>
-  readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
 }
 
-interface Parts {
+export interface Parts {
   readonly files: BlobFiles
   readonly index: BlobIndex
   readonly sql: SqlClient
-  readonly uploadKeptMillis: number
   readonly putKeptMillis: number
   readonly minFreeBytes: number
   readonly onPublished: (sha256: string) => void
@@ -87,7 +64,7 @@ const tooLate = ServiceUnavailable.of(
 const publish = <A, E, R, E2>(
   { files, index, onPublished, sql }: Parts,
   upload: Ended,
-  blob: Blob,
+  blob: SummedBlob,
   ended: Effect.Effect<void, E2>,
   commit: Commit<A, E, R>
 ) =>
@@ -103,7 +80,7 @@ const publish = <A, E, R, E2>(
   )
 
 /** Undoes a part of an upload; where that fails it ends by itself, when the reservation does. */
-const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
+export const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
   Effect.catch(effect, (error) =>
     error._tag === "UploadGone" ? Effect.void : Effect.logDebug(`The upload ${id} ends later`, error)
   )
@@ -132,56 +109,4 @@ const putting =
     })
   }
 
-/** An upload that comes in several requests, each of which takes hold of it. */
-const appending = (parts: Parts): Omit<BlobUploads, "put"> => {
-  const { files, index, minFreeBytes, uploadKeptMillis: keptMillis } = parts
-  const hold = Effect.fnUntraced(function* (id: string, offset?: number) {
-    const at = offset ?? (yield* index.written(id))
-    const upload = yield* index.hold(id, at, keptMillis)
-    if (upload === undefined) return { _tag: "WrongOffset", written: yield* index.written(id) } as const
-    if (yield* files.own(upload, { id, file: upload.fileBefore }, at)) return upload
-    // Its bytes were lost.
-    yield* index.end(upload)
-    return yield* new UploadGone({ id })
-  })
-  /** The end of an upload, with which another request must not go on meanwhile. */
-  const holdLast = (id: string) =>
-    Effect.flatMap(hold(id), (upload) =>
-      "_tag" in upload ? Effect.fail(new UploadGone({ id })) : Effect.succeed(upload)
-    )
-  return {
-    begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, pool, quotaBytes, userId }: Incoming) {
-      const id = newId("upl")
-      yield* index.reserve({ id, userId, pool, bytes, keptMillis }, quotaBytes)
-      return id
-    }),
-    append: (id, offset, source) =>
-      Effect.gen(function* () {
-        const upload = yield* hold(id, offset)
-        if ("_tag" in upload) return upload
-        const maxBytes = upload.reserved - offset
-        yield* files.haveRoom(maxBytes, minFreeBytes)
-        let durable = offset
-        const onDurable = (bytes: number): void => void (durable = bytes)
-        const noted = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
-        const appended = files.append(upload, source, { offset, maxBytes, onDurable })
-        yield* Effect.onError(appended, () => undone(noted, id))
-        yield* noted
-        return durable
-      }),
-    finish: (id, commit) =>
-      Effect.gen(function* () {
-        const upload = yield* holdLast(id)
-        const blob = yield* files.hashOf(upload, upload.written)
-        return yield* publish(parts, upload, blob, index.end(upload), commit)
-      }),
-    abort: (id) =>
-      Effect.gen(function* () {
-        const upload = yield* holdLast(id)
-        yield* index.end(upload)
-        yield* files.discard(upload)
-      })
-  }
-}
-
-export const makeUploads = (parts: Parts): BlobUploads => ({ put: putting(parts), ...appending(parts) })
+export const makeUploads = (parts: Parts): BlobUploads => ({ put: putting(parts) })

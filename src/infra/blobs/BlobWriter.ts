@@ -1,4 +1,5 @@
-import { createHash } from "node:crypto"
+import type { SummedBlob } from "./BlobIndex.ts"
+import { RunningSums } from "./RunningSums.ts"
 
 /** The part of a `FileHandle` that writing needs, so that a test can bring a disk with faults. */
 export interface WritableFile {
@@ -31,25 +32,40 @@ const giveBack = (buffer: Buffer): void => {
   if (buffer.length === mostBytes && kept.length < keptBuffers) kept.push(buffer)
 }
 
+/** Makes bytes durable while more come. */
+export interface Syncing {
+  readonly everyMillis: number
+  /** so many of the writer's bytes are on the disk */
+  readonly onDurable: (bytes: number) => void
+}
+
 /** Writes a blob to its file in few, large pieces: one is being written while the next is gathered. */
 export class BlobWriter {
   sizeBytes = 0
   private readonly file: WritableFile
-  private readonly hash = createHash("sha256")
+  private readonly sums: RunningSums
+  private readonly syncing: Syncing | undefined
+  private writtenBytes = 0
+  private syncedAt = performance.now()
+  /** resolves to why the last sync failed, if it did; undefined where none is under way */
+  private sync: Promise<unknown> | undefined
   private buffer = bufferOf(firstBytes)
   private filledBytes = 0
   private begunAt = performance.now()
   /** resolves to why the write failed, if it did */
   private writing: Promise<unknown> = Promise.resolve()
 
-  constructor(file: WritableFile) {
+  /** @param sums has the bytes before, where these are appended to others */
+  constructor(file: WritableFile, sums = new RunningSums(), syncing?: Syncing) {
     this.file = file
+    this.sums = sums
+    this.syncing = syncing
   }
 
   /** Copies the bytes; resolves when there is room for more, and rejects once a write has failed. */
   async write(bytes: Uint8Array): Promise<void> {
     this.sizeBytes += bytes.length
-    this.hash.update(bytes)
+    this.sums.update(bytes)
     for (let at = 0; at < bytes.length;) {
       const part = bytes.subarray(at, at + this.buffer.length - this.filledBytes)
       this.buffer.set(part, this.filledBytes)
@@ -60,16 +76,24 @@ export class BlobWriter {
   }
 
   /** All is on the disk when it resolves. */
-  async finish(): Promise<{ readonly sizeBytes: number; readonly sha256: string }> {
+  async finish(): Promise<SummedBlob> {
+    await this.allDurable()
+    return this.sums.sums
+  }
+
+  /** The same where the sums go on with bytes of later writers. */
+  async allDurable(): Promise<void> {
     if (this.filledBytes > 0) await this.flush()
     await this.written()
+    const failure = await this.sync
+    if (failure !== undefined) throw failure
     await this.file.datasync()
-    return { sizeBytes: this.sizeBytes, sha256: this.hash.digest("hex") }
   }
 
   /** Once nothing is being written any more; a failure was told by the other methods. */
   async settled(): Promise<void> {
     await this.writing
+    await this.sync
     giveBack(this.buffer)
   }
 
@@ -81,7 +105,26 @@ export class BlobWriter {
     this.buffer = bufferOf(nextSize(buffer.length, gatheredMillis))
     this.filledBytes = 0
     this.writing = this.file.writeFile(buffer.subarray(0, filledBytes)).then(
-      () => giveBack(buffer),
+      () => {
+        giveBack(buffer)
+        this.writtenBytes += filledBytes
+        return this.syncWritten()
+      },
+      (cause: unknown) => cause
+    )
+  }
+
+  /** Begins a sync where one is due. More is written meanwhile, which it need not cover. */
+  private syncWritten(): void {
+    const { syncing, writtenBytes } = this
+    if (syncing === undefined || this.sync !== undefined) return
+    if (performance.now() - this.syncedAt < syncing.everyMillis) return
+    this.sync = this.file.datasync().then(
+      () => {
+        this.syncedAt = performance.now()
+        this.sync = undefined
+        syncing.onDurable(writtenBytes)
+      },
       (cause: unknown) => cause
     )
   }

@@ -3,6 +3,7 @@ import { Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { crc32 } from "node:zlib"
 import { TestStores } from "#test/harness/TestStores.ts"
 import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
@@ -31,7 +32,8 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
         const { release, upkeep } = yield* BlobStore
         const [one, other] = [yield* newUser, yield* newUser]
         const blob = yield* put(one, "same", "test 1")
-        assert.deepStrictEqual(blob, { sha256: sha256Of(Buffer.from("same")), sizeBytes: 4 })
+        const sums = { sha256: sha256Of(Buffer.from("same")), crc32: crc32("same") }
+        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 4 })
         assert.deepStrictEqual(yield* put(other, "same", "test 2"), blob)
         assert.strictEqual(readFileSync(yield* pathOf(blob), "utf8"), "same")
         assert.deepStrictEqual(yield* usageOf(one), { bytes: 4, reserved: 0 })
@@ -143,7 +145,8 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
         const blob = yield* blobs.finish(id, (made) =>
           Effect.as(blobs.refer("test 5", made, ownerOf(user)), made)
         )
-        assert.deepStrictEqual(blob, { sha256: sha256Of(Buffer.from("abcdef")), sizeBytes: 6 })
+        const sums = { sha256: sha256Of(Buffer.from("abcdef")), crc32: crc32("abcdef") }
+        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 6 })
         assert.strictEqual(yield* tagOf(blobs.abort(id)), "UploadGone")
       })
     )

@@ -1,4 +1,5 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
+import { fileTreeFunctions } from "./FileTreeFunctions.ts"
 
 /**
  * A tree of directories for each user, files in them, and versions of files. Paths are within a bucket, in byte order, so that all
@@ -29,21 +30,23 @@ export const fileTree: PostgresMigration = {
     `CREATE INDEX directories_trash ON directories (trash_id) WHERE trash_id IS NOT NULL`,
     `CREATE INDEX directories_changed ON directories (user_id, changed)`,
 
-    // A file: its name and place, whatever its version is. `path` has its name at the end.
+    // A file: its name and place, whatever its version is. `path` has its name at the end. `search_name`: the name as searches
+    // compare it.
     `CREATE TABLE file_groups (
        id text PRIMARY KEY,
        user_id text NOT NULL REFERENCES users (id),
-       bucket_id text NOT NULL REFERENCES directories (id),
+       bucket_id text NOT NULL,
        directory_id text NOT NULL REFERENCES directories (id),
        name text COLLATE "C" NOT NULL,
        path text COLLATE "C" NOT NULL,
+       search_name text NOT NULL,
        current_id text,
        last_version integer NOT NULL DEFAULT 0,
        created_at timestamptz NOT NULL DEFAULT now(),
        trash_id text,
        changed xid8 NOT NULL DEFAULT pg_current_xact_id())`,
     `CREATE UNIQUE INDEX file_groups_path ON file_groups (bucket_id, path) WHERE trash_id IS NULL`,
-    `CREATE INDEX file_groups_directory ON file_groups (directory_id, name)`,
+    `CREATE INDEX file_groups_directory ON file_groups (directory_id, name) WHERE trash_id IS NULL`,
     `CREATE INDEX file_groups_trash ON file_groups (trash_id) WHERE trash_id IS NOT NULL`,
     `CREATE INDEX file_groups_changed ON file_groups (user_id, changed)`,
 
@@ -51,12 +54,12 @@ export const fileTree: PostgresMigration = {
     `CREATE TABLE file_versions (
        id text PRIMARY KEY,
        group_id text NOT NULL REFERENCES file_groups (id),
-       user_id text NOT NULL REFERENCES users (id),
+       user_id text NOT NULL,
        version integer NOT NULL CHECK (version > 0),
        original_name text NOT NULL,
        mime_type text NOT NULL,
        size bigint NOT NULL CHECK (size >= 0),
-       store text NOT NULL REFERENCES blob_stores (id),
+       store text NOT NULL,
        sha256 bytea NOT NULL CHECK (length(sha256) = 32),
        is_encrypted boolean NOT NULL DEFAULT false,
        encryption_key_id text,
@@ -67,7 +70,8 @@ export const fileTree: PostgresMigration = {
        UNIQUE (group_id, version))`,
     `CREATE INDEX file_versions_superseded ON file_versions (superseded_at) WHERE superseded_at IS NOT NULL`,
 
-    // `path`: where it was, from the bucket on. `size`: bytes of all versions of it and of what is below it.
+    // `path`: where it was, from the bucket on. `size`: bytes of all versions of it and of what is below it. `is_ended`: it
+    // cannot be restored any more, and its rows go one batch after the other.
     `CREATE TABLE file_trash (
        id text PRIMARY KEY,
        user_id text NOT NULL REFERENCES users (id),
@@ -77,13 +81,16 @@ export const fileTree: PostgresMigration = {
        name text NOT NULL,
        path text NOT NULL,
        size bigint NOT NULL,
-       trashed_at timestamptz NOT NULL DEFAULT now())`,
+       trashed_at timestamptz NOT NULL DEFAULT now(),
+       is_ended boolean NOT NULL DEFAULT false)`,
     `CREATE INDEX file_trash_user ON file_trash (user_id, trashed_at)`,
     `CREATE INDEX file_trash_age ON file_trash (trashed_at)`,
+    `CREATE INDEX file_trash_ended ON file_trash (id) WHERE is_ended`,
 
     ...["directories", "file_groups"].map(
       (table) => `CREATE TRIGGER ${table}_mark_changed BEFORE INSERT OR UPDATE ON ${table}
                   FOR EACH ROW EXECUTE FUNCTION mark_changed()`
-    )
+    ),
+    ...fileTreeFunctions
   ]
 }

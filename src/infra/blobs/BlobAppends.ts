@@ -1,0 +1,236 @@
+import { Effect, Predicate } from "effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Limits } from "#src/Limits.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
+import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
+import { type Commit, type Incoming, undone } from "./BlobUploads.ts"
+import type { DiskFull } from "./Disk.ts"
+import { JoinedFiles } from "./JoinedFiles.ts"
+import { RunningSums } from "./RunningSums.ts"
+import { StoppableSource } from "./StoppableSource.ts"
+
+/** An upload's bytes end at another offset than the request begins with. */
+export interface WrongOffset {
+  readonly _tag: "WrongOffset"
+  readonly written: number
+}
+
+export interface AppendOptions {
+  /** the bytes of the source, where that is known: so much room has to be on the disk */
+  readonly declaredBytes?: number | undefined
+  /** nothing of a source that fails is kept, as its bytes cannot be checked */
+  readonly isWholeOnly?: boolean
+}
+
+/** Uploads that come in several requests, at any process that shares the directory. */
+export interface BlobAppends {
+  /** Begins one; answers its id. */
+  readonly begin: (incoming: Incoming) => Effect.Effect<string, QuotaReached | SqlError>
+  /**
+   * Appends to an upload. What came before a failure of the source is kept, and what had come a second before the process
+   * was killed; answers the bytes that are durable. A request that comes later ends this one.
+   */
+  readonly append: <E>(
+    id: string,
+    offset: number,
+    source: BlobSource<E>,
+    options?: AppendOptions
+  ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | UploadGone | SqlError>
+  /** Changes how many bytes an upload may have. */
+  readonly resize: (
+    id: string,
+    bytes: number,
+    quotaBytes: number | null
+  ) => Effect.Effect<void, QuotaReached | UploadGone | SqlError>
+  /** Makes the bytes of an upload a blob. Where `commit` fails the upload stays as it is. */
+  readonly finish: <A, E, R>(
+    id: string,
+    commit: Commit<A, E, R>
+  ) => Effect.Effect<A, Exclude<E, SqlError> | DiskFull | UploadGone | ServiceUnavailable, R>
+  /** Appends the bytes of other uploads, which stay. Where it was cut off it goes on. */
+  readonly join: (
+    id: string,
+    parts: ReadonlyArray<string>
+  ) => Effect.Effect<number, BlobTooLarge | DiskFull | UploadGone | SqlError>
+  readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
+}
+
+interface Parts {
+  readonly files: BlobFiles
+  readonly index: BlobIndex
+  readonly sql: SqlClient
+  readonly limits: Pick<
+    Limits,
+    "uploadKeptMillis" | "uploadSyncMillis" | "uploadSumsKept" | "uploadRenewMillis"
+  >
+  readonly minFreeBytes: number
+  readonly onPublished: (sha256: string) => void
+}
+
+/** The sums of uploads, as the request of an epoch left them, so that bytes that came to this process need not be read anew. */
+class KeptSums {
+  private readonly byId = new Map<string, { readonly epoch: number; readonly sums: RunningSums }>()
+  private readonly most: number
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  /** Where they are of exactly these bytes. */
+  keep({ epoch, id }: Held, sums: RunningSums | undefined, bytes: number): void {
+    this.byId.delete(id)
+    if (sums?.sizeBytes !== bytes) return
+    this.byId.set(id, { epoch, sums })
+    for (const [oldest] of this.byId) {
+      if (this.byId.size <= this.most) break
+      this.byId.delete(oldest)
+    }
+  }
+
+  /** Undefined where another request came between, here or elsewhere. */
+  take({ epoch, id }: Held, bytes: number): RunningSums | undefined {
+    const kept = this.byId.get(id)
+    this.byId.delete(id)
+    if (kept?.epoch === epoch - 1 && kept.sums.sizeBytes === bytes) return kept.sums
+    return bytes === 0 ? new RunningSums() : undefined
+  }
+}
+
+type Held = Pick<UploadRow, "id" | "epoch">
+
+export const makeAppends = (parts: Parts): BlobAppends => {
+  const { files, index } = parts
+  const { uploadKeptMillis: keptMillis, uploadSumsKept } = parts.limits
+  const kept = new KeptSums(uploadSumsKept)
+  const { hold, holdLast } = holding(parts)
+  const append = appending(parts, kept, hold)
+  return {
+    begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, pool, quotaBytes, userId }: Incoming) {
+      const id = newId("upl")
+      yield* index.reserve({ id, userId, pool, bytes, keptMillis }, quotaBytes)
+      return id
+    }),
+    append,
+    resize: (id, bytes, quotaBytes) => Effect.asVoid(index.grow(id, bytes, bytes, quotaBytes)),
+    finish: finishing(parts, kept, holdLast),
+    join: Effect.fnUntraced(function* (id, partIds) {
+      const { written: from } = yield* index.find(id)
+      const parts = yield* Effect.forEach(partIds, (part) => index.find(part))
+      for (const part of parts) {
+        if (!(yield* files.own(part, part, part.written))) return yield* new UploadGone({ id: part.id })
+      }
+      const paths = parts.map((part) => ({ path: files.temporaryOf(part), bytes: part.written }))
+      const joined = new JoinedFiles(paths, from)
+      const close = Effect.promise(() => joined.close())
+      const ended = yield* Effect.ensuring(append(id, from, joined.next), close)
+      return Predicate.isNumber(ended) ? ended : yield* new UploadGone({ id })
+    }),
+    abort: (id) =>
+      Effect.gen(function* () {
+        const upload = yield* holdLast(id)
+        yield* index.end(upload)
+        yield* files.discard(upload)
+      })
+  }
+}
+
+/** Each request takes hold of its upload. */
+const holding = ({ files, index, limits: { uploadKeptMillis: keptMillis } }: Parts) => {
+  const hold = Effect.fnUntraced(function* (id: string, offset?: number) {
+    const at = offset ?? (yield* index.find(id)).written
+    const upload = yield* index.hold(id, at, keptMillis)
+    if (upload === undefined)
+      return { _tag: "WrongOffset", written: (yield* index.find(id)).written } as const
+    if (yield* files.own(upload, { id, file: upload.fileBefore }, at)) return upload
+    // Its bytes were lost.
+    yield* index.end(upload)
+    return yield* new UploadGone({ id })
+  })
+  /** The end of an upload, with which another request must not go on meanwhile. */
+  const holdLast = (id: string) =>
+    Effect.flatMap(hold(id), (upload) =>
+      "_tag" in upload ? Effect.fail(new UploadGone({ id })) : Effect.succeed(upload)
+    )
+  return { hold, holdLast }
+}
+
+type Holding = ReturnType<typeof holding>
+
+const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
+  const { files, index, minFreeBytes } = parts
+  const { uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts.limits
+  return <E>(
+    id: string,
+    offset: number,
+    source: BlobSource<E>,
+    { declaredBytes = Infinity, isWholeOnly = false }: AppendOptions = {}
+  ) =>
+    Effect.gen(function* () {
+      const upload = yield* hold(id, offset)
+      if ("_tag" in upload) return upload
+      const maxBytes = upload.reserved - offset
+      let durable = offset
+      const sums = kept.take(upload, offset)
+      const before = sums?.copy()
+      const bytes = new StoppableSource<E, UploadGone>(source)
+      const note = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
+      const noteSoon = Effect.suspend(() => index.reached(upload, durable, keptMillis)).pipe(
+        Effect.catch((error) =>
+          error._tag === "UploadGone"
+            ? Effect.sync(() => bytes.stop(error))
+            : Effect.logDebug(`What has come of the upload ${id} is noted later`, error)
+        )
+      )
+      const onDurable = (now: number): void => void (durable = now)
+      const appended = Effect.gen(function* () {
+        yield* Effect.forkScoped(Effect.forever(Effect.delay(noteSoon, everyMillis)))
+        yield* files.haveRoom(Math.min(maxBytes, declaredBytes), minFreeBytes)
+        const options = { offset, maxBytes, isWholeOnly, everyMillis, onDurable }
+        yield* files.append(upload, bytes.next, { ...options, sums })
+      }).pipe(Effect.scoped)
+      const letGo = Effect.andThen(
+        note,
+        Effect.sync(() => kept.keep(upload, sums?.sizeBytes === durable ? sums : before, durable))
+      )
+      yield* Effect.onError(appended, () => undone(letGo, id))
+      yield* letGo
+      return durable
+    })
+}
+
+const finishing =
+  (parts: Parts, kept: KeptSums, holdLast: Holding["holdLast"]): BlobAppends["finish"] =>
+  (id, commit) =>
+    Effect.gen(function* () {
+      const { files, index, onPublished, sql } = parts
+      const { uploadKeptMillis: keptMillis, uploadRenewMillis } = parts.limits
+      const upload = yield* storeAway(holdLast(id))
+      const { written } = upload
+      const sums = kept.take(upload, written)
+      const renewing = Effect.forever(
+        Effect.delay(undone(index.renew(id, keptMillis), id), uploadRenewMillis)
+      )
+      const read = Effect.scoped(Effect.andThen(Effect.forkScoped(renewing), files.hashOf(upload, written)))
+      const blob = sums?.sums ?? (yield* read)
+      const published = Effect.gen(function* () {
+        yield* index.lock(blob.sha256)
+        yield* index.end(upload)
+        yield* index.note(blob)
+        const made = yield* commit(blob)
+        // At the end: what comes before may fail, and the upload then still has its file.
+        yield* files.publishKept(upload, blob)
+        return made
+      }).pipe(sql.withTransaction)
+      const letGo = Effect.andThen(
+        undone(index.wrote(upload, written, keptMillis), id),
+        Effect.sync(() => kept.keep(upload, sums, written))
+      )
+      const made = yield* Effect.onError(storeAway(published), () => letGo)
+      onPublished(blob.sha256)
+      yield* files.discard(upload)
+      return made
+    })

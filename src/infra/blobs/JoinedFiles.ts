@@ -1,0 +1,48 @@
+import * as fs from "node:fs/promises"
+import { Result } from "effect"
+import type { BlobSource } from "./BlobFiles.ts"
+
+interface Part {
+  readonly path: string
+  readonly bytes: number
+}
+
+/** Bytes that are read at a time. */
+const readBytes = 1024 * 1024
+
+/** Files as one source, one behind the other, from some byte of all of them on. */
+export class JoinedFiles {
+  private readonly parts: Array<Part>
+  private readonly buffer = Buffer.allocUnsafe(readBytes)
+  private file: fs.FileHandle | undefined
+  /** in the first of `parts` */
+  private at: number
+
+  constructor(parts: ReadonlyArray<Part>, from: number) {
+    this.parts = [...parts]
+    this.at = from
+  }
+
+  readonly next: BlobSource<never> = async () => {
+    for (;;) {
+      const [part] = this.parts
+      if (part === undefined) return Result.succeed(undefined)
+      const wanted = Math.min(readBytes, part.bytes - this.at)
+      if (wanted > 0) {
+        this.file ??= await fs.open(part.path, "r")
+        const { bytesRead } = await this.file.read(this.buffer, 0, wanted, this.at)
+        if (bytesRead === 0) throw new Error(`${part.path} has less than its ${part.bytes} bytes`)
+        this.at += bytesRead
+        return Result.succeed(this.buffer.subarray(0, bytesRead))
+      }
+      this.at -= part.bytes
+      this.parts.shift()
+      await this.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.file?.close()
+    this.file = undefined
+  }
+}

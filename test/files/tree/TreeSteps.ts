@@ -1,0 +1,68 @@
+import { Effect, Layer, Predicate } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { type Directory, Tree } from "#src/files/tree/Tree.ts"
+import { type NewVersion, Versions } from "#src/files/tree/Versions.ts"
+import { Walk } from "#src/files/tree/Walk.ts"
+import { incoming, pieces } from "#test/infra/blobs/BlobSteps.ts"
+
+/** The tree without a server. */
+export const treeLayer = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer).pipe(
+  Layer.provideMerge(BlobStore.layer)
+)
+
+/** The directory of this path from the root on, such as `docs/a/b`. */
+export const ensured = (userId: string, path: string) =>
+  Effect.flatMap(Tree, ({ ensure }) => ensure(userId, undefined, path.split("/")))
+
+/** A new version of this text. */
+export const written = (directory: Directory, name: string, text: string, more: Partial<NewVersion> = {}) =>
+  Effect.gen(function* () {
+    const blobs = yield* BlobStore
+    const versions = yield* Versions
+    const { userId } = directory
+    return yield* blobs.put(incoming(userId, null, 100_000), pieces([text]), (blob) =>
+      versions.write(
+        { userId, directory, name },
+        {
+          blob,
+          mimeType: "text/plain",
+          modifiedAt: new Date("2026-01-02T03:04:05.678Z"),
+          isEncrypted: false,
+          encryptionKeyId: null,
+          source: "test",
+          ...more
+        }
+      )
+    )
+  })
+
+/** Asserted of all users: numbers without gap or twin, one current version, references for all, sums of paths. */
+export const faultsOfTree = Effect.flatMap(
+  SqlClient,
+  (sql) => sql<{ fault: string; id: string }>`
+    SELECT 'the numbers of a file are not those of its versions' AS fault, g.id FROM file_groups g
+      LEFT JOIN file_versions v ON v.group_id = g.id GROUP BY g.id
+      HAVING max(v.version) IS DISTINCT FROM g.last_version OR count(*) FILTER (WHERE v.id = g.current_id) <> 1
+        OR count(*) FILTER (WHERE v.superseded_at IS NULL) <> 1
+    UNION ALL SELECT 'a version without a reference', v.id FROM file_versions v
+      LEFT JOIN blob_refs r ON r.ref = 'version ' || v.id AND r.sha256 = v.sha256 WHERE r.ref IS NULL
+    UNION ALL SELECT 'a reference without a version', r.ref FROM blob_refs r
+      LEFT JOIN file_versions v ON r.ref = 'version ' || v.id WHERE v.id IS NULL AND r.ref LIKE 'version %'
+    UNION ALL SELECT 'the path of a file is not that of its place', g.id FROM file_groups g
+      JOIN directories d ON d.id = g.directory_id
+      WHERE g.path <> d.path || g.name OR g.bucket_id <> d.bucket_id
+        OR (d.trash_id IS NOT NULL AND g.trash_id IS NULL)
+    UNION ALL SELECT 'the path of a directory is not that of its place', d.id FROM directories d
+      LEFT JOIN directories p ON p.id = d.parent_id
+      WHERE d.path <> coalesce(p.path || d.name || '/', '') OR d.bucket_id <> coalesce(p.bucket_id, d.id)
+        OR (p.trash_id IS NOT NULL AND d.trash_id IS NULL)
+    UNION ALL SELECT 'a sum is not that of its references', u.user_id FROM blob_usage u
+      WHERE u.pool = 'files' AND u.bytes <> (SELECT coalesce(sum(b.size), 0) FROM blob_refs r
+        JOIN blobs b ON b.store = r.store AND b.sha256 = r.sha256
+        WHERE r.user_id = u.user_id AND r.pool = 'files')`
+)
+
+export const messageOf = <A, E extends { readonly message: string } | string, R>(
+  effect: Effect.Effect<A, E, R>
+) => Effect.map(Effect.flip(effect), (error) => (Predicate.isString(error) ? error : error.message))
