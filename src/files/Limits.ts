@@ -22,8 +22,6 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
-  filesRatePerHour: 1_000
   /** the links that uploads have of their own work for so long */
   uploadLinkMillis: 3_600_000
 } as const
