@@ -2,6 +2,8 @@
 export const filesLimits = {
   /** directories below each other, the bucket included */
   directoryLevels: 64,
+  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
+  filesRatePerHour: 1_000,
   /** directories of one user; above it 409 */
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
@@ -19,5 +21,8 @@ export const filesLimits = {
   /** a request waits this long for an earlier one of another process to let go of its upload */
   uploadTurnMillis: 1_000,
   /** uploads whose bytes are all there become files at the latest so long after their last request */
-  uploadSweepEveryMillis: 60_000
+  uploadSweepEveryMillis: 60_000,
+  filesRatePerHour: 1_000
+  /** the links that uploads have of their own work for so long */
+  uploadLinkMillis: 3_600_000
 } as const

@@ -52,8 +52,6 @@ export interface UploadRow extends UploadProgress {
   readonly expiresAt: Date
   /** what it has become, without its link */
   readonly file: UploadedFile | null
-  /** the path of its link, sealed */
-  readonly link: Uint8Array | null
 }
 
 export interface NewUpload extends Pick<UploadRow, "kind" | "length" | "metadata" | "fields" | "bucket" | "parts"> {
@@ -90,11 +88,7 @@ export class Uploads extends Context.Service<
     readonly wantTurn: (id: string) => Effect.Effect<void, SqlError>
     readonly turnOf: (id: string) => Effect.Effect<number | undefined, SqlError>
     /** It has become a file, in the caller's transaction. */
-    readonly done: (
-      id: string,
-      file: UploadedFile,
-      link: Uint8Array | null
-    ) => Effect.Effect<void, SqlError>
+    readonly done: (id: string, file: UploadedFile) => Effect.Effect<void, SqlError>
     readonly forget: (ids: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
     /** Complete ones that no request goes on with, of this directory of blobs. */
     readonly left: (idleMillis: number) => Effect.Effect<ReadonlyArray<UploadRow>, SqlError>
@@ -110,7 +104,7 @@ export class Uploads extends Context.Service<
       const { limits } = yield* AppConfig
       const kept = sql`${limits.uploadKeptMillis} * interval '1 millisecond'`
       const read = sql`SELECT u.id, u.user_id AS "userId", u.kind, u.length::float8 AS length, u.parts, u.metadata,
-          u.fields, u.bucket, u.turn, u.created_at AS "createdAt", u.file, u.link,
+          u.fields, u.bucket, u.turn, u.created_at AS "createdAt", u.file,
           u.done_at IS NOT NULL AS "isDone", b.store, coalesce(b.busy, false) AS "isBusy",
           coalesce(b.written, u.length)::float8 AS "offset", coalesce(b.expires_at, u.done_at + ${kept}) AS "expiresAt",
           coalesce(extract(epoch FROM now() - b.expires_at + ${kept}) * 1000, 0)::float8 AS "idleMillis"
@@ -144,10 +138,10 @@ export class Uploads extends Context.Service<
             sql<{ turn: number }>`SELECT turn FROM uploads WHERE id = ${id} AND done_at IS NULL`,
             ([row]) => row?.turn
           ),
-        done: (id, file, link) =>
+        done: (id, file) =>
           Effect.asVoid(
             sql`UPDATE uploads SET done_at = now(), length = ${file.size}::float8::bigint,
-              file = ${JSON.stringify(file)}::jsonb, link = ${link} WHERE id = ${id}`
+              file = ${JSON.stringify(file)}::jsonb WHERE id = ${id}`
           ),
         forget: (ids) =>
           ids.length === 0 ? Effect.void : Effect.asVoid(sql`DELETE FROM uploads WHERE ${sql.in("id", ids)}`),
