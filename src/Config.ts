@@ -215,7 +215,7 @@ const filesLimitsOf = (read: EnvironmentReader): Partial<Limits> => ({
     maximum: 1_000_000_000,
     otherwise: limits.filesRatePerHour
   }),
-  sharedFileBytes: read.size("FILES_MAX_SIZE", limits.sharedFileBytes)
+  filesMaxSizeBytes: read.size("FILES_MAX_SIZE", limits.filesMaxSizeBytes)
 })
 
 const sandboxModes = ["auto", "on", "off"] as const
