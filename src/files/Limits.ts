@@ -8,10 +8,8 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
-  filesRatePerHour: 1_000,
-  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  filesMaxSizeBytes: 100 * 1024 ** 3,
+  /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
   /** uploads that one is made of; above it 400 */
@@ -22,7 +20,6 @@ export const filesLimits = {
   uploadTurnMillis: 1_000,
   /** uploads whose bytes are all there become files at the latest so long after their last request */
   uploadSweepEveryMillis: 60_000,
-  filesRatePerHour: 1_000
   /** the links that uploads have of their own work for so long */
   uploadLinkMillis: 3_600_000
 } as const
