@@ -34,6 +34,8 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
+  /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  sharedFileBytes: 100 * 1024 ** 3,
   /** the links that uploads have of their own work for so long */
   uploadLinkMillis: 3_600_000,
   /** files of one form; above it 400 */

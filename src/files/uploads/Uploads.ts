@@ -87,6 +87,8 @@ export class Uploads extends Context.Service<
     /** Asks an earlier request to end. */
     readonly wantTurn: (id: string) => Effect.Effect<void, SqlError>
     readonly turnOf: (id: string) => Effect.Effect<number | undefined, SqlError>
+    /** what it has become */
+    readonly fileOf: (id: string) => Effect.Effect<UploadedFile | undefined, SqlError>
     /** It has become a file, in the caller's transaction. */
     readonly done: (id: string, file: UploadedFile) => Effect.Effect<void, SqlError>
     readonly forget: (ids: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
@@ -137,6 +139,11 @@ export class Uploads extends Context.Service<
           Effect.map(
             sql<{ turn: number }>`SELECT turn FROM uploads WHERE id = ${id} AND done_at IS NULL`,
             ([row]) => row?.turn
+          ),
+        fileOf: (id) =>
+          Effect.map(
+            sql<Pick<UploadRow, "file">>`SELECT file FROM uploads WHERE id = ${id}`,
+            ([row]) => row?.file ?? undefined
           ),
         done: (id, file) =>
           Effect.asVoid(
