@@ -9,6 +9,7 @@ import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
 import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
+import { BlobParts } from "./BlobParts.ts"
 import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
@@ -25,6 +26,8 @@ interface Service extends BlobUploads, BlobAppends {
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
   readonly read: (blob: Blob) => Effect.Effect<Buffer, ServiceUnavailable>
+  /** A reader of parts of many blobs, which is the caller's to close. */
+  readonly parts: () => BlobParts
   /** The CRC-32 of a blob of which none is known, by reading it; it is kept. */
   readonly sum: (blob: Blob) => Effect.Effect<number, ServiceUnavailable | SqlError>
   /**
@@ -89,6 +92,7 @@ const make = Effect.fnUntraced(function* (path: string) {
     release: (ref) => index.release(ref),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
+    parts: () => new BlobParts((sha256) => files.pathOf(sha256)),
     sum: (blob) =>
       Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
         Effect.tap((seen) => index.seen(seen)),
