@@ -39,7 +39,7 @@ export class UploadLinks extends Context.Service<
           const expiresAt = new Date(now + limits.uploadLinkMillis)
           const links = files.map((file): Uploaded & LinkToken => ({ ...file, ...newToken() }))
           yield* sql`INSERT INTO share_links ${sql.insert(
-            links.map(({ groupId, hash, id, userId }): Readonly<Record<string, unknown>> => ({
+            links.map(({ groupId, hash, id, userId }): Record<string, unknown> => ({
               token_hash: hash,
               user_id: userId,
               group_id: groupId,

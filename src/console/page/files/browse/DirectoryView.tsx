@@ -104,12 +104,7 @@ const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
       </div>
       <Notice noticed={noticed} onUndone={onChanged} />
       <DropZone to={directory?.name ?? "your files"} onChosen={onChosen}>
-        <Listing
-          directory={directory}
-          since={since}
-          onChanged={onChanged}
-          onNotice={setNoticed}
-        />
+        <Listing directory={directory} since={since} onChanged={onChanged} onNotice={setNoticed} />
       </DropZone>
     </div>
   )

@@ -103,7 +103,8 @@ const Flagging = ({ devices, entry, flags, onClose }: FlaggingProps) => {
       )}
       {choice === "none" && (
         <p class="hint">
-          Below a directory that is kept on devices, this one is left out. Files that are on a device stay there.
+          Below a directory that is kept on devices, this one is left out. Files that are on a device stay
+          there.
         </p>
       )}
     </Form>

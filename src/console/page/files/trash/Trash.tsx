@@ -47,7 +47,9 @@ export const Trash = () => {
       </div>
       {data === undefined && <Asking what="the trash" isRefused={refused !== undefined} />}
       {data?.items.length === 0 && (
-        <p class="hint">Nothing is in the trash. What you delete stays here for a while and can be restored.</p>
+        <p class="hint">
+          Nothing is in the trash. What you delete stays here for a while and can be restored.
+        </p>
       )}
       <div class="items">
         <ul aria-label="Trash">
