@@ -34,6 +34,7 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
+  ...linkLimits,
   /** entries of one archive; above it 422 */
   archiveEntries: 1_000_000,
   /** archives whose entries are read at once; others wait … */
