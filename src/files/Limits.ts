@@ -45,8 +45,6 @@ export const filesLimits = {
   archivePlansBytes: 256 * 1024 * 1024,
   /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
   sharedFileBytes: 100 * 1024 ** 3,
-  /** the links that uploads have of their own work for so long */
-  uploadLinkMillis: 3_600_000,
   /** files of one form; above it 400 */
   filesPerUpload: 1_000,
   /** parts of one form: files, their fields, and some that are ignored; above it 400 */
