@@ -8,6 +8,8 @@ export const filesLimits = {
   deviceSeenMillis: 60_000,
   /** flags of synchronisation of one user, exclusions included */
   syncFlagsPerUser: 10_000,
+  /** directories and files of one manifest; above it 409 */
+  manifestEntries: 200_000,
   /** a login of a command line is good for so long … */
   cliLoginMillis: 10 * 60_000,
   /** … begun so often from one address … */

@@ -8,18 +8,29 @@ import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
+import { Manifests } from "./sync/Manifests.ts"
+import * as SyncFlags from "./sync/SyncFlags.ts"
+import * as SyncRoutes from "./sync/SyncRoutes.ts"
+import { Tree } from "./tree/Tree.ts"
+import { Versions } from "./tree/Versions.ts"
 
-const services = CliLogins.layer.pipe(Layer.provideMerge(Devices.layer))
+const services = Layer.merge(CliLogins.layer, Manifests.layer).pipe(
+  Layer.provideMerge(SyncFlags.SyncFlags.layer),
+  Layer.provideMerge(Layer.mergeAll(Devices.layer, Tree.layer, Versions.layer))
+)
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer]),
+  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, Layer.suspend(loginPage), Sweep.layer("devices", "revoked_at")).pipe(
-    Layer.provide(services)
-  ),
+  served: Layer.mergeAll(
+    endpoints,
+    Layer.suspend(loginPage),
+    SyncFlags.sweeping,
+    Sweep.layer("devices", "revoked_at")
+  ).pipe(Layer.provide(services)),
   raw: Layer.empty,
   paths: [["GET", loginPath]]
 }
