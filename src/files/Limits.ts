@@ -2,6 +2,8 @@
 export const filesLimits = {
   /** directories below each other, the bucket included */
   directoryLevels: 64,
+  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
+  filesRatePerHour: 1_000,
   /** devices of one user that are not deleted */
   devicesPerUser: 100,
   /** a device is written down as seen so often at most */
@@ -22,6 +24,6 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
-  filesRatePerHour: 1_000
+  /** the links that uploads have of their own work for so long */
+  uploadLinkMillis: 3_600_000
 } as const
