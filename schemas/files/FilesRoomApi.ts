@@ -1,8 +1,12 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
+import { DirectoriesApi } from "./Directory.ts"
+import { StoredFilesApi } from "./StoredFile.ts"
+import { TrashApi } from "./Trash.ts"
 
 /** The endpoints of shared files that pass the Effect pipeline. */
-export class FilesRoomApi extends HttpApi.make("signalbox").annotate(
-  HttpApi.PayloadParseOptions,
-  strictBodies
-) {}
+export class FilesRoomApi extends HttpApi.make("signalbox")
+  .add(DirectoriesApi)
+  .add(StoredFilesApi)
+  .add(TrashApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
