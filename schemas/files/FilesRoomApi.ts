@@ -9,4 +9,10 @@ export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(DevicesApi)
   .add(CliLoginApi)
   .add(SyncApi)
+import { DirectoriesApi } from "./Directory.ts"
+import { StoredFilesApi } from "./StoredFile.ts"
+import { TrashApi } from "./Trash.ts"
+  .add(DirectoriesApi)
+  .add(StoredFilesApi)
+  .add(TrashApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
