@@ -33,8 +33,7 @@ const receiving = [
   StorageFull.plain
 ]
 
-const text = (summary: string, description: string) =>
-  OpenApi.annotations({ summary, description })
+const text = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 /** As the document describes it. It is served beside the Effect pipeline, by src/files/uploads/TusRoutes.ts. */
 export class UploadsApi extends HttpApiGroup.make("uploads")
@@ -53,7 +52,9 @@ export class UploadsApi extends HttpApiGroup.make("uploads")
             "first bytes may come with it. `Location` is the path of the upload."
         )
       ),
-    HttpApiEndpoint.get("listUploads", "/uploads", { success: Schema.Struct({ uploads: Schema.Array(Upload) }) })
+    HttpApiEndpoint.get("listUploads", "/uploads", {
+      success: Schema.Struct({ uploads: Schema.Array(Upload) })
+    })
       .annotateMerge(writeAccess)
       .annotateMerge(text("List open resumable uploads", "Those that are not complete, the oldest first.")),
     HttpApiEndpoint.get("readUpload", "/uploads/:id", { params, success: Upload, error: NotFound.plain })
@@ -92,7 +93,8 @@ export class UploadsApi extends HttpApiGroup.make("uploads")
   .annotateMerge(
     OpenApi.annotations({
       title: "Resumable uploads",
-      description: "Uploads that go on where they were cut off, by the tus protocol 1.0.0 with its extensions."
+      description:
+        "Uploads that go on where they were cut off, by the tus protocol 1.0.0 with its extensions."
     })
   )
   .prefix("/api") {}

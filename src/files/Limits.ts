@@ -34,6 +34,15 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
+  ...linkLimits,
+  /** entries of one archive; above it 422 */
+  archiveEntries: 1_000_000,
+  /** archives whose entries are read at once; others wait … */
+  archivePlansAtOnce: 4,
+  /** … and one that takes longer is 503 */
+  archivePlanMillis: 120_000,
+  /** memory of the entries of archives that are being sent, some 110 bytes each, in fair shares per user; above it 503 */
+  archivePlansBytes: 256 * 1024 * 1024,
   /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
   sharedFileBytes: 100 * 1024 ** 3,
   /** the links that uploads have of their own work for so long */

@@ -3,13 +3,20 @@ import { HttpApiBuilder } from "effect/http-api"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { Archives } from "./archive/Archives.ts"
+import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
+import { Tree } from "./tree/Tree.ts"
+import { Walk } from "./tree/Walk.ts"
 
-const services = CliLogins.layer.pipe(Layer.provideMerge(Devices.layer))
+const services = Layer.mergeAll(CliLogins.layer, Archives.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Devices.layer, Tree.layer, Walk.layer))
+)
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
   Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer]),
@@ -20,6 +27,6 @@ export const server: RoomServer = {
   served: Layer.mergeAll(endpoints, Layer.suspend(loginPage), Sweep.layer("devices", "revoked_at")).pipe(
     Layer.provide(services)
   ),
-  raw: Layer.empty,
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

@@ -84,8 +84,7 @@ export const makeFinishing = Effect.gen(function* () {
       return { ...item, directUrl: path ?? null }
     })
 
-  const end = (id: string) =>
-    Effect.catchTag(blobs.abort(id), ["UploadGone", "DiskFull"], () => Effect.void)
+  const end = (id: string) => Effect.catchTag(blobs.abort(id), ["UploadGone", "DiskFull"], () => Effect.void)
 
   /** The bytes that an upload of parts has beside its own. */
   const joined = ({ id, parts }: UploadRow) =>

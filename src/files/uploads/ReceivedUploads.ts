@@ -73,7 +73,11 @@ export const makeReceiving = Effect.gen(function* () {
   const quotaBytes = filesQuotaBytes ?? null
 
   /** The reservation of an upload whose length is told later has room for what this request brings. */
-  const grow = Effect.fnUntraced(function* (upload: UploadRow, { length, offset }: Sent, bytes: number | undefined) {
+  const grow = Effect.fnUntraced(function* (
+    upload: UploadRow,
+    { length, offset }: Sent,
+    bytes: number | undefined
+  ) {
     if (upload.length !== null) return
     if (length !== undefined) yield* uploads.setLength(upload.id, length)
     const needed = length ?? offset + (bytes ?? 0)
@@ -122,7 +126,11 @@ export const makeReceiving = Effect.gen(function* () {
     ): Effect.fn.Return<Received, Problem | SqlError> {
       const { upload } = turn
       const bytes = exchange.body.declaredBytes
-      const fault = appendFault(upload, { offset: sent.offset, length: sent.length, bytes }, limits.sharedFileBytes)
+      const fault = appendFault(
+        upload,
+        { offset: sent.offset, length: sent.length, bytes },
+        limits.sharedFileBytes
+      )
       if (fault !== undefined) return yield* problemOfFault(fault)
       if (upload.isDone)
         return { offset: upload.offset, length: upload.length, file: upload.file ?? undefined }
