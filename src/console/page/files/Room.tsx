@@ -6,7 +6,15 @@ import { DirectoryView } from "./browse/DirectoryView.tsx"
 import { SearchView } from "./browse/SearchView.tsx"
 import { Devices } from "./devices/Devices.tsx"
 import { FileView } from "./file/FileView.tsx"
-import { isSection, path as roomPath, rootView, searchView, type Section, sections, sectionView } from "./Places.ts"
+import {
+  isSection,
+  path as roomPath,
+  rootView,
+  searchView,
+  type Section,
+  sections,
+  sectionView
+} from "./Places.ts"
 import { LinkList } from "./share/LinkList.tsx"
 import { Trash } from "./trash/Trash.tsx"
 import { UploadPanel } from "./uploads/UploadPanel.tsx"

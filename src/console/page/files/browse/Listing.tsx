@@ -72,11 +72,9 @@ interface NextPageProps extends Omit<PagesProps, "data" | "directory"> {
 }
 
 const NextPage = ({ base, cursor, ...rest }: NextPageProps) => {
-  const { data, refused } = useAnswer<Listed>(
-    `${base}&cursor=${encodeURIComponent(cursor)}`,
-    refreshMillis,
-    { since: rest.since }
-  )
+  const { data, refused } = useAnswer<Listed>(`${base}&cursor=${encodeURIComponent(cursor)}`, refreshMillis, {
+    since: rest.since
+  })
   if (data === undefined) return <Asking what="more files" isRefused={refused !== undefined} />
   return <Pages {...rest} base={base} data={data} directory={undefined} />
 }

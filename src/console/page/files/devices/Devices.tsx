@@ -52,7 +52,8 @@ const Row = ({ device, onChanged }: RowProps) => {
       <span class="item-words">
         <strong>{name}</strong>{" "}
         <span class="hint">
-          {platforms[platform]} · {syncRoot} · seen <time dateTime={lastSeenAt}>{formatWhen(lastSeenAt)}</time>
+          {platforms[platform]} · {syncRoot} · seen{" "}
+          <time dateTime={lastSeenAt}>{formatWhen(lastSeenAt)}</time>
         </span>
       </span>
       <span class="buttons">

@@ -36,7 +36,8 @@ export const FileView = ({ finished, id }: FileViewProps) => {
     refreshMillis,
     { since, isExpected: isUnknown }
   )
-  if (refused !== undefined && isUnknown(refused)) return <UnknownFile noticed={noticed} onUndone={onChanged} />
+  if (refused !== undefined && isUnknown(refused))
+    return <UnknownFile noticed={noticed} onUndone={onChanged} />
   const file = data === undefined ? undefined : fileOf(data)
   if (data === undefined || file === undefined)
     return <Asking what="the file" isRefused={refused !== undefined} />
@@ -50,7 +51,7 @@ export const FileView = ({ finished, id }: FileViewProps) => {
           <a class="button-link" href={`/api/files/${file.id}?download=1`} download>
             Download
           </a>
-          <EntryActions entry={entry} label="Actions for this file" onChanged={onChanged} onNotice={setNoticed} />
+          <EntryActions entry={entry} sign="Actions" onChanged={onChanged} onNotice={setNoticed} />
         </div>
       </div>
       <p class="hint">

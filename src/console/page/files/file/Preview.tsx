@@ -60,14 +60,17 @@ const TextPreview = ({ size, source }: { readonly source: string; readonly size:
     })
     return () => controller.abort()
   }, [ask, source, size])
-  if (isBroken) return <NoPreview why="The server did not send the text. Download the file, or try again later." />
+  if (isBroken)
+    return <NoPreview why="The server did not send the text. Download the file, or try again later." />
   return (
     <figure class="preview-text" aria-busy={text === undefined}>
       <pre tabIndex={0} aria-label="Text of the file">
         {text}
       </pre>
       {size > shownBytes && (
-        <figcaption class="hint">The first {formatBytes(shownBytes)} of {formatBytes(size)}.</figcaption>
+        <figcaption class="hint">
+          The first {formatBytes(shownBytes)} of {formatBytes(size)}.
+        </figcaption>
       )}
     </figure>
   )

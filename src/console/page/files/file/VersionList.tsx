@@ -11,7 +11,9 @@ interface VersionListProps {
 /** All versions of a file: each can be had, brought back, or deleted for good. */
 export const VersionList = ({ history: { versions }, onChanged }: VersionListProps) => (
   <section class="items" aria-labelledby="versions-title">
-    <h2 id="versions-title">{versions.length === 1 ? "1 version" : formatCounted(versions.length, "version")}</h2>
+    <h2 id="versions-title">
+      {versions.length === 1 ? "1 version" : formatCounted(versions.length, "version")}
+    </h2>
     <ul aria-labelledby="versions-title">
       {versions.map((version) => (
         <li key={version.id}>

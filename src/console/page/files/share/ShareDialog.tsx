@@ -96,7 +96,8 @@ export const ShareDialog = ({ entry, onClose }: ShareDialogProps) => {
           <Code of="new link" text={made.url} />
           {made.maxRequests !== null && (
             <p class="hint">
-              Previews of messengers and mail scanners do not use it up: people see a page with a button first.
+              Previews of messengers and mail scanners do not use it up: people see a page with a button
+              first.
             </p>
           )}
         </div>

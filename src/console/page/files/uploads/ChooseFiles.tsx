@@ -39,14 +39,7 @@ export const ChooseFiles = ({ files, folder, onChosen }: ChooseFilesProps) => {
         {folder}
       </button>
       <input ref={fileField} type="file" multiple hidden aria-label={files} onChange={onChange} />
-      <input
-        ref={folderField}
-        type="file"
-        multiple
-        hidden
-        aria-label={folder}
-        onChange={onChange}
-      />
+      <input ref={folderField} type="file" multiple hidden aria-label={folder} onChange={onChange} />
     </>
   )
 }

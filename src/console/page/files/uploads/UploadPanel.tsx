@@ -202,7 +202,12 @@ const Row = ({ queue, upload }: { readonly queue: UploadQueue; readonly upload: 
             {state === "failed" ? "Try again" : "Go on"}
           </button>
         )}
-        <button type="button" class="small" aria-label={`Cancel ${name}`} onClick={() => queue.cancel(upload)}>
+        <button
+          type="button"
+          class="small"
+          aria-label={`Cancel ${name}`}
+          onClick={() => queue.cancel(upload)}
+        >
           Cancel
         </button>
       </span>
