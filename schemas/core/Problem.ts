@@ -179,6 +179,13 @@ export class Conflict extends problem(
   "Already taken, or at odds with what is there"
 ) {}
 export class Gone extends problem("Gone", 410, invalid, null, "It was there, and is not any more") {}
+export class PreconditionFailed extends problem(
+  "PreconditionFailed",
+  412,
+  invalid,
+  "precondition_failed",
+  "It is not what If-Match or If-None-Match says"
+) {}
 export class PayloadTooLarge extends problem(
   "PayloadTooLarge",
   413,
@@ -192,6 +199,13 @@ export class UnsupportedMediaType extends problem(
   invalid,
   null,
   "The body has another Content-Type than the endpoint takes"
+) {}
+export class UnprocessableContent extends problem(
+  "UnprocessableContent",
+  422,
+  invalid,
+  "unprocessable_content",
+  "The bytes are not those that the request says"
 ) {}
 export class RateLimited extends problem(
   "RateLimited",

@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { searchName } from "#schemas/files/Names.ts"
-import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
+import type { Blob, NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { checkLength, type Directory, directoryGone } from "./Tree.ts"
@@ -42,22 +42,18 @@ export interface StoredFile {
 }
 
 export interface Place {
-  readonly userId: string
   readonly directory: Directory
   /** was checked by `entryName` */
   readonly name: string
 }
 
 export interface NewVersion {
-  readonly blob: Blob
-  /** the directory of blobs that has the bytes; the server's own where absent */
-  readonly store?: string
+  /** as it was published, or that of a `StoredFile` */
+  readonly blob: Blob | NewBlob
   readonly mimeType: string
   readonly modifiedAt: Date
   readonly isEncrypted: boolean
   readonly encryptionKeyId: string | null
-  /** the way it came, such as `upload` */
-  readonly source: string
   /** the version that has to be current, or `none`: there must be no such file; absent: whatever is there */
   readonly ifVersion?: string | undefined
 }
@@ -67,12 +63,20 @@ export class Versions extends Context.Service<
   Versions,
   {
     /**
-     * In the caller's transaction: the next version of the file of this name, without a gap or a twin, becomes current, and
-     * refers to the blob. The file's row stays locked until the transaction ends.
+     * In the caller's transaction: for each of them the next version of the file of this name, without a gap or a twin,
+     * becomes current, and refers to the blob. Answers them in the same order. Nothing but blobs may be locked behind it,
+     * so that a transaction calls it once.
      */
+    readonly writeAll: (
+      userId: string,
+      source: string,
+      files: ReadonlyArray<Place & NewVersion>
+    ) => Effect.Effect<ReadonlyArray<StoredFile>, BadRequest | Conflict | SqlError>
+    /** The same for one. */
     readonly write: (
-      place: Place,
-      made: NewVersion
+      userId: string,
+      source: string,
+      file: Place & NewVersion
     ) => Effect.Effect<StoredFile, BadRequest | Conflict | SqlError>
     /** by the id of a version, or of a file for its current one */
     readonly find: (id: string) => Effect.Effect<StoredFile, NotFound | SqlError>
@@ -85,8 +89,15 @@ export class Versions extends Context.Service<
     Versions,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      const { id: store } = yield* BlobStore
-      return Versions.of({ write: writingOf(sql, store), ...findingOf(sql) })
+      const writeAll = writingOf(sql, yield* BlobStore)
+      return Versions.of({
+        writeAll,
+        write: (userId, source, file) =>
+          Effect.flatMap(writeAll(userId, source, [file]), ([version]) =>
+            version === undefined ? Effect.fail(directoryGone) : Effect.succeed(version)
+          ),
+        ...findingOf(sql)
+      })
     })
   )
 }
@@ -109,6 +120,7 @@ export const fileTables = `file_groups g JOIN file_versions v ON v.group_id = g.
 export const fileNotFound = NotFound.of("File not found", { code: "file_not_found", param: "fileId" })
 
 interface Written {
+  readonly place: number
   readonly outcome: "written" | "other" | "gone"
   readonly group: string
   readonly number: number
@@ -126,43 +138,89 @@ const otherVersion = (current: string | null): Conflict =>
     { code: "other_version", param: "ifVersion" }
   )
 
-const writingOf = (sql: SqlClient, ownStore: string): Versions["Service"]["write"] =>
-  Effect.fnUntraced(function* ({ directory, name, userId }, made) {
-    yield* checkLength(directory.path + name, "name")
-    const id = newId("fv")
-    const { blob, encryptionKeyId, isEncrypted, mimeType, modifiedAt, source, store = ownStore } = made
-    const [row] = yield* sql<Written>`SELECT outcome, of_group AS "group", number, now_current AS current,
-        in_bucket AS bucket, at_path AS path, made_at AS "madeAt"
-      FROM file_write(${id}, ${newId("fg")}, ${userId}, ${directory.id}, ${name}, ${searchName(name)}, ${store},
-        decode(${blob.sha256}, 'hex'), ${blob.sizeBytes}::float8::bigint, ${mimeType}, ${modifiedAt}, ${isEncrypted},
-        ${encryptionKeyId}, ${source}, ${made.ifVersion ?? null})`
-    if (row === undefined || row.outcome === "gone") return yield* directoryGone
-    if (row.outcome === "other") return yield* otherVersion(row.current)
-    return {
-      id,
-      groupId: row.group,
-      userId,
-      directoryId: directory.id,
-      bucketId: row.bucket,
-      bucketName: directory.bucketName,
-      name,
-      path: row.path,
-      originalName: name,
-      version: row.number,
-      isCurrent: true,
-      sha256: blob.sha256,
-      sizeBytes: blob.sizeBytes,
-      store,
-      damaged: false,
-      mimeType,
-      modifiedAt,
-      createdAt: row.madeAt,
-      isEncrypted,
-      encryptionKeyId
-    }
-  })
+/** A version that is to be written, and its place in the caller's list. */
+interface Placed extends Place, NewVersion {
+  readonly id: string
+  readonly at: number
+}
 
-const findingOf = (sql: SqlClient): Omit<Versions["Service"], "write"> => {
+/** In the order in which all transactions lock files. */
+const inOrder = (files: ReadonlyArray<Place & NewVersion>): ReadonlyArray<Placed> =>
+  files
+    .map((file, at) => ({ ...file, id: newId("fv"), at }))
+    .toSorted(
+      (one, other) =>
+        Buffer.compare(Buffer.from(pathOf(one)), Buffer.from(pathOf(other))) || one.at - other.at
+    )
+
+const pathOf = ({ directory, name }: Place): string => `${directory.bucketId}/${directory.path}${name}`
+
+const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Service"]["writeAll"] => {
+  /** A row for each. The client sends no arrays of nulls. */
+  const statement = (userId: string, source: string, files: ReadonlyArray<Placed>) =>
+    sql<Written>`SELECT f.place::int AS place, outcome, of_group AS "group", number, now_current AS current,
+        in_bucket AS bucket, at_path AS path, made_at AS "madeAt"
+      FROM unnest(${files.map(({ id }) => id)}::text[], ${files.map(() => newId("fg"))}::text[],
+        ${files.map(({ directory }) => directory.id)}::text[], ${files.map(({ name }) => name)}::text[],
+        ${files.map(({ name }) => searchName(name))}::text[], ${files.map(({ blob }) => blob.sha256)}::text[],
+        ${files.map(({ blob }) => blob.sizeBytes)}::float8[], ${files.map(({ mimeType }) => mimeType)}::text[],
+        ${files.map(({ modifiedAt }) => modifiedAt.toISOString())}::text[],
+        ${files.map(({ isEncrypted }) => isEncrypted)}::boolean[],
+        ${files.map(({ encryptionKeyId }) => encryptionKeyId ?? "")}::text[],
+        ${files.map(({ ifVersion }) => ifVersion ?? "")}::text[]) WITH ORDINALITY
+        AS f(id, group_id, directory, name, search, sha256, size, type, modified, encrypted, key, if_version, place)
+      CROSS JOIN LATERAL file_write(f.id, f.group_id, ${userId}, f.directory, f.name, f.search, ${blobs.id},
+        decode(f.sha256, 'hex'), f.size::bigint, f.type, f.modified::timestamptz, f.encrypted, nullif(f.key, ''), ${source},
+        nullif(f.if_version, ''))`
+  return Effect.fnUntraced(function* (userId, source, sent) {
+    const files = inOrder(sent)
+    for (const { directory, name } of files) yield* checkLength(directory.path + name, "name")
+    const rows = yield* statement(userId, source, files)
+    const stored: Array<StoredFile> = []
+    for (const row of rows) {
+      const file = files[row.place - 1]
+      if (file === undefined || row.outcome === "gone") return yield* directoryGone
+      if (row.outcome === "other") return yield* otherVersion(row.current)
+      stored[file.at] = storedOf(userId, blobs.id, file, row)
+    }
+    const owner = { userId, source, expiresAt: null }
+    yield* blobs.referAll(
+      files.map(({ blob, id }) => ({ ref: refOf(id), blob })),
+      owner
+    )
+    return stored
+  })
+}
+
+const storedOf = (
+  userId: string,
+  store: string,
+  { blob, directory, encryptionKeyId, id, isEncrypted, mimeType, modifiedAt, name }: Placed,
+  row: Written
+): StoredFile => ({
+  id,
+  groupId: row.group,
+  userId,
+  directoryId: directory.id,
+  bucketId: row.bucket,
+  bucketName: directory.bucketName,
+  name,
+  path: row.path,
+  originalName: name,
+  version: row.number,
+  isCurrent: true,
+  sha256: blob.sha256,
+  sizeBytes: blob.sizeBytes,
+  store,
+  damaged: false,
+  mimeType,
+  modifiedAt,
+  createdAt: row.madeAt,
+  isEncrypted,
+  encryptionKeyId
+})
+
+const findingOf = (sql: SqlClient): Omit<Versions["Service"], "write" | "writeAll"> => {
   const columns = sql.literal(fileColumns)
   const tables = sql.literal(fileTables)
   const first = (files: ReadonlyArray<StoredFile>) => {

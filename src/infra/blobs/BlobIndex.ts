@@ -9,10 +9,21 @@ export interface Blob {
   readonly sizeBytes: number
 }
 
+/** A record, named by `ref`, and the blob that it refers to. */
+export interface Reference {
+  readonly ref: string
+  readonly blob: Blob | NewBlob
+}
+
 /** A blob whose bytes were all seen. */
 export interface SummedBlob extends Blob {
   /** CRC-32 as of gzip (RFC 1952), unsigned */
   readonly crc32: number
+}
+
+/** A blob whose file is there, and whose row its first reference writes. */
+export interface NewBlob extends SummedBlob {
+  readonly isNew: true
 }
 
 /** A user would have more bytes than they may. */
@@ -100,13 +111,12 @@ export class BlobIndex {
     )
   }
 
-  /** Notes a blob whose file is there, with the bytes of its hash. */
-  note({ crc32, sha256, sizeBytes }: SummedBlob): Effect.Effect<void, SqlError> {
+  /** The same for several, one after the other in the order of their numbers, so that no two transactions wait for each other. */
+  lockAll(hashes: ReadonlyArray<string>): Effect.Effect<void, SqlError> {
     return Effect.asVoid(
-      this.sql`INSERT INTO blobs (store, sha256, size, crc32)
-        VALUES (${this.store}, decode(${sha256}, 'hex'), ${sizeBytes}, ${crc32})
-        ON CONFLICT (store, sha256)
-        DO UPDATE SET checked_at = now(), damaged = false, crc32 = excluded.crc32`
+      this.sql`SELECT pg_advisory_xact_lock(number) FROM (
+        SELECT DISTINCT ('x' || left(hash, 16))::bit(64)::bigint AS number FROM unnest(${hashes}::text[]) AS h(hash)
+        ORDER BY number) AS ordered`
     )
   }
 
@@ -134,20 +144,37 @@ export class BlobIndex {
   }
 
   /** A record refers to a blob from now on, in the caller's transaction. The blob's row is locked by it. */
-  refer(
-    ref: string,
-    { sha256 }: Blob,
+  refer(ref: string, blob: Blob | NewBlob, owner: Owner): Effect.Effect<void, SqlError> {
+    return this.referAll([{ ref, blob }], owner)
+  }
+
+  /**
+   * Records refer to blobs from now on, in the caller's transaction. It locks the rows of blobs in their order, then the
+   * sum of the user, as `releaseAll` does: nothing but these may be locked behind it.
+   */
+  referAll(
+    references: ReadonlyArray<Reference>,
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
+    const hashes = references.map(({ blob }) => blob.sha256)
+    const sizes = references.map(({ blob }) => blob.sizeBytes)
+    // -1: it is no new blob. The client sends no arrays of nulls.
+    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : -1))
+    const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
-      this.sql`SELECT blob_refer(${ref}, ${this.store}, decode(${sha256}, 'hex'), ${userId}, ${pool}, ${source},
-        ${expiresAt}::timestamptz)`
+      this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
+        ${sums}::float8[]::bigint[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
     )
   }
 
   /** The record is gone, in the caller's transaction; one that refers to nothing is fine. */
   release(ref: string): Effect.Effect<void, SqlError> {
     return Effect.asVoid(this.sql`SELECT blob_release(${ref})`)
+  }
+
+  /** The same for several. */
+  releaseAll(refs: ReadonlyArray<string>): Effect.Effect<void, SqlError> {
+    return Effect.asVoid(this.sql`SELECT blob_release_all(${refs}::text[])`)
   }
 
   /** References that have expired, of any store. */
@@ -237,6 +264,41 @@ export class BlobIndex {
         ${keptMillis}::float8, ${quotaBytes}::float8::bigint) AS fits`,
       ([row]) =>
         row?.fits === true ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+    )
+  }
+
+  /** More bytes of an upload come than were reserved: as many as are needed, and up to `wanted`; answers how many it has now. */
+  grow(
+    id: string,
+    needed: number,
+    wanted: number,
+    quotaBytes: number | null
+  ): Effect.Effect<number, QuotaReached | UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql<{ granted: number | null }>`SELECT blob_grow(${id}, ${needed}::float8::bigint,
+        ${wanted}::float8::bigint, ${quotaBytes}::float8::bigint)::float8 AS granted`,
+      ([row]): Effect.Effect<number, QuotaReached | UploadGone> => {
+        const granted = row?.granted ?? null
+        if (granted === null) return Effect.fail(new UploadGone({ id }))
+        return granted < needed
+          ? Effect.fail(new QuotaReached({ quotaBytes: quotaBytes ?? 0 }))
+          : Effect.succeed(granted)
+      }
+    )
+  }
+
+  /** What the user has, with what is on its way, is no more than the quota. */
+  fits(
+    userId: string,
+    pool: BlobPool = "files",
+    quotaBytes: number | null
+  ): Effect.Effect<void, QuotaReached | SqlError> {
+    if (quotaBytes === null) return Effect.void
+    return Effect.flatMap(
+      this.sql`SELECT 1 FROM blob_usage AS u WHERE u.user_id = ${userId} AND u.pool = ${pool}
+        AND u.bytes + (SELECT coalesce(sum(reserved), 0) FROM blob_uploads AS b
+          WHERE b.user_id = ${userId} AND b.pool = ${pool} AND b.expires_at > now()) > ${quotaBytes}::float8::bigint`,
+      (rows) => (rows.length === 0 ? Effect.void : Effect.fail(new QuotaReached({ quotaBytes })))
     )
   }
 

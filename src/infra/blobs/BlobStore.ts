@@ -8,9 +8,10 @@ import { AppConfig } from "#src/Config.ts"
 import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
-import { type Blob, BlobIndex, type Owner } from "./BlobIndex.ts"
+import { type Blob, BlobIndex, type NewBlob, type Owner, type Reference } from "./BlobIndex.ts"
 import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
-import { type BlobUploads, type Commit, makeUploads } from "./BlobUploads.ts"
+import { makeUploads } from "./BlobStaging.ts"
+import type { BlobUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
 
 interface Service extends BlobUploads, BlobAppends {
@@ -18,9 +19,12 @@ interface Service extends BlobUploads, BlobAppends {
   readonly id: string
   readonly directory: string
   /** A record refers to a blob, in the caller's transaction; `ref` names the record. */
-  readonly refer: (ref: string, blob: Blob, owner: Owner) => Effect.Effect<void, SqlError>
+  readonly refer: (ref: string, blob: Blob | NewBlob, owner: Owner) => Effect.Effect<void, SqlError>
   /** The record is gone, in the caller's transaction. */
   readonly release: (ref: string) => Effect.Effect<void, SqlError>
+  /** Several records at once; a transaction that has more than one does it so, behind all else that it locks. */
+  readonly referAll: (references: ReadonlyArray<Reference>, owner: Owner) => Effect.Effect<void, SqlError>
+  readonly releaseAll: (refs: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
   /** A descriptor of a blob's bytes, which is the caller's to close. Fails, and notes it, where the file is not whole. */
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
@@ -34,7 +38,7 @@ interface Service extends BlobUploads, BlobAppends {
   readonly adopt: <A, E, R>(
     path: string,
     blob: Blob,
-    commit: Commit<A, E, R>
+    commit: (blob: Blob) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A | undefined, E | DiskFull | SqlError, R>
   readonly upkeep: BlobUpkeep
 }
@@ -87,6 +91,8 @@ const make = Effect.fnUntraced(function* (path: string) {
     directory: directory.path,
     refer: (ref, blob, owner) => index.refer(ref, blob, owner),
     release: (ref) => index.release(ref),
+    referAll: (references, owner) => index.referAll(references, owner),
+    releaseAll: (refs) => index.releaseAll(refs),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
     sum: (blob) =>

@@ -1,33 +1,46 @@
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
-import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
-import type {
-  Blob,
-  BlobIndex,
-  BlobPool,
-  QuotaReached,
-  SummedBlob,
-  UploadGone,
-  UploadRow
-} from "./BlobIndex.ts"
+import type { BlobIndex, BlobPool, NewBlob, QuotaReached, SummedBlob, UploadGone } from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
 
 export interface Incoming {
   readonly userId: string
   /** the quota of the user that it counts for; absent: `files` */
   readonly pool?: BlobPool
-  /** more is refused; as much counts as the user's while it is on its way */
+  /** more is refused */
   readonly maxBytes: number
+  /** as many count as the user's from the beginning, more as they come; absent: as many as may come */
+  readonly expectedBytes?: number
   /** all that the user may have; null: no limit */
   readonly quotaBytes: number | null
 }
 
 /** Writes the record that refers to a blob, in the transaction that makes the blob. */
-export type Commit<A, E, R> = (blob: Blob) => Effect.Effect<A, E, R>
+export type Commit<A, E, R> = (blob: NewBlob) => Effect.Effect<A, E, R>
+
+/** Bytes in a temporary file, and durable there. */
+export interface StagedBlob {
+  readonly blob: SummedBlob
+  /** the number of the file */
+  readonly file: number
+}
+
+/** Why bytes are not taken. */
+export type Refusal = BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable
+
+/** The files of one request, which count for the quota together and become blobs together. */
+export interface Staging {
+  /** Takes all bytes of a source; those that are not published go with the staging. */
+  readonly stage: <E>(source: BlobSource<E>, maxBytes?: number) => Effect.Effect<StagedBlob, E | Refusal>
+  /** Makes blobs of what was staged, together with records that refer to them, in one transaction: once. */
+  readonly publish: <A, E, R>(
+    staged: ReadonlyArray<StagedBlob>,
+    commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, Exclude<E, SqlError> | DiskFull | QuotaReached | ServiceUnavailable, R>
+}
 
 /** The ways in which bytes come. */
 export interface BlobUploads {
@@ -36,11 +49,11 @@ export interface BlobUploads {
     incoming: Incoming,
     source: BlobSource<E>,
     commit: Commit<A, E2, R>
-  ) => Effect.Effect<
-    A,
-    E | Exclude<E2, SqlError> | BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable,
-    R
-  >
+  ) => Effect.Effect<A, E | Exclude<E2, SqlError> | Refusal, R>
+  /** Takes the files of a request, which end with the scope unless they are published. */
+  readonly staging: (
+    incoming: Incoming
+  ) => Effect.Effect<Staging, DiskFull | QuotaReached | ServiceUnavailable, Scope.Scope>
 }
 
 export interface Parts {
@@ -52,61 +65,36 @@ export interface Parts {
   readonly onPublished: (sha256: string) => void
 }
 
-/** An upload's file, and the request that ends it. */
-type Ended = Pick<UploadRow, "id" | "file" | "epoch">
-
-/** The upload was taken for one that nothing goes on with: its reservation could not be renewed. */
-const tooLate = ServiceUnavailable.of(
-  "The upload outlasted its reservation while the database was away; nothing was stored"
-)
-
-/** The transaction that makes a blob of an upload's file, under its lock. The upload ends first, so that its file stays. */
-const publish = <A, E, R, E2>(
+/**
+ * The transaction that makes blobs of files of an upload, under the locks of their hashes. The upload ends first, so that
+ * its files stay. The rows of the blobs are written with the references to them (`BlobIndex.refer`), behind whatever
+ * else the records lock.
+ */
+export const publish = <A, E, R, E2>(
   { files, index, onPublished, sql }: Parts,
-  upload: Ended,
-  blob: SummedBlob,
+  id: string,
+  staged: ReadonlyArray<StagedBlob>,
   ended: Effect.Effect<void, E2>,
-  commit: Commit<A, E, R>
+  commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
-    yield* index.lock(blob.sha256)
+    yield* index.lockAll(staged.map(({ blob }) => blob.sha256))
     yield* ended
-    yield* files.publish(upload, blob)
-    yield* index.note(blob)
-    return yield* commit(blob)
+    yield* Effect.forEach(staged, ({ blob, file }) => files.publish({ id, file }, blob), {
+      concurrency: renamedAtOnce,
+      discard: true
+    })
+    return yield* commit(staged.map(({ blob }) => ({ ...blob, isNew: true as const })))
   }).pipe(
     sql.withTransaction,
-    Effect.tap(() => Effect.sync(() => onPublished(blob.sha256)))
+    Effect.tap(() => Effect.sync(() => staged.forEach(({ blob }) => onPublished(blob.sha256))))
   )
+
+/** Files that are renamed at once, which a disk syncs together. */
+const renamedAtOnce = 4
 
 /** Undoes a part of an upload; where that fails it ends by itself, when the reservation does. */
 export const undone = (effect: Effect.Effect<void, UploadGone | SqlError>, id: string): Effect.Effect<void> =>
   Effect.catch(effect, (error) =>
     error._tag === "UploadGone" ? Effect.void : Effect.logDebug(`The upload ${id} ends later`, error)
   )
-
-const putting =
-  (parts: Parts): BlobUploads["put"] =>
-  ({ maxBytes, pool, quotaBytes, userId }, source, commit) => {
-    const { files, index, minFreeBytes, putKeptMillis: keptMillis } = parts
-    const upload = { id: newId("upl"), file: 0, epoch: 0 }
-    const { id } = upload
-    const renewing = Effect.forever(Effect.delay(undone(index.renew(id, keptMillis), id), keptMillis / 3))
-    const received = Effect.scoped(
-      Effect.andThen(Effect.forkScoped(renewing), files.receive(upload, source, maxBytes))
-    )
-    const ended = Effect.mapError(index.end(upload), (error) =>
-      error._tag === "UploadGone" ? tooLate : error
-    )
-    return Effect.gen(function* () {
-      yield* files.haveRoom(maxBytes, minFreeBytes)
-      yield* storeAway(index.reserve({ id, userId, pool, bytes: maxBytes, keptMillis }, quotaBytes))
-      return yield* received.pipe(
-        // Its own time limit: the bytes before it may take as long as they need.
-        Effect.flatMap((blob) => storeAway(publish(parts, upload, blob, ended, commit))),
-        Effect.onError(() => Effect.andThen(files.discard(upload), undone(index.end(upload), id)))
-      )
-    })
-  }
-
-export const makeUploads = (parts: Parts): BlobUploads => ({ put: putting(parts) })

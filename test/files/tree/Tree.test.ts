@@ -6,7 +6,7 @@ import { Versions } from "#src/files/tree/Versions.ts"
 import { type Entry, Walk } from "#src/files/tree/Walk.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newUser, tagOf } from "#test/infra/blobs/BlobSteps.ts"
-import { ensured, faultsOfTree, messageOf, treeLayer, written } from "./TreeSteps.ts"
+import { ensured, faultsOfTree, messageOf, plain, treeLayer, written } from "./TreeSteps.ts"
 
 const small = { limits: { walkEntriesAtOnce: 3, directoriesPerUser: 40 } }
 
@@ -171,21 +171,17 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
       it.effect("of several files in one transaction do not wait for each other in a circle", () =>
         Effect.gen(function* () {
           const sql = yield* SqlClient
-          const { write } = yield* Versions
+          const { writeAll } = yield* Versions
           const user = yield* newUser
           const docs = yield* ensured(user, "docs")
           const { sha256, sizeBytes } = yield* written(docs, "seed", "seed")
-          const made = {
-            blob: { sha256, sizeBytes },
-            mimeType: "text/plain",
-            modifiedAt: new Date(0),
-            isEncrypted: false,
-            encryptionKeyId: null,
-            source: "test"
-          }
           const form = (names: ReadonlyArray<string>) =>
             sql.withTransaction(
-              Effect.forEach(names, (name) => write({ userId: user, directory: docs, name }, made))
+              writeAll(
+                user,
+                "test",
+                names.map((name) => ({ ...plain, directory: docs, name, blob: { sha256, sizeBytes } }))
+              )
             )
           const names = ["a", "b", "c", "d"]
           yield* Effect.all(
@@ -247,17 +243,8 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
           for (const name of ["a", "b", "c", "d"]) yield* written(docs, name, name)
           const versions = yield* Versions
           const { sha256, sizeBytes } = yield* written(docs, "seed", "seed")
-          const late = versions.write(
-            { userId: user, directory: docs, name: "d" },
-            {
-              blob: { sha256, sizeBytes },
-              mimeType: "text/plain",
-              modifiedAt: new Date(0),
-              isEncrypted: false,
-              encryptionKeyId: null,
-              source: "test"
-            }
-          )
+          const again = { ...plain, directory: docs, name: "d", blob: { sha256, sizeBytes } }
+          const late = versions.write(user, "test", again)
           const seen: Array<Entry> = []
           yield* snapshot(
             below(docs, (entries) =>

@@ -15,6 +15,14 @@ export const treeLayer = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer).
 export const ensured = (userId: string, path: string) =>
   Effect.flatMap(Tree, ({ ensure }) => ensure(userId, undefined, path.split("/")))
 
+/** What a version has beside its place and bytes. */
+export const plain = {
+  mimeType: "text/plain",
+  modifiedAt: new Date("2026-01-02T03:04:05.678Z"),
+  isEncrypted: false,
+  encryptionKeyId: null
+}
+
 /** A new version of this text. */
 export const written = (directory: Directory, name: string, text: string, more: Partial<NewVersion> = {}) =>
   Effect.gen(function* () {
@@ -22,18 +30,7 @@ export const written = (directory: Directory, name: string, text: string, more: 
     const versions = yield* Versions
     const { userId } = directory
     return yield* blobs.put(incoming(userId, null, 100_000), pieces([text]), (blob) =>
-      versions.write(
-        { userId, directory, name },
-        {
-          blob,
-          mimeType: "text/plain",
-          modifiedAt: new Date("2026-01-02T03:04:05.678Z"),
-          isEncrypted: false,
-          encryptionKeyId: null,
-          source: "test",
-          ...more
-        }
-      )
+      versions.write(userId, "test", { ...plain, directory, name, blob, ...more })
     )
   })
 

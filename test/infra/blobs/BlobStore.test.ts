@@ -33,7 +33,7 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
         const [one, other] = [yield* newUser, yield* newUser]
         const blob = yield* put(one, "same", "test 1")
         const sums = { sha256: sha256Of(Buffer.from("same")), crc32: crc32("same") }
-        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 4 })
+        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 4, isNew: true })
         assert.deepStrictEqual(yield* put(other, "same", "test 2"), blob)
         assert.strictEqual(readFileSync(yield* pathOf(blob), "utf8"), "same")
         assert.deepStrictEqual(yield* usageOf(one), { bytes: 4, reserved: 0 })
@@ -146,7 +146,7 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
           Effect.as(blobs.refer("test 5", made, ownerOf(user)), made)
         )
         const sums = { sha256: sha256Of(Buffer.from("abcdef")), crc32: crc32("abcdef") }
-        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 6 })
+        assert.deepStrictEqual(blob, { ...sums, sizeBytes: 6, isNew: true })
         assert.strictEqual(yield* tagOf(blobs.abort(id)), "UploadGone")
       })
     )

@@ -1,7 +1,6 @@
 /**
- * Writes of a tree take locks in this order, so that none waits for another in a circle: blobs by their hash, buckets (shared by
- * those that add to a bucket, alone by those that move or remove something in it), sums of users, files. What only
- * looks takes none.
+ * Writes of a tree take locks in this order, so that none waits for another in a circle: buckets (shared by those that add to a
+ * bucket, alone by those that move or remove something in it), files by their paths, blobs by their hashes, sums of users.
  */
 export const fileTreeFunctions: ReadonlyArray<string> = [
   // The lock's numbers: the migration that made it, and the bucket.
@@ -72,7 +71,6 @@ export const fileTreeFunctions: ReadonlyArray<string> = [
        outcome := 'gone'; RETURN NEXT; RETURN;
      END IF;
      in_bucket := place.bucket_id; at_path := place.path || new_name;
-     PERFORM blob_refer('version ' || new_version, in_store, of_sha256, by_user, 'files', from_source, NULL);
      LOOP
        SELECT * INTO held FROM file_groups g
          WHERE g.bucket_id = in_bucket AND g.path = at_path AND g.trash_id IS NULL FOR UPDATE;

@@ -8,17 +8,71 @@ export const blobSums: PostgresMigration = {
     // CRC-32 of all bytes, as of gzip; null: nothing has computed it yet.
     `ALTER TABLE blobs ADD COLUMN crc32 bigint CHECK (crc32 BETWEEN 0 AND 4294967295)`,
 
-    // A record refers to a blob from now on: see BlobIndex.ts. The blob's row is locked by it, then the user's sum.
-    `CREATE FUNCTION blob_refer(new_ref text, in_store text, of_sha256 bytea, by_user text, in_pool text, from_source text,
-         until timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+    // The reservation of an upload under way becomes `needed`, or more where the quota has room, at most `wanted`. Null: there
+    // is no such upload. Less than `needed`: the quota has no room for it.
+    `CREATE FUNCTION blob_grow(upload text, needed bigint, wanted bigint, quota bigint) RETURNS bigint
+       LANGUAGE plpgsql AS $$
+     DECLARE mine record; taken bigint; granted bigint := wanted;
      BEGIN
-       WITH found AS (
-           UPDATE blobs SET unreferenced_at = NULL WHERE store = in_store AND sha256 = of_sha256
-           RETURNING store, sha256, size),
-         made AS (INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
-           SELECT new_ref, store, sha256, by_user, in_pool, from_source, until FROM found)
-       INSERT INTO blob_usage AS u (user_id, pool, bytes) SELECT by_user, in_pool, size FROM found
-       ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes;
+       SELECT u.user_id, u.pool INTO mine FROM blob_uploads u WHERE u.id = upload AND u.expires_at > now();
+       IF NOT FOUND THEN RETURN NULL; END IF;
+       IF quota IS NOT NULL THEN
+         INSERT INTO blob_usage AS u (user_id, pool) VALUES (mine.user_id, mine.pool)
+           ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes RETURNING u.bytes INTO taken;
+         taken := taken + (SELECT coalesce(sum(u.reserved), 0) FROM blob_uploads u
+           WHERE u.user_id = mine.user_id AND u.pool = mine.pool AND u.id <> upload AND u.expires_at > now());
+         granted := least(wanted, quota - taken);
+         IF granted < needed THEN RETURN granted; END IF;
+       END IF;
+       UPDATE blob_uploads u SET reserved = granted WHERE u.id = upload;
+       RETURN granted;
+     END $$`,
+
+    // Records refer to blobs. The row of one that has just come, with its sum, is written here, else it is there. Rows are
+    // locked in the order of their hashes, the user's sum behind them.
+    `CREATE FUNCTION blob_refer(in_store text, refs text[], hashes text[], sizes bigint[], sums bigint[],
+         by_user text, in_pool text, from_source text, until timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+     BEGIN
+       INSERT INTO blobs AS b (store, sha256, size, crc32, unreferenced_at)
+         SELECT DISTINCT ON (hash) in_store, decode(hash, 'hex'), size, crc, NULL::timestamptz
+         FROM unnest(hashes, sizes, sums) AS g(hash, size, crc) WHERE crc >= 0 ORDER BY hash
+         ON CONFLICT (store, sha256) DO UPDATE
+           SET unreferenced_at = NULL, checked_at = now(), damaged = false, crc32 = excluded.crc32;
+       PERFORM 1 FROM blobs b WHERE b.store = in_store
+         AND b.sha256 IN (SELECT decode(hash, 'hex') FROM unnest(hashes) AS g(hash)) ORDER BY b.sha256 FOR UPDATE;
+       UPDATE blobs b SET unreferenced_at = NULL WHERE b.store = in_store AND b.unreferenced_at IS NOT NULL
+         AND b.sha256 IN (SELECT decode(hash, 'hex') FROM unnest(hashes) AS g(hash));
+       WITH made AS (
+         INSERT INTO blob_refs (ref, store, sha256, user_id, pool, source, expires_at)
+           SELECT g.ref, b.store, b.sha256, by_user, in_pool, from_source, until
+           FROM unnest(refs, hashes) AS g(ref, hash)
+           JOIN blobs b ON b.store = in_store AND b.sha256 = decode(g.hash, 'hex')
+         RETURNING sha256)
+       INSERT INTO blob_usage AS u (user_id, pool, bytes)
+         SELECT by_user, in_pool, coalesce(sum(b.size), 0) FROM made
+         JOIN blobs b ON b.store = in_store AND b.sha256 = made.sha256
+         ON CONFLICT (user_id, pool) DO UPDATE SET bytes = u.bytes + excluded.bytes;
+     END $$`,
+
+    // The same order as blob_refer's, so that two transactions with several blobs do not wait for each other.
+    `CREATE FUNCTION blob_release_all(gone text[]) RETURNS void LANGUAGE plpgsql AS $$
+     BEGIN
+       PERFORM 1 FROM blobs b WHERE (b.store, b.sha256) IN
+         (SELECT r.store, r.sha256 FROM blob_refs r WHERE r.ref = ANY (gone)) ORDER BY b.store, b.sha256 FOR UPDATE;
+       PERFORM 1 FROM blob_usage u WHERE (u.user_id, u.pool) IN
+         (SELECT r.user_id, r.pool FROM blob_refs r WHERE r.ref = ANY (gone)) ORDER BY u.user_id, u.pool FOR UPDATE;
+       WITH removed AS (DELETE FROM blob_refs r WHERE r.ref = ANY (gone) RETURNING r.store, r.sha256, r.user_id, r.pool),
+         less AS (
+           SELECT d.user_id, d.pool, sum(b.size) AS bytes FROM removed d
+           JOIN blobs b ON b.store = d.store AND b.sha256 = d.sha256 GROUP BY d.user_id, d.pool),
+         counted AS (
+           UPDATE blob_usage u SET bytes = u.bytes - less.bytes FROM less
+           WHERE u.user_id = less.user_id AND u.pool = less.pool)
+       UPDATE blobs b SET unreferenced_at = now()
+         FROM (SELECT DISTINCT store, sha256 FROM removed) d
+         WHERE b.store = d.store AND b.sha256 = d.sha256
+           AND NOT EXISTS (SELECT 1 FROM blob_refs r WHERE r.store = b.store AND r.sha256 = b.sha256
+             AND NOT r.ref = ANY (gone));
      END $$`
   ]
 }

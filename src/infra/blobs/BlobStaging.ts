@@ -1,0 +1,165 @@
+import { Effect, Result } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { newId } from "#src/infra/crypto/Tokens.ts"
+import { type BlobSource, BlobTooLarge } from "./BlobFiles.ts"
+import type { QuotaReached, UploadGone } from "./BlobIndex.ts"
+import { type BlobUploads, type Incoming, type Parts, publish, type Refusal, undone } from "./BlobUploads.ts"
+import type { DiskFull } from "./Disk.ts"
+
+/** The upload was taken for one that nothing goes on with: its reservation could not be renewed. */
+const tooLate = ServiceUnavailable.of(
+  "The upload outlasted its reservation while the database was away; nothing was stored"
+)
+
+/** The part of a quota that a request's bytes take while they come. */
+class Reservation {
+  takenBytes = 0
+  readonly id: string
+  readonly #parts: Parts
+  readonly #incoming: Incoming
+  #reservedBytes: number
+
+  constructor(parts: Parts, incoming: Incoming, id: string) {
+    this.#parts = parts
+    this.#incoming = incoming
+    this.id = id
+    const { expectedBytes = incoming.maxBytes, maxBytes } = incoming
+    this.#reservedBytes = this.isLate ? maxBytes : Math.min(expectedBytes, maxBytes)
+  }
+
+  /** Few bytes are counted when all are there, without a reservation. */
+  get isLate(): boolean {
+    return this.#incoming.maxBytes <= lateBytes
+  }
+
+  get begin(): Effect.Effect<void, DiskFull | QuotaReached | SqlError> {
+    const { files, index, minFreeBytes, putKeptMillis: keptMillis } = this.#parts
+    const { pool, quotaBytes, userId } = this.#incoming
+    const upload = { id: this.id, userId, pool, bytes: this.#reservedBytes, keptMillis }
+    const room = files.haveRoom(this.#reservedBytes, minFreeBytes)
+    return this.isLate ? room : Effect.andThen(room, index.reserve(upload, quotaBytes))
+  }
+
+  /** So many bytes more have come. */
+  take(bytes: number): Effect.Effect<void, Refusal> | undefined {
+    this.takenBytes += bytes
+    return this.takenBytes <= this.#reservedBytes ? undefined : this.#grow(bytes)
+  }
+
+  #grow(bytes: number): Effect.Effect<void, Refusal> {
+    const { files, index, minFreeBytes } = this.#parts
+    const { maxBytes, quotaBytes } = this.#incoming
+    if (this.takenBytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
+    const step = Math.min(Math.max(this.#reservedBytes, leastStep), mostStep)
+    const wanted = Math.min(maxBytes, this.takenBytes + step)
+    return Effect.gen({ self: this }, function* () {
+      yield* files.haveRoom(wanted - this.takenBytes + bytes, minFreeBytes)
+      const granted = yield* storeAway(index.grow(this.id, this.takenBytes, wanted, quotaBytes)).pipe(
+        Effect.mapError((error) => (error._tag === "UploadGone" ? tooLate : error))
+      )
+      this.#reservedBytes = granted
+    })
+  }
+
+  /** Ends it, in the transaction that makes the bytes the user's. */
+  get end(): Effect.Effect<void, UploadGone | SqlError> {
+    return this.isLate ? Effect.void : this.#parts.index.end({ id: this.id, epoch: 0 })
+  }
+
+  /** What ends too late has to fit, at the end of that transaction. */
+  get fits(): Effect.Effect<void, QuotaReached | SqlError> {
+    const { pool, quotaBytes, userId } = this.#incoming
+    return this.isLate ? this.#parts.index.fits(userId, pool, quotaBytes) : Effect.void
+  }
+
+  /** Goes on as long as bytes come. */
+  get renewing(): Effect.Effect<void> {
+    const { index, putKeptMillis: keptMillis } = this.#parts
+    const renewed = undone(index.renew(this.id, keptMillis), this.id)
+    return this.isLate ? Effect.void : Effect.forever(Effect.delay(renewed, keptMillis / 3))
+  }
+}
+
+/** No more than this is counted late. */
+const lateBytes = 64 * 1024
+/** A reservation grows by as much as it is, by no less and no more than these. */
+const leastStep = 1024 * 1024
+const mostStep = 64 * 1024 * 1024
+
+const staging = (parts: Parts): BlobUploads["staging"] =>
+  Effect.fnUntraced(function* (incoming) {
+    const { files } = parts
+    const run = Effect.runPromiseWith(yield* Effect.context<never>())
+    const reservation = new Reservation(parts, incoming, newId("upl"))
+    const { id } = reservation
+    /** numbers of temporary files that are not published */
+    const left = new Set<number>()
+    let isOver = false
+    yield* storeAway(reservation.begin)
+    yield* Effect.addFinalizer(() => {
+      const discarded = Effect.forEach(left, (file) => files.discard({ id, file }), { discard: true })
+      return isOver ? discarded : Effect.andThen(discarded, undone(reservation.end, id))
+    })
+    yield* Effect.forkScoped(reservation.renewing)
+    const ended = Effect.mapError(reservation.end, (error) => (error._tag === "UploadGone" ? tooLate : error))
+
+    return {
+      stage: (source, maxBytes = incoming.maxBytes) => {
+        const file = left.size
+        left.add(file)
+        return Effect.map(
+          files.receive({ id, file }, counted(source, reservation, run), maxBytes),
+          (blob) => ({
+            blob,
+            file
+          })
+        )
+      },
+      publish: (staged, commit) => {
+        const made = publish(parts, id, staged, ended, (blobs) =>
+          Effect.tap(commit(blobs), () => reservation.fits)
+        )
+        // Its own time limit: the bytes before it may take as long as they need.
+        return Effect.tap(storeAway(made), () =>
+          Effect.sync(() => {
+            isOver = true
+            for (const { file } of staged) left.delete(file)
+          })
+        )
+      }
+    }
+  })
+
+/** A source whose bytes are counted as they come. */
+const counted =
+  <E>(
+    source: BlobSource<E>,
+    reservation: Reservation,
+    run: <A>(effect: Effect.Effect<A>) => Promise<A>
+  ): BlobSource<E | Refusal> =>
+  async () => {
+    const next = await source()
+    if (Result.isFailure(next) || next.success === undefined) return next
+    const growing = reservation.take(next.success.length)
+    if (growing === undefined) return next
+    const grown = await run(Effect.result(growing))
+    return Result.isFailure(grown) ? Result.fail(grown.failure) : next
+  }
+
+const putting =
+  (staged: BlobUploads["staging"]): BlobUploads["put"] =>
+  (incoming, source, commit) =>
+    Effect.scoped(
+      Effect.flatMap(staged(incoming), ({ publish, stage }) =>
+        Effect.flatMap(stage(source), (one) =>
+          publish([one], ([blob]) => commit(blob ?? { ...one.blob, isNew: true }))
+        )
+      )
+    )
+
+export const makeUploads = (parts: Parts): BlobUploads => {
+  const staged = staging(parts)
+  return { put: putting(staged), staging: staged }
+}
