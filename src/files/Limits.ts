@@ -1,3 +1,5 @@
+import { linkLimits } from "./links/LinkLimits.ts"
+
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
@@ -22,6 +24,5 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** the links that uploads have of their own work for so long */
-  uploadLinkMillis: 3_600_000
+  ...linkLimits
 } as const
