@@ -100,10 +100,6 @@ const Flagging = (props: FlaggingProps) => {
     }
     if (await change.run((ask) => ask(path, { method: "POST", json }))) onClose()
   }
-  const toggle = (id: string, isOn: boolean): void => {
-    const others = [...chosen].filter((one) => one !== id)
-    setChosen(new Set(isOn ? [...others, id] : others))
-  }
   return (
     <Form change={change} submit="Save" onSubmit={() => void onSubmit()}>
       <p class="hint">
@@ -124,22 +120,7 @@ const Flagging = (props: FlaggingProps) => {
         chosen={choice}
         onChosen={setChoice}
       />
-      {choice === "selected" && (
-        <fieldset class="choices">
-          <legend>Devices</legend>
-          {devices.map(({ id, name }) => (
-            <label key={id} class="check">
-              <input
-                type="checkbox"
-                checked={chosen.has(id)}
-                onChange={({ currentTarget }) => toggle(id, currentTarget.checked)}
-              />
-              {name}
-            </label>
-          ))}
-          {devices.length === 0 && <p class="hint">You have no devices yet.</p>}
-        </fieldset>
-      )}
+      {choice === "selected" && <Chosen devices={devices} chosen={chosen} onChosen={setChosen} />}
       {choice === "none" && (
         <p class="hint">
           Below a directory that is kept on devices, this one is left out. Files that are on a device stay
@@ -147,5 +128,33 @@ const Flagging = (props: FlaggingProps) => {
         </p>
       )}
     </Form>
+  )
+}
+
+interface ChosenProps extends DeviceList {
+  readonly chosen: ReadonlySet<string>
+  onChosen(chosen: ReadonlySet<string>): void
+}
+
+const Chosen = ({ chosen, devices, onChosen }: ChosenProps) => {
+  const toggle = (id: string, isOn: boolean): void => {
+    const others = [...chosen].filter((one) => one !== id)
+    onChosen(new Set(isOn ? [...others, id] : others))
+  }
+  return (
+    <fieldset class="choices">
+      <legend>Devices</legend>
+      {devices.map(({ id, name }) => (
+        <label key={id} class="check">
+          <input
+            type="checkbox"
+            checked={chosen.has(id)}
+            onChange={({ currentTarget }) => toggle(id, currentTarget.checked)}
+          />
+          {name}
+        </label>
+      ))}
+      {devices.length === 0 && <p class="hint">You have no devices yet.</p>}
+    </fieldset>
   )
 }
