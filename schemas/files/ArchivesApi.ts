@@ -29,4 +29,3 @@ export class ArchivesApi extends HttpApiGroup.make("archives")
     OpenApi.annotations({ title: "Archives", description: "Directories as one file, made as it is sent." })
   )
   .prefix("/api") {}
-

@@ -29,7 +29,8 @@ interface FoundRow extends EntryRow {
 const encryptedSuffix = ".sbx"
 const nameBytes = 255
 
-const seconds = (column: string): string => `floor(extract(epoch FROM ${column}))::float8 AS "modifiedSeconds"`
+const seconds = (column: string): string =>
+  `floor(extract(epoch FROM ${column}))::float8 AS "modifiedSeconds"`
 
 /** A file and a directory may share a name, which no disk can hold: the file has another one then. */
 const isTaken = `(EXISTS (SELECT 1 FROM directories t WHERE t.bucket_id = g.bucket_id AND t.trash_id IS NULL

@@ -198,7 +198,10 @@ const make = Effect.gen(function* () {
           return exchange.send(status, told)
         }
         memory.hold()
-        const ends = { onTrouble: ({ blob }: { readonly blob: Blob }) => noteDamage(blob), onClose: () => memory.release() }
+        const ends = {
+          onTrouble: ({ blob }: { readonly blob: Blob }) => noteDamage(blob),
+          onClose: () => memory.release()
+        }
         const source = new ArchiveSource(plan, range, blobs.parts(), ends)
         exchange.sendSource(status, Object.entries(headers), source, sent)
       })
