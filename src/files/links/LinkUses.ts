@@ -112,7 +112,8 @@ const findingOf = (sql: SqlClient) =>
   Effect.fnUntraced(function* (token: string) {
     const hash = tokenHash(token)
     if (hash === undefined) return undefined
-    const [link] = yield* sql<FoundLink>`SELECT l.token_hash AS hash, l.user_id AS "userId", l.group_id AS "groupId",
+    const [link] =
+      yield* sql<FoundLink>`SELECT l.token_hash AS hash, l.user_id AS "userId", l.group_id AS "groupId",
         l.version_id AS "versionId", l.directory_id AS "directoryId", l.max_requests AS cap, l.uses, l.password,
         l.expires_at AS "expiresAt"
       FROM share_links l JOIN users u ON u.id = l.user_id AND u.deleted_at IS NULL WHERE l.token_hash = ${hash}`

@@ -76,7 +76,9 @@ const isAhead = ({ header }: Visit): boolean =>
 
 /** A person at a browser, or what passes for one: it names the type, any type at all will not do. */
 export const acceptsPage = ({ header }: Visit): boolean =>
-  /(?:^|[,\s])(?:text\/html|application\/xhtml\+xml)\b(?!\s*;\s*q=0(?:\.0*)?(?:\s*[,;]|$))/i.test(header("accept"))
+  /(?:^|[,\s])(?:text\/html|application\/xhtml\+xml)\b(?!\s*;\s*q=0(?:\.0*)?(?:\s*[,;]|$))/i.test(
+    header("accept")
+  )
 
 /** Whether a link that can be used up answers with a page, whose button downloads, in the place of the bytes. */
 export const looksFirst = (visit: Visit): boolean =>
