@@ -1,8 +1,10 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
+import { CliLoginApi } from "./CliLogin.ts"
+import { DevicesApi } from "./Device.ts"
 
 /** The endpoints of shared files that pass the Effect pipeline. */
-export class FilesRoomApi extends HttpApi.make("signalbox").annotate(
-  HttpApi.PayloadParseOptions,
-  strictBodies
-) {}
+export class FilesRoomApi extends HttpApi.make("signalbox")
+  .add(DevicesApi)
+  .add(CliLoginApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -1,7 +1,15 @@
 import { Cause, Effect, FiberSet } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
-import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
+import type {
+  ByteSource,
+  FileRange,
+  FileSent,
+  RawBody,
+  RawReply,
+  RawRequest,
+  RawRoute
+} from "#src/front/RawRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 import { isForPerson, measureNow, tellAnswer } from "#src/http/Edge.ts"
@@ -77,10 +85,15 @@ export class KeyedExchange {
   }
 
   /** The connection is cut where the key ends before the answer does. */
-  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange): void {
+  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange, sent?: FileSent): void {
     this.#answers(status)
-    const unwatch = this.watch(() => this.#reply.cut())
-    this.#reply.sendFile(status, [...this.headers, ...headers], file, unwatch)
+    this.#reply.sendFile(status, [...this.headers, ...headers], file, this.#cutWithKey(sent))
+  }
+
+  /** As `sendFile`, of bytes that come from anywhere. */
+  sendSource(status: number, headers: ReadonlyArray<Header>, source: ByteSource, sent?: FileSent): void {
+    this.#answers(status)
+    this.#reply.sendSource(status, [...this.headers, ...headers], source, this.#cutWithKey(sent))
   }
 
   /** A person gets a page of a 404. Source: contract/http#errors. */
@@ -93,6 +106,14 @@ export class KeyedExchange {
     }
     const headers = Object.entries(headersOf(problem))
     this.send(problem.status, [["Content-Type", "application/json"], ...headers], bodyOf(problem, "plain"))
+  }
+
+  #cutWithKey(sent: FileSent | undefined): FileSent {
+    const unwatch = this.watch(() => this.#reply.cut())
+    return (bytes, isWhole) => {
+      unwatch()
+      sent?.(bytes, isWhole)
+    }
   }
 
   #answers(status: number): void {

@@ -114,8 +114,7 @@ export const makeAppends = (parts: Parts): BlobAppends => {
       return id
     }),
     append,
-    resize: (id, { needed, wanted }, quotaBytes) =>
-      Effect.asVoid(index.grow(id, needed, wanted, quotaBytes)),
+    resize: (id, { needed, wanted }, quotaBytes) => Effect.asVoid(index.grow(id, needed, wanted, quotaBytes)),
     finish: finishing(parts, kept, holdLast),
     join: Effect.fnUntraced(function* (id, partIds) {
       const { written: from } = yield* index.find(id)

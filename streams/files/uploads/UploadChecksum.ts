@@ -8,7 +8,13 @@ export const checksumAlgorithms = ["sha256", "sha512", "sha1", "md5", "crc32"] a
 
 type Algorithm = (typeof checksumAlgorithms)[number]
 
-const digestBytes: Readonly<Record<Algorithm, number>> = { sha256: 32, sha512: 64, sha1: 20, md5: 16, crc32: 4 }
+const digestBytes: Readonly<Record<Algorithm, number>> = {
+  sha256: 32,
+  sha512: 64,
+  sha1: 20,
+  md5: 16,
+  crc32: 4
+}
 
 const isKnown = (name: string): name is Algorithm => Object.hasOwn(digestBytes, name)
 
@@ -18,7 +24,8 @@ export interface UploadChecksum {
   readonly digest: Buffer
 }
 
-const fault = (text: string): Result.Result<never, FieldFault> => Result.fail({ field: "Upload-Checksum", text })
+const fault = (text: string): Result.Result<never, FieldFault> =>
+  Result.fail({ field: "Upload-Checksum", text })
 
 /** Reads `sha1 base64`; undefined where the header is absent. CRC-32 is four bytes, the most significant first. */
 export const readChecksum = (header: string): Result.Result<UploadChecksum | undefined, FieldFault> => {

@@ -24,7 +24,10 @@ const fault = (field: string, text: string): Result.Result<never, FieldFault> =>
 const absent = Result.succeed(undefined)
 
 /** A number of bytes; undefined where the header is absent. */
-export const readBytes = (headerOf: HeaderOf, name: string): Result.Result<number | undefined, FieldFault> => {
+export const readBytes = (
+  headerOf: HeaderOf,
+  name: string
+): Result.Result<number | undefined, FieldFault> => {
   const text = headerOf(name.toLowerCase())
   if (text === "") return absent
   const bytes = /^\d{1,16}$/.test(text) ? Number(text) : Infinity
@@ -36,7 +39,8 @@ export const readLength = (headerOf: HeaderOf): Result.Result<number | null, Fie
   const deferred = headerOf("upload-defer-length")
   const length = readBytes(headerOf, "Upload-Length")
   if (Result.isFailure(length)) return Result.fail(length.failure)
-  if (deferred !== "" && deferred !== "1") return fault("Upload-Defer-Length", "expected 1, or no such header")
+  if (deferred !== "" && deferred !== "1")
+    return fault("Upload-Defer-Length", "expected 1, or no such header")
   if (deferred !== "" && length.success !== undefined)
     return fault("Upload-Defer-Length", "give this or Upload-Length, not both")
   if (deferred === "" && length.success === undefined)
@@ -54,7 +58,8 @@ export const readKind = (
   if (concat === "") return Result.succeed({ _tag: "Whole" })
   if (concat === "partial") return Result.succeed({ _tag: "Part" })
   const [, list] = /^final\s*;\s*(.*)$/s.exec(concat) ?? []
-  if (list === undefined) return fault(field, "expected partial, or final; and the addresses of partial uploads")
+  if (list === undefined)
+    return fault(field, "expected partial, or final; and the addresses of partial uploads")
   const parts: Array<string> = []
   for (const address of list.split(/\s+/).filter((text) => text !== "")) {
     const path = address.replace(/^https?:\/\/[^/?#]*/i, "")

@@ -11,10 +11,7 @@ const fault = (text: string): Result.Result<never, FieldFault> => Result.fail({ 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
 /** Reads `key base64,key base64,key`: keys of printable ASCII, each once; a value may be absent, which makes it "". */
-export const readMetadata = (
-  header: string,
-  bytesMax: number
-): Result.Result<UploadMetadata, FieldFault> => {
+export const readMetadata = (header: string, bytesMax: number): Result.Result<UploadMetadata, FieldFault> => {
   const values = new Map<string, string>()
   if (header.length > bytesMax) return fault(`expected at most ${bytesMax} bytes`)
   if (header.trim() === "") return Result.succeed(values)

@@ -31,7 +31,11 @@ export const isComplete = ({ length, offset }: Pick<UploadProgress, "length" | "
   length === offset
 
 /** Whether a request may append; undefined: it may. */
-export const appendFault = (upload: UploadProgress, appended: Appended, maxBytes: number): AppendFault | undefined => {
+export const appendFault = (
+  upload: UploadProgress,
+  appended: Appended,
+  maxBytes: number
+): AppendFault | undefined => {
   const { bytes, length: told, offset } = appended
   if (upload.kind === "joined")
     return { status: 403, field: "", text: "An upload that is made of others takes no bytes of its own" }
