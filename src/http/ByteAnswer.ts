@@ -48,7 +48,11 @@ const conditionOf = (
   { etag, lastModified }: DescribedBytes
 ): 304 | 412 | undefined => {
   const ifMatch = header("if-match") ?? ""
-  if (ifMatch === "" ? isUnmodified(header("if-unmodified-since"), lastModified) === false : !isMatch(ifMatch, etag))
+  if (
+    ifMatch === ""
+      ? isUnmodified(header("if-unmodified-since"), lastModified) === false
+      : !isMatch(ifMatch, etag)
+  )
     return 412
   const ifNoneMatch = header("if-none-match") ?? ""
   if (ifNoneMatch !== "") return isNoneMatch(ifNoneMatch, etag) ? 304 : undefined
@@ -68,7 +72,10 @@ const isSame = (ifRange: string, { etag, lastModified }: DescribedBytes): boolea
 export const byteAnswer = (request: ByteRequest, bytes: DescribedBytes): ByteAnswer => {
   const { header, method } = request
   const { contentType, etag, lastModified, sizeBytes } = bytes
-  const own = lastModified === undefined ? bytes.headers : { "last-modified": lastModified.toUTCString(), ...bytes.headers }
+  const own =
+    lastModified === undefined
+      ? bytes.headers
+      : { "last-modified": lastModified.toUTCString(), ...bytes.headers }
   const headers = { etag, "accept-ranges": "bytes", ...own }
   const condition = conditionOf(request, bytes)
   if (condition === 304) return { status: 304, headers }

@@ -60,7 +60,7 @@ export class Receiving extends Context.Service<
     Effect.gen(function* () {
       const blobs = yield* BlobStore
       const { filesQuotaBytes, limits } = yield* AppConfig
-      const maxBytes = limits.filesMaxSizeBytes
+      const maxBytes = limits.sharedFileBytes
       return Receiving.of({
         maxBytes,
         receive: (exchange, key, field, use) => {

@@ -84,8 +84,7 @@ export const makeFinishing = Effect.gen(function* () {
       return { ...item, directUrl: path ?? null }
     })
 
-  const end = (id: string) =>
-    Effect.catchTag(blobs.abort(id), ["UploadGone", "DiskFull"], () => Effect.void)
+  const end = (id: string) => Effect.catchTag(blobs.abort(id), ["UploadGone", "DiskFull"], () => Effect.void)
 
   /** The bytes that an upload of parts has beside its own. */
   const joined = ({ id, parts }: UploadRow) =>
@@ -102,10 +101,14 @@ export const makeFinishing = Effect.gen(function* () {
     if (isBusy && idleMillis < 2 * limits.uploadRenewMillis) return yield* beingFinished
     const made = joined(upload).pipe(
       Effect.andThen(blobs.finish(id, commit(upload, fields))),
-      Effect.catch((error): Effect.Effect<never, Problem | SqlError> => {
+      Effect.catch((error): Effect.Effect<UploadedFile, Problem | SqlError> => {
+        // Another request may have finished it meanwhile.
+        if (Predicate.isTagged(error, "UploadGone"))
+          return Effect.flatMap(uploads.fileOf(id), (file) =>
+            file === undefined ? Effect.fail(goneBytes) : Effect.succeed(file)
+          )
         if (Predicate.isTagged(error, "DiskFull")) return Effect.fail(fullDisk)
-        if (Predicate.isTagged(error, "UploadGone") || Predicate.isTagged(error, "BlobTooLarge"))
-          return Effect.fail(goneBytes)
+        if (Predicate.isTagged(error, "BlobTooLarge")) return Effect.fail(goneBytes)
         return Effect.fail(error)
       })
     )

@@ -86,7 +86,9 @@ export const makeTurns = Effect.gen(function* () {
         Effect.sync(() => (turn === upload.turn ? undefined : want(mine)))
       )
       const run = Effect.runForkWith(yield* Effect.context<never>())
-      const look = Effect.catch(looked, (error) => Effect.logDebug(`The upload ${id} is not looked at`, error))
+      const look = Effect.catch(looked, (error) =>
+        Effect.logDebug(`The upload ${id} is not looked at`, error)
+      )
       yield* notices.subscribe(topicOf(id), () => void run(look))
       return {
         upload,

@@ -54,7 +54,10 @@ export interface UploadRow extends UploadProgress {
   readonly file: UploadedFile | null
 }
 
-export interface NewUpload extends Pick<UploadRow, "kind" | "length" | "metadata" | "fields" | "bucket" | "parts"> {
+export interface NewUpload extends Pick<
+  UploadRow,
+  "kind" | "length" | "metadata" | "fields" | "bucket" | "parts"
+> {
   readonly userId: string
   /** all that the user may have; null: no limit */
   readonly quotaBytes: number | null
@@ -70,11 +73,7 @@ export class Uploads extends Context.Service<
       upload: NewUpload
     ) => Effect.Effect<string, Conflict | DiskFull | QuotaReached | SqlError>
     /** one of a user that their credential reaches */
-    readonly find: (
-      userId: string,
-      reach: Reach,
-      id: string
-    ) => Effect.Effect<UploadRow, NotFound | SqlError>
+    readonly find: (userId: string, reach: Reach, id: string) => Effect.Effect<UploadRow, NotFound | SqlError>
     /** those that are not done, the oldest first */
     readonly open: (userId: string, reach: Reach) => Effect.Effect<ReadonlyArray<UploadRow>, SqlError>
     /** parts of a user, in the order of their ids here; those that are not there are left out */
@@ -87,6 +86,8 @@ export class Uploads extends Context.Service<
     /** Asks an earlier request to end. */
     readonly wantTurn: (id: string) => Effect.Effect<void, SqlError>
     readonly turnOf: (id: string) => Effect.Effect<number | undefined, SqlError>
+    /** what it has become */
+    readonly fileOf: (id: string) => Effect.Effect<UploadedFile | undefined, SqlError>
     /** It has become a file, in the caller's transaction. */
     readonly done: (id: string, file: UploadedFile) => Effect.Effect<void, SqlError>
     readonly forget: (ids: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
@@ -138,6 +139,11 @@ export class Uploads extends Context.Service<
             sql<{ turn: number }>`SELECT turn FROM uploads WHERE id = ${id} AND done_at IS NULL`,
             ([row]) => row?.turn
           ),
+        fileOf: (id) =>
+          Effect.map(
+            sql<Pick<UploadRow, "file">>`SELECT file FROM uploads WHERE id = ${id}`,
+            ([row]) => row?.file ?? undefined
+          ),
         done: (id, file) =>
           Effect.asVoid(
             sql`UPDATE uploads SET done_at = now(), length = ${file.size}::float8::bigint,
@@ -160,7 +166,16 @@ const isReached = ({ mayWrite }: Reach, { bucket }: Pick<UploadRow, "bucket">): 
   Option.match(Option.fromNullishOr(bucket), { onNone: () => true, onSome: mayWrite })
 
 const creatingOf = (sql: SqlClient, blobs: BlobStore["Service"], limit: number) =>
-  Effect.fnUntraced(function* ({ bucket, fields, kind, length, metadata, parts, quotaBytes, userId }: NewUpload) {
+  Effect.fnUntraced(function* ({
+    bucket,
+    fields,
+    kind,
+    length,
+    metadata,
+    parts,
+    quotaBytes,
+    userId
+  }: NewUpload) {
     // Another one that is begun for the same user waits here, and counts this one.
     yield* sql`SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
     const [open] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM uploads u

@@ -32,5 +32,4 @@ export const attachmentName = (sent: string | undefined): string => {
  *
  * @param name as `attachmentName` made it
  */
-export const attachmentType = (sent: string | undefined, name: string): string =>
-  fileType(sent ?? "", name)
+export const attachmentType = (sent: string | undefined, name: string): string => fileType(sent ?? "", name)
