@@ -162,7 +162,8 @@ const ensuringOf = (
         code: "too_many_directories"
       })
     return yield* Effect.catchTag(directory(userId, id), "NotFound", () => Effect.fail(directoryGone))
-  })  return {
+  })
+  return {
     ensure: (userId, base, names, field) => ensure(userId, base, names, field),
     deviceDirectory: (userId, name) => ensure(userId, undefined, [name], "deviceId", "device")
   }
