@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { close, closeSync, fdatasync, fstatSync, openSync, read, write } from "node:fs"
+import { close, closeSync, fdatasync, fstatSync, open, openSync, read, write } from "node:fs"
 import { join } from "node:path"
 import { serveForked } from "#bench/harness/ForkedServer.ts"
 import type { UwsResponse } from "#src/front/uws/Addon.ts"
@@ -105,13 +105,29 @@ const receiveFile = (response: UwsResponse, path: string): void => {
   })
 }
 
+/** A file that comes in one piece: written, on the disk, answered. */
+const receiveSmall = (response: UwsResponse, path: string): void => {
+  let isAborted = false
+  response.onAborted(() => (isAborted = true))
+  const answer = (): void => {
+    if (!isAborted) response.cork(() => response.end())
+  }
+  const pieces: Array<Buffer> = []
+  response.onData((chunk, isLast) => {
+    pieces.push(Buffer.from(Buffer.from(chunk)))
+    if (!isLast) return
+    open(path, "w", (_, fd) => write(fd, Buffer.concat(pieces), () => fdatasync(fd, () => close(fd, answer))))
+  })
+}
+
 if (process.argv[1] === import.meta.filename) {
   const directory = process.argv[2] ?? ""
   serveForked((app) => {
     app.get("/large", (response) => sendFile(response, join(directory, "large")))
     app.get("/small", (response) => sendFile(response, join(directory, "small")))
-    // A new file each time, as those of accounts: blocks of a file that is written again are at hand already.
+    // A new file each time, as ours are: blocks of a file that is written again are at hand already.
     let uploads = 0
+    app.post("/small-upload", (response) => receiveSmall(response, join(directory, `upload-${uploads++}`)))
     app.post("/upload", (response) => receiveFile(response, join(directory, `upload-${uploads++}`)))
   })
 }

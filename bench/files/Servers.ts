@@ -12,11 +12,16 @@ import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { freePort, startServer } from "#test/harness/ServerProcess.ts"
 import { type Upload, upload } from "./Transfers.ts"
 
-/** A server that has a large and a small file, and takes uploads unless it is nginx. */
+/** A server that has a large and a small file, and takes uploads. */
 export interface FileServer extends ForkedServer {
+  /** requests for the two */
   readonly large: Uint8Array
   readonly small: Uint8Array
   readonly upload: (bytes: number) => Upload
+  /** a request that stores a small file, where that is measured */
+  readonly smallUpload: Uint8Array
+  /** stores so many files in a directory of their own, and answers the request for its archive */
+  readonly archive: (files: number, bytesEach: number) => Promise<Uint8Array>
 }
 
 export type ServerName = "nginx" | "raw uWebSockets.js" | "ours"
@@ -45,20 +50,22 @@ const writeFiles = ({ directory, largeBytes }: Files): void => {
   writeFileSync(join(directory, "small"), Buffer.alloc(smallBytes, 97))
 }
 
-const plain = {
+const plainWith = (method: "POST" | "PUT") => ({
   large: requestBytes("GET", "/large", {}),
   small: requestBytes("GET", "/small", {}),
   upload: (bytes: number): Upload => ({
-    before: `POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes}\r\n\r\n`,
+    before: `${method} /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes}\r\n\r\n`,
     after: "",
     bytes
-  })
-}
+  }),
+  smallUpload: requestBytes(method, "/small-upload", {}, "a".repeat(smallBytes)),
+  archive: () => Promise.reject(new Error("This server makes no archives"))
+})
 
 const raw = async (files: Files): Promise<FileServer> => {
   writeFiles(files)
   const server = await forkServer(join(import.meta.dirname, "RawFiles.ts"), serverCore, [files.directory])
-  return { ...server, ...plain }
+  return { ...server, ...plainWith("POST") }
 }
 
 const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -72,7 +79,7 @@ const nginx = async (files: Files): Promise<FileServer> => {
 events { worker_connections 4096; }
 http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; default_type application/octet-stream;
 ${temporary.map((name) => `${name}_temp_path ${directory}/tmp/${name};`).join("\n")}
-server { listen 127.0.0.1:${port}; root ${directory}; } }`
+server { listen 127.0.0.1:${port}; root ${directory}; dav_methods PUT; client_max_body_size 0; } }`
   writeFileSync(join(directory, "nginx.conf"), conf)
   const child = spawn("nginx", ["-c", join(directory, "nginx.conf"), "-p", directory], { stdio: "ignore" })
   const exited = once(child, "exit")
@@ -87,7 +94,7 @@ server { listen 127.0.0.1:${port}; root ${directory}; } }`
     await sleep(50)
   }
   return {
-    ...plain,
+    ...plainWith("PUT"),
     port,
     pid,
     stop: async () => {
@@ -98,31 +105,39 @@ server { listen 127.0.0.1:${port}; root ${directory}; } }`
 }
 
 const boundary = "----bench"
-const part = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n`
+const partOf = (name: string): string =>
+  `--${boundary}\r\nContent-Disposition: form-data; name="files"; filename="${name}"\r\n\r\n`
+const part = partOf("a.bin")
 const end = `\r\n--${boundary}--\r\n`
 
-/** As it is by default, but for the largest file and the key's rate, which are not measured. */
+/** Files of one request, at most as many as it may have and 64 MiB. */
+const filesAtOnce = (bytesEach: number): number => Math.min(1_000, Math.ceil((64 * 1024 ** 2) / bytesEach))
+
+/** As it is by default, but for the largest file and the rate, which are not measured. */
 const ours = async ({ largeBytes }: Files): Promise<FileServer> => {
-  const server = await startServer({ env: { MAX_FILE_SIZE: "4GB", ROOMS: "accounts", ...probed() } })
+  const settings = { FILES_MAX_SIZE: "4GB", FILES_RATE_PER_HOUR: "1000000000", ROOMS: "files" }
+  const server = await startServer({ env: { ...settings, ...probed() } })
   try {
     for (const pid of descendants(server.pid())) move(pid, clientCore)
     move(server.pid(), serverCore)
     const port = Number(new URL(server.url).port)
     const reachable = { url: server.url, adminKey: server.adminKey }
-    const json = { name: "bench", kind: "account", rate_limit_per_minute: 1_000_000 }
+    const json = { name: "bench", kind: "account" }
     const key = textAt(await ask(reachable, "POST", "/api/v1/keys", { json }), "key")
     const headers = { Authorization: `Bearer ${key}` }
+    const formHeaders = { ...headers, "Content-Type": `multipart/form-data; boundary=${boundary}` }
     const form = (bytes: number): Upload => ({
       before:
-        `POST /api/v1/files HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+        `POST /api/cli/upload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
         `Content-Type: multipart/form-data; boundary=${boundary}\r\n` +
         `Content-Length: ${part.length + bytes + end.length}\r\n\r\n${part}`,
       after: end,
       bytes
     })
+    const idOf = (text: string, name: "directoryId" | "fileId"): string => JSON.parse(text).files[0][name]
     const stored = async (bytes: number): Promise<Uint8Array> => {
-      const body = await upload(port, form(bytes))
-      return requestBytes("GET", JSON.parse(body.text).url, headers)
+      const { text } = await upload(port, form(bytes))
+      return requestBytes("GET", `/api/files/${idOf(text, "fileId")}`, headers)
     }
     return {
       port,
@@ -130,7 +145,28 @@ const ours = async ({ largeBytes }: Files): Promise<FileServer> => {
       stop: server.dispose,
       large: await stored(largeBytes),
       small: await stored(smallBytes),
-      upload: form
+      upload: form,
+      smallUpload: requestBytes(
+        "POST",
+        "/api/cli/upload",
+        formHeaders,
+        `${part}${"a".repeat(smallBytes)}${end}`
+      ),
+      archive: async (files, bytesEach) => {
+        const dir = `archive-${files}`
+        let directoryId = ""
+        for (let at = 0; at < files; at += filesAtOnce(bytesEach)) {
+          const body = new FormData()
+          body.set("dir", dir)
+          for (let file = at; file < Math.min(at + filesAtOnce(bytesEach), files); file++)
+            body.append("files", new Blob([Buffer.alloc(bytesEach, `${file} `)]), `file-${file}.bin`)
+          const answer = await fetch(`${server.url}/api/cli/upload`, { method: "POST", headers, body })
+          const text = await answer.text()
+          if (!answer.ok) throw new Error(`${answer.status} ${text}`)
+          directoryId = idOf(text, "directoryId")
+        }
+        return requestBytes("GET", `/api/download/${directoryId}`, headers)
+      }
     }
   } catch (error) {
     await server.dispose()

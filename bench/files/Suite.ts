@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
-import { startLoad } from "#bench/harness/HttpLoad.ts"
+import { answered, load, startLoad } from "#bench/harness/HttpLoad.ts"
 import { collectGarbage, metered } from "#bench/harness/Meter.ts"
 import { residentMiB } from "#bench/harness/ProcessUse.ts"
 import {
@@ -32,46 +32,104 @@ const served =
     }
   }
 
-/** Whole files, one at a time. */
-const transferred =
-  (transfer: (context: CaseContext, server: FileServer) => Promise<{ readonly status: number }>) =>
+/** Bodies of some size, one at a time. */
+const transferring = async (
+  context: CaseContext,
+  server: FileServer,
+  bytes: number,
+  transfer: () => Promise<{ readonly status: number }>
+): Promise<Measurement> => {
+  const once = async (): Promise<void> => {
+    const { status } = await transfer()
+    if (status < 200 || status > 299) throw new Error(`answered ${status}`)
+  }
+  await once()
+  const startedMillis = performance.now()
+  const { use } = await metered(server.pid, async () => {
+    for (let made = 0; made < transfers(context); made++) await once()
+  })
+  const elapsedMillis = performance.now() - startedMillis
+  const kib = (transfers(context) * bytes) / 1024
+  return {
+    work: kib,
+    elapsedMillis,
+    use,
+    figures: { "MB/s": (kib * 1.024) / elapsedMillis, "CPU s/GiB": use.cpuMillis / 1000 / (kib / mib) }
+  }
+}
+
+const got = (context: CaseContext, server: FileServer): Promise<Measurement> =>
+  transferring(context, server, largeBytes(context), () => download(server.port, server.large))
+
+const put = (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  const whole = server.upload(largeBytes(context))
+  return transferring(context, server, largeBytes(context), () => upload(server.port, whole))
+}
+
+/** The archive of a directory of files of one size. */
+const archived =
+  (files: (context: CaseContext) => number, bytesEach: number) =>
   async (context: CaseContext, server: FileServer): Promise<Measurement> => {
-    const once = async (): Promise<void> => {
-      const { status } = await transfer(context, server)
-      if (status !== 200) throw new Error(`answered ${status}`)
-    }
-    await once()
-    const startedMillis = performance.now()
-    const { use } = await metered(server.pid, async () => {
-      for (let made = 0; made < transfers(context); made++) await once()
-    })
-    const elapsedMillis = performance.now() - startedMillis
-    const kib = (transfers(context) * largeBytes(context)) / 1024
-    return {
-      work: kib,
-      elapsedMillis,
-      use,
-      figures: {
-        "MB/s": (kib * 1.024) / elapsedMillis,
-        "CPU s/GiB": use.cpuMillis / 1000 / (kib / mib)
-      }
+    const count = files(context)
+    const request = await server.archive(count, bytesEach)
+    const measured = await transferring(context, server, count * bytesEach, () =>
+      download(server.port, request)
+    )
+    const perSecond = (transfers(context) * count * 1000) / measured.elapsedMillis
+    return { ...measured, figures: { ...measured.figures, "entries/s": perSecond } }
+  }
+
+const largeArchive = archived((context) => sized(context, { tiny: 4, quick: 250, full: 1_000 }), mib)
+const longArchive = archived((context) => sized(context, { tiny: 50, quick: 20_000, full: 100_000 }), 1024)
+
+/** Bodies of 4 KiB, over 64 connections. */
+const smallOnes =
+  (requestOf: (server: FileServer) => Uint8Array) =>
+  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+    const connections = sized(context, { tiny: 4, full: 64 })
+    const load = await startLoad({ port: server.port, connections, requests: [requestOf(server)] })
+    try {
+      const measured = await closedLoop(context, { pid: server.pid, load, status: "200" })
+      const perSecond = (measured.work * 1000) / measured.elapsedMillis
+      const figures = { ...measured.figures, "requests/s": perSecond }
+      return { ...measured, work: (measured.work * smallBytes) / 1024, figures }
+    } finally {
+      await load.stop()
     }
   }
 
-const got = transferred((_, server) => download(server.port, server.large))
-const put = transferred((context, server) => upload(server.port, server.upload(largeBytes(context))))
-
-/** Of 4 KiB, over 64 connections. */
-const small = async (context: CaseContext, server: FileServer): Promise<Measurement> => {
-  const connections = sized(context, { tiny: 4, full: 64 })
-  const load = await startLoad({ port: server.port, connections, requests: [server.small] })
-  try {
-    const measured = await closedLoop(context, { pid: server.pid, load, status: "200" })
-    const perSecond = (measured.work * 1000) / measured.elapsedMillis
-    const figures = { ...measured.figures, "requests/s": perSecond }
-    return { ...measured, work: (measured.work * smallBytes) / 1024, figures }
-  } finally {
-    await load.stop()
+/** Downloads of 4 KiB at a steady rate, while four uploads come as fast as they are taken. */
+const besideUploads = async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  const whole = server.upload(sized(context, { tiny: mib, full: 256 * mib }))
+  const over = new AbortController()
+  let uploaded = 0
+  const uploading = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) {
+      await upload(server.port, whole)
+      uploaded += whole.bytes
+    }
+  })
+  const startedMillis = performance.now()
+  const { result, use } = await metered(server.pid, () =>
+    load({
+      port: server.port,
+      connections: sized(context, { tiny: 2, full: 16 }),
+      durationMillis: context.windowMillis,
+      warmUpMillis: context.windowMillis / 5,
+      requests: [server.small],
+      ratePerSecond: 200
+    })
+  )
+  const elapsedMillis = performance.now() - startedMillis
+  over.abort()
+  await Promise.all(uploading)
+  const { latency, requests } = answered(result, "200")
+  return {
+    work: (requests * smallBytes) / 1024,
+    elapsedMillis,
+    use,
+    latency,
+    figures: { "uploads MB/s": uploaded / 1000 / (performance.now() - startedMillis) }
   }
 }
 
@@ -119,20 +177,43 @@ const cases = (
     run: served(name, run)
   }))
 
+const whole: Pick<BenchCase, "run" | "unavailable"> = {
+  unavailable: unavailable("ours"),
+  run: served("ours", got)
+}
+
 export const suite: BenchSuite = {
   name: "files",
   about:
-    "account files, with their key, row and hash, against nginx, and against two blocks over uWebSockets.js that know " +
-    "of nothing but the file: 1 GiB down, 1 GiB up with SHA-256 and on the disk, 4 KiB, and crowds that stall",
+    "shared files, with their key, version and hash, against nginx (sendfile; uploads without hash or sync), and against " +
+    "two blocks over uWebSockets.js that know of nothing but the file: 1 GiB down, 1 GiB up with SHA-256 and on the disk, " +
+    "4 KiB down and durably up, archives, small downloads beside uploads, and crowds that stall",
   unit: "KiB or connections",
   rounds: 3,
   cases: [
     ...cases("GET of 1 GiB", "down", ["raw uWebSockets.js", "nginx", "ours"], got),
-    ...cases("upload of 1 GiB", "up", ["raw uWebSockets.js", "ours"], put),
-    ...cases("GET of 4 KiB", "4 KiB", ["nginx", "raw uWebSockets.js", "ours"], small, {
-      compared: "always",
-      inTurns: true
-    }),
+    ...cases("upload of 1 GiB", "up", ["raw uWebSockets.js", "nginx", "ours"], put),
+    ...cases(
+      "GET of 4 KiB",
+      "4 KiB",
+      ["nginx", "raw uWebSockets.js", "ours"],
+      smallOnes(({ small }) => small),
+      {
+        compared: "always",
+        inTurns: true
+      }
+    ),
+    ...cases(
+      "durable uploads of 4 KiB",
+      "4 KiB up",
+      ["raw uWebSockets.js", "ours"],
+      smallOnes(({ smallUpload }) => smallUpload),
+      { compared: "always", inTurns: true }
+    ),
+    { ...whole, name: "ours (plain)", group: "archive of 1,000 x 1 MiB", baseline: true },
+    ...cases("archive of 1,000 x 1 MiB", "archive", ["ours"], largeArchive),
+    ...cases("archive of 100,000 x 1 KiB", "long archive", ["ours"], longArchive),
+    ...cases("GET of 4 KiB beside four uploads", "beside uploads", ["ours"], besideUploads),
     ...cases("readers that take nothing", "stalled", ["ours"], readers),
     ...cases("writers of 5 KB/s", "slow", ["ours"], writers)
   ]

@@ -15,7 +15,8 @@ const programs = [
   { program: "php", debian: "php-cli" },
   { program: "bwrap", debian: "bubblewrap" },
   { program: "nginx", debian: "nginx-light" },
-  { program: "caddy", debian: "caddy" }
+  { program: "caddy", debian: "caddy" },
+  { program: "bsdtar", debian: "libarchive-tools" }
 ]
 
 /**

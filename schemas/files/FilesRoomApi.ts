@@ -1,5 +1,7 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
+import { CliLoginApi } from "./CliLogin.ts"
+import { DevicesApi } from "./Device.ts"
 import { DirectoriesApi } from "./Directory.ts"
 import { StoredFilesApi } from "./StoredFile.ts"
 import { TrashApi } from "./Trash.ts"
@@ -9,4 +11,6 @@ export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(DirectoriesApi)
   .add(StoredFilesApi)
   .add(TrashApi)
+  .add(DevicesApi)
+  .add(CliLoginApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

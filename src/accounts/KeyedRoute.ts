@@ -1,7 +1,15 @@
 import { Cause, Effect, FiberSet } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
-import type { FileRange, RawBody, RawReply, RawRequest, RawRoute } from "#src/front/RawRoute.ts"
+import type {
+  ByteSource,
+  FileRange,
+  FileSent,
+  RawBody,
+  RawReply,
+  RawRequest,
+  RawRoute
+} from "#src/front/RawRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { notFoundPage } from "#src/docs/page/ReferencePage.ts"
 import { isForPerson, measureNow, tellAnswer } from "#src/http/Edge.ts"
@@ -37,6 +45,8 @@ export class KeyedExchange {
   readonly headers: Array<Header>
   /** of the answer; 0 until there is one */
   status = 0
+  /** answers of 400 and more have no body */
+  isBodiless = false
   /** receives the status of the answer */
   onStatus: (status: number) => void = () => undefined
   /** Calls back when the key ends, once it is known; returns the way to stop that. Source: contract/accounts#keys. */
@@ -75,21 +85,35 @@ export class KeyedExchange {
   }
 
   /** The connection is cut where the key ends before the answer does. */
-  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange): void {
+  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange, sent?: FileSent): void {
     this.#answers(status)
-    const unwatch = this.watch(() => this.#reply.cut())
-    this.#reply.sendFile(status, [...this.headers, ...headers], file, unwatch)
+    this.#reply.sendFile(status, [...this.headers, ...headers], file, this.#cutWithKey(sent))
+  }
+
+  /** As `sendFile`, of bytes that come from anywhere. */
+  sendSource(status: number, headers: ReadonlyArray<Header>, source: ByteSource, sent?: FileSent): void {
+    this.#answers(status)
+    this.#reply.sendSource(status, [...this.headers, ...headers], source, this.#cutWithKey(sent))
   }
 
   /** A person gets a page of a 404. Source: contract/http#errors. */
   fail(problem: Problem): void {
     const { method } = this.request
+    if (this.isBodiless) return this.send(problem.status, Object.entries(headersOf(problem)))
     if (isForPerson(problem.status, method, this.request.header("accept"))) {
       const { headers, text } = nothingHere
       return this.send(problem.status, Object.entries(headers), text)
     }
     const headers = Object.entries(headersOf(problem))
     this.send(problem.status, [["Content-Type", "application/json"], ...headers], bodyOf(problem, "plain"))
+  }
+
+  #cutWithKey(sent: FileSent | undefined): FileSent {
+    const unwatch = this.watch(() => this.#reply.cut())
+    return (bytes, isWhole) => {
+      unwatch()
+      sent?.(bytes, isWhole)
+    }
   }
 
   #answers(status: number): void {
@@ -170,6 +194,7 @@ export const keyedServing = Effect.gen(function* () {
   /** Whether the request was answered. */
   const answerAtHand = (exchange: KeyedExchange, access: Access, atHand: NonNullable<AtHand>): boolean => {
     const { request } = exchange
+    exchange.isBodiless = access.bodiless === true
     let send: (() => void) | undefined
     const entry = admission.enterAtHand(request.header("authorization"), access, request, (key) => {
       send = atHand(exchange, key)
@@ -186,7 +211,10 @@ export const keyedServing = Effect.gen(function* () {
   return (access: Access, route: string, handle: Handle, atHand?: AtHand): RawRoute["handle"] =>
     serve(
       route,
-      (exchange) => enter(exchange, access, handle),
+      (exchange) => {
+        exchange.isBodiless = access.bodiless === true
+        return enter(exchange, access, handle)
+      },
       atHand && ((exchange) => answerAtHand(exchange, access, atHand))
     )
 })

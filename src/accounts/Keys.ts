@@ -42,7 +42,7 @@ export class Keys extends Context.Service<
     readonly create: (
       userId: string,
       key: NewApiKey,
-      by: Principal
+      by: Pick<Principal, "role">
     ) => Effect.Effect<{ readonly row: KeyRow; readonly secret: string }, BadRequest | Conflict | SqlError>
     /** `by` an administrator, who may change any key, or its owner */
     readonly update: (
@@ -94,7 +94,7 @@ const fitsKind = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<voi
 /** A user may not give their own keys a rate that would fill the server. */
 const rateFits = (
   { rate_limit_per_minute: rate }: ApiKeyChange,
-  { role }: Principal,
+  { role }: Pick<Principal, "role">,
   rateMax: number
 ): Effect.Effect<void, BadRequest> =>
   role === "admin" || typeof rate !== "number" || rate <= rateMax
@@ -133,7 +133,11 @@ const management = (
     return yield* invalidField(`collections[${index}]`, problem)
   })
 
-  const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey, by: Principal) {
+  const create = Effect.fn("Keys.create")(function* (
+    userId: string,
+    key: NewApiKey,
+    by: Pick<Principal, "role">
+  ) {
     yield* fitsKind(key.kind, key)
     yield* rateFits(key, by, ratePerMinuteMax)
     yield* known(userId, key.collections)

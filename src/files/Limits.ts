@@ -2,10 +2,60 @@
 export const filesLimits = {
   /** directories below each other, the bucket included */
   directoryLevels: 64,
+  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
+  filesRatePerHour: 1_000,
+  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  filesMaxSizeBytes: 100 * 1024 ** 3,
+  /** resumable uploads of one user that are not complete; above it 409 */
+  uploadsPerUser: 1_000,
+  /** uploads that one is made of; above it 400 */
+  uploadParts: 1_000,
+  /** bytes of `Upload-Metadata` */
+  uploadMetadataBytes: 8_192,
+  /** a request waits this long for an earlier one of another process to let go of its upload */
+  uploadTurnMillis: 1_000,
+  /** uploads whose bytes are all there become files at the latest so long after their last request */
+  uploadSweepEveryMillis: 60_000,
+  /** devices of one user that are not deleted */
+  devicesPerUser: 100,
+  /** a device is written down as seen so often at most */
+  deviceSeenMillis: 60_000,
+  /** flags of synchronisation of one user, exclusions included */
+  syncFlagsPerUser: 10_000,
+  /** a login of a command line is good for so long … */
+  cliLoginMillis: 10 * 60_000,
+  /** … begun so often from one address … */
+  cliLoginsPerMinute: 10,
+  /** … asked about so often from one … */
+  cliLoginPollsPerMinute: 600,
+  /** … and so many wait at once; above it 503 */
+  cliLoginsWaiting: 10_000,
   /** directories of one user; above it 409 */
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
-  filesRatePerHour: 1_000
+  /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  sharedFileBytes: 100 * 1024 ** 3,
+  /** the links that uploads have of their own work for so long */
+  uploadLinkMillis: 3_600_000,
+  /** files of one form; above it 400 */
+  filesPerUpload: 1_000,
+  /** parts of one form: files, their fields, and some that are ignored; above it 400 */
+  partsPerUpload: 6_000,
+  /** bytes of one field of a form … */
+  uploadFieldBytes: 8 * 1024,
+  /** … and of all of them, boundaries and heads of parts aside; above it 413 */
+  uploadFieldsBytes: 4 * 1024 * 1024,
+  /** days for which the trash keeps what is in it, unless `TRASH_DAYS` says otherwise */
+  trashDays: 30,
+  /** the trash and old versions are swept this often */
+  fileSweepEveryMillis: 3_600_000,
+  /** versions that are deleted for good by one transaction … */
+  versionsPurgedAtOnce: 500,
+  /** … and before the answer to a request that empties the trash; the others follow */
+  versionsPurgedByRequest: 5_000,
+  /** versions of a file that stay however old they are … */
+  versionsKept: 10,
+  /** … and the most of one file; beyond it the oldest are deleted */
+  versionsPerFile: 10_000
 } as const

@@ -1,8 +1,8 @@
 import { close, read } from "node:fs"
 import type { BlockPool, BlockUser } from "./BlockPool.ts"
-import type { FileRange, FileSent } from "./RawRoute.ts"
+import type { ByteSource, FileRange, FileSent } from "./RawRoute.ts"
 
-/** An engine's side of an answer out of a file. The head goes out with its first bytes. */
+/** An engine's side of an answer out of a source. The head goes out with its first bytes. */
 export interface FileSink {
   /** the socket takes nothing; `FileSender.writable` will be called */
   readonly isBehind: boolean
@@ -24,12 +24,38 @@ interface Block {
 /** A transfer reads one block while it sends another. */
 const blocksEach = 2
 
+/** A part of an open file, which is closed with it. */
+export class FileSource implements ByteSource {
+  readonly from: number
+  readonly to: number
+  private readonly fd: number
+
+  constructor({ fd, from, to }: FileRange) {
+    this.fd = fd
+    this.from = from
+    this.to = to
+  }
+
+  read(into: Buffer, at: number, done: (error: Error | null, count: number) => void): void {
+    const left = this.to - at
+    read(this.fd, into, 0, Math.min(into.length, left), at, (error, count) => {
+      if (error === null && count === 0) done(new Error(`The file ends ${left} bytes before its length`), 0)
+      else done(error, count)
+    })
+  }
+
+  /** Nothing was written to it, so that closing it cannot lose anything. */
+  close(): void {
+    close(this.fd, () => undefined)
+  }
+}
+
 /**
- * The body of an answer out of a file, on either engine. Blocks of which a client takes nothing may be given to other
+ * The body of an answer out of a source, on either engine. Blocks of which a client takes nothing may be given to other
  * transfers: what was in them is read again.
  */
 export class FileSender implements BlockUser {
-  private readonly file: FileRange
+  private readonly source: ByteSource
   private readonly sink: FileSink
   private readonly pool: BlockPool
   private readonly sent: FileSent
@@ -41,13 +67,13 @@ export class FileSender implements BlockUser {
   private isOver = false
   private isClosed = false
 
-  constructor(file: FileRange, sink: FileSink, pool: BlockPool, sent: FileSent) {
-    this.file = file
+  constructor(source: ByteSource, sink: FileSink, pool: BlockPool, sent: FileSent) {
+    this.source = source
     this.sink = sink
     this.pool = pool
     this.sent = sent
-    this.sentTo = file.from
-    this.readTo = file.from
+    this.sentTo = source.from
+    this.readTo = source.from
   }
 
   start(): void {
@@ -77,7 +103,7 @@ export class FileSender implements BlockUser {
   }
 
   private advance(): void {
-    const { blocks, file, sink } = this
+    const { blocks, sink, source } = this
     for (let block = blocks[0]; block !== undefined && !sink.isBehind; block = blocks[0]) {
       const taken = sink.give(block.bytes.subarray(block.from, block.to))
       // The connection may have ended meanwhile.
@@ -88,7 +114,7 @@ export class FileSender implements BlockUser {
       blocks.shift()
       this.pool.release(block.bytes)
     }
-    if (this.sentTo >= file.to) return this.complete()
+    if (this.sentTo >= source.to) return this.complete()
     if (!sink.isBehind) this.fill()
     else if (blocks.length > 0) this.pool.lend(this)
   }
@@ -100,7 +126,7 @@ export class FileSender implements BlockUser {
 
   /** Begins to read the next block, if there is room for it. */
   private fill(): void {
-    const isFull = this.blocks.length >= blocksEach || this.readTo >= this.file.to
+    const isFull = this.blocks.length >= blocksEach || this.readTo >= this.source.to
     if (this.isOver || this.isReading || this.isWaiting || isFull) return
     const block = this.pool.take(this)
     if (block === undefined) this.isWaiting = true
@@ -110,15 +136,13 @@ export class FileSender implements BlockUser {
   private read(bytes: Buffer): void {
     const at = this.readTo
     this.isReading = true
-    read(this.file.fd, bytes, 0, Math.min(bytes.length, this.file.to - at), at, (error, count) => {
+    this.source.read(bytes, at, (error, count) => {
       this.isReading = false
       const isStale = this.isOver || at !== this.readTo
-      if (isStale || error !== null || count === 0) this.pool.release(bytes)
+      if (isStale || error !== null) this.pool.release(bytes)
       if (this.isOver) this.close()
       else if (isStale) this.advance()
       else if (error !== null) this.failed(error)
-      else if (count === 0)
-        this.failed(new Error(`The file ends ${this.file.to - at} bytes before its length`))
       else this.filled({ bytes, from: 0, to: count })
     })
   }
@@ -141,7 +165,7 @@ export class FileSender implements BlockUser {
     this.pool.leave(this)
     this.dropBlocks()
     if (!this.isReading) this.close()
-    this.sent(this.sentTo - this.file.from, isWhole)
+    this.sent(this.sentTo - this.source.from, isWhole)
   }
 
   private dropBlocks(): void {
@@ -151,9 +175,6 @@ export class FileSender implements BlockUser {
   private close(): void {
     if (this.isClosed) return
     this.isClosed = true
-    closeFile(this.file)
+    this.source.close()
   }
 }
-
-/** Nothing was written to it, so that closing it cannot lose anything. */
-export const closeFile = ({ fd }: Pick<FileRange, "fd">): void => close(fd, () => undefined)

@@ -1,10 +1,9 @@
 import type { EarlyAnswer } from "./EarlyAnswer.ts"
-import { closeFile } from "./FileSender.ts"
 import { attempt, type HotContext } from "./HotAnswer.ts"
 import type { Headers } from "./HotExchange.ts"
 import type { HotStream } from "./HotRoute.ts"
 import { deadStream, type PieceStream } from "./PieceStream.ts"
-import type { FileRange, FileSent } from "./RawRoute.ts"
+import type { ByteSource, FileSent } from "./RawRoute.ts"
 
 /** An exchange of a raw route on either engine, as the answers see it that may have to wait for a body. */
 interface RawSide {
@@ -15,34 +14,34 @@ interface RawSide {
   cut(): void
 }
 
-/** `begin`: nothing more is in the way of the file. `headAlone`: only its length is to be told. */
-interface FileAnswer {
-  readonly file: FileRange
+/** `begin`: nothing more is in the way of the bytes. `headAlone`: only their length is to be told. */
+interface SourceAnswer {
+  readonly source: ByteSource
   readonly sent: FileSent | undefined
   readonly begin: (sent: FileSent) => void
   readonly headAlone: (length: number) => void
 }
 
-/** The answer out of a file; the descriptor is closed whatever becomes of it. */
-export const answerFile = (
+/** The answer out of a source, which is closed whatever becomes of it. */
+export const answerSource = (
   side: RawSide,
   context: HotContext,
-  { begin, file, headAlone, sent }: FileAnswer
+  { begin, headAlone, sent, source }: SourceAnswer
 ): void => {
-  const length = Math.max(file.to - file.from, 0)
+  const length = Math.max(source.to - source.from, 0)
   const tell: FileSent = (bytes, isWhole) => attempt(() => sent?.(bytes, isWhole), context)
   if (side.early.isChosen || side.aborted) {
-    closeFile(file)
+    source.close()
     return tell(0, false)
   }
   if (side.method === "HEAD" || length === 0) {
-    closeFile(file)
+    source.close()
     headAlone(length)
     return tell(0, true)
   }
   side.early.choose((ending) => {
     if (ending === "keep" && !side.aborted) return begin(tell)
-    closeFile(file)
+    source.close()
     tell(0, false)
     side.cut()
   })

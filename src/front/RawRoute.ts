@@ -37,7 +37,20 @@ export interface FileRange {
   readonly to: number
 }
 
-/** The end of an answer out of a file: `sentBytes` of its body were handed to the socket, all of them or not. */
+/** Bytes that are read, or made, as an answer needs them: from the byte `from` to the byte before `to`, of any place. */
+export interface ByteSource {
+  readonly from: number
+  readonly to: number
+  /**
+   * Puts bytes from the byte `at` on into `into`, as many as fit and are at hand, at least one; bytes that were read before may be
+   * asked for again. Calls back with their count, or with why there are none, never before it returns. One read at a time.
+   */
+  read(into: Buffer, at: number, done: (error: Error | null, count: number) => void): void
+  /** Called once, when nothing is being read. */
+  close(): void
+}
+
+/** The end of an answer out of a file or source: `sentBytes` of its body were handed to the socket, all of them or not. */
 export type FileSent = (sentBytes: number, isWhole: boolean) => void
 
 export interface RawReply extends HotReply {
@@ -51,6 +64,13 @@ export interface RawReply extends HotReply {
     status: number,
     headers: ReadonlyArray<readonly [string, string]>,
     file: FileRange,
+    sent?: FileSent
+  ): void
+  /** The same of bytes that come from anywhere; the source is the front's from the call on, as the descriptor is. */
+  sendSource(
+    status: number,
+    headers: ReadonlyArray<readonly [string, string]>,
+    source: ByteSource,
     sent?: FileSent
   ): void
   /** Ends the connection, so that an answer that was begun cannot pass for a whole one. It counts as an abort. */

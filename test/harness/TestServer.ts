@@ -129,6 +129,8 @@ const patient = {
   joinsPerHour: 1_000_000,
   channelTestsPerHour: 1_000_000,
   settingsRequestsPerMinute: 1_000_000,
+  cliLoginsPerMinute: 1_000_000,
+  cliLoginPollsPerMinute: 1_000_000,
   readWaitMillis: 60_000,
   purgeDelayMillis: 0
 }

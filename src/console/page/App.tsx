@@ -39,9 +39,10 @@ export const App = ({ rooms, ticket: given }: AppProps) => {
   const outside = useMemo((): Session => ({ ...outsider, onTrouble: report }), [report])
   const { onSignedOut } = signIn
   const ask = opened?.ask
+  const userId = opened?.user?.id
   const session = useMemo(
-    (): Session => (ask === undefined ? outside : { ...outside, ask, isSignedIn: true, onSignedOut }),
-    [ask, outside, onSignedOut]
+    (): Session => (ask === undefined ? outside : { ...outside, ask, isSignedIn: true, userId, onSignedOut }),
+    [ask, outside, userId, onSignedOut]
   )
 
   // A link into a room is followed before the list of rooms is known.

@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http"
 import type { BlockPool } from "../BlockPool.ts"
 import { FileSender, type FileSink } from "../FileSender.ts"
-import type { FileRange, FileSent } from "../RawRoute.ts"
+import type { ByteSource, FileSent } from "../RawRoute.ts"
 
 /** Node keeps what it was given until the socket has taken it. */
 const pieceBytes = 64 * 1024
 
-/** An answer out of a file on Node's server; the counterpart of `UwsFile`. */
+/** An answer out of a source on Node's server; the counterpart of `UwsFile`. */
 export class NodeFile implements FileSink {
   readonly sender: FileSender
   isBehind = false
@@ -21,13 +21,13 @@ export class NodeFile implements FileSink {
     response: ServerResponse,
     stalledMillis: number,
     pool: BlockPool,
-    file: FileRange,
+    source: ByteSource,
     ends: { readonly sent: FileSent; readonly failed: (cause: Error) => void }
   ) {
     this.response = response
     this.stalledMillis = stalledMillis
     this.failed = ends.failed
-    this.sender = new FileSender(file, this, pool, ends.sent)
+    this.sender = new FileSender(source, this, pool, ends.sent)
     response.on("drain", () => {
       this.isBehind = false
       this.sender.writable()

@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { EarlyAnswer } from "../EarlyAnswer.ts"
 import type { Ending, Headers } from "../HotExchange.ts"
 import type { HotStream } from "../HotRoute.ts"
+import { FileSource } from "../FileSender.ts"
 import { PulledBody } from "../PulledBody.ts"
-import { answerFile, answerStream } from "../RawAnswers.ts"
+import { answerSource, answerStream } from "../RawAnswers.ts"
 import type { RawMatch, RoutedRaw } from "../RawPaths.ts"
 import {
+  type ByteSource,
   type FileRange,
   type FileSent,
   firstOf,
@@ -76,10 +78,14 @@ export class NodeRawExchange extends NodeExchange<RawRoute> implements RawReques
   }
 
   sendFile(status: number, headers: Headers, file: FileRange, sent?: FileSent): void {
-    answerFile(this, this.context, {
-      file,
+    this.sendSource(status, headers, new FileSource(file), sent)
+  }
+
+  sendSource(status: number, headers: Headers, source: ByteSource, sent?: FileSent): void {
+    answerSource(this, this.context, {
+      source,
       sent,
-      begin: (tell) => this.begun(status, headers, file, tell),
+      begin: (tell) => this.begun(status, headers, source, tell),
       headAlone: (length) => {
         this.headLength = length
         this.send(status, headers)
@@ -91,12 +97,12 @@ export class NodeRawExchange extends NodeExchange<RawRoute> implements RawReques
     if (!this.isComplete && !this.aborted) this.response.destroy()
   }
 
-  private begun(status: number, headers: Headers, file: FileRange, sent: FileSent): void {
+  private begun(status: number, headers: Headers, source: ByteSource, sent: FileSent): void {
     const { context, response } = this
     this.isAnswered = true
     context.streaming.add(response)
-    this.writeHead(status, headers, ["Content-Length", String(file.to - file.from)])
-    this.file = new NodeFile(response, context.limits.stalledStreamMillis, context.blocks, file, {
+    this.writeHead(status, headers, ["Content-Length", String(source.to - source.from)])
+    this.file = new NodeFile(response, context.limits.stalledStreamMillis, context.blocks, source, {
       sent,
       failed: (cause) => {
         context.report(cause)

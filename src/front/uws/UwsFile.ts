@@ -3,9 +3,9 @@ import type { BlockPool } from "../BlockPool.ts"
 import { FileSender, type FileSink } from "../FileSender.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
 import { setTimerBack } from "./NativeTimer.ts"
-import type { FileRange, FileSent } from "../RawRoute.ts"
+import type { ByteSource, FileSent } from "../RawRoute.ts"
 
-/** The callbacks of an answer out of a file. */
+/** The callbacks of an answer out of a source. */
 export interface FileEnds {
   readonly writeHead: () => void
   /** everything is with the native code, which must not be asked for anything more */
@@ -15,7 +15,7 @@ export interface FileEnds {
   readonly sent: FileSent
 }
 
-/** An answer out of a file on uWebSockets.js: nothing of it is held by the native code. */
+/** An answer out of a source on uWebSockets.js: nothing of it is held by the native code. */
 export class UwsFile implements FileSink, Watched {
   readonly sender: FileSender
   isBehind = false
@@ -35,16 +35,16 @@ export class UwsFile implements FileSink, Watched {
     response: UwsResponse,
     state: FrontState,
     pool: BlockPool,
-    file: FileRange,
+    source: ByteSource,
     isLast: boolean,
     ends: FileEnds
   ) {
     this.response = response
     this.state = state
     this.ends = ends
-    this.totalBytes = file.to - file.from
+    this.totalBytes = source.to - source.from
     this.isLast = isLast
-    this.sender = new FileSender(file, this, pool, ends.sent)
+    this.sender = new FileSender(source, this, pool, ends.sent)
     state.watch(this)
   }
 

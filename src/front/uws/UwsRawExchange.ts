@@ -4,11 +4,13 @@ import type { HotContext } from "../HotAnswer.ts"
 import type { Ending, Headers } from "../HotExchange.ts"
 import type { FullHead } from "./HotHead.ts"
 import type { HotStream } from "../HotRoute.ts"
+import { FileSource } from "../FileSender.ts"
 import { PulledBody } from "../PulledBody.ts"
-import { answerFile, answerStream } from "../RawAnswers.ts"
+import { answerSource, answerStream } from "../RawAnswers.ts"
 import type { RawMatch, RoutedRaw } from "../RawPaths.ts"
 import { EarlyAnswer } from "../EarlyAnswer.ts"
 import {
+  type ByteSource,
   type FileRange,
   type FileSent,
   firstOf,
@@ -84,10 +86,14 @@ export class UwsRawExchange extends UwsExchange<RawRoute> implements RawRequest,
   }
 
   sendFile(status: number, headers: Headers, file: FileRange, sent?: FileSent): void {
-    answerFile(this, this.context, {
-      file,
+    this.sendSource(status, headers, new FileSource(file), sent)
+  }
+
+  sendSource(status: number, headers: Headers, source: ByteSource, sent?: FileSent): void {
+    answerSource(this, this.context, {
+      source,
       sent,
-      begin: (tell) => this.begun(status, headers, file, tell),
+      begin: (tell) => this.begun(status, headers, source, tell),
       headAlone: (length) => {
         this.headLength = length
         this.send(status, headers)
@@ -102,9 +108,9 @@ export class UwsRawExchange extends UwsExchange<RawRoute> implements RawRequest,
     this.abort()
   }
 
-  private begun(status: number, headers: Headers, file: FileRange, sent: FileSent): void {
+  private begun(status: number, headers: Headers, source: ByteSource, sent: FileSent): void {
     this.isAnswered = true
-    this.file = new UwsFile(this.response, this.state, this.context.blocks, file, this.isLast, {
+    this.file = new UwsFile(this.response, this.state, this.context.blocks, source, this.isLast, {
       writeHead: () => {
         this.writeHead(status, headers)
         if (this.isLast || this.state.isDraining) this.response.writeHeader("Connection", "close")

@@ -40,10 +40,10 @@ export interface BlobAppends {
     source: BlobSource<E>,
     options?: AppendOptions
   ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | UploadGone | SqlError>
-  /** Changes how many bytes an upload may have. */
+  /** Changes how many bytes an upload may have: as many as are needed, or as are wanted where the quota has room. */
   readonly resize: (
     id: string,
-    bytes: number,
+    bytes: { readonly needed: number; readonly wanted: number },
     quotaBytes: number | null
   ) => Effect.Effect<void, QuotaReached | UploadGone | SqlError>
   /** Makes the bytes of an upload a blob. Where `commit` fails the upload stays as it is. */
@@ -95,8 +95,7 @@ class KeptSums {
   take({ epoch, id }: Held, bytes: number): RunningSums | undefined {
     const kept = this.byId.get(id)
     this.byId.delete(id)
-    if (kept?.epoch === epoch - 1 && kept.sums.sizeBytes === bytes) return kept.sums
-    return bytes === 0 ? new RunningSums() : undefined
+    return kept?.epoch === epoch - 1 && kept.sums.sizeBytes === bytes ? kept.sums : undefined
   }
 }
 
@@ -115,7 +114,7 @@ export const makeAppends = (parts: Parts): BlobAppends => {
       return id
     }),
     append,
-    resize: (id, bytes, quotaBytes) => Effect.asVoid(index.grow(id, bytes, bytes, quotaBytes)),
+    resize: (id, { needed, wanted }, quotaBytes) => Effect.asVoid(index.grow(id, needed, wanted, quotaBytes)),
     finish: finishing(parts, kept, holdLast),
     join: Effect.fnUntraced(function* (id, partIds) {
       const { written: from } = yield* index.find(id)
@@ -162,7 +161,7 @@ type Holding = ReturnType<typeof holding>
 
 const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
   const { files, index, minFreeBytes } = parts
-  const { uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts.limits
+  const { uploadKeptMillis: keptMillis, uploadRenewMillis, uploadSyncMillis: everyMillis } = parts.limits
   return <E>(
     id: string,
     offset: number,
@@ -174,11 +173,17 @@ const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
       if ("_tag" in upload) return upload
       const maxBytes = upload.reserved - offset
       let durable = offset
-      const sums = kept.take(upload, offset)
+      const sums = kept.take(upload, offset) ?? (offset === 0 ? new RunningSums() : undefined)
       const before = sums?.copy()
       const bytes = new StoppableSource<E, UploadGone>(source)
       const note = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
-      const noteSoon = Effect.suspend(() => index.reached(upload, durable, keptMillis)).pipe(
+      let noted = { bytes: offset, at: Date.now() }
+      const noteSoon = Effect.suspend(() => {
+        const now = { bytes: durable, at: Date.now() }
+        if (now.bytes === noted.bytes && now.at - noted.at < uploadRenewMillis) return Effect.void
+        noted = now
+        return index.reached(upload, durable, keptMillis)
+      }).pipe(
         Effect.catch((error) =>
           error._tag === "UploadGone"
             ? Effect.sync(() => bytes.stop(error))

@@ -5,6 +5,8 @@ import { reportSilence } from "./Silence.ts"
 export interface Asked {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE"
   readonly json?: unknown
+  /** beside those of the other fields */
+  readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
   /** sent again with the same one, a change is made once */
   readonly idempotencyKey?: string
@@ -33,7 +35,7 @@ export const keyBearer =
 export const makeAsk = (bearer?: Bearer, credentials: "omit" | "same-origin" = "omit"): Ask => {
   const send = async (path: string, asked: Asked, signal: AbortSignal): Promise<Response> => {
     const { idempotencyKey, json, method = "GET" } = asked
-    const headers = new Headers()
+    const headers = new Headers(asked.headers)
     if (json !== undefined) headers.set("content-type", "application/json")
     if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey)
     const body = json === undefined ? null : JSON.stringify(json)

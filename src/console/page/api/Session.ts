@@ -7,6 +7,8 @@ import type { Refused } from "./Refused.ts"
 export interface Session {
   readonly ask: Ask
   readonly isSignedIn: boolean
+  /** undefined: a router's key, or nobody */
+  readonly userId: string | undefined
   /** the server takes neither the session nor the key any more */
   onSignedOut(): void
   /** shows the trouble that a part of the page waits for; undefined once the part has its answer */
@@ -17,6 +19,7 @@ export interface Session {
 export const outsider: Session = {
   ask: makeAsk(),
   isSignedIn: false,
+  userId: undefined,
   onSignedOut: () => undefined,
   onTrouble: () => undefined
 }

@@ -1,0 +1,69 @@
+import { useAnswer } from "../../api/UseAnswer.ts"
+import { Code } from "../../parts/Code.tsx"
+import { Dialog } from "../../parts/Dialog.tsx"
+import type { Entry } from "../Types.ts"
+import { factsOf, isOver, path, selecting, type ShareLink } from "./ShareLink.ts"
+import { useCount } from "../UseCount.ts"
+
+interface LinkListProps {
+  readonly title: string
+  /** undefined: all of the user */
+  readonly of?: Entry
+  /** counts up with changes */
+  readonly since?: number
+}
+
+const refreshMillis = 15_000
+
+/** Share links with their uses; each can be copied and revoked. */
+export const LinkList = ({ of, since = 0, title }: LinkListProps) => {
+  const [changes, onChanged] = useCount()
+  const { data } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
+    `${path}${of === undefined ? "" : selecting(of)}`,
+    refreshMillis,
+    { since: changes * 1_000_000 + since }
+  )
+  return (
+    <section class="items share-links" aria-label={title} aria-busy={data === undefined}>
+      <h2>{title}</h2>
+      {data?.links.length === 0 && (
+        <p class="hint">
+          {of === undefined
+            ? "No links yet. Open a file or a directory and choose Share."
+            : "No links. Choose Share among the actions to make one."}
+        </p>
+      )}
+      <ul>
+        {data?.links.map((link) => (
+          <Row key={link.token} link={link} onRevoked={onChanged} />
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+const Row = ({ link, onRevoked }: { readonly link: ShareLink; onRevoked(): void }) => {
+  const { name, token, url } = link
+  return (
+    <li class={isOver(link) ? "link-over" : undefined}>
+      <span class="item-words">
+        {name !== undefined && <strong>{name}</strong>}
+        <span class="item-facts hint">
+          {factsOf(link).map((fact) => (
+            <span key={fact}>{fact}</span>
+          ))}
+        </span>
+      </span>
+      <Code of={`link${name === undefined ? "" : ` to ${name}`}`} text={url} />
+      <Dialog
+        action="Revoke"
+        question="The link works nowhere within a second."
+        yes="Revoke it"
+        run={async (ask) => {
+          await ask(`${path}/${token}`, { method: "DELETE" })
+          onRevoked()
+        }}
+      />
+    </li>
+  )
+}

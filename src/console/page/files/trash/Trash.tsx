@@ -1,0 +1,109 @@
+import { useAnswer } from "../../api/UseAnswer.ts"
+import { Asking } from "../../parts/Asking.tsx"
+import { Dialog } from "../../parts/Dialog.tsx"
+import { Heading } from "../../parts/Heading.tsx"
+import { Toast } from "../../parts/Toast.tsx"
+import { useChange } from "../../parts/UseChange.ts"
+import { parentOf } from "../Places.ts"
+import { formatBytes, formatWhen } from "../Words.ts"
+import { useCount } from "../UseCount.ts"
+
+/** What was deleted, as the API answers it. */
+interface Trashed {
+  readonly id: string
+  readonly kind: "file" | "directory"
+  readonly name: string
+  readonly path: string
+  readonly size: number
+  readonly trashedAt: string
+  readonly expiresAt: string
+}
+
+const path = "/api/trash"
+const refreshMillis = 30_000
+
+/** What was deleted, until it goes for good. */
+export const Trash = () => {
+  const [since, onChanged] = useCount()
+  const { data, refused } = useAnswer<{
+    readonly items: ReadonlyArray<Trashed>
+    readonly cursor: string | null
+  }>(`${path}?limit=200`, refreshMillis, { since })
+  return (
+    <section class="trash">
+      <div class="files-head">
+        <Heading>Trash</Heading>
+        {data !== undefined && data.items.length > 0 && (
+          <Dialog
+            action="Empty the trash"
+            question="Everything in it is deleted for good, with all versions and links."
+            yes="Delete it all"
+            run={async (ask) => {
+              await ask(path, { method: "DELETE" })
+              onChanged()
+            }}
+          />
+        )}
+      </div>
+      {data === undefined && <Asking what="the trash" isRefused={refused !== undefined} />}
+      {data?.items.length === 0 && (
+        <p class="hint">
+          Nothing is in the trash. What you delete stays here for a while and can be restored.
+        </p>
+      )}
+      <div class="items">
+        <ul aria-label="Trash">
+          {data?.items.map((item) => (
+            <Row key={item.id} item={item} onChanged={onChanged} />
+          ))}
+        </ul>
+      </div>
+      {data !== undefined && data.cursor !== null && (
+        <p class="hint">The latest 200 are shown. Empty the trash, or restore some, to see others.</p>
+      )}
+    </section>
+  )
+}
+
+const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void }) => {
+  const change = useChange()
+  const { expiresAt, id, kind, name, path: was, size, trashedAt } = item
+  const restore = (): void =>
+    void change.run(async (ask) => {
+      await ask(`${path}/${id}/restore`, { method: "POST" })
+      onChanged()
+    })
+  return (
+    <li>
+      <span class="item-words">
+        <strong>{name}</strong>{" "}
+        <span class="hint">
+          {kind} in {parentOf(was) === "" ? "all files" : parentOf(was)} · {formatBytes(size)} · deleted{" "}
+          <time dateTime={trashedAt}>{formatWhen(trashedAt)}</time>, goes for good{" "}
+          <time dateTime={expiresAt}>{formatWhen(expiresAt)}</time>
+        </span>
+      </span>
+      <span class="buttons">
+        <button
+          type="button"
+          class="small"
+          disabled={change.isBusy}
+          aria-label={`Restore ${name}`}
+          onClick={restore}
+        >
+          Restore
+        </button>
+        <Dialog
+          action="Delete for good"
+          question={`${name} cannot be brought back.`}
+          yes="Delete it"
+          run={async (ask) => {
+            await ask(`${path}/${id}`, { method: "DELETE" })
+            onChanged()
+          }}
+        />
+      </span>
+      <Toast>{change.problem}</Toast>
+    </li>
+  )
+}

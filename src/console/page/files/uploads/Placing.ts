@@ -1,0 +1,68 @@
+import type { Ask } from "../../api/Ask.ts"
+import { Refused } from "../../api/Refused.ts"
+import type { Directory } from "../Types.ts"
+import type { Choice, Chosen } from "./Chosen.ts"
+import type { UploadPlace } from "./Upload.ts"
+
+/** The bucket of files that are uploaded to the root, which has directories only. */
+const defaultBucket = "uploads"
+
+/** Source: contract/files#names. */
+const isBucketName = (name: string): boolean =>
+  /^[a-zA-Z0-9._-]{1,100}$/.test(name) && name !== "." && name !== ".."
+
+/** At the root, a folder becomes a bucket where its name can be one's. */
+const placeAtRoot = (path: string): UploadPlace => {
+  const [first = "", ...others] = path.split("/")
+  return others.length > 0 && isBucketName(first)
+    ? { directoryId: undefined, bucket: first, path: others.join("/") }
+    : { directoryId: undefined, bucket: defaultBucket, path }
+}
+
+export const placeOf = (path: string, directory: Directory | undefined): UploadPlace =>
+  directory === undefined
+    ? placeAtRoot(path.normalize("NFC"))
+    : { directoryId: directory.id, bucket: undefined, path: path.normalize("NFC") }
+
+interface Placed {
+  readonly places: ReadonlyArray<readonly [Chosen, UploadPlace]>
+  /** what was left out, for the person */
+  readonly note: string | undefined
+}
+
+/** Where each of the files goes that were chosen for a directory; undefined: the root. */
+export const placesOf = ({ files, unread }: Choice, directory: Directory | undefined): Placed => ({
+  places: files.map((chosen) => [chosen, placeOf(chosen.path, directory)] as const),
+  note:
+    unread.length === 0
+      ? undefined
+      : `The browser could not read ${unread.slice(0, 3).join(", ")}${unread.length > 3 ? ` and ${unread.length - 3} more` : ""}.`
+})
+
+/** Makes the directories that came without files. One that is there already is as good. */
+export const makeEmpty = async (
+  ask: Ask,
+  { emptyDirectories }: Choice,
+  directory: Directory | undefined
+): Promise<void> => {
+  for (const path of emptyDirectories) {
+    const { bucket, path: names } = placeOf(path, directory)
+    let parent = directory
+    for (const name of [...(bucket === undefined ? [] : [bucket]), ...names.split("/")])
+      parent = await makeOrFind(ask, parent, name)
+  }
+}
+
+const makeOrFind = async (ask: Ask, parent: Directory | undefined, name: string): Promise<Directory> => {
+  const path = parent === undefined ? name : `${parent.path}/${name}`
+  try {
+    const { directories } = await ask<{ readonly directories: ReadonlyArray<Directory> }>(
+      `/api/directories?path=${encodeURIComponent(path)}`
+    )
+    const found = directories.at(-1)
+    if (found !== undefined) return found
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 404) throw error
+  }
+  return ask("/api/directories", { method: "POST", json: { name, parentId: parent?.id ?? null } })
+}

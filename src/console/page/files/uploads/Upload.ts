@@ -1,0 +1,51 @@
+/** The place that a file is uploaded to. */
+export interface UploadPlace {
+  /** the directory's id; undefined: the bucket `bucket`, which is made where it is not there */
+  readonly directoryId: string | undefined
+  readonly bucket: string | undefined
+  /** below that, with `/` between the names; the last is the file's */
+  readonly path: string
+}
+
+/** What a browser tells about a file: one with the same again is taken for the same. */
+export interface FileLook {
+  readonly size: number
+  /** milliseconds since 1970 */
+  readonly lastModified: number
+  /** its type, as the browser knows it; may be empty */
+  readonly type: string
+}
+
+/**
+ * `waiting`: for its turn. `sending`. `held`: the server does not answer, or the session has ended; it goes on by itself.
+ * `paused`: by the person. `missing`: the page was loaded anew and has not got the file. `failed`: it was refused. `done`.
+ */
+export type UploadState = "waiting" | "sending" | "held" | "paused" | "missing" | "failed" | "done"
+
+/** A file on its way, as the page shows it. */
+export interface Upload extends UploadPlace, FileLook {
+  readonly id: string
+  /** of files that were chosen or dropped together */
+  readonly batch: string
+  readonly state: UploadState
+  /** bytes that the server has, or that are on the wire */
+  readonly sent: number
+  /** the resource on the server; undefined until it was made */
+  readonly url: string | undefined
+  /** why it is held, or failed */
+  readonly problem: string | undefined
+}
+
+export const nameOf = ({ path }: Pick<UploadPlace, "path">): string => path.slice(path.lastIndexOf("/") + 1)
+
+/** Whether this file at this place is the one that was on its way. */
+export const isSame = (one: UploadPlace & FileLook, other: UploadPlace & FileLook): boolean =>
+  one.path === other.path &&
+  one.size === other.size &&
+  one.lastModified === other.lastModified &&
+  one.directoryId === other.directoryId &&
+  one.bucket === other.bucket
+
+/** States in which an upload wants nothing from the person and is not over. */
+export const isMoving = ({ state }: Pick<Upload, "state">): boolean =>
+  state === "waiting" || state === "sending" || state === "held"

@@ -1,0 +1,72 @@
+import type { ComponentChildren } from "preact"
+import { useId, useRef } from "preact/hooks"
+
+interface MenuProps {
+  /** of the button, for screen readers too: `Actions for notes.txt` */
+  readonly label: string
+  /** on the button, where the label is too long to be seen */
+  readonly sign?: string
+  /** buttons and links */
+  readonly children: ComponentChildren
+}
+
+const gap = 4
+
+/** A button that opens a list of actions beside it. Escape, a press elsewhere and every action close it. */
+export const Menu = ({ children, label, sign }: MenuProps) => {
+  const id = useId()
+  const button = useRef<HTMLButtonElement>(null)
+  const list = useRef<HTMLDivElement>(null)
+  const place = (): void => {
+    const box = button.current?.getBoundingClientRect()
+    const { current } = list
+    if (box === undefined || current === null) return
+    const { offsetHeight, offsetWidth } = current
+    const isAbove = box.bottom + gap + offsetHeight > innerHeight && box.top > offsetHeight + gap
+    const top = isAbove ? box.top - gap - offsetHeight : box.bottom + gap
+    const left = Math.max(8, Math.min(box.right - offsetWidth, innerWidth - offsetWidth - 8))
+    // Of the document, so that it moves with the row.
+    current.style.top = `${top + scrollY}px`
+    current.style.left = `${left + scrollX}px`
+  }
+  const onToggle = ({ newState }: { readonly newState: string }): void => {
+    if (newState !== "open") return
+    place()
+    list.current?.querySelector<HTMLElement>("a, button")?.focus()
+  }
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        class="menu-button"
+        popoverTarget={id}
+        aria-label={sign === undefined ? undefined : label}
+      >
+        {sign ?? label}
+      </button>
+      <div
+        ref={list}
+        id={id}
+        popover="auto"
+        class="menu"
+        onToggle={(event) => onToggle(event as unknown as ToggleEvent)}
+        // The focus goes back to the button before a dialog that an action opens takes it from there.
+        onClickCapture={() => list.current?.hidePopover()}
+        onKeyDown={moveFocus}
+      >
+        {children}
+      </div>
+    </>
+  )
+}
+
+/** Arrow keys go from one action to the next. */
+const moveFocus = (event: KeyboardEvent & { readonly currentTarget: HTMLElement }): void => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (step === undefined) return
+  event.preventDefault()
+  const actions = Array.from(event.currentTarget.querySelectorAll<HTMLElement>("a, button"))
+  const at = actions.findIndex((action) => action === document.activeElement)
+  actions.at((at + step) % actions.length)?.focus()
+}

@@ -1,0 +1,160 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import { incoming, newUser, ownerOf, pieces, sha256Of, sourceOf, tagOf, temporaryFiles } from "./BlobSteps.ts"
+
+const limits = { uploadSyncMillis: 20 }
+const stores = BlobStore.layer.pipe(Layer.provideMerge(TestStores.layerWith({ limits })))
+
+/** Two stores of one directory, as two processes have them. */
+const two = Effect.gen(function* () {
+  const one = yield* BlobStore
+  return { one, other: yield* BlobStore.in(one.directory) }
+})
+
+const writtenOf = (id: string) =>
+  Effect.flatMap(SqlClient, (sql) =>
+    Effect.map(
+      sql<{ written: number }>`SELECT written::int AS written FROM blob_uploads WHERE id = ${id}`,
+      ([row]) => row?.written
+    )
+  )
+
+const finished = (blobs: BlobStore["Service"], id: string, ref: string, userId: string) =>
+  blobs.finish(id, (blob) => Effect.as(blobs.refer(ref, blob, ownerOf(userId)), blob))
+
+layer(stores, { excludeTestServices: true })("uploads in several requests", (it) => {
+  it.effect("what has come is durable and noted while more comes", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two
+      const user = yield* newUser
+      const id = yield* one.begin(incoming(user, null, 200_000))
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      const stalled = Promise.withResolvers<undefined>()
+      // Writes are of 16 and 32 KiB: two of them end within these bytes, each a while behind the one before.
+      const slow = [0, 1, 2].map(() => async () => {
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        return "x".repeat(40_000)
+      })
+      const appending = run(Effect.result(one.append(id, 0, sourceOf([...slow, () => stalled.promise]))))
+      const known = Effect.gen(function* () {
+        for (;;) {
+          const written = (yield* writtenOf(id)) ?? 0
+          if (written > 0) return written
+          yield* Effect.sleep(10)
+        }
+      })
+      const kept = yield* known
+      // Another process goes on from there, as if the first had been killed.
+      assert.strictEqual(yield* other.append(id, kept, pieces(["end"])), kept + 3)
+      stalled.resolve(undefined)
+      yield* Effect.promise(() => appending)
+      const blob = yield* finished(other, id, "append 1", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("x".repeat(kept) + "end")))
+      assert.deepStrictEqual(yield* temporaryFiles, [])
+    })
+  )
+
+  it.effect("the hash of bytes that came to one process goes on with them, and is taken anew elsewhere", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two
+      const user = yield* newUser
+      const damage = (id: string, text: string) => writeFileSync(join(one.directory, "tmp", `${id}.0`), text)
+      const id = yield* one.begin(incoming(user))
+      yield* one.append(id, 0, pieces(["ab"]))
+      yield* Effect.ignore(one.append(id, 2, pieces(["cd"], true)))
+      yield* one.append(id, 4, pieces(["ef"]))
+      // Nothing reads the file again: the scrub would find this.
+      damage(id, "abcdeX")
+      const blob = yield* finished(one, id, "append 2", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("abcdef")))
+
+      const moved = yield* one.begin(incoming(user))
+      yield* one.append(moved, 0, pieces(["ab"]))
+      yield* other.append(moved, 2, pieces(["cd"]))
+      damage(moved, "aBcd")
+      yield* one.append(moved, 4, pieces(["ef"]))
+      const anew = yield* finished(one, moved, "append 3", user)
+      assert.strictEqual(anew.sha256, sha256Of(Buffer.from("aBcdef")))
+    })
+  )
+
+  it.effect("nothing is kept of bytes that can only be checked together", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["ab"]))
+      const wrong = blobs.append(id, 2, pieces(["xx"], true), { isWholeOnly: true })
+      assert.strictEqual(yield* tagOf(wrong), "cut off")
+      assert.strictEqual(yield* writtenOf(id), 2)
+      assert.strictEqual(yield* blobs.append(id, 2, pieces(["cd"]), { isWholeOnly: true }), 4)
+      const blob = yield* finished(blobs, id, "append 4", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("abcd")))
+    })
+  )
+
+  it.effect("a record that is refused leaves the upload as it was", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two
+      const user = yield* newUser
+      const id = yield* one.begin(incoming(user))
+      yield* one.append(id, 0, pieces(["kept"]))
+      for (const blobs of [one, other])
+        assert.strictEqual(yield* tagOf(blobs.finish(id, () => Effect.fail("refused"))), "refused")
+      const blob: Blob = yield* finished(one, id, "append 5", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("kept")))
+      assert.deepStrictEqual(yield* temporaryFiles, [])
+    })
+  )
+
+  it.effect("is joined from others, which stay until they end", () =>
+    Effect.gen(function* () {
+      const { one, other } = yield* two
+      const user = yield* newUser
+      const parts: Array<string> = []
+      for (const text of ["ab", "", "cdef"]) {
+        const part = yield* one.begin(incoming(user))
+        yield* one.append(part, 0, pieces([text]))
+        parts.push(part)
+      }
+      const id = yield* one.begin(incoming(user))
+      // Cut off amid the third.
+      yield* one.append(id, 0, pieces(["abc"]))
+      assert.strictEqual(yield* other.join(id, parts), 6)
+      const blob = yield* finished(other, id, "append 6", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("abcdef")))
+      const again = yield* one.begin(incoming(user))
+      assert.strictEqual(yield* one.join(again, parts.toReversed()), 6)
+      assert.strictEqual(
+        (yield* finished(one, again, "append 7", user)).sha256,
+        sha256Of(Buffer.from("cdefab"))
+      )
+      for (const part of parts) yield* one.abort(part)
+      const lost = yield* one.begin(incoming(user))
+      assert.strictEqual(yield* tagOf(one.join(lost, parts)), "UploadGone")
+      yield* one.abort(lost)
+      assert.deepStrictEqual(yield* temporaryFiles, [])
+    })
+  )
+
+  it.effect("may grow, within the quota", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user, 10, 0))
+      assert.strictEqual(yield* tagOf(blobs.append(id, 0, pieces(["a"]))), "BlobTooLarge")
+      assert.strictEqual(yield* tagOf(blobs.resize(id, { needed: 11, wanted: 20 }, 10)), "QuotaReached")
+      yield* blobs.resize(id, { needed: 5, wanted: 20 }, 10)
+      assert.strictEqual(yield* blobs.append(id, 0, pieces(["0123456789"])), 10)
+      assert.strictEqual(yield* tagOf(blobs.begin(incoming(user, 10, 1))), "QuotaReached")
+      yield* blobs.abort(id)
+      assert.strictEqual(yield* tagOf(blobs.resize(id, { needed: 1, wanted: 1 }, null)), "UploadGone")
+    })
+  )
+})
