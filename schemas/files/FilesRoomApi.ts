@@ -4,6 +4,7 @@ import { CliLoginApi } from "./CliLogin.ts"
 import { DevicesApi } from "./Device.ts"
 import { DirectoriesApi } from "./Directory.ts"
 import { StoredFilesApi } from "./StoredFile.ts"
+import { SyncApi } from "./Sync.ts"
 import { TrashApi } from "./Trash.ts"
 
 /** The endpoints of shared files that pass the Effect pipeline. */
@@ -13,4 +14,5 @@ export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(TrashApi)
   .add(DevicesApi)
   .add(CliLoginApi)
+  .add(SyncApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

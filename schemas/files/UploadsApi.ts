@@ -35,7 +35,7 @@ const receiving = [
 
 const text = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
-/** As the document describes it. It is served beside the Effect pipeline, by src/files/uploads/UploadsRoutes.ts. */
+/** As the document describes it. It is served beside the Effect pipeline, by src/files/uploads/TusRoutes.ts. */
 export class UploadsApi extends HttpApiGroup.make("uploads")
   .add(
     HttpApiEndpoint.post("createUpload", "/uploads", {

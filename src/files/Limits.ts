@@ -1,3 +1,5 @@
+import { linkLimits } from "./links/LinkLimits.ts"
+
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
@@ -6,6 +8,8 @@ export const filesLimits = {
   filesRatePerHour: 1_000,
   /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
   filesMaxSizeBytes: 100 * 1024 ** 3,
+  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
   /** uploads that one is made of; above it 400 */
@@ -22,6 +26,8 @@ export const filesLimits = {
   deviceSeenMillis: 60_000,
   /** flags of synchronisation of one user, exclusions included */
   syncFlagsPerUser: 10_000,
+  /** directories and files of one manifest; above it 409 */
+  manifestEntries: 200_000,
   /** a login of a command line is good for so long … */
   cliLoginMillis: 10 * 60_000,
   /** … begun so often from one address … */
@@ -34,10 +40,14 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  sharedFileBytes: 100 * 1024 ** 3,
-  /** the links that uploads have of their own work for so long */
-  uploadLinkMillis: 3_600_000,
+  /** entries of one archive; above it 422 */
+  archiveEntries: 1_000_000,
+  /** archives whose entries are read at once; others wait … */
+  archivePlansAtOnce: 4,
+  /** … and one that takes longer is 503 */
+  archivePlanMillis: 120_000,
+  /** memory of the entries of archives that are being sent, some 110 bytes each, in fair shares per user; above it 503 */
+  archivePlansBytes: 256 * 1024 * 1024,
   /** files of one form; above it 400 */
   filesPerUpload: 1_000,
   /** parts of one form: files, their fields, and some that are ignored; above it 400 */
@@ -57,5 +67,6 @@ export const filesLimits = {
   /** versions of a file that stay however old they are … */
   versionsKept: 10,
   /** … and the most of one file; beyond it the oldest are deleted */
-  versionsPerFile: 10_000
+  versionsPerFile: 10_000,
+  ...linkLimits
 } as const

@@ -1,4 +1,5 @@
 import { HttpApi } from "effect/http-api"
+import { ArchivesApi } from "#schemas/files/ArchivesApi.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import { TransfersApi } from "#schemas/files/TransfersApi.ts"
 import type { Room } from "#src/Room.ts"
@@ -12,7 +13,7 @@ export const files = {
   name: "files",
   needs: [],
   api: FilesRoomApi,
-  rawApi: HttpApi.make("signalbox").add(TransfersApi),
+  rawApi: HttpApi.make("signalbox").add(TransfersApi).add(ArchivesApi),
   migrations: { postgres: [fileTree, uploads, shareLinks, devices], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
