@@ -69,6 +69,8 @@ export const filesLimits = {
   /** expired links are said to be so for so long, uploads' own for a day; then they are unknown */
   expiredLinkMillis: 90 * 86_400_000,
   expiredUploadLinkMillis: 86_400_000,
+  /** which of them are over is looked for this often */
+  linkSweepEveryMillis: 10 * 60_000,
   /** revoked links that are being downloaded are looked for this often, where no notice came */
   linkWatchMillis: 400,
   /** passwords of links that are hashed at once, 32 MiB and some 80 ms of a core each … */

@@ -9,6 +9,9 @@ import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { directRoutes } from "./links/DirectRoutes.ts"
+import { linkServices, linkSweep } from "./links/LinkServices.ts"
+import * as ShareLinksRoutes from "./links/ShareLinksRoutes.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
@@ -27,7 +30,7 @@ const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles
   Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer))
 )
 
-const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+const services = Layer.mergeAll(Archives.layer, CliLogins.layer, linkServices, Manifests.layer).pipe(
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
@@ -35,7 +38,7 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
+  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer, ShareLinksRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
@@ -46,8 +49,9 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
-    treeSweep
+    treeSweep,
+    linkSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(directRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }
