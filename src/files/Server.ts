@@ -5,6 +5,7 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { roomDocumentPath, roomDocumentRoute } from "./access/RoomDocument.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
@@ -38,7 +39,13 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, linkServices, M
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer, ShareLinksRoutes.layer]),
+  Layer.provide([
+    treeEndpoints,
+    DevicesRoutes.layer,
+    CliLoginRoutes.layer,
+    SyncRoutes.layer,
+    ShareLinksRoutes.layer
+  ]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
@@ -49,9 +56,17 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
+    roomDocumentRoute,
     treeSweep,
     linkSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(directRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
-  paths: [["GET", loginPath]]
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(archiveRoutes),
+    RawRoutes.addRaw(directRoutes),
+    RawRoutes.addRaw(transferRoutes)
+  ).pipe(Layer.provide(services)),
+  paths: [
+    ["GET", loginPath],
+    ["GET", roomDocumentPath]
+  ]
 }

@@ -37,7 +37,7 @@ const fail = (exchange: KeyedExchange, problem: Problem): Effect.Effect<void, Pr
   if (!acceptsPage(visitorOf(exchange))) return Effect.fail(problem)
   const { message, status } = problem
   const { "retry-after": retryAfter } = headersOf(problem)
-  const isPassword = problem instanceof Unauthorized
+  const isPassword = problem._tag === "Unauthorized"
   const page = isPassword
     ? passwordPage(status, problem === passwordRequired ? undefined : message)
     : problemPage(status, message)
@@ -185,7 +185,9 @@ export const directRoutes = Effect.gen(function* () {
       const given = yield* passwordSent(exchange, query)
       yield* checkPassword(exchange, link, given)
       const { sizeBytes, versionId } = yield* storeAway(target(link, undefined))
-      const ticket = yield* storeAway(uses.beginWithTicket(link, clientOf(exchange), { versionId, sizeBytes }))
+      const ticket = yield* storeAway(
+        uses.beginWithTicket(link, clientOf(exchange), { versionId, sizeBytes })
+      )
       if (ticket === undefined) return yield* hasExpired(link) ? expired : exhausted
       const path = directPath(exchange.request.params["token"] ?? "")
       const more = query.get("download") === "1" ? "&download=1" : ""

@@ -9,16 +9,9 @@ export const formBytes = 16 * 1024
 const presence = (text: string | null | undefined): string | undefined =>
   text === null || text === "" ? undefined : text
 
-/** The password in the header or the query of a request; undefined: none. */
+/** The password in the header (ASCII alone comes through whole there) or the query of a request; undefined: none. */
 export const passwordIn = ({ request }: KeyedExchange, query: URLSearchParams): string | undefined =>
-  presence(headerText(request.header("x-share-password"))) ?? presence(query.get("password"))
-
-/** Header values come as Latin-1; programs write UTF-8 into them. */
-const headerText = (value: string): string => {
-  const bytes = Buffer.from(value, "latin1")
-  const text = bytes.toString("utf8")
-  return Buffer.from(text, "utf8").equals(bytes) ? text : value
-}
+  presence(request.header("x-share-password")) ?? presence(query.get("password"))
 
 /** The same of a POST, whose body goes first: a form, or JSON. Other bodies say nothing. */
 export const passwordSent = Effect.fnUntraced(function* (exchange: KeyedExchange, query: URLSearchParams) {
@@ -36,6 +29,7 @@ export const passwordSent = Effect.fnUntraced(function* (exchange: KeyedExchange
   if (Result.isFailure(body)) return yield* BadRequest.of("The body is not valid JSON")
   const value = Predicate.hasProperty(body.success, "password") ? body.success.password : undefined
   if (value === undefined || value === null) return passwordIn(exchange, query)
-  if (!Predicate.isString(value)) return yield* BadRequest.of("password: expected text", { param: "password" })
+  if (!Predicate.isString(value))
+    return yield* BadRequest.of("password: expected text", { param: "password" })
   return presence(value)
 })

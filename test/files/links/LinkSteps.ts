@@ -6,7 +6,8 @@ import { uploaded } from "../transfers/TransferSteps.ts"
 /** The headers of a browser that goes to an address. */
 export const browser = {
   accept: "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
-  "user-agent": "Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
+  "user-agent":
+    "Mozilla/5.0 (X11; Linux x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36"
 }
 
 /** Asks without a key, and follows nothing. */
@@ -29,7 +30,7 @@ export const direct = (
         ...(body !== undefined && { body })
       })
       const bytes = new Uint8Array(await answer.arrayBuffer())
-      const isJson = answer.headers.get("content-type") === "application/json"
+      const isJson = bytes.length > 0 && answer.headers.get("content-type") === "application/json"
       const json: unknown = isJson ? JSON.parse(new TextDecoder().decode(bytes)) : undefined
       return { status: answer.status, headers: answer.headers, bytes, json }
     })

@@ -1,0 +1,10 @@
+import { HttpApi } from "effect/http-api"
+import { ArchivesApi } from "./ArchivesApi.ts"
+import { DirectApi } from "./DirectApi.ts"
+import { TransfersApi } from "./TransfersApi.ts"
+
+/** The endpoints of shared files that are served beside the Effect pipeline. */
+export class FilesRawApi extends HttpApi.make("signalbox")
+  .add(TransfersApi)
+  .add(ArchivesApi)
+  .add(DirectApi) {}
