@@ -38,7 +38,7 @@ const reading = Effect.gen(function* () {
     all: Effect.fnUntraced(function* (path: string | undefined) {
       const { reach, userId } = yield* caller
       if (path !== undefined) {
-        const names = path.split("/")
+        const names = path.normalize("NFC").split("/")
         yield* readsNamed(reach, names[0] ?? "")
         return { directories: (yield* listing.chain(userId, names)).map(shownDirectory) }
       }
