@@ -82,7 +82,7 @@ export const layer = HttpApiBuilder.group(
           Effect.map(shownDirectory),
           storeAway
         ),
-      // What changes all that is below a directory takes as long as it needs.
+      // A change of all that is below a directory takes as long as it needs.
       updateDirectory: ({ headers, params, payload }) =>
         caller.pipe(
           Effect.flatMap((by) => changes.update(by, params.id, payload, headers["if-match"])),

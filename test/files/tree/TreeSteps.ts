@@ -26,7 +26,7 @@ export const swept = Effect.gen(function* () {
 export const ensured = (userId: string, path: string) =>
   Effect.flatMap(Tree, ({ ensure }) => ensure(userId, undefined, path.split("/")))
 
-/** What a version has beside its place and bytes. */
+/** The fields of a version beside its place and bytes. */
 export const plain = {
   mimeType: "text/plain",
   modifiedAt: new Date("2026-01-02T03:04:05.678Z"),
@@ -45,7 +45,7 @@ export const written = (directory: Directory, name: string, text: string, more: 
     )
   })
 
-/** What is wrong with a user's tree: numbers have no gap or twin, one version is current, all have references, paths fit. */
+/** Faults of a user's tree: numbers have no gap or twin, one version is current, all have references, paths fit. */
 export const faultsOfTree = (userId: string) =>
   Effect.flatMap(
     SqlClient,
