@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
@@ -11,12 +12,24 @@ import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
+import { UploadLinks } from "./links/UploadLinks.ts"
 import { Tree } from "./tree/Tree.ts"
+import { Versions } from "./tree/Versions.ts"
 import { Walk } from "./tree/Walk.ts"
+import { tusRoutes } from "./uploads/TusRoutes.ts"
+import { Uploads } from "./uploads/Uploads.ts"
+import { uploadSweep } from "./uploads/UploadSweep.ts"
 
-const services = Layer.mergeAll(CliLogins.layer, Archives.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(Devices.layer, Tree.layer, Walk.layer))
-)
+const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
+
+const services = Layer.mergeAll(
+  Archives.layer,
+  CliLogins.layer,
+  Devices.layer,
+  RawServerUrl.layer,
+  UploadLinks.layer,
+  Uploads.layer
+).pipe(Layer.provideMerge(tree))
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
   Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer]),
@@ -24,9 +37,15 @@ const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
 )
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, Layer.suspend(loginPage), Sweep.layer("devices", "revoked_at")).pipe(
+  served: Layer.mergeAll(
+    endpoints,
+    Layer.suspend(loginPage),
+    RawServerUrl.listening,
+    Sweep.layer("devices", "revoked_at"),
+    uploadSweep
+  ).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(tusRoutes)).pipe(
     Layer.provide(services)
   ),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }
