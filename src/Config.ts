@@ -215,7 +215,7 @@ const filesLimitsOf = (read: EnvironmentReader): Partial<Limits> => ({
     maximum: 1_000_000_000,
     otherwise: limits.filesRatePerHour
   }),
-  filesMaxSizeBytes: read.size("FILES_MAX_SIZE", limits.filesMaxSizeBytes)
+  sharedFileBytes: read.size("FILES_MAX_SIZE", limits.sharedFileBytes)
 })
 
 const sandboxModes = ["auto", "on", "off"] as const

@@ -2,9 +2,11 @@ import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
 import { CliLoginApi } from "./CliLogin.ts"
 import { DevicesApi } from "./Device.ts"
+import { SyncApi } from "./Sync.ts"
 
 /** The endpoints of shared files that pass the Effect pipeline. */
 export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(DevicesApi)
   .add(CliLoginApi)
+  .add(SyncApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

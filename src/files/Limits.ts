@@ -1,3 +1,5 @@
+import { linkLimits } from "./links/LinkLimits.ts"
+
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
@@ -5,7 +7,7 @@ export const filesLimits = {
   /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
   filesRatePerHour: 1_000,
   /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  filesMaxSizeBytes: 100 * 1024 ** 3,
+  sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
   /** uploads that one is made of; above it 400 */
@@ -22,6 +24,8 @@ export const filesLimits = {
   deviceSeenMillis: 60_000,
   /** flags of synchronisation of one user, exclusions included */
   syncFlagsPerUser: 10_000,
+  /** directories and files of one manifest; above it 409 */
+  manifestEntries: 200_000,
   /** a login of a command line is good for so long … */
   cliLoginMillis: 10 * 60_000,
   /** … begun so often from one address … */
@@ -34,7 +38,6 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  ...linkLimits,
   /** entries of one archive; above it 422 */
   archiveEntries: 1_000_000,
   /** archives whose entries are read at once; others wait … */
@@ -43,10 +46,6 @@ export const filesLimits = {
   archivePlanMillis: 120_000,
   /** memory of the entries of archives that are being sent, some 110 bytes each, in fair shares per user; above it 503 */
   archivePlansBytes: 256 * 1024 * 1024,
-  /** one shared file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  sharedFileBytes: 100 * 1024 ** 3,
-  /** the links that uploads have of their own work for so long */
-  uploadLinkMillis: 3_600_000,
   /** files of one form; above it 400 */
   filesPerUpload: 1_000,
   /** parts of one form: files, their fields, and some that are ignored; above it 400 */
@@ -54,5 +53,6 @@ export const filesLimits = {
   /** bytes of one field of a form … */
   uploadFieldBytes: 8 * 1024,
   /** … and of all of them, boundaries and heads of parts aside; above it 413 */
-  uploadFieldsBytes: 4 * 1024 * 1024
+  uploadFieldsBytes: 4 * 1024 * 1024,
+  ...linkLimits
 } as const

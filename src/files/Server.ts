@@ -13,6 +13,9 @@ import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
+import { Manifests } from "./sync/Manifests.ts"
+import * as SyncFlags from "./sync/SyncFlags.ts"
+import * as SyncRoutes from "./sync/SyncRoutes.ts"
 import { Tree } from "./tree/Tree.ts"
 import { Versions } from "./tree/Versions.ts"
 import { Walk } from "./tree/Walk.ts"
@@ -20,19 +23,20 @@ import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
 import { uploadSweep } from "./uploads/UploadSweep.ts"
 
+/** Directories, files and versions, on which all else stands. */
 const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
 
-const services = Layer.mergeAll(
-  Archives.layer,
-  CliLogins.layer,
-  Devices.layer,
-  RawServerUrl.layer,
-  UploadLinks.layer,
-  Uploads.layer
-).pipe(Layer.provideMerge(tree))
+/** What needs the tree alone. */
+const resources = Layer.mergeAll(Devices.layer, RawServerUrl.layer, UploadLinks.layer, Uploads.layer)
+
+const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+  Layer.provideMerge(SyncFlags.SyncFlags.layer),
+  Layer.provideMerge(resources),
+  Layer.provideMerge(tree)
+)
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer]),
+  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
@@ -41,6 +45,7 @@ export const server: RoomServer = {
     endpoints,
     Layer.suspend(loginPage),
     RawServerUrl.listening,
+    SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
     uploadSweep
   ).pipe(Layer.provide(services)),

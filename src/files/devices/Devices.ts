@@ -94,9 +94,12 @@ const make = Effect.gen(function* () {
     return known?.user_id === userId ? known : yield* notFound("Device")
   })
 
-  const revokeKeyOf = Effect.fnUntraced(function* (userId: string, id: string) {
+  /** Its key ends, and flags do not name it any more. */
+  const letGo = Effect.fnUntraced(function* (userId: string, id: string) {
     yield* sql`SELECT id FROM devices WHERE id = ${id} FOR UPDATE`
     const { key_id: keyId } = yield* directory.read(id, userId)
+    yield* sql`UPDATE sync_flags SET device_ids = array_remove(device_ids, ${id})
+      WHERE user_id = ${userId} AND ${id} = ANY (device_ids)`
     if (keyId === null) return
     // Its owner may have revoked it before.
     yield* Effect.catchTag(keys.revoke(keyId, userId), "NotFound", () => Effect.void)
@@ -112,7 +115,7 @@ const make = Effect.gen(function* () {
     }),
     find,
     update: (userId, id, change) => directory.update(id, userId, change),
-    remove: (userId, id) => Effect.asVoid(directory.remove(id, userId, revokeKeyOf(userId, id))),
+    remove: (userId, id) => Effect.asVoid(directory.remove(id, userId, letGo(userId, id))),
     seen: (userId, id) => Effect.tap(find(userId, id), note),
     known: (userId, ids) => Effect.map(idsOf(userId, ids), (found) => new Set(found.map(({ id }) => id)))
   })

@@ -94,8 +94,16 @@ export class UploadQueue {
       else if (!onlyKnown) {
         const id = `${batch}-${added.length}`
         const upload: Upload = {
-          ...{ ...place, id, batch, size, lastModified, type },
-          ...{ state: "waiting", sent: 0, url: undefined, problem: undefined }
+          ...place,
+          id,
+          batch,
+          size,
+          lastModified,
+          type,
+          state: "waiting",
+          sent: 0,
+          url: undefined,
+          problem: undefined
         }
         added.push({ upload, file, handled, addedAt: Date.now(), stop: undefined, misses: 0 })
       }
@@ -165,7 +173,7 @@ export class UploadQueue {
 
   async #find(mayUse: (root: FileSystemHandle) => Promise<boolean>): Promise<void> {
     const leaves = new Map<FileSystemHandle, boolean>()
-    for (const entry of [...this.#entries.values()]) {
+    for (const entry of this.#entries.values()) {
       const { handled, upload } = entry
       if (handled === undefined || upload.state !== "missing") continue
       const leave = leaves.get(handled.root) ?? (await mayUse(handled.root))
@@ -207,12 +215,8 @@ export class UploadQueue {
   }
 
   #kept({ addedAt, handled, upload }: Entry): Kept {
-    const { batch, bucket, directoryId, id, lastModified, path, size, type, url } = upload
-    const isDone = upload.state === "done"
-    return {
-      ...{ id, batch, bucket, directoryId, path, size, lastModified, type, url },
-      ...{ userId: this.userId, isDone, handled, addedAt }
-    }
+    const { problem: _problem, sent: _sent, state, ...rest } = upload
+    return { ...rest, userId: this.userId, isDone: state === "done", handled, addedAt }
   }
 
   #set(entry: Entry, change: Partial<Upload>): void {

@@ -1,0 +1,241 @@
+import { createHash } from "node:crypto"
+import { Context, Effect, Layer, Semaphore } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { Conflict } from "#schemas/core/Problem.ts"
+import type { DeviceRow } from "#schemas/files/Device.ts"
+import type { ManifestDirectory, ManifestFile } from "#schemas/files/Sync.ts"
+import { AppConfig } from "#src/Config.ts"
+import { isMeant, NearestFlags, type PlacedFlag } from "#streams/files/sync/NearestFlag.ts"
+import type { Reach } from "../access/Reach.ts"
+import { SyncFlags } from "./SyncFlags.ts"
+
+/** All that a device is to have, as it goes out. */
+export interface Manifest {
+  /** stands for the lists: the same while they are */
+  readonly etag: string
+  /** JSON, in pieces */
+  readonly pieces: ReadonlyArray<Uint8Array>
+}
+
+/** Reads manifests. Source: contract/files#synchronisation. */
+export class Manifests extends Context.Service<
+  Manifests,
+  {
+    /** `device` undefined: of no device in particular */
+    readonly read: (
+      userId: string,
+      device: DeviceRow | undefined,
+      reach: Reach
+    ) => Effect.Effect<Manifest, Conflict | SqlError>
+  }
+>()("signalbox/files/Manifests") {
+  static readonly layer = Layer.effect(
+    Manifests,
+    Effect.suspend(() => make)
+  )
+}
+
+/** Manifests that are read at once: each holds a connection, and its pieces. */
+const manifestsAtOnce = 2
+
+interface DirectoryRow {
+  readonly id: string
+  readonly name: string
+  readonly parentId: string | null
+  readonly path: string
+}
+
+interface FileRow extends Omit<ManifestFile, "ownerId" | "permission" | "modifiedAt"> {
+  readonly bucketId: string
+  readonly path: string
+  readonly modifiedAt: Date
+}
+
+/** A part of a bucket: the paths from one on, up to another where there is one. */
+interface Range {
+  readonly bucketId: string
+  readonly from: string
+  readonly to: string | null
+}
+
+/** All that is below a directory: in byte order, `a/b0` is the first path behind those that begin with `a/b/`. */
+const rangeOf = ({ bucketId, path }: Pick<PlacedFlag, "bucketId" | "path">): Range => ({
+  bucketId,
+  from: path,
+  to: path === "" ? null : `${path.slice(0, -1)}0`
+})
+
+const fileColumns = `g.id AS "versionGroupId", v.id AS "currentFileId", v.version,
+  encode(v.sha256, 'hex') AS "fileHash", v.size::float8 AS "fileSize", v.mime_type AS "mimeType",
+  g.name AS "originalName", g.directory_id AS "directoryId", v.is_encrypted AS "isEncrypted",
+  v.encryption_key_id AS "encryptionKeyId", v.modified_at AS "modifiedAt", g.bucket_id AS "bucketId", g.path`
+
+/** Pages of what is below a directory, by its path; `after`: the last path of the page before. */
+const pagesOf = (sql: SqlClient, atOnce: number) => {
+  const current =
+    sql.literal(`SELECT ${fileColumns} FROM file_groups g JOIN file_versions v ON v.id = g.current_id
+    WHERE g.trash_id IS NULL`)
+  return {
+    directories: ({ bucketId, from, to }: Range, after: string | undefined) => sql<DirectoryRow>`
+      SELECT id, name, parent_id AS "parentId", path FROM directories WHERE trash_id IS NULL
+        AND bucket_id = ${bucketId} AND ${after === undefined ? sql`path >= ${from}` : sql`path > ${after}`}
+        AND ${to === null ? sql`true` : sql`path < ${to}`} ORDER BY path LIMIT ${atOnce}`,
+    files: ({ bucketId, from, to }: Range, after: string | undefined) => sql<FileRow>`${current}
+      AND g.bucket_id = ${bucketId} AND g.path > ${after ?? from}
+      AND ${to === null ? sql`true` : sql`g.path < ${to}`} ORDER BY g.path LIMIT ${atOnce}`,
+    named: (ids: ReadonlyArray<string>) =>
+      sql<FileRow>`${current} AND g.id = ANY(${ids}::text[]) ORDER BY g.bucket_id, g.path`
+  }
+}
+
+/** Gathers entries as JSON, in pieces of a page each. */
+class EntryList {
+  readonly pieces: Array<Uint8Array> = []
+  count = 0
+  add(entries: ReadonlyArray<object>): void {
+    if (entries.length === 0) return
+    const text = entries.map((entry) => JSON.stringify(entry)).join(",")
+    this.pieces.push(Buffer.from(this.count === 0 ? text : `,${text}`))
+    this.count += entries.length
+  }
+}
+
+/** What the entries of one manifest are made by. */
+interface Asked {
+  readonly userId: string
+  readonly device: DeviceRow | undefined
+  readonly reach: Reach
+  readonly flags: NearestFlags
+}
+
+const shownDirectory =
+  ({ userId }: Asked) =>
+  ({ id, name, parentId }: DirectoryRow): ManifestDirectory => ({
+    id,
+    name,
+    parentId,
+    ownerId: userId,
+    permission: "owner",
+    encryptionEnabled: false
+  })
+
+const shownFile =
+  ({ userId }: Asked, directoryId?: null) =>
+  ({ bucketId: _, modifiedAt, path: __, ...rest }: FileRow): ManifestFile => ({
+    ...rest,
+    directoryId: directoryId === null ? null : rest.directoryId,
+    ownerId: userId,
+    permission: "owner",
+    modifiedAt: modifiedAt.toISOString()
+  })
+
+const made = (directories: EntryList, files: EntryList, generatedAt: Date, cursor: string): Manifest => {
+  const hash = createHash("sha256")
+  for (const piece of directories.pieces) hash.update(piece)
+  hash.update("\n")
+  for (const piece of files.pieces) hash.update(piece)
+  const end = { generatedAt: generatedAt.toISOString(), cursor }
+  return {
+    etag: `"${hash.digest("base64url").slice(0, 22)}"`,
+    pieces: [
+      Buffer.from('{"directories":['),
+      ...directories.pieces,
+      Buffer.from('],"files":['),
+      ...files.pieces,
+      Buffer.from(`],${JSON.stringify(end).slice(1)}`)
+    ]
+  }
+}
+
+/** The state that one snapshot shows: what ends later has a transaction id from `xmin` on. */
+const cursorOf = (xmin: string, at: Date): string =>
+  Buffer.from(`1.${xmin}.${Math.floor(at.getTime() / 1_000)}`).toString("base64url")
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const { limits } = yield* AppConfig
+  const syncFlags = yield* SyncFlags
+  const someAtOnce = (yield* Semaphore.make(manifestsAtOnce)).withPermits(1)
+  const { manifestEntries, walkEntriesAtOnce } = limits
+  const pages = pagesOf(sql, walkEntriesAtOnce)
+
+  const roomIn = (...lists: ReadonlyArray<EntryList>) =>
+    lists.reduce((sum, { count }) => sum + count, 0) > manifestEntries
+      ? Effect.fail(
+          Conflict.of(`More than ${manifestEntries} directories and files are synchronised; flag fewer`, {
+            code: "too_many_entries"
+          })
+        )
+      : Effect.void
+
+  /** Runs through the pages of a range. */
+  const through = Effect.fnUntraced(function* <Row extends { readonly path: string }, E>(
+    page: (after: string | undefined) => Effect.Effect<ReadonlyArray<Row>, SqlError>,
+    take: (rows: ReadonlyArray<Row>) => Effect.Effect<void, E>
+  ) {
+    let after: string | undefined
+    while (true) {
+      const rows: ReadonlyArray<Row> = yield* page(after)
+      yield* take(rows)
+      if (rows.length < walkEntriesAtOnce) return
+      after = rows.at(-1)?.path
+    }
+  })
+
+  const readLists = Effect.fnUntraced(function* (asked: Asked) {
+    const { device, flags, reach } = asked
+    const [directories, files] = [new EntryList(), new EntryList()]
+    const isFileMeant = ({ bucketId, path, versionGroupId }: FileRow) =>
+      isMeant(flags.ofFile(versionGroupId, bucketId, path), device?.id)
+    const takeFiles = (rows: ReadonlyArray<FileRow>, directoryId?: null) => {
+      files.add(rows.map(shownFile(asked, directoryId)))
+      return roomIn(directories, files)
+    }
+    for (const flag of flags.outermost()) {
+      const range = rangeOf(flag)
+      yield* through<DirectoryRow, Conflict>(
+        (after) => pages.directories(range, after),
+        (rows) => {
+          const meant = rows.filter(({ path }) => isMeant(flags.ofDirectory(flag.bucketId, path), device?.id))
+          directories.add(meant.map(shownDirectory(asked)))
+          return roomIn(directories, files)
+        }
+      )
+      yield* through<FileRow, Conflict>(
+        (after) => pages.files(range, after),
+        (rows) => takeFiles(rows.filter(isFileMeant))
+      )
+    }
+    // Flagged files below a flagged directory are there already.
+    const alone = flags.files().filter((flag) => !flags.isBelowFlagged(flag) && isMeant(flag, device?.id))
+    for (let at = 0; at < alone.length; at += walkEntriesAtOnce)
+      yield* takeFiles(yield* pages.named(alone.slice(at, at + walkEntriesAtOnce).map(({ id }) => id)))
+    if (device !== undefined && device.directory_id !== null && reach.mayRead(device.id)) {
+      const sent = rangeOf({ bucketId: device.directory_id, path: "" })
+      yield* through<FileRow, Conflict>(
+        (after) => pages.files(sent, after),
+        (rows) => takeFiles(rows, null)
+      )
+    }
+    return { directories, files }
+  })
+
+  const read = Effect.fn("Manifests.read")(function* (
+    userId: string,
+    device: DeviceRow | undefined,
+    reach: Reach
+  ) {
+    // All statements see the same state.
+    yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`
+    const [snapshot] = yield* sql<{ xmin: string; at: Date }>`
+      SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin, now() AS at`
+    const { at, xmin } = snapshot ?? (yield* Effect.die(new Error("Postgres tells no snapshot")))
+    const all = yield* syncFlags.of(userId)
+    const flags = new NearestFlags(all.filter(({ bucketName }) => reach.mayRead(bucketName)))
+    const { directories, files } = yield* readLists({ userId, device, reach, flags })
+    return made(directories, files, at, cursorOf(xmin, at))
+  }, sql.withTransaction)
+
+  return Manifests.of({ read: (...asked) => someAtOnce(read(...asked)) })
+})
