@@ -6,7 +6,8 @@ import { type KeyedExchange, keyedRoutes } from "#src/accounts/KeyedRoute.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { readsFound, reachOf } from "../access/Reach.ts"
 import { directoryNotFound, Tree } from "../tree/Tree.ts"
-import { type ArchivePlace, Archives } from "./Archives.ts"
+import type { ArchivePlace } from "./ArchivePlans.ts"
+import { Archives } from "./Archives.ts"
 
 /** Downloads of directories, served beside the Effect pipeline. Source: contract/files#archives. */
 export const archiveRoutes = Effect.gen(function* () {

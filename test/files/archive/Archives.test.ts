@@ -59,9 +59,12 @@ const paused = ({ key }: Pick<Person, "key">, id: string) =>
   Effect.flatMap(TestServer, ({ url }) =>
     Effect.promise(
       () =>
-        new Promise<IncomingMessage>((resolve) => {
+        new Promise<IncomingMessage>((resolve, reject) => {
           const headers = { authorization: `Bearer ${key}` }
-          httpGet(`${url}/api/download/${id}`, { headers }, (response) => resolve(response.pause()))
+          httpGet(`${url}/api/download/${id}`, { headers }, (response) => resolve(response.pause())).on(
+            "error",
+            reject
+          )
         })
     )
   )
@@ -84,9 +87,19 @@ const resumed = (response: IncomingMessage) =>
 const large = (directory: Directory, count: number) =>
   Effect.forEach(
     Array.from({ length: count }, (_, n) => n),
-    (n) => written(directory, `large ${n}`, `${n}`.repeat(90_000), {}),
+    (n) => written(directory, `large ${n}`, `${n}`.padEnd(99_000)),
     { discard: true }
   )
+
+const untilNoted = ({ sha256 }: { readonly sha256: string }) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const isNoted = Effect.map(
+      sql<{ damaged: boolean }>`SELECT damaged FROM blobs WHERE sha256 = decode(${sha256}, 'hex')`,
+      ([row]) => row?.damaged === true
+    )
+    while (!(yield* isNoted)) yield* Effect.sleep(10)
+  })
 
 layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives", (it) => {
   describe("GET /api/download/{dirId}", () => {
@@ -311,7 +324,7 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         const { ask, makeKey } = yield* TestServer
         const person = yield* newPerson
         const docs = yield* ensured(person.id, "docs")
-        yield* large(docs, 25)
+        yield* large(docs, 80)
         const revoked = yield* makeKey({ user_id: person.id })
         const kept = yield* paused(person, "root")
         const response = yield* paused(revoked, "root")
@@ -328,10 +341,10 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         const sql = yield* SqlClient
         const person = yield* newPerson
         const docs = yield* ensured(person.id, "docs")
-        yield* large(docs, 25)
+        yield* large(docs, 80)
         const before = yield* download(person, docs.id)
         const response = yield* paused(person, docs.id)
-        for (const n of [0, 12, 24]) yield* written(docs, `large ${n}`, "changed")
+        for (const n of [0, 40, 79]) yield* written(docs, `large ${n}`, "changed")
         yield* sql`UPDATE file_groups SET trash_id = 'tr' WHERE user_id = ${person.id} AND name = 'large 20'`
         const { bytes, isWhole } = yield* resumed(response)
         assert.isTrue(isWhole)
@@ -372,22 +385,32 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
 
     it.effect("is cut where bytes turn out to be missing or too few, and that is noted", () =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient
         for (const damage of ["missing", "short"]) {
           const person = yield* newPerson
-          const docs = yield* docsOf(person.id)
+          const docs = yield* ensured(person.id, "docs")
+          yield* large(docs, 3)
           const file = yield* written(docs, "lost", `lost ${damage} ${person.id}`)
           if (damage === "missing") rmSync(yield* pathOf(file))
           else writeFileSync(yield* pathOf(file), "lost")
-          const { isWhole } = yield* resumed(yield* paused(person, docs.id))
+          const { bytes, isWhole } = yield* resumed(yield* paused(person, docs.id))
           assert.isFalse(isWhole)
-          const isNoted = Effect.map(
-            sql<{ damaged: boolean }>`SELECT damaged FROM blobs WHERE sha256 = decode(${file.sha256}, 'hex')`,
-            ([row]) => row?.damaged === true
-          )
-          while (!(yield* isNoted)) yield* Effect.sleep(10)
+          assert.isBelow(bytes.length, 400_000)
+          yield* untilNoted(file)
           assert.strictEqual((yield* download(person, docs.id)).status, 503)
         }
+      })
+    )
+
+    it.effect("503 where the first bytes turn out to be missing", () =>
+      Effect.gen(function* () {
+        const person = yield* newPerson
+        const docs = yield* docsOf(person.id)
+        const file = yield* written(docs, "lost", `lost at once ${person.id}`)
+        rmSync(yield* pathOf(file))
+        const answer = yield* download(person, docs.id)
+        assert.strictEqual(answer.status, 503)
+        assert.match(JSON.stringify(answer.json), /damaged or missing/)
+        yield* untilNoted(file)
       })
     )
 
