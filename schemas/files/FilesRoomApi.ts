@@ -2,6 +2,7 @@ import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
 import { CliLoginApi } from "./CliLogin.ts"
 import { DevicesApi } from "./Device.ts"
+import { ShareLinksApi } from "./ShareLink.ts"
 import { SyncApi } from "./Sync.ts"
 
 /** The endpoints of shared files that pass the Effect pipeline. */
@@ -9,4 +10,5 @@ export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(DevicesApi)
   .add(CliLoginApi)
   .add(SyncApi)
+  .add(ShareLinksApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -9,13 +9,17 @@ import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
-import { UploadLinks } from "./links/UploadLinks.ts"
 import { Manifests } from "./sync/Manifests.ts"
 import * as SyncFlags from "./sync/SyncFlags.ts"
 import * as SyncRoutes from "./sync/SyncRoutes.ts"
+import { FileReads } from "./transfers/FileReads.ts"
+import { Receiving } from "./transfers/Receiving.ts"
+import { transferRoutes } from "./transfers/TransferRoutes.ts"
+import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { Tree } from "./tree/Tree.ts"
 import { Versions } from "./tree/Versions.ts"
 import { Walk } from "./tree/Walk.ts"
@@ -29,7 +33,14 @@ const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
 /** What needs the tree alone. */
 const resources = Layer.mergeAll(Devices.layer, RawServerUrl.layer, UploadLinks.layer, Uploads.layer)
 
-const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+const services = Layer.mergeAll(
+  Archives.layer,
+  CliLogins.layer,
+  FileReads.layer,
+  Manifests.layer,
+  Receiving.layer,
+  UploadedFiles.layer
+).pipe(
   Layer.provideMerge(SyncFlags.SyncFlags.layer),
   Layer.provideMerge(resources),
   Layer.provideMerge(tree)
@@ -49,8 +60,10 @@ export const server: RoomServer = {
     Sweep.layer("devices", "revoked_at"),
     uploadSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(tusRoutes)).pipe(
-    Layer.provide(services)
-  ),
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(archiveRoutes),
+    RawRoutes.addRaw(transferRoutes),
+    RawRoutes.addRaw(tusRoutes)
+  ).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }
