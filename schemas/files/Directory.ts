@@ -7,6 +7,7 @@ import { JsonBody } from "../core/JsonBody.ts"
 import { Conflict, NotFound, PreconditionFailed } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
+import { DeviceHeader } from "./DeviceHeader.ts"
 import { fullAccess, readAccess, writeAccess } from "./FilesAccess.ts"
 import { SentName } from "./Names.ts"
 import { StoredFile } from "./StoredFile.ts"
@@ -59,7 +60,9 @@ const DirectoryChange = Schema.Struct({
   versionDays: Schema.optionalKey(
     Schema.NullOr(integer(0, 36_500)).annotate({ description: "Of a bucket; null: for ever" })
   ),
-  requiredReplicas: Schema.optionalKey(Schema.NullOr(integer(0, 100)).annotate({ description: "Of a bucket" }))
+  requiredReplicas: Schema.optionalKey(
+    Schema.NullOr(integer(0, 100)).annotate({ description: "Of a bucket" })
+  )
 }).annotate({ identifier: "DirectoryChange" })
 export type DirectoryChange = typeof DirectoryChange.Type
 
@@ -79,7 +82,7 @@ export class DirectoriesApi extends HttpApiGroup.make("directories")
         identifier: "DirectoryList",
         description: "All directories, in the byte order of their paths"
       }),
-      error: NotFound.plain
+      error: [NotFound.plain, Conflict.plain]
     })
       .annotateMerge(readAccess)
       .annotate(OpenApi.Summary, "List all directories"),
@@ -136,6 +139,7 @@ export class DirectoriesApi extends HttpApiGroup.make("directories")
       .annotate(OpenApi.Summary, "Restore a directory from the trash")
   )
   .annotateMerge(fullAccess)
+  .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Directories", description: "Buckets and what is in them." }))

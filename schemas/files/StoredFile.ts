@@ -7,6 +7,7 @@ import { JsonBody } from "../core/JsonBody.ts"
 import { Conflict, NotFound, PreconditionFailed, StorageFull } from "../core/Problem.ts"
 import { line } from "../core/Text.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
+import { DeviceHeader } from "./DeviceHeader.ts"
 import { fullAccess, readAccess, writeAccess } from "./FilesAccess.ts"
 import { SentName } from "./Names.ts"
 import { Cursor, ifMatch, limitOf, OnConflict, Permission, Purged, Trashed } from "./TreeTerms.ts"
@@ -122,7 +123,7 @@ export class StoredFilesApi extends HttpApiGroup.make("storedFiles")
       params,
       headers,
       success: Trashed,
-      error: [NotFound.plain, PreconditionFailed.plain]
+      error: [NotFound.plain, Conflict.plain, PreconditionFailed.plain]
     })
       .annotateMerge(writeAccess)
       .annotate(OpenApi.Summary, "Move a file with all its versions to the trash"),
@@ -155,6 +156,7 @@ export class StoredFilesApi extends HttpApiGroup.make("storedFiles")
       .annotate(OpenApi.Summary, "Delete a version that is not current, for good")
   )
   .annotateMerge(fullAccess)
+  .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
   .annotateMerge(OpenApi.annotations({ title: "Files", description: "Files and their versions." }))

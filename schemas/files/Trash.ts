@@ -5,6 +5,7 @@ import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { NotFound } from "../core/Problem.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
+import { DeviceHeader } from "./DeviceHeader.ts"
 import { fullAccess, readAccess } from "./FilesAccess.ts"
 import { Cursor, limitOf, Purged } from "./TreeTerms.ts"
 
@@ -56,7 +57,10 @@ export class TrashApi extends HttpApiGroup.make("trash")
     }).annotate(OpenApi.Summary, "Delete one entry of the trash for good")
   )
   .annotateMerge(fullAccess)
+  .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
-  .annotateMerge(OpenApi.annotations({ title: "Trash", description: "What was deleted lately, and what it all takes." }))
+  .annotateMerge(
+    OpenApi.annotations({ title: "Trash", description: "What was deleted lately, and what it all takes." })
+  )
   .prefix("/api") {}

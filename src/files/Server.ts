@@ -20,34 +20,25 @@ import { FileReads } from "./transfers/FileReads.ts"
 import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
-import { Tree } from "./tree/Tree.ts"
-import { Versions } from "./tree/Versions.ts"
-import { Walk } from "./tree/Walk.ts"
+import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
 import { uploadSweep } from "./uploads/UploadSweep.ts"
 
-/** Directories, files and versions, on which all else stands. */
-const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
+/** Bytes, up and down. */
+const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
+)
 
-/** What needs the tree alone. */
-const resources = Layer.mergeAll(Devices.layer, RawServerUrl.layer, UploadLinks.layer, Uploads.layer)
-
-const services = Layer.mergeAll(
-  Archives.layer,
-  CliLogins.layer,
-  FileReads.layer,
-  Manifests.layer,
-  Receiving.layer,
-  UploadedFiles.layer
-).pipe(
-  Layer.provideMerge(SyncFlags.SyncFlags.layer),
-  Layer.provideMerge(resources),
-  Layer.provideMerge(tree)
+const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+  Layer.provideMerge(transfers),
+  Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
+  Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(treeServices)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
+  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
@@ -58,6 +49,7 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
+    treeSweep,
     uploadSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(

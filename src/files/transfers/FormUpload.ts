@@ -38,8 +38,7 @@ const placeOf = Effect.fnUntraced(function* (tree: Tree["Service"], form: Upload
 const arrivedIn = Effect.fnUntraced(function* (form: UploadForm, hasLinks: boolean) {
   if (form.files.length === 0) return yield* invalidField("files", "expected at least one file")
   const { overfull } = form
-  if (overfull !== undefined)
-    return yield* invalidField(overfull, "given more often than there are files")
+  if (overfull !== undefined) return yield* invalidField(overfull, "given more often than there are files")
   return yield* Effect.forEach(form.files, ({ contentType, filename, staged }, index) =>
     Effect.gen(function* () {
       const fields = yield* Effect.mapError(
@@ -68,7 +67,12 @@ export const makeFormUpload = Effect.gen(function* () {
   const { urlFor } = yield* RawServerUrl
   const { limits } = yield* AppConfig
 
-  const store = Effect.fnUntraced(function* (arrival: Arrival, form: UploadForm, key: Principal, hasLinks: boolean) {
+  const store = Effect.fnUntraced(function* (
+    arrival: Arrival,
+    form: UploadForm,
+    key: Principal,
+    hasLinks: boolean
+  ) {
     const said = yield* arrivedIn(form, hasLinks)
     const place: Directory | string = yield* placeOf(tree, form, key)
     return yield* arrival.publish(

@@ -1,6 +1,14 @@
 import { Effect, Predicate, Result } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
-import { type BadRequest, invalidField, PayloadTooLarge, PreconditionFailed, type Problem, RequestTimeout, UnprocessableContent } from "#schemas/core/Problem.ts"
+import {
+  type BadRequest,
+  invalidField,
+  PayloadTooLarge,
+  PreconditionFailed,
+  type Problem,
+  RequestTimeout,
+  UnprocessableContent
+} from "#schemas/core/Problem.ts"
 import { bucketName, namesOfPath } from "#schemas/files/Names.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { reachOf, writesNamed } from "#src/files/access/Reach.ts"
@@ -102,16 +110,27 @@ export const makeRawUpload = Effect.gen(function* () {
     if (fields.sha256 !== null && fields.sha256 !== sha256)
       return yield* UnprocessableContent.of(`sha256: the bytes that came have the SHA-256 ${sha256}`)
     const sentType = exchange.request.header("content-type")
-    const said = { names: place.names, sentType, fields: { ...fields, ifVersion: condition ?? fields.ifVersion } }
+    const said = {
+      names: place.names,
+      sentType,
+      fields: { ...fields, ifVersion: condition ?? fields.ifVersion }
+    }
     const written = arrival.publish([staged], ([blob]) =>
       uploaded.write(key.ownerId, "put", place.bucket, blob === undefined ? [] : [{ ...said, blob }])
     )
     return yield* condition === null
       ? written
-      : Effect.catchIf(written, (fault) => Predicate.isTagged(fault, "Conflict"), () => Effect.fail(unmet))
+      : Effect.catchIf(
+          written,
+          (fault) => Predicate.isTagged(fault, "Conflict"),
+          () => Effect.fail(unmet)
+        )
   })
 
-  return Effect.fnUntraced(function* (exchange: KeyedExchange, key: Principal): Effect.fn.Return<void, Problem> {
+  return Effect.fnUntraced(function* (
+    exchange: KeyedExchange,
+    key: Principal
+  ): Effect.fn.Return<void, Problem> {
     const { request } = exchange
     const place = yield* placeOf(request, key)
     if (request.header("content-range") !== "")

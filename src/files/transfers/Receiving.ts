@@ -4,6 +4,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { PayloadTooLarge, Problem, StorageFull } from "#schemas/core/Problem.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
+import { StorageQuotas } from "#src/accounts/StorageQuotas.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { RawBody } from "#src/front/RawRoute.ts"
 import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
@@ -59,7 +60,8 @@ export class Receiving extends Context.Service<
     Receiving,
     Effect.gen(function* () {
       const blobs = yield* BlobStore
-      const { filesQuotaBytes, limits } = yield* AppConfig
+      const quotas = yield* StorageQuotas
+      const { limits } = yield* AppConfig
       const maxBytes = limits.sharedFileBytes
       return Receiving.of({
         maxBytes,
@@ -71,18 +73,14 @@ export class Receiving extends Context.Service<
             userId: key.ownerId,
             maxBytes: declaredBytes ?? Number.MAX_SAFE_INTEGER,
             expectedBytes: Math.max((declaredBytes ?? 0) - aroundBytes, 0),
-            quotaBytes: filesQuotaBytes ?? null
+            quotaBytes: quotas.of(key.ownerId)
           }
           const unwatch = exchange.watch(() => (isOver = true))
-          const arriving = Effect.map(
-            blobs.staging(incoming),
-            ({ publish, stage }): Arrival => ({
-              body,
-              stage: (source) => stage(source, maxBytes),
-              publish: (staged, commit) =>
-                isOver ? Effect.fail(invalidKey()) : publish(staged, commit)
-            })
-          )
+          const arriving = Effect.map(blobs.staging(incoming), ({ publish, stage }): Arrival => ({
+            body,
+            stage: (source) => stage(source, maxBytes),
+            publish: (staged, commit) => (isOver ? Effect.fail(invalidKey()) : publish(staged, commit))
+          }))
           return Effect.flatMap(arriving, use).pipe(
             Effect.scoped,
             Effect.ensuring(Effect.sync(unwatch)),

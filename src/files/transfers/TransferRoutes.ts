@@ -30,8 +30,7 @@ const mayRead = (file: StoredFile, key: Principal): boolean =>
 
 const optionsOf = ({ request: { query } }: KeyedExchange) =>
   ({
-    disposition:
-      query !== "" && new URLSearchParams(query).get("download") === "1" ? "attachment" : "inline"
+    disposition: query !== "" && new URLSearchParams(query).get("download") === "1" ? "attachment" : "inline"
   }) as const
 
 const reading = (reads: FileReads["Service"]): Pick<KeyedRoute, "atHand" | "handle"> => ({

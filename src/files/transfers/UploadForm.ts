@@ -1,6 +1,12 @@
 import { isUtf8 } from "node:buffer"
 import { Effect, Result } from "effect"
-import { type BadRequest, invalidField, PayloadTooLarge, type Problem, RequestTimeout } from "#schemas/core/Problem.ts"
+import {
+  type BadRequest,
+  invalidField,
+  PayloadTooLarge,
+  type Problem,
+  RequestTimeout
+} from "#schemas/core/Problem.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { RawBody } from "#src/front/RawRoute.ts"
 import { type FormEvent, type FormFault, MultipartBody, type Part } from "#src/http/MultipartBody.ts"
@@ -69,10 +75,7 @@ export class UploadForm {
   }
 }
 
-type FormLimits = Pick<
-  Limits,
-  "filesPerUpload" | "partsPerUpload" | "uploadFieldBytes" | "uploadFieldsBytes"
->
+type FormLimits = Pick<Limits, "filesPerUpload" | "partsPerUpload" | "uploadFieldBytes" | "uploadFieldsBytes">
 
 const problemOf = (fault: FormFault, { partsPerUpload }: FormLimits): Problem | Gone => {
   switch (fault) {
@@ -138,7 +141,9 @@ class FormReading<E> {
         ? Effect.fail(invalidField(name, "expected a file: a part with a filename"))
         : this.#file(part, filename)
     // What is no file of ours would be lost without a word.
-    return filename === undefined ? this.#field(name) : Effect.fail(invalidField(shown(name), "files go into the field files"))
+    return filename === undefined
+      ? this.#field(name)
+      : Effect.fail(invalidField(shown(name), "files go into the field files"))
   }
 
   #file({ contentType }: Part, filename: string): Effect.Effect<void, E | Problem | Gone> {
@@ -193,6 +198,9 @@ class FormReading<E> {
 /** A name that the client gave, in an error; no field of ours is longer. */
 const shown = (name: string): string => {
   // oxlint-disable-next-line no-control-regex
-  const plain = name.slice(0, 100).toWellFormed().replace(/[\u0000-\u001f\u007f-\u009f]/g, "_")
+  const plain = name
+    .slice(0, 100)
+    .toWellFormed()
+    .replace(/[\u0000-\u001f\u007f-\u009f]/g, "_")
   return plain === "" ? "body" : plain
 }

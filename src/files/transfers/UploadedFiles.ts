@@ -69,7 +69,10 @@ export class UploadedFiles extends Context.Service<
         const found = new Map<string, Directory>()
         for (const path of new Set(files.map(({ names }) => names.slice(0, -1).join("/")).toSorted())) {
           const names = [...first, ...(path === "" ? [] : path.split("/"))]
-          found.set(path, names.length === 0 && base !== undefined ? base : yield* tree.ensure(userId, base, names))
+          found.set(
+            path,
+            names.length === 0 && base !== undefined ? base : yield* tree.ensure(userId, base, names)
+          )
         }
         return (names: ReadonlyArray<string>) => found.get(names.slice(0, -1).join("/"))
       })
@@ -86,7 +89,13 @@ export class UploadedFiles extends Context.Service<
             const { encryptionKeyId, ifVersion, isEncrypted, modifiedAt } = fields
             const version = { blob, mimeType, isEncrypted, encryptionKeyId }
             return [
-              { ...version, directory, name, modifiedAt: modifiedAt ?? now, ifVersion: ifVersion ?? undefined }
+              {
+                ...version,
+                directory,
+                name,
+                modifiedAt: modifiedAt ?? now,
+                ifVersion: ifVersion ?? undefined
+              }
             ]
           })
           const written = yield* versions.writeAll(userId, source, news)

@@ -7,8 +7,7 @@ import {
   Forbidden,
   invalidField,
   type NotFound,
-  type PreconditionFailed,
-  type Problem
+  type PreconditionFailed
 } from "#schemas/core/Problem.ts"
 import type { DirectoryChange, NewDirectory } from "#schemas/files/Directory.ts"
 import { bucketName, entryName } from "#schemas/files/Names.ts"
@@ -19,13 +18,16 @@ import { writesNamed } from "../access/Reach.ts"
 import { nameTaken } from "./FreeNames.ts"
 import { type Caller, checkIfMatch, directoryFor, etagOfDirectory, holdingAlone } from "./Holding.ts"
 import { checkFits, moveSubtree, type NewPlace } from "./Subtrees.ts"
-import { type Directory, directoryNotFound, inboxName, Tree, treeChanged } from "./Tree.ts"
+import { type Directory, inboxName, Tree, treeChanged } from "./Tree.ts"
 
 /** Makes, renames and moves directories, and sets what holds in a bucket. */
 export class DirectoryChanges extends Context.Service<
   DirectoryChanges,
   {
-    readonly create: (caller: Caller, made: NewDirectory) => Effect.Effect<Directory, Problem | SqlError>
+    readonly create: (
+      caller: Caller,
+      made: NewDirectory
+    ) => Effect.Effect<Directory, BadRequest | Conflict | Forbidden | NotFound | SqlError>
     readonly update: (
       caller: Caller,
       id: string,
@@ -61,8 +63,6 @@ interface Parts {
   readonly limits: Limits
 }
 
-
-
 /** Whether a directory, not in the trash, has this name there. */
 export const isNameTaken = (sql: SqlClient, userId: string, parentId: string | null, name: string) =>
   Effect.map(
@@ -76,8 +76,7 @@ const creatingOf = ({ directoryFor, sql, tree }: Parts): DirectoryChanges["Servi
     const { reach, userId } = caller
     const name = yield* parentId === null ? bucketName("name", sent) : entryName("name", sent)
     if (parentId === null) yield* writesNamed(reach, name)
-    const parent =
-      parentId === null ? undefined : yield* directoryFor(caller, parentId, "write")
+    const parent = parentId === null ? undefined : yield* directoryFor(caller, parentId, "write")
     return yield* Effect.gen(function* () {
       if (yield* isNameTaken(sql, userId, parentId, name)) return yield* nameTaken
       return yield* tree.ensure(userId, parent, [name], "name")
@@ -106,7 +105,11 @@ const settle = Effect.fnUntraced(function* (
 
 const updatingOf = (parts: Parts): DirectoryChanges["Service"]["update"] => {
   const { directoryFor, limits, notices, sql, tree } = parts
-  const move = Effect.fnUntraced(function* (directory: Directory, parent: Directory | undefined, name: string) {
+  const move = Effect.fnUntraced(function* (
+    directory: Directory,
+    parent: Directory | undefined,
+    name: string
+  ) {
     const parentId = parent?.id ?? null
     if (parentId === directory.parentId && name === directory.name) return
     if (directory.kind === "inbox") return yield* staysInbox
@@ -130,8 +133,7 @@ const updatingOf = (parts: Parts): DirectoryChanges["Service"]["update"] => {
     const look = Effect.gen(function* () {
       const directory = yield* directoryFor(caller, id, "write")
       const above = parentId === undefined ? directory.parentId : parentId
-      const parent =
-        above === null ? undefined : yield* directoryFor(caller, above, "write")
+      const parent = above === null ? undefined : yield* directoryFor(caller, above, "write")
       return { directory, parent }
     })
     return yield* holdingAlone(
@@ -142,7 +144,8 @@ const updatingOf = (parts: Parts): DirectoryChanges["Service"]["update"] => {
         yield* checkIfMatch(ifMatch, etagOfDirectory(directory))
         const wanted = sent ?? directory.name
         const name = yield* parent === undefined ? bucketName("name", wanted) : entryName("name", wanted)
-        if (parent === undefined && (toRoot || name !== directory.name)) yield* writesNamed(caller.reach, name)
+        if (parent === undefined && (toRoot || name !== directory.name))
+          yield* writesNamed(caller.reach, name)
         if (parent === undefined && name === inboxName && directory.kind !== "inbox") return yield* nameTaken
         yield* move(directory, parent, name)
         const moved = yield* tree.directory(caller.userId, id)

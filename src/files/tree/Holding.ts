@@ -34,26 +34,20 @@ export const holdingAlone = <A, E, B, E2, R>(
     const found = yield* look
     const isSame = bucketsOf(found).every((bucket) => buckets.includes(bucket))
     return yield* isSame ? change(found) : movedMeanwhile
-  }).pipe(
-    sql.withTransaction,
-    Effect.retry({ times: 5, while: (error) => error === movedMeanwhile })
-  )
+  }).pipe(sql.withTransaction, Effect.retry({ times: 5, while: (error) => error === movedMeanwhile }))
 
 /** A directory that lists show; in a bucket that the caller may write to, where that is asked. */
-export const directoryFor = Effect.map(
-  Tree,
-  (tree) =>
-    Effect.fnUntraced(function* (
-      { reach, userId }: Caller,
-      id: string,
-      to: "read" | "write",
-      missing: NotFound = directoryNotFound
-    ) {
-      const found = yield* Effect.catchTag(tree.directory(userId, id), "NotFound", () => Effect.fail(missing))
-      const isReached =
-        to === "read" ? reach.mayRead(found.bucketName) : reach.mayWrite(found.bucketName)
-      return isReached && found.kind !== "device" ? found : yield* missing
-    })
+export const directoryFor = Effect.map(Tree, (tree) =>
+  Effect.fnUntraced(function* (
+    { reach, userId }: Caller,
+    id: string,
+    to: "read" | "write",
+    missing: NotFound = directoryNotFound
+  ) {
+    const found = yield* Effect.catchTag(tree.directory(userId, id), "NotFound", () => Effect.fail(missing))
+    const isReached = to === "read" ? reach.mayRead(found.bucketName) : reach.mayWrite(found.bucketName)
+    return isReached && found.kind !== "device" ? found : yield* missing
+  })
 )
 
 export const etagOfDirectory = ({ changed }: Directory): string => `"${changed}"`

@@ -75,7 +75,12 @@ const wholeOf = (sql: SqlClient): Pick<Listing["Service"], "directories" | "chai
       ORDER BY b.name || '/', d.path`,
   chain: Effect.fnUntraced(function* (userId, names) {
     const [bucket = "", ...below] = names
-    const paths = below.map((_, index) => below.slice(0, index + 1).map((name) => `${name}/`).join(""))
+    const paths = below.map((_, index) =>
+      below
+        .slice(0, index + 1)
+        .map((name) => `${name}/`)
+        .join("")
+    )
     const found = yield* sql<Directory>`${directoriesOf(sql)} AND d.user_id = ${userId} AND b.name = ${bucket}
       AND d.path = ANY(${["", ...paths]}::text[]) ORDER BY d.path`
     return found.length === names.length ? found : yield* directoryNotFound

@@ -50,7 +50,9 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
   /** Of an entry that has ended, so that nothing restores it; answers how many versions went. */
   const entry = Effect.fnUntraced(function* (trashId: string, most: number) {
     for (let purged = 0; ;) {
-      const rows = yield* sql<{ id: string }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
+      const rows = yield* sql<{
+        id: string
+      }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
         WHERE g.trash_id = ${trashId} LIMIT ${atOnce}`
       yield* versions(idsOf(rows))
       purged += rows.length
@@ -71,7 +73,9 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
     versions,
     begin: Effect.fnUntraced(function* (userId) {
       let left = limits.versionsPurgedByRequest
-      const entries = yield* sql<{ id: string }>`SELECT id FROM file_trash WHERE user_id = ${userId} AND is_ended
+      const entries = yield* sql<{
+        id: string
+      }>`SELECT id FROM file_trash WHERE user_id = ${userId} AND is_ended
         LIMIT ${atOnce}`
       for (const { id } of entries) {
         if (left <= 0) return
@@ -88,7 +92,9 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
     prune: Effect.gen(function* () {
       // Rows that stay are read by every sweep; those that go are first in the next batch.
       for (;;) {
-        const rows = yield* sql<{ id: string }>`SELECT v.id FROM file_versions v JOIN file_groups g ON g.id = v.group_id
+        const rows = yield* sql<{
+          id: string
+        }>`SELECT v.id FROM file_versions v JOIN file_groups g ON g.id = v.group_id
           JOIN directories b ON b.id = g.bucket_id
           WHERE v.superseded_at < now() - b.version_days * interval '1 day' AND v.id <> g.current_id
             AND v.version < (SELECT n.version FROM file_versions n WHERE n.group_id = g.id
@@ -98,7 +104,9 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
         if (rows.length < atOnce) break
       }
       for (;;) {
-        const rows = yield* sql<{ id: string }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
+        const rows = yield* sql<{
+          id: string
+        }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
           WHERE g.last_version > ${versionsPerFile} AND v.id <> g.current_id
             AND v.version <= g.last_version - ${versionsPerFile} LIMIT ${atOnce}`
         yield* versions(idsOf(rows))

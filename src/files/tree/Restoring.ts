@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Conflict, NotFound, Problem } from "#schemas/core/Problem.ts"
+import type { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { searchName } from "#schemas/files/Names.ts"
 import type { OnConflict } from "#schemas/files/TreeTerms.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -15,7 +15,7 @@ import { checkFits, moveSubtree, type NewPlace } from "./Subtrees.ts"
 import { checkLength, type Directory, directoryGone, directoryNotFound, Tree, treeChanged } from "./Tree.ts"
 import { fileNotFound, type StoredFile, Versions } from "./Versions.ts"
 
-type RestoreFault = Problem | SqlError
+type RestoreFault = BadRequest | Conflict | NotFound | SqlError
 
 /** The way back from the trash. Directories that are gone are made again, as they were called. */
 export class Restoring extends Context.Service<
@@ -66,7 +66,7 @@ const placeOf = (
   userId: string,
   id: string,
   names: ReadonlyArray<string>
-): Effect.Effect<Directory, Problem | SqlError> =>
+): Effect.Effect<Directory, BadRequest | Conflict | SqlError> =>
   Effect.catchTag(tree.directory(userId, id), "NotFound", () => tree.ensure(userId, undefined, names))
 
 interface TrashedFile {
@@ -181,8 +181,7 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
     const seen = yield* find(userId, id)
     if (!reach.mayWrite(bucketOf(seen.entryPath))) return yield* directoryNotFound
     const names = seen.entryPath.split("/").slice(0, -1)
-    const parentId =
-      seen.parentId === null ? null : (yield* placeOf(parts, userId, seen.parentId, names)).id
+    const parentId = seen.parentId === null ? null : (yield* placeOf(parts, userId, seen.parentId, names)).id
     const look = Effect.gen(function* () {
       const found = yield* find(userId, id)
       const parent = parentId === null ? undefined : yield* tree.directory(userId, parentId)

@@ -14,7 +14,14 @@ import { Notices } from "#src/infra/notices/Notices.ts"
 import type { Buckets } from "../access/Reach.ts"
 import { cursorOf, pageOf, partsOf } from "./Cursors.ts"
 import { staysInbox } from "./DirectoryChanges.ts"
-import { type Caller, checkIfMatch, directoryFor, etagOfDirectory, etagOfFile, holdingAlone } from "./Holding.ts"
+import {
+  type Caller,
+  checkIfMatch,
+  directoryFor,
+  etagOfDirectory,
+  etagOfFile,
+  holdingAlone
+} from "./Holding.ts"
 import { Purge } from "./Purge.ts"
 import { rowsOf, sizeOf } from "./Subtrees.ts"
 import { Tree, treeChanged } from "./Tree.ts"
@@ -60,8 +67,9 @@ export class Trash extends Context.Service<
       { readonly rows: ReadonlyArray<TrashRow>; readonly cursor: string | null },
       BadRequest | SqlError
     >
-    /** Deletes an entry for good, or all of the user's; bytes that many files have go a little later. */
-    readonly empty: (userId: string, id?: string) => Effect.Effect<void, NotFound | SqlError>
+    /** Deletes all of the user's entries for good; where there are many files, some go a little later. */
+    readonly empty: (userId: string) => Effect.Effect<void, SqlError>
+    readonly remove: (userId: string, id: string) => Effect.Effect<void, NotFound | SqlError>
     /** Deletes what has been in the trash for too long. */
     readonly sweep: Effect.Effect<void, SqlError>
   }
@@ -94,9 +102,7 @@ interface Parts {
   readonly trashDays: number
 }
 
-const addingOf = (
-  parts: Parts
-): Pick<Trash["Service"], "addFile" | "trashFile" | "trashDirectory"> => {
+const addingOf = (parts: Parts): Pick<Trash["Service"], "addFile" | "trashFile" | "trashDirectory"> => {
   const { directoryFor, notices, sql, versions } = parts
   const addFile = Effect.fnUntraced(function* (groupId: string) {
     const id = newId("tsh")
@@ -154,9 +160,7 @@ const listingOf = ({ sql, trashDays }: Parts): Trash["Service"]["list"] =>
     const [micros = "9007199254740991", id = ""] = (yield* partsOf(cursor, 2)) ?? []
     if (!/^\d{1,16}$/u.test(micros)) return yield* invalidField("cursor", "expected `cursor` of another page")
     const isReadable =
-      readable === "all"
-        ? sql.literal("true")
-        : sql`split_part(path, '/', 1) = ANY(${[...readable]}::text[])`
+      readable === "all" ? sql.literal("true") : sql`split_part(path, '/', 1) = ANY(${[...readable]}::text[])`
     const rows = yield* sql<Omit<TrashRow, "expiresAt"> & { readonly micros: string }>`
       SELECT id, kind, item_id AS "itemId", name, path, size::float8 AS size, trashed_at AS "trashedAt",
         (extract(epoch FROM trashed_at) * 1000000)::bigint::text AS micros FROM file_trash
@@ -170,12 +174,20 @@ const listingOf = ({ sql, trashDays }: Parts): Trash["Service"]["list"] =>
     return pageOf(shown, limit, (last) => cursorOf(last.micros, last.id))
   })
 
-const emptyingOf = ({ purge, sql, trashDays }: Parts): Pick<Trash["Service"], "empty" | "sweep"> => ({
-  empty: Effect.fnUntraced(function* (userId, id) {
-    const one = id === undefined ? sql.literal("") : sql`AND id = ${id}`
+const emptyingOf = ({
+  purge,
+  sql,
+  trashDays
+}: Parts): Pick<Trash["Service"], "empty" | "remove" | "sweep"> => ({
+  empty: (userId) =>
+    Effect.andThen(
+      sql`UPDATE file_trash SET is_ended = true WHERE user_id = ${userId} AND NOT is_ended`,
+      purge.begin(userId)
+    ),
+  remove: Effect.fnUntraced(function* (userId, id) {
     const ended = yield* sql`UPDATE file_trash SET is_ended = true
-      WHERE user_id = ${userId} AND NOT is_ended ${one} RETURNING 1`
-    if (ended.length === 0 && id !== undefined)
+      WHERE user_id = ${userId} AND id = ${id} AND NOT is_ended RETURNING 1`
+    if (ended.length === 0)
       return yield* NotFound.of("Entry not found in the trash", { code: "entry_not_found", param: "id" })
     yield* purge.begin(userId)
   }),

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { type BadRequest, Conflict, invalidField, NotFound, type Problem } from "#schemas/core/Problem.ts"
+import { type BadRequest, Conflict, invalidField, NotFound } from "#schemas/core/Problem.ts"
 import { bucketName, entryName, pathBytes, utf8Bytes } from "#schemas/files/Names.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -63,12 +63,12 @@ export class Tree extends Context.Service<
       base: Directory | undefined,
       names: ReadonlyArray<string>,
       field?: string
-    ) => Effect.Effect<Directory, Problem | SqlError>
+    ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
     /** The bucket of what was sent to a machine, which no list shows; made where it is missing. */
     readonly deviceDirectory: (
       userId: string,
       name: string
-    ) => Effect.Effect<Directory, Problem | SqlError>
+    ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
   }
 >()("signalbox/files/Tree") {
   static readonly layer = Layer.effect(
@@ -121,10 +121,7 @@ export const checkLength = (path: string, field: string): Effect.Effect<void, Ba
 /** The bucket that every user has for what was sent to no machine. */
 export const inboxName = "Inbox"
 
-const ensuringOf = (
-  sql: SqlClient,
-  limits: Limits
-): Pick<Tree["Service"], "ensure" | "deviceDirectory"> => {
+const ensuringOf = (sql: SqlClient, limits: Limits): Pick<Tree["Service"], "ensure" | "deviceDirectory"> => {
   const { directory } = findingOf(sql)
   const existing = (userId: string, base: Directory | undefined, bucket: string, path: string) =>
     base === undefined
