@@ -25,10 +25,13 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
+import { tusRoutes } from "./uploads/TusRoutes.ts"
+import { Uploads } from "./uploads/Uploads.ts"
+import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
 const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer))
+  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
 const services = Layer.mergeAll(Archives.layer, CliLogins.layer, linkServices, Manifests.layer).pipe(
@@ -58,12 +61,14 @@ export const server: RoomServer = {
     Sweep.layer("devices", "revoked_at"),
     roomDocumentRoute,
     treeSweep,
-    linkSweep
+    linkSweep,
+    uploadSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
     RawRoutes.addRaw(archiveRoutes),
     RawRoutes.addRaw(directRoutes),
-    RawRoutes.addRaw(transferRoutes)
+    RawRoutes.addRaw(transferRoutes),
+    RawRoutes.addRaw(tusRoutes)
   ).pipe(Layer.provide(services)),
   paths: [
     ["GET", loginPath],
