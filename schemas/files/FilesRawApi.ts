@@ -8,4 +8,5 @@ import { UploadsApi } from "./UploadsApi.ts"
 export class FilesRawApi extends HttpApi.make("signalbox")
   .add(TransfersApi)
   .add(ArchivesApi)
+  .add(UploadsApi)
   .add(DirectApi) {}

@@ -149,7 +149,7 @@ layer(TestServer.shared, live)("what a link answers", (it) => {
     Effect.gen(function* () {
       const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
-      const file = yield* uploaded({ files: [["a.txt", "a"]], dir: "holiday" }, { key })
+      const file = yield* uploaded(["a.txt", "a"], { dir: "holiday" }, { key })
       const { json } = yield* ask("POST", "/api/share-links", {
         key,
         json: { directoryId: file.directoryId, maxRequests: 1 }

@@ -46,7 +46,7 @@ export const shared = Effect.fnUntraced(function* (
   name = "report.txt"
 ) {
   const { ask } = yield* TestServer
-  const file = yield* uploaded({ files: [[name, bytes]] }, { key })
+  const file = yield* uploaded([name, bytes], {}, { key })
   const answer = yield* ask("POST", "/api/share-links", { key, json: { fileId: file.fileId, ...fields } })
   if (answer.status !== 200) throw new Error(`${answer.status} ${bodyOf(answer)}`)
   return { file, link: answer.json as ShareLink }

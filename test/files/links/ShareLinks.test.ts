@@ -171,7 +171,7 @@ layer(TestServer.shared, live)("share links", (it) => {
     Effect.gen(function* () {
       const { ask, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
-      const upload = (text: string) => uploaded({ files: [["notes.txt", text]], link: "1" }, { key })
+      const upload = (text: string) => uploaded(["notes.txt", text], { link: "1" }, { key })
       const first = yield* upload("first")
       const make = (json: object) =>
         Effect.map(
