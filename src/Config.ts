@@ -209,12 +209,13 @@ const waitsOf = (read: EnvironmentReader): Partial<Limits> => {
   }
 }
 
-const ratesOf = (read: EnvironmentReader): Partial<Limits> => ({
+const filesLimitsOf = (read: EnvironmentReader): Partial<Limits> => ({
   filesRatePerHour: read.integer("FILES_RATE_PER_HOUR", {
     minimum: 1,
     maximum: 1_000_000_000,
     otherwise: limits.filesRatePerHour
-  })
+  }),
+  sharedFileBytes: read.size("FILES_MAX_SIZE", limits.sharedFileBytes)
 })
 
 const sandboxModes = ["auto", "on", "off"] as const
@@ -292,7 +293,7 @@ export const decode = (
       otherwise: limits.ratePerMinuteMax
     }),
     otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
-    limits: { ...limits, ...waitsOf(read), ...ratesOf(read) }
+    limits: { ...limits, ...waitsOf(read), ...filesLimitsOf(read) }
   }
   return read.faults.length === 0
     ? Effect.succeed(config)

@@ -55,6 +55,11 @@ export const OpenToCookies = Context.Reference<boolean>("signalbox/core/OpenToCo
   defaultValue: () => false
 })
 
+/** Annotation of a group or an endpoint of bytes: its answers of 400 and more have no body. Source: contract/files#bytes. */
+export const BodilessErrors = Context.Reference<boolean>("signalbox/core/BodilessErrors", {
+  defaultValue: () => false
+})
+
 /** Annotation of a group or an endpoint: keys of others than administrators get 403, before their body is looked at. */
 export const AdministratorsOnly = Context.Reference<boolean>("signalbox/core/AdministratorsOnly", {
   defaultValue: () => false

@@ -6,6 +6,7 @@ import type { RateDecision } from "#actors/accounts/RateWindow.ts"
 import {
   AdministratorsOnly,
   Authorization,
+  BodilessErrors,
   CurrentKey,
   Metered,
   type Metering,
@@ -38,6 +39,8 @@ export interface Access {
   /** the cookie of a session will do, where no Authorization is sent */
   readonly cookies: boolean
   readonly metering: Metering
+  /** errors of the endpoint have no body */
+  readonly bodiless?: boolean
 }
 
 /** Of endpoints that let in router keys, and account keys with every right, at their own rate. */
@@ -290,7 +293,8 @@ export const accessOf = (endpoint: Annotated, group: Annotated): Access => {
     scope: Context.get(annotations, NeedsScope),
     administratorsOnly: Context.get(annotations, AdministratorsOnly),
     cookies: Context.get(annotations, OpenToCookies),
-    metering: Context.get(annotations, Metered)
+    metering: Context.get(annotations, Metered),
+    bodiless: Context.get(annotations, BodilessErrors)
   }
 }
 

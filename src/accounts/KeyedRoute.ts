@@ -45,6 +45,8 @@ export class KeyedExchange {
   readonly headers: Array<Header>
   /** of the answer; 0 until there is one */
   status = 0
+  /** answers of 400 and more have no body */
+  isBodiless = false
   /** receives the status of the answer */
   onStatus: (status: number) => void = () => undefined
   /** Calls back when the key ends, once it is known; returns the way to stop that. Source: contract/accounts#keys. */
@@ -97,6 +99,7 @@ export class KeyedExchange {
   /** A person gets a page of a 404. Source: contract/http#errors. */
   fail(problem: Problem): void {
     const { method } = this.request
+    if (this.isBodiless) return this.send(problem.status, Object.entries(headersOf(problem)))
     if (isForPerson(problem.status, method, this.request.header("accept"))) {
       const { headers, text } = nothingHere
       return this.send(problem.status, Object.entries(headers), text)
@@ -191,6 +194,7 @@ export const keyedServing = Effect.gen(function* () {
   /** Whether the request was answered. */
   const answerAtHand = (exchange: KeyedExchange, access: Access, atHand: NonNullable<AtHand>): boolean => {
     const { request } = exchange
+    exchange.isBodiless = access.bodiless === true
     let send: (() => void) | undefined
     const entry = admission.enterAtHand(request.header("authorization"), access, request, (key) => {
       send = atHand(exchange, key)
@@ -207,7 +211,10 @@ export const keyedServing = Effect.gen(function* () {
   return (access: Access, route: string, handle: Handle, atHand?: AtHand): RawRoute["handle"] =>
     serve(
       route,
-      (exchange) => enter(exchange, access, handle),
+      (exchange) => {
+        exchange.isBodiless = access.bodiless === true
+        return enter(exchange, access, handle)
+      },
       atHand && ((exchange) => answerAtHand(exchange, access, atHand))
     )
 })

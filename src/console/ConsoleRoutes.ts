@@ -23,9 +23,14 @@ const contentTypes: Readonly<Record<string, string>> = {
   ".css": "text/css; charset=utf-8"
 }
 
-/** The page connects to this server only, runs its own script only, and is nothing for a search engine. */
+/**
+ * The page connects to this server only, runs its own script only, and is nothing for a search engine. It shows files of
+ * its user: images, sound and film, and documents in frames.
+ */
 const headers = {
-  ...pageHeaders("script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:"),
+  ...pageHeaders(
+    "script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; frame-src 'self'"
+  ),
   "x-robots-tag": "noindex"
 }
 

@@ -1,9 +1,25 @@
+import { linkLimits } from "./links/LinkLimits.ts"
+
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
   directoryLevels: 64,
   /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
   filesRatePerHour: 1_000,
+  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  filesMaxSizeBytes: 100 * 1024 ** 3,
+  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
+  sharedFileBytes: 100 * 1024 ** 3,
+  /** resumable uploads of one user that are not complete; above it 409 */
+  uploadsPerUser: 1_000,
+  /** uploads that one is made of; above it 400 */
+  uploadParts: 1_000,
+  /** bytes of `Upload-Metadata` */
+  uploadMetadataBytes: 8_192,
+  /** a request waits this long for an earlier one of another process to let go of its upload */
+  uploadTurnMillis: 1_000,
+  /** uploads whose bytes are all there become files at the latest so long after their last request */
+  uploadSweepEveryMillis: 60_000,
   /** devices of one user that are not deleted */
   devicesPerUser: 100,
   /** a device is written down as seen so often at most */
@@ -24,6 +40,21 @@ export const filesLimits = {
   directoriesPerUser: 100_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
-  /** the links that uploads have of their own work for so long */
-  uploadLinkMillis: 3_600_000
+  /** entries of one archive; above it 422 */
+  archiveEntries: 1_000_000,
+  /** archives whose entries are read at once; others wait … */
+  archivePlansAtOnce: 4,
+  /** … and one that takes longer is 503 */
+  archivePlanMillis: 120_000,
+  /** memory of the entries of archives that are being sent, some 110 bytes each, in fair shares per user; above it 503 */
+  archivePlansBytes: 256 * 1024 * 1024,
+  /** files of one form; above it 400 */
+  filesPerUpload: 1_000,
+  /** parts of one form: files, their fields, and some that are ignored; above it 400 */
+  partsPerUpload: 6_000,
+  /** bytes of one field of a form … */
+  uploadFieldBytes: 8 * 1024,
+  /** … and of all of them, boundaries and heads of parts aside; above it 413 */
+  uploadFieldsBytes: 4 * 1024 * 1024,
+  ...linkLimits
 } as const

@@ -1,5 +1,7 @@
 import { HttpApi } from "effect/http-api"
+import { ArchivesApi } from "#schemas/files/ArchivesApi.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
+import { TransfersApi } from "#schemas/files/TransfersApi.ts"
 import type { Room } from "#src/Room.ts"
 import { fileTree } from "./migrations/postgres/0025_FileTree.ts"
 import { uploads } from "./migrations/postgres/0026_Uploads.ts"
@@ -11,7 +13,7 @@ export const files = {
   name: "files",
   needs: [],
   api: FilesRoomApi,
-  rawApi: HttpApi.make("signalbox"),
+  rawApi: HttpApi.make("signalbox").add(TransfersApi).add(ArchivesApi),
   migrations: { postgres: [fileTree, uploads, shareLinks, devices], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

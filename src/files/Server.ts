@@ -3,6 +3,9 @@ import { HttpApiBuilder } from "effect/http-api"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { Archives } from "./archive/Archives.ts"
+import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
@@ -13,10 +16,15 @@ import * as SyncFlags from "./sync/SyncFlags.ts"
 import * as SyncRoutes from "./sync/SyncRoutes.ts"
 import { Tree } from "./tree/Tree.ts"
 import { Versions } from "./tree/Versions.ts"
+import { Walk } from "./tree/Walk.ts"
 
-const services = Layer.merge(CliLogins.layer, Manifests.layer).pipe(
-  Layer.provideMerge(SyncFlags.SyncFlags.layer),
-  Layer.provideMerge(Layer.mergeAll(Devices.layer, Tree.layer, Versions.layer))
+/** Directories, files and versions, on which all else stands. */
+const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
+
+const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
+  Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(tree)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
@@ -31,6 +39,6 @@ export const server: RoomServer = {
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at")
   ).pipe(Layer.provide(services)),
-  raw: Layer.empty,
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

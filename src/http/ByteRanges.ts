@@ -29,3 +29,7 @@ export const requestedRange = (header: string | undefined, sizeBytes: number): R
 export const isNoneMatch = (header: string | undefined, etag: string): boolean =>
   header !== undefined &&
   (header.trim() === "*" || header.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag))
+
+/** Whether `If-Match` names this entity tag, strongly compared. Source: RFC 9110, 13.1.1. */
+export const isMatch = (header: string, etag: string): boolean =>
+  header.trim() === "*" || header.split(",").some((tag) => tag.trim() === etag)

@@ -9,19 +9,25 @@ export interface HtmlPage {
   readonly title: string
   /** with its `h1` */
   readonly main: Html
-  /** on top of the page, beside the way to the console */
-  readonly links: ReadonlyArray<Html>
+  /** on top of the page, beside the way to the console; absent: for those who have no business there */
+  readonly links?: ReadonlyArray<Html>
+  /** the last elements of `head` before the style */
+  readonly head?: Html
+  /** It has a form that is sent to its own address. */
+  readonly hasForm?: boolean
   /** CSS, behind that of every page */
   readonly style: string
   /** JavaScript, run as a module, which may ask this server and no other; without it the page runs none */
   readonly script?: string
 }
 
-/** The console's colours, letters and head. */
+let common: string | undefined
+
+/** The console's colours, letters and head. Read once: it is in every page. */
 export const commonStyle = (): string =>
-  ["Base.css", "Layout.css"]
+  (common ??= ["Base.css", "Layout.css"]
     .map((name) => readFileSync(join(import.meta.dirname, "../console/page/style", name), "utf8"))
-    .join("\n")
+    .join("\n"))
 
 /** How a policy names an inline text. Source: CSP 3, 2.3.1. */
 const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
@@ -70,20 +76,23 @@ export const documentOf = ({ end, head, header, main, title }: Document): string
     </html> `.html
 
 /** The document, with a policy that allows its own style and script by their hashes, and no frame around it. */
-export const renderPage = ({ links, main, script, style: own, title }: HtmlPage) => {
+export const renderPage = ({ hasForm, head, links, main, script, style: own, title }: HtmlPage) => {
   const style = `${commonStyle()}\n${own}`
   const scripts = script === undefined ? "" : `; script-src ${hashOf(script)}; connect-src 'self'`
   const text = documentOf({
     title,
-    head: inline("style", "", style),
-    header: html`<a href="/" class="wordmark">${wordmark}</a>
-      <nav aria-label="Signalbox"><a href="/">Console</a>${links}</nav>`,
+    head: html`${head ?? ""}${inline("style", "", style)}`,
+    header:
+      links === undefined
+        ? html`<span class="wordmark">${wordmark}</span>`
+        : html`<a href="/" class="wordmark">${wordmark}</a>
+            <nav aria-label="Signalbox"><a href="/">Console</a>${links}</nav>`,
     main,
     end: script === undefined ? [] : inline("script", ' type="module"', script)
   })
   return {
     text,
     contentType: "text/html; charset=utf-8",
-    headers: pageHeaders(`style-src ${hashOf(style)}${scripts}`)
+    headers: pageHeaders(`style-src ${hashOf(style)}${scripts}`, hasForm === true ? "'self'" : "'none'")
   }
 }

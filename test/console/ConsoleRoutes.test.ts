@@ -87,7 +87,7 @@ describe("the page at /", () => {
     assert.strictEqual(
       headers.get("content-security-policy"),
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "media-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
     assert.strictEqual(headers.get("referrer-policy"), "no-referrer")

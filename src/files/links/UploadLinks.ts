@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer } from "effect"
+import { Array as Arr, Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
@@ -33,21 +33,20 @@ export class UploadLinks extends Context.Service<
       const { limits } = yield* AppConfig
       return UploadLinks.of({
         make: Effect.fnUntraced(function* (files) {
-          if (files.length === 0) return []
           const now = clock.currentTimeMillisUnsafe()
           const createdAt = new Date(now)
           const expiresAt = new Date(now + limits.uploadLinkMillis)
           const links = files.map((file): Uploaded & LinkToken => ({ ...file, ...newToken() }))
-          yield* sql`INSERT INTO share_links ${sql.insert(
-            links.map(({ groupId, hash, id, userId }): Record<string, unknown> => ({
-              token_hash: hash,
-              user_id: userId,
-              group_id: groupId,
-              version_id: id,
-              expires_at: expiresAt,
-              created_at: createdAt
-            }))
-          )}`
+          const rows: ReadonlyArray<Record<string, unknown>> = links.map(({ groupId, hash, id, userId }) => ({
+            token_hash: hash,
+            user_id: userId,
+            group_id: groupId,
+            version_id: id,
+            expires_at: expiresAt,
+            created_at: createdAt
+          }))
+          if (!Arr.isReadonlyArrayNonEmpty(rows)) return []
+          yield* sql`INSERT INTO share_links ${sql.insert(rows)}`
           return links.map(({ token }) => directPath(token))
         })
       })

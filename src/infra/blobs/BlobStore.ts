@@ -9,6 +9,7 @@ import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
 import { type Blob, BlobIndex, type NewBlob, type Owner, type Reference } from "./BlobIndex.ts"
+import { BlobParts } from "./BlobParts.ts"
 import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { makeUploads } from "./BlobStaging.ts"
 import type { BlobUploads } from "./BlobUploads.ts"
@@ -29,6 +30,8 @@ interface Service extends BlobUploads, BlobAppends {
   readonly open: (blob: Blob) => Effect.Effect<number, ServiceUnavailable>
   /** The bytes of a short blob, which are compared with the hash. */
   readonly read: (blob: Blob) => Effect.Effect<Buffer, ServiceUnavailable>
+  /** A reader of parts of many blobs, which is the caller's to close. */
+  readonly parts: () => BlobParts
   /** The CRC-32 of a blob of which none is known, by reading it; it is kept. */
   readonly sum: (blob: Blob) => Effect.Effect<number, ServiceUnavailable | SqlError>
   /**
@@ -95,6 +98,7 @@ const make = Effect.fnUntraced(function* (path: string) {
     releaseAll: (refs) => index.releaseAll(refs),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
+    parts: () => new BlobParts((sha256) => files.pathOf(sha256)),
     sum: (blob) =>
       Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
         Effect.tap((seen) => index.seen(seen)),

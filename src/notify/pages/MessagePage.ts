@@ -1,5 +1,6 @@
 import type { Priority } from "#schemas/notify/SendTerms.ts"
 import { html, type Html } from "#src/http/Html.ts"
+import { sizeText } from "#src/http/SizeText.ts"
 import type { RenderedBody, ShownFormat } from "#streams/notify/bodies/Body.ts"
 import { cleanText } from "#streams/notify/bodies/CleanText.ts"
 import { renderLines } from "#streams/notify/bodies/RenderText.ts"
@@ -145,17 +146,3 @@ const textPreview = (head: NonNullable<ShownFile["head"]>): Html =>
     <summary>${head.isWhole ? "Show" : "Show the first 64 KB"}</summary>
     ${{ html: head.html }}
   </details>`
-
-const units = ["bytes", "KB", "MB", "GB"] as const
-
-/** In multiples of 1024, as limits are. */
-const sizeText = (bytes: number): string => {
-  let value = bytes
-  let unit = 0
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024
-    unit++
-  }
-  const digits = unit === 0 || value >= 100 ? 0 : 1
-  return `${value.toFixed(digits)} ${units[unit]}`
-}

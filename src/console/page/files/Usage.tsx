@@ -15,7 +15,7 @@ const nearlyFull = 0.9
 
 /** How much of the quota is used, or how much there is at all. */
 export const Usage = ({ since }: { readonly since: number }) => {
-  const { data } = useAnswer<Used>("/api/files/usage", refreshMillis, { since })
+  const { data } = useAnswer<Used>("/api/storage", refreshMillis, { since })
   if (data === undefined) return null
   const { quotaBytes, trashBytes, usedBytes } = data
   const trash = trashBytes > 0 ? `, ${formatBytes(trashBytes)} of it in the trash` : ""

@@ -2,10 +2,10 @@ import type { ComponentChildren } from "preact"
 import { useId, useRef } from "preact/hooks"
 
 interface MenuProps {
-  /** of the button, for screen readers too: `Actions for notes.txt` */
+  /** of the button, for screen readers: `Actions for notes.txt` */
   readonly label: string
-  /** on the button, where the label is too long to be seen */
-  readonly sign?: string
+  /** what is seen on it */
+  readonly sign: string
   /** buttons and links */
   readonly children: ComponentChildren
 }
@@ -36,14 +36,8 @@ export const Menu = ({ children, label, sign }: MenuProps) => {
   }
   return (
     <>
-      <button
-        ref={button}
-        type="button"
-        class="menu-button"
-        popoverTarget={id}
-        aria-label={sign === undefined ? undefined : label}
-      >
-        {sign ?? label}
+      <button ref={button} type="button" class="menu-button" popoverTarget={id} aria-label={label}>
+        {sign}
       </button>
       <div
         ref={list}

@@ -1,8 +1,9 @@
 import { useState } from "preact/hooks"
-import { useSession } from "../../api/Session.ts"
 import { useAnswer } from "../../api/UseAnswer.ts"
 import { Asking } from "../../parts/Asking.tsx"
 import { Heading } from "../../parts/Heading.tsx"
+import { Toast } from "../../parts/Toast.tsx"
+import { useChange } from "../../parts/UseChange.ts"
 import { ViewLink } from "../../view/Navigation.tsx"
 import { rootView } from "../Places.ts"
 import type { Directory } from "../Types.ts"
@@ -74,14 +75,15 @@ interface OpenedProps {
 }
 
 const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
-  const { ask } = useSession()
+  const change = useChange()
   const [noticed, setNoticed] = useState<Noticed>()
   const onChosen = (choice: Choice): void => {
     if (queue === undefined) return
     const { places, note } = placesOf(choice, directory)
     queue.add(places)
     setNoticed(note === undefined ? undefined : { text: note, isProblem: true })
-    void makeEmpty(ask, choice, directory).then(onChanged)
+    if (choice.emptyDirectories.length > 0)
+      void change.run((ask) => makeEmpty(ask, choice, directory)).then(onChanged)
   }
   return (
     <div class="files-main">
@@ -91,7 +93,7 @@ const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
         {directory !== undefined && (
           <EntryActions
             entry={{ kind: "directory", of: directory }}
-            label="Actions for this directory"
+            sign="Actions"
             isOpen
             onChanged={onChanged}
             onNotice={setNoticed}
@@ -103,6 +105,7 @@ const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
         <NewDirectory parent={directory} onMade={onChanged} />
       </div>
       <Notice noticed={noticed} onUndone={onChanged} />
+      <Toast>{change.problem}</Toast>
       <DropZone to={directory?.name ?? "your files"} onChosen={onChosen}>
         <Listing directory={directory} since={since} onChanged={onChanged} onNotice={setNoticed} />
       </DropZone>

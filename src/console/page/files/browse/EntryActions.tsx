@@ -5,6 +5,7 @@ import { useNavigation } from "../../view/Navigation.tsx"
 import { FlagDialog } from "../devices/FlagDialog.tsx"
 import { directoryView, parentOf } from "../Places.ts"
 import { ShareDialog } from "../share/ShareDialog.tsx"
+import { restore } from "../trash/TrashApi.ts"
 import type { Entry } from "../Types.ts"
 import { apiPathOf, downloadOf, isBucket, isFixed } from "./Entry.ts"
 import { MoveDialog } from "./MoveDialog.tsx"
@@ -13,8 +14,8 @@ import { RenameDialog } from "./RenameDialog.tsx"
 
 interface EntryActionsProps {
   readonly entry: Entry
-  /** on the button; without it the button has a sign alone */
-  readonly label?: string
+  /** on the button */
+  readonly sign?: string
   /** it is the page that is open: after a move the page follows it */
   readonly isOpen?: boolean
   onChanged(): void
@@ -40,7 +41,13 @@ const isOffered = (entry: Entry, name: DialogName): boolean => {
 }
 
 /** All that can be done with a file or a directory. */
-export const EntryActions = ({ entry, isOpen = false, label, onChanged, onNotice }: EntryActionsProps) => {
+export const EntryActions = ({
+  entry,
+  isOpen = false,
+  onChanged,
+  onNotice,
+  sign = "⋯"
+}: EntryActionsProps) => {
   const { go } = useNavigation()
   const [dialog, setDialog] = useState<DialogName>()
   const change = useChange()
@@ -54,11 +61,11 @@ export const EntryActions = ({ entry, isOpen = false, label, onChanged, onNotice
   }
   const remove = async (): Promise<void> => {
     const at = apiPathOf(entry)
-    const isGone = await change.run((ask) => ask(at, { method: "DELETE" }))
-    if (!isGone) return
+    if (!(await change.run((ask) => ask(at, { method: "DELETE" })))) return
+    const itemId = entry.kind === "file" ? entry.of.versionGroupId : entry.of.id
     onNotice({
       text: `${name} is in the trash.`,
-      undo: (ask) => ask(`${at}/restore`, { method: "POST" })
+      undo: (ask) => restore(ask, { kind: entry.kind, itemId })
     })
     if (isOpen) go(directoryView(parentOf(path)), true)
     onChanged()
@@ -66,7 +73,7 @@ export const EntryActions = ({ entry, isOpen = false, label, onChanged, onNotice
   const common = { entry, onClose, onDone }
   return (
     <>
-      <Menu label={label ?? `Actions for ${name}`} {...(label === undefined && { sign: "⋯" })}>
+      <Menu label={`Actions for ${name}`} sign={sign}>
         <a href={downloadOf(entry)} download>
           {entry.kind === "file" ? "Download" : "Download as .tgz"}
         </a>

@@ -51,12 +51,7 @@ export const FileView = ({ finished, id }: FileViewProps) => {
           <a class="button-link" href={`/api/files/${file.id}?download=1`} download>
             Download
           </a>
-          <EntryActions
-            entry={entry}
-            label="Actions for this file"
-            onChanged={onChanged}
-            onNotice={setNoticed}
-          />
+          <EntryActions entry={entry} sign="Actions" onChanged={onChanged} onNotice={setNoticed} />
         </div>
       </div>
       <p class="hint">

@@ -47,14 +47,14 @@ const Row = ({ link, onRevoked }: { readonly link: ShareLink; onRevoked(): void 
   return (
     <li class={isOver(link) ? "link-over" : undefined}>
       <span class="item-words">
-        {name !== undefined && <strong>{name}</strong>}
+        <strong>{name ?? "something deleted"}</strong>
         <span class="item-facts hint">
           {factsOf(link).map((fact) => (
             <span key={fact}>{fact}</span>
           ))}
         </span>
       </span>
-      <Code of={`link${name === undefined ? "" : ` to ${name}`}`} text={url} />
+      <Code of={`link to ${name ?? "something deleted"}`} text={url} />
       <Dialog
         action="Revoke"
         question="The link works nowhere within a second."

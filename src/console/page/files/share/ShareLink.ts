@@ -1,21 +1,8 @@
+import type { ShareLink } from "#schemas/files/ShareLink.ts"
+export type { ShareLink }
 import type { Entry } from "../Types.ts"
 import { formatWhen } from "../Words.ts"
 import { formatCounted } from "../../figures/Format.ts"
-
-/** A share link, as the API answers it. */
-export interface ShareLink {
-  readonly token: string
-  readonly url: string
-  readonly label: string | null
-  readonly expiresAt: string | null
-  readonly singleUse: boolean
-  readonly passwordProtected: boolean
-  readonly maxRequests: number | null
-  readonly uses: number
-  readonly pinned: boolean
-  readonly createdAt: string
-  readonly name?: string
-}
 
 export const path = "/api/share-links"
 

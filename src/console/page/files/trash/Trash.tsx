@@ -1,3 +1,5 @@
+import { useState } from "preact/hooks"
+import { Refused } from "../../api/Refused.ts"
 import { useAnswer } from "../../api/UseAnswer.ts"
 import { Asking } from "../../parts/Asking.tsx"
 import { Dialog } from "../../parts/Dialog.tsx"
@@ -7,11 +9,15 @@ import { useChange } from "../../parts/UseChange.ts"
 import { parentOf } from "../Places.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
 import { useCount } from "../UseCount.ts"
+import { restore } from "./TrashApi.ts"
+
+const path = "/api/trash"
 
 /** What was deleted, as the API answers it. */
 interface Trashed {
   readonly id: string
   readonly kind: "file" | "directory"
+  readonly itemId: string
   readonly name: string
   readonly path: string
   readonly size: number
@@ -19,7 +25,6 @@ interface Trashed {
   readonly expiresAt: string
 }
 
-const path = "/api/trash"
 const refreshMillis = 30_000
 
 /** What was deleted, until it goes for good. */
@@ -67,10 +72,16 @@ export const Trash = () => {
 
 const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void }) => {
   const change = useChange()
+  const [isTaken, setTaken] = useState(false)
   const { expiresAt, id, kind, name, path: was, size, trashedAt } = item
-  const restore = (): void =>
+  const bringBack = (): void =>
     void change.run(async (ask) => {
-      await ask(`${path}/${id}/restore`, { method: "POST" })
+      try {
+        await restore(ask, item, isTaken)
+      } catch (error) {
+        if (error instanceof Refused && error.status === 409) setTaken(true)
+        throw error
+      }
       onChanged()
     })
   return (
@@ -89,9 +100,9 @@ const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void })
           class="small"
           disabled={change.isBusy}
           aria-label={`Restore ${name}`}
-          onClick={restore}
+          onClick={bringBack}
         >
-          Restore
+          {isTaken ? "Restore under another name" : "Restore"}
         </button>
         <Dialog
           action="Delete for good"

@@ -54,15 +54,17 @@ export const makeEmpty = async (
 }
 
 const makeOrFind = async (ask: Ask, parent: Directory | undefined, name: string): Promise<Directory> => {
-  const path = parent === undefined ? name : `${parent.path}/${name}`
   try {
+    return await ask("/api/directories", { method: "POST", json: { name, parentId: parent?.id ?? null } })
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status !== 409) throw error
+    // It is there: an upload beside this one may just have made it.
+    const path = parent === undefined ? name : `${parent.path}/${name}`
     const { directories } = await ask<{ readonly directories: ReadonlyArray<Directory> }>(
       `/api/directories?path=${encodeURIComponent(path)}`
     )
     const found = directories.at(-1)
-    if (found !== undefined) return found
-  } catch (error) {
-    if (!(error instanceof Refused) || error.status !== 404) throw error
+    if (found === undefined) throw error
+    return found
   }
-  return ask("/api/directories", { method: "POST", json: { name, parentId: parent?.id ?? null } })
 }

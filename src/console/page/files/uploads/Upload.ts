@@ -46,6 +46,16 @@ export const isSame = (one: UploadPlace & FileLook, other: UploadPlace & FileLoo
   one.directoryId === other.directoryId &&
   one.bucket === other.bucket
 
+/** A file that was chosen again, from any directory above it: its path is the end of the one that it was chosen by. */
+export const isAgain = (
+  upload: UploadPlace & FileLook,
+  path: string,
+  { lastModified, size }: FileLook
+): boolean =>
+  upload.size === size &&
+  upload.lastModified === lastModified &&
+  `/${upload.bucket ?? ""}/${upload.path}`.endsWith(`/${path.normalize("NFC")}`)
+
 /** States in which an upload wants nothing from the person and is not over. */
 export const isMoving = ({ state }: Pick<Upload, "state">): boolean =>
   state === "waiting" || state === "sending" || state === "held"

@@ -71,14 +71,7 @@ interface MissingProps {
 const Missing = ({ missing, queue }: MissingProps) => {
   const [isNone, setNone] = useState(false)
   const canGoOn = queue.canAsk
-  const onChosen = ({ files }: Choice): void => {
-    const before = missing.length
-    queue.add(
-      files.map((file) => [file, { directoryId: undefined, bucket: undefined, path: file.path }] as const),
-      true
-    )
-    setNone(queue.uploads.filter(({ state }) => state === "missing").length === before)
-  }
+  const onChosen = ({ files }: Choice): void => setNone(queue.addAgain(files) === 0)
   return (
     <div class="waiting uploads-missing" role="status">
       <p>

@@ -3,7 +3,7 @@ import type { Chosen } from "./Chosen.ts"
 import { askToRead, fileOf, type HandledFile, mayRead } from "./Handles.ts"
 import { sendFile } from "./SendFile.ts"
 import { endUpload } from "./TusRequests.ts"
-import { isSame, type Upload, type UploadPlace } from "./Upload.ts"
+import { isAgain, isSame, type Upload, type UploadPlace } from "./Upload.ts"
 import { forget, heldElsewhere, hold, keep, type Kept, recall } from "./UploadMemory.ts"
 
 /** Files sent at the same time. A browser has six connections to a server, and the page needs some. */
@@ -83,28 +83,52 @@ export class UploadQueue {
     return this.#find(askToRead)
   }
 
-  /** Takes files for the place of each. One that was on its way goes on. Answers how many are new. */
-  add(chosen: ReadonlyArray<readonly [Chosen, UploadPlace]>, onlyKnown = false): number {
+  /** Takes files, each for its place. One that was on its way to the same place goes on. */
+  add(chosen: ReadonlyArray<readonly [Chosen, UploadPlace]>): void {
     const batch = crypto.getRandomValues(new Uint32Array(4)).join("-")
     const added: Array<Entry> = []
+    const interrupted = this.#interrupted()
     for (const [{ file, handled }, place] of chosen) {
       const { lastModified, size, type } = file
-      const known = this.#known({ ...place, lastModified, size, type }, onlyKnown)
-      if (known !== undefined) this.#give(known, file)
-      else if (!onlyKnown) {
-        const id = `${batch}-${added.length}`
-        const upload: Upload = {
-          ...{ ...place, id, batch, size, lastModified, type },
-          ...{ state: "waiting", sent: 0, url: undefined, problem: undefined }
-        }
-        added.push({ upload, file, handled, addedAt: Date.now(), stop: undefined, misses: 0 })
+      const known = interrupted.find(({ upload }) => isSame(upload, { ...place, lastModified, size, type }))
+      if (known !== undefined) {
+        this.#give(known, file)
+        continue
       }
+      const upload: Upload = {
+        ...place,
+        id: `${batch}-${added.length}`,
+        batch,
+        size,
+        lastModified,
+        type,
+        state: "waiting",
+        sent: 0,
+        url: undefined,
+        problem: undefined
+      }
+      added.push({ upload, file, handled, addedAt: Date.now(), stop: undefined, misses: 0 })
     }
     for (const entry of added) this.#entries.set(entry.upload.id, entry)
     if (added.length > 0) this.#hold(batch)
     void keep(added.map((entry) => this.#kept(entry)))
     this.#turn()
-    return added.length
+  }
+
+  /** Takes the files that were on their way out of those chosen again. Answers how many. */
+  addAgain(chosen: ReadonlyArray<Chosen>): number {
+    let found = 0
+    const interrupted = this.#interrupted()
+    for (const { file, path } of chosen) {
+      const entry = interrupted.find(
+        ({ upload }) => upload.state === "missing" && isAgain(upload, path, file)
+      )
+      if (entry === undefined) continue
+      this.#give(entry, file)
+      found += 1
+    }
+    this.#turn()
+    return found
   }
 
   pause(upload: Upload): void {
@@ -147,14 +171,11 @@ export class UploadQueue {
     clearTimeout(this.#timer)
   }
 
-  /** One that waits for its file, or one of the same batch that is done already. */
-  #known(look: Parameters<typeof isSame>[0], anyPlace: boolean): Entry | undefined {
-    for (const entry of this.#entries.values()) {
-      const { upload } = entry
-      const place = anyPlace ? { directoryId: upload.directoryId, bucket: upload.bucket } : {}
-      if (entry.file === undefined && isSame(upload, { ...look, ...place })) return entry
-    }
-    return undefined
+  /** Those that wait for their files, and what is done of the same batches. */
+  #interrupted(): ReadonlyArray<Entry> {
+    const all = [...this.#entries.values()].filter(({ file }) => file === undefined)
+    const batches = new Set(all.flatMap(({ upload }) => (upload.state === "missing" ? [upload.batch] : [])))
+    return all.filter(({ upload }) => batches.has(upload.batch))
   }
 
   #give(entry: Entry, file: File): void {
@@ -165,7 +186,7 @@ export class UploadQueue {
 
   async #find(mayUse: (root: FileSystemHandle) => Promise<boolean>): Promise<void> {
     const leaves = new Map<FileSystemHandle, boolean>()
-    for (const entry of [...this.#entries.values()]) {
+    for (const entry of this.#entries.values()) {
       const { handled, upload } = entry
       if (handled === undefined || upload.state !== "missing") continue
       const leave = leaves.get(handled.root) ?? (await mayUse(handled.root))
@@ -207,12 +228,8 @@ export class UploadQueue {
   }
 
   #kept({ addedAt, handled, upload }: Entry): Kept {
-    const { batch, bucket, directoryId, id, lastModified, path, size, type, url } = upload
-    const isDone = upload.state === "done"
-    return {
-      ...{ id, batch, bucket, directoryId, path, size, lastModified, type, url },
-      ...{ userId: this.userId, isDone, handled, addedAt }
-    }
+    const { problem: _problem, sent: _sent, state, ...rest } = upload
+    return { ...rest, userId: this.userId, isDone: state === "done", handled, addedAt }
   }
 
   #set(entry: Entry, change: Partial<Upload>): void {

@@ -1,0 +1,128 @@
+import { close } from "node:fs"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
+import type { ArchivePlan } from "#streams/files/archive/ArchivePlan.ts"
+import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
+import { AppConfig } from "#src/Config.ts"
+import type { FileSent } from "#src/front/RawRoute.ts"
+import { byteAnswer } from "#src/http/ByteAnswer.ts"
+import { contentDisposition } from "#src/http/ContentDisposition.ts"
+import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { Walk } from "../tree/Walk.ts"
+import { type ArchivePlace, makePlans, type PlanMemory, unreadable } from "./ArchivePlans.ts"
+import { ArchiveSource } from "./ArchiveSource.ts"
+
+interface SendOptions {
+  /** more headers of the answer, or others in the place of its own, by their lower-case names */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly sent?: FileSent
+}
+
+/** An archive of which everything is known but the bytes of its files. */
+export interface PlannedArchive {
+  readonly filename: string
+  readonly sizeBytes: number
+  readonly entries: number
+  /** strong, with its quotes */
+  readonly etag: string
+  /** Answers a GET or HEAD with it: the whole, one range, 304 or 416. Fails where its first bytes cannot be read. */
+  readonly send: (exchange: KeyedExchange, options?: SendOptions) => Effect.Effect<void, ServiceUnavailable>
+}
+
+/** Archives of directories, made as they are sent. Source: contract/files#archives. */
+export class Archives extends Context.Service<
+  Archives,
+  {
+    /**
+     * What a directory has now, in one snapshot. It takes memory until the scope ends, or what was sent of it by then. Fails
+     * where it has too many entries, or bytes that are known to be damaged.
+     */
+    readonly plan: (
+      place: ArchivePlace
+    ) => Effect.Effect<PlannedArchive, ServiceUnavailable | UnprocessableContent, Scope.Scope>
+  }
+>()("signalbox/files/Archives") {
+  static readonly layer = Layer.effect(
+    Archives,
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const { limits } = yield* AppConfig
+      const planOf = yield* makePlans({ sql: yield* SqlClient, walk: yield* Walk, blobs, limits })
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+      // The file is looked at, so that its damage is known.
+      const noteDamage = (blob: Blob): void =>
+        void run(
+          Effect.match(blobs.open(blob), {
+            onFailure: () => undefined,
+            onSuccess: (fd) => close(fd, () => undefined)
+          })
+        )
+      return Archives.of({
+        plan: Effect.fnUntraced(function* (place) {
+          const filename = `${"directory" in place ? place.directory.name : "files"}.tgz`
+          const { memory, plan } = yield* planOf(place)
+          const { digest, entries, sizeBytes } = plan
+          const etag = `"${digest}"`
+          const send = sending({ plan, filename, etag, memory, blobs, noteDamage })
+          return { filename, sizeBytes, entries, etag, send }
+        })
+      })
+    })
+  )
+}
+
+interface Sendable {
+  readonly plan: ArchivePlan
+  readonly filename: string
+  readonly etag: string
+  readonly memory: PlanMemory
+  readonly blobs: BlobStore["Service"]
+  readonly noteDamage: (blob: Blob) => void
+}
+
+/** The most that is read before the head of an answer goes out. */
+const firstBytes = 64 * 1024
+
+/** Reads the first bytes, which are read again when they are sent: what is missing among them can still be told. */
+const begun = (source: ArchiveSource): Effect.Effect<void, ServiceUnavailable> =>
+  Effect.callback((resume) => {
+    source.read(Buffer.allocUnsafe(firstBytes), source.from, (error) => {
+      if (error === null) return resume(Effect.void)
+      source.close()
+      resume(Effect.fail(unreadable("A file of this directory")))
+    })
+  })
+
+const sending =
+  ({ blobs, etag, filename, memory, noteDamage, plan }: Sendable): PlannedArchive["send"] =>
+  (exchange, { headers: own, sent } = {}) =>
+    Effect.gen(function* () {
+      const { request } = exchange
+      const { headers, range, status } = byteAnswer(
+        { method: request.method, header: (name) => request.header(name) },
+        {
+          sizeBytes: plan.sizeBytes,
+          contentType: "application/x-gzip",
+          etag,
+          headers: {
+            "content-disposition": contentDisposition("attachment", filename),
+            "cache-control": "private, no-cache",
+            "cross-origin-resource-policy": "same-origin",
+            ...own
+          }
+        }
+      )
+      if (range === undefined) {
+        const told = Object.entries(headers).filter(([name]) => name !== "content-type")
+        return exchange.send(status, told)
+      }
+      memory.hold()
+      const source = new ArchiveSource(plan, range, blobs.parts(), {
+        onTrouble: ({ blob }) => noteDamage(blob),
+        onClose: () => memory.release()
+      })
+      if (request.method !== "HEAD") yield* begun(source)
+      exchange.sendSource(status, Object.entries(headers), source, sent)
+    })

@@ -1,0 +1,173 @@
+import { Effect, Predicate, Result } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
+import {
+  BadRequest,
+  Conflict,
+  Forbidden,
+  PayloadTooLarge,
+  type Problem,
+  RequestTimeout,
+  StorageFull
+} from "#schemas/core/Problem.ts"
+import { ChecksumCheck, type UploadChecksum } from "#streams/files/uploads/UploadChecksum.ts"
+import { type AppendFault, appendFault, isComplete } from "#streams/files/uploads/UploadProgress.ts"
+import { AppConfig } from "#src/Config.ts"
+import { invalidKey } from "#src/accounts/Admission.ts"
+import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
+import type { BodyEnd } from "#src/front/RawRoute.ts"
+import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
+import type { QuotaReached, UploadGone } from "#src/infra/blobs/BlobIndex.ts"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import type { DiskFull } from "#src/infra/blobs/Disk.ts"
+import { StoppableSource } from "#src/infra/blobs/StoppableSource.ts"
+import { elsewhere, type Finishing, fullDisk } from "./FinishedUploads.ts"
+import { endedByLater, type UploadTurn } from "./UploadTurns.ts"
+import { Uploads, type UploadRow } from "./Uploads.ts"
+
+/** Bytes that a request brings, and what it says of them. */
+export interface Sent {
+  /** where they begin */
+  readonly offset: number
+  /** all that the upload will have, if the request says so */
+  readonly length: number | undefined
+  readonly checksum: UploadChecksum | undefined
+}
+
+/** What has come of a request. */
+export type Received =
+  /** the client has left, or a checksum is wrong: there is nothing else to say */
+  | "gone"
+  | "mismatch"
+  | { readonly offset: number; readonly length: number | null; readonly file: UploadedFile | undefined }
+
+type Cut = Exclude<BodyEnd, "complete"> | "mismatch" | "later" | "key"
+
+const problemOfFault = ({ field, status, text }: AppendFault): Problem => {
+  const kinds = { 400: BadRequest, 403: Forbidden, 409: Conflict, 413: PayloadTooLarge } as const
+  return kinds[status].of(field === "" ? text : `${field}: ${text}`, field === "" ? {} : { param: field })
+}
+
+/** The bytes of a body, compared with their checksum at their end. */
+const contentOf = (
+  { body }: KeyedExchange,
+  checksum: UploadChecksum | undefined
+): BlobSource<Exclude<BodyEnd, "complete"> | "mismatch"> => {
+  const check = checksum === undefined ? undefined : new ChecksumCheck(checksum)
+  return async () => {
+    const piece = await body.pull()
+    if (Predicate.isString(piece)) {
+      if (piece !== "complete") return Result.fail(piece)
+      return check?.isGood() === false ? Result.fail("mismatch") : Result.succeed(undefined)
+    }
+    check?.update(piece)
+    return Result.succeed(piece)
+  }
+}
+
+/** Takes the bytes of requests, and makes the file when they are all there. */
+export const makeReceiving = Effect.gen(function* () {
+  const blobs = yield* BlobStore
+  const uploads = yield* Uploads
+  const { filesQuotaBytes, limits } = yield* AppConfig
+  const quotaBytes = filesQuotaBytes ?? null
+
+  /** The reservation of an upload whose length is told later has room for what this request brings. */
+  const grow = Effect.fnUntraced(function* (
+    upload: UploadRow,
+    { length, offset }: Sent,
+    bytes: number | undefined
+  ) {
+    if (upload.length !== null) return
+    if (length !== undefined) yield* uploads.setLength(upload.id, length)
+    const needed = length ?? offset + (bytes ?? 0)
+    const wanted = length === undefined && bytes === undefined ? limits.sharedFileBytes : needed
+    yield* blobs.resize(upload.id, { needed, wanted }, quotaBytes)
+  })
+
+  const append = Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {
+    const { upload } = turn
+    const { declaredBytes } = exchange.body
+    yield* grow(upload, sent, declaredBytes)
+    const content = new StoppableSource<Exclude<BodyEnd, "complete"> | "mismatch", "later" | "key">(
+      contentOf(exchange, sent.checksum)
+    )
+    turn.onEnd(() => content.stop("later"))
+    const unwatch = exchange.watch(() => content.stop("key"))
+    const options = { declaredBytes, isWholeOnly: sent.checksum !== undefined }
+    return yield* Effect.ensuring(
+      blobs.append(upload.id, sent.offset, content.next, options),
+      Effect.sync(unwatch)
+    )
+  })
+
+  /** Undefined: what has come is kept, and there is nobody to tell. */
+  const problemOf = (error: Cut): Problem | "gone" | "mismatch" => {
+    switch (error) {
+      case "gone":
+      case "mismatch":
+        return error
+      case "slow":
+        return RequestTimeout.of("body: comes too slowly; what came is kept")
+      case "tooLong":
+        return PayloadTooLarge.of(`body: at most ${limits.sharedFileBytes} bytes`)
+      case "later":
+        return endedByLater
+      case "key":
+        return invalidKey()
+    }
+  }
+
+  return (finishing: Finishing) =>
+    Effect.fnUntraced(function* (
+      exchange: KeyedExchange,
+      turn: UploadTurn,
+      sent: Sent
+    ): Effect.fn.Return<Received, Problem | SqlError> {
+      const { upload } = turn
+      const bytes = exchange.body.declaredBytes
+      const fault = appendFault(
+        upload,
+        { offset: sent.offset, length: sent.length, bytes },
+        limits.sharedFileBytes
+      )
+      if (fault !== undefined) return yield* problemOfFault(fault)
+      if (upload.isDone)
+        return { offset: upload.offset, length: upload.length, file: upload.file ?? undefined }
+      if (upload.store !== blobs.id) return yield* elsewhere
+      const appended = yield* Effect.result(append(exchange, turn, sent))
+      if (Result.isFailure(appended)) {
+        const { failure } = appended
+        const problem = Predicate.isString(failure) ? problemOf(failure) : refusalOf(failure)
+        return Predicate.isString(problem) ? problem : yield* Effect.fail(problem)
+      }
+      const offset = appended.success
+      if (!Predicate.isNumber(offset))
+        return yield* Conflict.of(`Upload-Offset: the upload has ${offset.written} bytes`)
+      const now = { ...upload, offset, length: upload.length ?? sent.length ?? null, isBusy: false }
+      const isOpen = now.length === null && bytes === undefined
+      if (isOpen) yield* Effect.ignore(blobs.resize(upload.id, { needed: offset, wanted: offset }, null))
+      const file = isComplete(now) ? yield* finishing.finished(now) : undefined
+      return { offset, length: now.length, file }
+    })
+})
+
+type Refusal = BlobTooLarge | DiskFull | QuotaReached | UploadGone | SqlError
+
+const refusalOf = (error: Refusal): Problem | SqlError => {
+  switch (error._tag) {
+    case "BlobTooLarge":
+      return PayloadTooLarge.of("body: is longer than what the upload has room for")
+    case "DiskFull":
+      return fullDisk
+    case "QuotaReached":
+      return quotaReached(error)
+    case "UploadGone":
+      return endedByLater
+    default:
+      return error
+  }
+}
+
+export const quotaReached = ({ quotaBytes }: QuotaReached): StorageFull =>
+  StorageFull.of(`Quota of ${quotaBytes} bytes reached`)

@@ -1,0 +1,101 @@
+import { Deferred, Effect, type Scope } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import { Conflict } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
+import { Notices } from "#src/infra/notices/Notices.ts"
+import type { UploadRow } from "./Uploads.ts"
+import { Uploads } from "./Uploads.ts"
+
+/** A request that has an upload to itself, until a later one wants it. */
+export interface UploadTurn {
+  /** The upload as it is now that earlier requests have let go of it. */
+  readonly upload: UploadRow
+  /** Called once, when a later request wants the upload; at once where one does already. */
+  readonly onEnd: (listener: () => void) => void
+}
+
+/** To a request that a later one has ended. */
+export const endedByLater = Conflict.of("Another request goes on with this upload", { code: "upload_taken" })
+
+interface Mine {
+  isWanted: boolean
+  listener: () => void
+  readonly ended: Deferred.Deferred<void>
+}
+
+const want = (mine: Mine): void => {
+  mine.isWanted = true
+  mine.listener()
+}
+
+/** How often a later request looks whether one of another process has let go. */
+const lookMillis = 50
+
+/**
+ * Turns of requests on uploads: a later one ends an earlier one, in this process or another, and begins where that has let go,
+ * so that what came to it counts. One whose process is silent is not waited for.
+ */
+export const makeTurns = Effect.gen(function* () {
+  const uploads = yield* Uploads
+  const notices = yield* Notices
+  const { limits } = yield* AppConfig
+  const byId = new Map<string, Mine>()
+  const topicOf = (id: string): string => `upload:${id}`
+
+  /** Waits in line within this process. */
+  const inLine = (id: string) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const before = byId.get(id)
+        const mine: Mine = { isWanted: false, listener: () => undefined, ended: Deferred.makeUnsafe() }
+        byId.set(id, mine)
+        if (before !== undefined) want(before)
+        return { before, mine }
+      }),
+      ({ mine }) =>
+        Effect.suspend(() => {
+          if (byId.get(id) === mine) byId.delete(id)
+          return Deferred.succeed(mine.ended, undefined)
+        })
+    )
+
+  /** Waits for a request of another process, where that shows that it goes on. */
+  const letGo = Effect.fnUntraced(function* <E>(read: Effect.Effect<UploadRow, E | SqlError>) {
+    let upload = yield* read
+    const isHeld = () => upload.isBusy && upload.idleMillis < 2 * limits.uploadRenewMillis
+    if (!isHeld()) return upload
+    yield* uploads.wantTurn(upload.id)
+    yield* notices.publish(topicOf(upload.id))
+    for (let waited = 0; isHeld() && waited < limits.uploadTurnMillis; waited += lookMillis) {
+      yield* Effect.sleep(lookMillis)
+      upload = yield* read
+    }
+    return upload
+  })
+
+  return <E>(
+    id: string,
+    read: Effect.Effect<UploadRow, E | SqlError>
+  ): Effect.Effect<UploadTurn, E | Conflict | SqlError, Scope.Scope> =>
+    Effect.gen(function* () {
+      const { before, mine } = yield* inLine(id)
+      if (before !== undefined) yield* Deferred.await(before.ended)
+      if (mine.isWanted) return yield* endedByLater
+      const upload = yield* letGo(read)
+      const looked = Effect.flatMap(uploads.turnOf(id), (turn) =>
+        Effect.sync(() => (turn === upload.turn ? undefined : want(mine)))
+      )
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+      const look = Effect.catch(looked, (error) =>
+        Effect.logDebug(`The upload ${id} is not looked at`, error)
+      )
+      yield* notices.subscribe(topicOf(id), () => void run(look))
+      return {
+        upload,
+        onEnd: (listener) => {
+          mine.listener = listener
+          if (mine.isWanted) listener()
+        }
+      }
+    })
+})

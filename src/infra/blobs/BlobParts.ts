@@ -1,0 +1,111 @@
+import { close, open, readv } from "node:fs"
+import type { Blob } from "./BlobIndex.ts"
+
+/** A part of a blob that is to be read into several places, one behind the other. */
+interface Part extends Blob {
+  /** the first byte of it */
+  readonly from: number
+  readonly views: ReadonlyArray<Uint8Array>
+}
+
+/** A blob could not be read, and why. */
+export interface PartTrouble {
+  readonly blob: Blob
+  readonly cause: Error
+}
+
+/** Files that are read at once. */
+const atOnce = 8
+
+/** Reads parts of many blobs, several at a time. A blob that goes on behind the last part stays open for the next ones. */
+export class BlobParts {
+  private readonly pathOf: (sha256: string) => string
+  private kept: { readonly sha256: string; readonly fd: number } | undefined
+
+  constructor(pathOf: (sha256: string) => string) {
+    this.pathOf = pathOf
+  }
+
+  /** Calls back when nothing is being read any more: with the first trouble, if there was one. One call at a time. */
+  read(parts: ReadonlyArray<Part>, done: (trouble: PartTrouble | undefined) => void): void {
+    if (parts.length === 0) return void setImmediate(done, undefined)
+    let next = 0
+    let underWay = 0
+    let trouble: PartTrouble | undefined
+    const advance = (): void => {
+      for (let part = parts[next]; part !== undefined && underWay < atOnce; part = parts[next]) {
+        if (trouble !== undefined) break
+        next++
+        underWay++
+        const blob = part
+        this.readPart(part, (cause) => {
+          underWay--
+          if (cause !== null) trouble ??= { blob, cause }
+          advance()
+        })
+      }
+      if (underWay === 0) done(trouble)
+    }
+    advance()
+  }
+
+  /** Nothing may be being read. */
+  close(): void {
+    const { kept } = this
+    this.kept = undefined
+    if (kept !== undefined) closed(kept.fd)
+  }
+
+  private readPart(part: Part, done: (cause: Error | null) => void): void {
+    const { from, sha256, sizeBytes, views } = part
+    const { kept } = this
+    const to = views.reduce((sum, { length }) => sum + length, from)
+    const read = (fd: number): void =>
+      readWhole(fd, views, from, (cause) => {
+        if (cause === null && to < sizeBytes) this.keep(sha256, fd)
+        else closed(fd)
+        done(cause)
+      })
+    if (kept?.sha256 === sha256) {
+      this.kept = undefined
+      return read(kept.fd)
+    }
+    open(this.pathOf(sha256), "r", (error, fd) => {
+      if (error === null) read(fd)
+      else done(error)
+    })
+  }
+
+  private keep(sha256: string, fd: number): void {
+    this.close()
+    this.kept = { sha256, fd }
+  }
+}
+
+/** Nothing was written to it, so that closing it cannot lose anything. */
+const closed = (fd: number): void => close(fd, () => undefined)
+
+/** Fails where the file ends before the places are full. */
+const readWhole = (
+  fd: number,
+  views: ReadonlyArray<Uint8Array>,
+  from: number,
+  done: (cause: Error | null) => void
+): void =>
+  readv(fd, views, from, (error, count) => {
+    if (error !== null) return done(error)
+    const left = behind(views, count)
+    if (left.length === 0) return done(null)
+    if (count === 0) return done(new Error(`It ends at byte ${from}`))
+    readWhole(fd, left, from + count, done)
+  })
+
+/** The places behind so many bytes. */
+const behind = (views: ReadonlyArray<Uint8Array>, bytes: number): ReadonlyArray<Uint8Array> => {
+  let left = bytes
+  return views.flatMap((view) => {
+    const taken = Math.min(left, view.length)
+    left -= taken
+    return taken === view.length ? [] : [view.subarray(taken)]
+  })
+}
