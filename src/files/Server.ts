@@ -29,7 +29,7 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
   Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
-  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
+  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
 export const server: RoomServer = {

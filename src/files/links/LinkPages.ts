@@ -70,8 +70,7 @@ const named = (name: string): Html => html`<bdi>${shownName(name)}</bdi>`
 const dates = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" })
 
 /** The page cannot know its reader's zone without a script. */
-const instant = (at: Date): Html =>
-  html`<time datetime="${at.toISOString()}">${dates.format(at)} UTC</time>`
+const instant = (at: Date): Html => html`<time datetime="${at.toISOString()}">${dates.format(at)} UTC</time>`
 
 const timesLeft = (left: number): string => (left === 1 ? "once" : `${left} times`)
 
@@ -91,9 +90,9 @@ export const targetPage = (target: ShownTarget): LinkPage => {
         <p class="state" role="status"></p>
       </form>
       <p class="hint">
-        The link works ${timesLeft(left)} more${
-          expiresAt === null ? "" : html`, until ${instant(expiresAt)}`
-        }. To look at this page uses nothing up, the button does.
+        The link works ${timesLeft(left)}
+        more${expiresAt === null ? "" : html`, until ${instant(expiresAt)}`}. To look at this page uses
+        nothing up, the button does.
       </p>`,
     {
       isForm: true,

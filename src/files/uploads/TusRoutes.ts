@@ -165,7 +165,8 @@ const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url,
     const id = yield* idOf(exchange)
     const { offset, ...sent } = yield* sentOf(exchange)
     if (offset === undefined) yield* orInvalid(Result.fail({ field: "Upload-Offset", text: "is required" }))
-    if (!(yield* checkType(exchange))) yield* UnsupportedMediaType.of(`Content-Type: expected ${offsetStream}`)
+    if (!(yield* checkType(exchange)))
+      yield* UnsupportedMediaType.of(`Content-Type: expected ${offsetStream}`)
     const turn = yield* resource.take(key, id)
     const received = yield* resource.receive(exchange, turn, { ...sent, offset: offset ?? 0 })
     const file = Predicate.isString(received) ? undefined : yield* withUrl(exchange, received.file)
@@ -239,7 +240,9 @@ export const tusRoutes = Effect.gen(function* () {
     DELETE: served(endUpload, versioned(handlers.end)),
     GET: served(readUpload, handlers.read)
   }
-  const unknown = open(readUpload.path, () => Effect.fail(NotFound.of("X-HTTP-Method-Override: no such method here")))
+  const unknown = open(readUpload.path, () =>
+    Effect.fail(NotFound.of("X-HTTP-Method-Override: no such method here"))
+  )
   const route = (path: string, method: string, allow: string, handle: RawRoute["handle"]): RawRoute => ({
     methods: [method],
     path,

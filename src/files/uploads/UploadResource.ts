@@ -25,7 +25,10 @@ export interface WantedUpload {
 }
 
 /** How far an upload is, with the file that it has become. */
-export interface UploadState extends Pick<UploadRow, "id" | "kind" | "length" | "offset" | "metadata" | "parts" | "expiresAt"> {
+export interface UploadState extends Pick<
+  UploadRow,
+  "id" | "kind" | "length" | "offset" | "metadata" | "parts" | "expiresAt"
+> {
   readonly file: UploadedFile | undefined
 }
 
@@ -61,12 +64,11 @@ export const makeUploadResource = Effect.gen(function* () {
     const userId = key.ownerId
     const values = yield* orInvalid(readMetadata(metadata, limits.uploadMetadataBytes))
     const target =
-      kind._tag === "Part"
-        ? { fields: null, bucket: null }
-        : yield* targetOf(userId, reachOf(key), values)
+      kind._tag === "Part" ? { fields: null, bucket: null } : yield* targetOf(userId, reachOf(key), values)
     const ids = kind._tag === "Joined" ? kind.parts : null
     const bytes = ids === null ? length : yield* lengthOfParts(userId, ids)
-    if (bytes !== null && bytes > maxBytes) return yield* PayloadTooLarge.of(`Upload-Length: at most ${maxBytes} bytes`)
+    if (bytes !== null && bytes > maxBytes)
+      return yield* PayloadTooLarge.of(`Upload-Length: at most ${maxBytes} bytes`)
     return {
       ...target,
       userId,
@@ -100,7 +102,9 @@ export const makeUploadResource = Effect.gen(function* () {
     }))
 
   const end = ({ upload }: UploadTurn): Effect.Effect<void, Problem> =>
-    storeAwayUntimed(Effect.andThen(upload.isDone ? Effect.void : finishing.end(upload.id), uploads.forget([upload.id])))
+    storeAwayUntimed(
+      Effect.andThen(upload.isDone ? Effect.void : finishing.end(upload.id), uploads.forget([upload.id]))
+    )
 
   return {
     create,
@@ -114,4 +118,3 @@ export const makeUploadResource = Effect.gen(function* () {
 })
 
 export type UploadResource = Effect.Success<typeof makeUploadResource>
-
