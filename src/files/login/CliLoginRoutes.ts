@@ -79,7 +79,7 @@ const withoutFields = (request: Request): Request => {
 
 /** The middleware of those who let command lines in. */
 export const sessionsOnly = Layer.succeed(SessionsOnly, (httpEffect) =>
-  Effect.flatMap(CurrentKey, ({ kind }) => (kind === "session" ? httpEffect : Effect.fail(invalidKey())))
+  Effect.andThen(Effect.filterOrFail(CurrentKey, ({ kind }) => kind === "session", invalidKey), httpEffect)
 )
 
 /** The middleware of `POST /api/cli/auth/init`. */
