@@ -56,5 +56,17 @@ export const filesLimits = {
   uploadFieldBytes: 8 * 1024,
   /** … and of all of them, boundaries and heads of parts aside; above it 413 */
   uploadFieldsBytes: 4 * 1024 * 1024,
+  /** days for which the trash keeps what is in it, unless `TRASH_DAYS` says otherwise */
+  trashDays: 30,
+  /** the trash and old versions are swept this often */
+  fileSweepEveryMillis: 3_600_000,
+  /** versions that are deleted for good by one transaction … */
+  versionsPurgedAtOnce: 500,
+  /** … and before the answer to a request that empties the trash; the others follow */
+  versionsPurgedByRequest: 5_000,
+  /** versions of a file that stay however old they are … */
+  versionsKept: 10,
+  /** … and the most of one file; beyond it the oldest are deleted */
+  versionsPerFile: 10_000,
   ...linkLimits
 } as const

@@ -14,21 +14,16 @@ import { loginPage, loginPath } from "./login/LoginPage.ts"
 import { Manifests } from "./sync/Manifests.ts"
 import * as SyncFlags from "./sync/SyncFlags.ts"
 import * as SyncRoutes from "./sync/SyncRoutes.ts"
-import { Tree } from "./tree/Tree.ts"
-import { Versions } from "./tree/Versions.ts"
-import { Walk } from "./tree/Walk.ts"
-
-/** Directories, files and versions, on which all else stands. */
-const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
+import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 
 const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
-  Layer.provideMerge(tree)
+  Layer.provideMerge(treeServices)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
+  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
@@ -37,7 +32,8 @@ export const server: RoomServer = {
     endpoints,
     Layer.suspend(loginPage),
     SyncFlags.sweeping,
-    Sweep.layer("devices", "revoked_at")
+    Sweep.layer("devices", "revoked_at"),
+    treeSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
