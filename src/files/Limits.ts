@@ -7,8 +7,6 @@ export const filesLimits = {
   /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
   filesRatePerHour: 1_000,
   /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  filesMaxSizeBytes: 100 * 1024 ** 3,
-  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
   sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
