@@ -7,8 +7,10 @@ import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
+import { DeviceDirectories } from "./devices/DeviceDirectories.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { sendRoutes } from "./devices/SendRoutes.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
@@ -31,6 +33,7 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(DeviceDirectories.layer),
   Layer.provideMerge(treeServices)
 )
 
@@ -48,6 +51,10 @@ export const server: RoomServer = {
     Sweep.layer("devices", "revoked_at"),
     treeSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(archiveRoutes),
+    RawRoutes.addRaw(transferRoutes),
+    RawRoutes.addRaw(sendRoutes)
+  ).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

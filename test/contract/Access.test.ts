@@ -124,7 +124,7 @@ const access = {
   /** the same with the scope read, for a bucket at least */
   filesRead: ["GET /api/sync/manifest", "GET /api/files/{id}", "GET /api/download/{dirId}"],
   /** the same with the scope write, for a bucket at least */
-  filesWrite: ["POST /api/cli/upload", "POST /api/upload", "PUT /api/upload/{bucket}/*"],
+  filesWrite: ["POST /api/cli/upload", "POST /api/upload", "PUT /api/upload/{bucket}/*", "POST /api/send"],
   /** the secret of a site */
   site: ["POST /collect"],
   /** the token of a subscriber */

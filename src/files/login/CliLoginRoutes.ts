@@ -79,7 +79,10 @@ const withoutFields = (request: Request): Request => {
 
 /** The middleware of those who let command lines in. */
 export const sessionsOnly = Layer.succeed(SessionsOnly, (httpEffect) =>
-  Effect.andThen(Effect.filterOrFail(CurrentKey, ({ kind }) => kind === "session", invalidKey), httpEffect)
+  Effect.andThen(
+    Effect.filterOrFail(CurrentKey, ({ kind }) => kind === "session", invalidKey),
+    httpEffect
+  )
 )
 
 /** The middleware of `POST /api/cli/auth/init`. */
