@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { invalidField, NotFound, type Problem, UnprocessableContent } from "#schemas/core/Problem.ts"
-import { deviceHeader } from "#schemas/files/Device.ts"
 import { namesOfPath } from "#schemas/files/Names.ts"
 import { SendFilesApi, SendTarget } from "#schemas/files/SendApi.ts"
 import { type KeyedExchange, keyedRoutes } from "#src/accounts/KeyedRoute.ts"
@@ -15,6 +14,7 @@ import { UploadedFiles } from "../transfers/UploadedFiles.ts"
 import { readUploadForm, type UploadForm } from "../transfers/UploadForm.ts"
 import { type Directory, directoryNotFound, inboxName, Tree } from "../tree/Tree.ts"
 import { Devices } from "./Devices.ts"
+import { makeFromDevice } from "./FromDevice.ts"
 
 /** Where a file is to go: a bucket of a name, a directory, or the machine of a device. */
 type Place = string | Directory | { readonly deviceId: string }
@@ -100,8 +100,6 @@ const makeSending = Effect.gen(function* () {
   ): Effect.fn.Return<void, Problem> {
     const { request } = exchange
     const contentType = request.header("content-type")
-    const from = request.header(deviceHeader)
-    if (from !== "") yield* storeAway(devices.seen(key.ownerId, from))
     if (!isMultipart(contentType)) return yield* invalidField("body", "expected multipart/form-data")
     yield* receiving.receive(exchange, key, "file", (arrival) =>
       Effect.gen(function* () {
@@ -128,6 +126,9 @@ const makeSending = Effect.gen(function* () {
 /** Sends files to machines, the Inbox and directories, beside the Effect pipeline. Source: contract/files#sending. */
 export const sendRoutes = Effect.gen(function* () {
   const handle = yield* makeSending
+  const fromDevice = yield* makeFromDevice
   // The file is measured where it is stored.
-  return yield* keyedRoutes(SendFilesApi, { sendFile: { maxBodyBytes: Number.MAX_SAFE_INTEGER, handle } })
+  return yield* keyedRoutes(SendFilesApi, {
+    sendFile: fromDevice({ maxBodyBytes: Number.MAX_SAFE_INTEGER, handle })
+  })
 })
