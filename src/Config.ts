@@ -64,6 +64,8 @@ export interface Config {
   readonly blobsDirectory: string | undefined
   /** `FILES_QUOTA`: the bytes that one user may have; unset: no limit */
   readonly filesQuotaBytes: number | undefined
+  /** days for which the trash keeps shared files */
+  readonly trashDays: number
   /** `FILES_MIN_FREE`: bytes that stay free on the disk of the blobs */
   readonly filesMinFreeBytes: number
   /** `ATTACHMENTS_DIR`, absolute; unset: with the blobs of all rooms; null (`off`): messages have no files */
@@ -303,6 +305,7 @@ export const decode = (
 const filesOf = (read: EnvironmentReader) => ({
   maxFileSizeBytes: read.size("MAX_FILE_SIZE", limits.fileBytes),
   blobsDirectory: read.parsed("BLOBS_URL", directoryOf, "takes a directory like file:///srv/blobs"),
+  trashDays: read.integer("TRASH_DAYS", { minimum: 0, maximum: 36_500, otherwise: limits.trashDays }),
   filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
   filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes)
 })

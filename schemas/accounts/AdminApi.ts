@@ -6,7 +6,7 @@ import { PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
 import { Deleted } from "./AccountApi.ts"
-import { NewUser, User, UserChange } from "./User.ts"
+import { ManagedUser, NewUser, User, UserChange } from "./User.ts"
 import { Conflict, NotFound } from "../core/Problem.ts"
 
 const LoginLink = Schema.Struct({
@@ -26,13 +26,13 @@ export class AdminApi extends HttpApiGroup.make("admin")
       .annotate(OpenApi.Summary, "Make a user"),
     HttpApiEndpoint.get("getUser", "/users/:id", {
       params: { id: PathId },
-      success: User,
+      success: ManagedUser,
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "Read a user"),
     HttpApiEndpoint.patch("updateUser", "/users/:id", {
       params: { id: PathId },
       payload: UserChange,
-      success: User,
+      success: ManagedUser,
       error: [NotFound.plain, Conflict.plain]
     })
       .middleware(JsonBody)

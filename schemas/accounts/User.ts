@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { Model } from "effect/schema"
 import { UserId } from "../core/Ids.ts"
 import { given, made, madeAt, maybeGiven, shape } from "../core/Noun.ts"
-import { Email, line } from "../core/Text.ts"
+import { Email, integer, line } from "../core/Text.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
 
 export const Role = Schema.Literals(["user", "admin"])
@@ -24,10 +24,29 @@ export class UserRow extends Model.Class<UserRow>("UserRow")({
       Schema.Boolean.annotate({ description: "true: verified as of now; false: not verified" })
     )
   }),
-  createdAt: madeAt
+  createdAt: madeAt,
+  /** bytes of files that the user may have; null: as many as `FILES_QUOTA` gives everyone */
+  storage_quota_bytes: Model.Field({
+    select: Schema.NullOr(Schema.Finite),
+    update: Schema.NullOr(Schema.Finite),
+    jsonUpdate: Schema.optionalKey(
+      Schema.NullOr(
+        integer(0, Number.MAX_SAFE_INTEGER).annotate({
+          description: "Bytes of files that the user may have; null: as many as the server gives everyone"
+        })
+      )
+    )
+  })
 }) {}
 
 export const User = shape("User", UserRow.json, "A user")
+
+export const ManagedUser = Schema.Struct({
+  ...UserRow.json.fields,
+  storage_quota_bytes: Schema.NullOr(Schema.Finite).annotate({
+    description: "Bytes of files that the user may have; null: as many as the server gives everyone"
+  })
+}).annotate({ identifier: "ManagedUser", description: "A user, as administrators see them" })
 
 /** The body of `POST /users`, which echoes it, and of `POST /admin/users`, which creates the user. */
 export const NewUser = shape("NewUser", UserRow.jsonCreate)

@@ -17,6 +17,7 @@ import { Notices } from "#src/infra/notices/Notices.ts"
 import * as Table from "#src/infra/postgres/Table.ts"
 import { adoptFiles, refOf } from "./FileAdoption.ts"
 import { RecentFiles } from "./RecentFiles.ts"
+import { StorageQuotas } from "./StorageQuotas.ts"
 
 const text = Model.FieldOnly(["select", "insert"])(Schema.String)
 
@@ -116,7 +117,8 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const blobs = yield* BlobStore
   const notices = yield* Notices
-  const { filesQuotaBytes, limits, maxFileSizeBytes } = yield* AppConfig
+  const { limits, maxFileSizeBytes } = yield* AppConfig
+  const quotas = yield* StorageQuotas
   const table = Table.make(sql, {
     name: "files",
     title: "File",
@@ -138,7 +140,7 @@ const make = Effect.gen(function* () {
       const filename = safeFilename(file.filename)
       const maxBytes = Math.min(file.maxBytes, maxFileSizeBytes)
       return Effect.as(
-        blobs.put({ userId, maxBytes, quotaBytes: filesQuotaBytes ?? null }, content, (blob) =>
+        blobs.put({ userId, maxBytes, quotaBytes: quotas.of(userId) }, content, (blob) =>
           Effect.andThen(
             blobs.refer(refOf(id), blob, file),
             table.insert(...rowOf(id, filename, blob, file, blobs.id))

@@ -12,6 +12,7 @@ import { KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { SessionDirectory, Sessions } from "./sessions/Sessions.ts"
 import { SessionUses } from "./sessions/SessionUses.ts"
+import { StorageQuotas } from "./StorageQuotas.ts"
 import { UserDirectory, Users } from "./Users.ts"
 
 const rateBuckets = Layer.unwrap(
@@ -39,6 +40,7 @@ export const offers = Layer.merge(Admission.layer, KeyWatch.layer).pipe(
   Layer.provideMerge(
     Layer.mergeAll(Keys.layer, Users.layer, Sessions.layer, RequestCounts.layer, Files.layer, rateBuckets)
   ),
+  Layer.provideMerge(StorageQuotas.layer),
   Layer.provideMerge(Layer.mergeAll(KeyDirectory.layer, UserDirectory.layer, SessionDirectory.layer)),
   Layer.provideMerge(FirstBoot.layer)
 )

@@ -20,6 +20,7 @@ export class UserDirectory extends Context.Service<UserDirectory, CachedTable.Ca
       title: "User",
       model: UserRow,
       ids: "usr",
+      computed: { storage_quota_bytes: "storage_quota_bytes::float8" },
       indexes: {},
       gone: "deleted_at"
     })

@@ -7,8 +7,6 @@ export const filesLimits = {
   /** requests of a key in a fixed hour, unless `FILES_RATE_PER_HOUR` says otherwise; above it 429 */
   filesRatePerHour: 1_000,
   /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
-  filesMaxSizeBytes: 100 * 1024 ** 3,
-  /** bytes of one file, unless `FILES_MAX_SIZE` says otherwise; above it 413 */
   sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
@@ -56,5 +54,17 @@ export const filesLimits = {
   uploadFieldBytes: 8 * 1024,
   /** … and of all of them, boundaries and heads of parts aside; above it 413 */
   uploadFieldsBytes: 4 * 1024 * 1024,
+  /** days for which the trash keeps what is in it, unless `TRASH_DAYS` says otherwise */
+  trashDays: 30,
+  /** the trash and old versions are swept this often */
+  fileSweepEveryMillis: 3_600_000,
+  /** versions that are deleted for good by one transaction … */
+  versionsPurgedAtOnce: 500,
+  /** … and before the answer to a request that empties the trash; the others follow */
+  versionsPurgedByRequest: 5_000,
+  /** versions of a file that stay however old they are … */
+  versionsKept: 10,
+  /** … and the most of one file; beyond it the oldest are deleted */
+  versionsPerFile: 10_000,
   ...linkLimits
 } as const

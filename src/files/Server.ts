@@ -3,32 +3,39 @@ import { HttpApiBuilder } from "effect/http-api"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
 import { loginPage, loginPath } from "./login/LoginPage.ts"
 import { Manifests } from "./sync/Manifests.ts"
 import * as SyncFlags from "./sync/SyncFlags.ts"
 import * as SyncRoutes from "./sync/SyncRoutes.ts"
-import { Tree } from "./tree/Tree.ts"
-import { Versions } from "./tree/Versions.ts"
-import { Walk } from "./tree/Walk.ts"
+import { FileReads } from "./transfers/FileReads.ts"
+import { Receiving } from "./transfers/Receiving.ts"
+import { transferRoutes } from "./transfers/TransferRoutes.ts"
+import { UploadedFiles } from "./transfers/UploadedFiles.ts"
+import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 
-/** Directories, files and versions, on which all else stands. */
-const tree = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer)
+/** Bytes, up and down. */
+const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer))
+)
 
 const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+  Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
-  Layer.provideMerge(tree)
+  Layer.provideMerge(treeServices)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
+  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
 )
 
@@ -36,9 +43,11 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     Layer.suspend(loginPage),
+    RawServerUrl.listening,
     SyncFlags.sweeping,
-    Sweep.layer("devices", "revoked_at")
+    Sweep.layer("devices", "revoked_at"),
+    treeSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes)).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { adoptFiles } from "#src/accounts/FileAdoption.ts"
 import { Files } from "#src/accounts/Files.ts"
+import { StorageQuotas } from "#src/accounts/StorageQuotas.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import { sweep } from "#src/infra/postgres/Sweep.ts"
@@ -16,6 +17,7 @@ import { legacyFile } from "./LegacyFiles.ts"
 const limits = { blobKeptMillis: -1, goneMillis: 0 }
 const stores = Files.layer.pipe(
   Layer.provideMerge(Layer.merge(Notices.layer, BlobStore.layer)),
+  Layer.provide(Layer.succeed(StorageQuotas, { of: () => null })),
   Layer.provideMerge(TestStores.layerWith({ limits }))
 )
 

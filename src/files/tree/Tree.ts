@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { type BadRequest, Conflict, invalidField, NotFound, type Problem } from "#schemas/core/Problem.ts"
+import { type BadRequest, Conflict, invalidField, NotFound } from "#schemas/core/Problem.ts"
 import { bucketName, entryName, pathBytes, utf8Bytes } from "#schemas/files/Names.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -63,7 +63,12 @@ export class Tree extends Context.Service<
       base: Directory | undefined,
       names: ReadonlyArray<string>,
       field?: string
-    ) => Effect.Effect<Directory, Problem | SqlError>
+    ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
+    /** The bucket of what was sent to a machine, which no list shows; made where it is missing. */
+    readonly deviceDirectory: (
+      userId: string,
+      name: string
+    ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
   }
 >()("signalbox/files/Tree") {
   static readonly layer = Layer.effect(
@@ -71,7 +76,7 @@ export class Tree extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const { limits } = yield* AppConfig
-      return Tree.of({ ...findingOf(sql), ensure: ensuringOf(sql, limits) })
+      return Tree.of({ ...findingOf(sql), ...ensuringOf(sql, limits) })
     })
   )
 }
@@ -113,7 +118,10 @@ export const checkLength = (path: string, field: string): Effect.Effect<void, Ba
     ? Effect.fail(invalidField(field, `a path within a bucket has at most ${pathBytes} bytes`))
     : Effect.void
 
-const ensuringOf = (sql: SqlClient, limits: Limits): Tree["Service"]["ensure"] => {
+/** The bucket that every user has for what was sent to no machine. */
+export const inboxName = "Inbox"
+
+const ensuringOf = (sql: SqlClient, limits: Limits): Pick<Tree["Service"], "ensure" | "deviceDirectory"> => {
   const { directory } = findingOf(sql)
   const existing = (userId: string, base: Directory | undefined, bucket: string, path: string) =>
     base === undefined
@@ -123,7 +131,13 @@ const ensuringOf = (sql: SqlClient, limits: Limits): Tree["Service"]["ensure"] =
             AND b.trash_id IS NULL`
       : sql<Directory>`${selected(sql)} AND d.bucket_id = ${base.bucketId} AND d.path = ${path}
           AND d.user_id = ${userId}`
-  return Effect.fnUntraced(function* (userId, base, sent, field = "path") {
+  const ensure = Effect.fnUntraced(function* (
+    userId: string,
+    base: Directory | undefined,
+    sent: ReadonlyArray<string>,
+    field = "path",
+    kind?: Directory["kind"]
+  ) {
     const names = yield* Effect.forEach(sent, (name, index) =>
       base === undefined && index === 0 ? bucketName(field, name) : entryName(field, name)
     )
@@ -137,7 +151,7 @@ const ensuringOf = (sql: SqlClient, limits: Limits): Tree["Service"]["ensure"] =
     const [made] = yield* sql<{
       id: string
     }>`SELECT file_ensure(${userId}, ${base?.id ?? null}, ${names}::text[],
-      ${ids}::text[], ${limits.directoriesPerUser}) AS id`
+      ${ids}::text[], ${kind ?? (bucket === inboxName ? "inbox" : "plain")}, ${limits.directoriesPerUser}) AS id`
     const id = made?.id ?? "gone"
     if (id === "gone") return yield* directoryGone
     if (id === "full")
@@ -146,4 +160,8 @@ const ensuringOf = (sql: SqlClient, limits: Limits): Tree["Service"]["ensure"] =
       })
     return yield* Effect.catchTag(directory(userId, id), "NotFound", () => Effect.fail(directoryGone))
   })
+  return {
+    ensure: (userId, base, names, field) => ensure(userId, base, names, field),
+    deviceDirectory: (userId, name) => ensure(userId, undefined, [name], "deviceId", "device")
+  }
 }

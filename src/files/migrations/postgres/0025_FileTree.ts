@@ -10,12 +10,12 @@ export const fileTree: PostgresMigration = {
   name: "file tree",
   statements: [
     // `path`: '' of a bucket, else with a slash at its end. `version_days`: of buckets; null: versions are kept for ever.
-    // `trash_id`: the entry of the trash that it went with.
+    // `trash_id`: the entry of the trash that it went with. What is in the trash may be in a directory that is gone.
     `CREATE TABLE directories (
        id text PRIMARY KEY,
        user_id text NOT NULL REFERENCES users (id),
-       bucket_id text NOT NULL REFERENCES directories (id),
-       parent_id text REFERENCES directories (id),
+       bucket_id text NOT NULL,
+       parent_id text,
        name text COLLATE "C" NOT NULL,
        path text COLLATE "C" NOT NULL,
        kind text NOT NULL DEFAULT 'plain' CHECK (kind IN ('plain', 'inbox', 'device')),
@@ -36,7 +36,7 @@ export const fileTree: PostgresMigration = {
        id text PRIMARY KEY,
        user_id text NOT NULL REFERENCES users (id),
        bucket_id text NOT NULL,
-       directory_id text NOT NULL REFERENCES directories (id),
+       directory_id text NOT NULL,
        name text COLLATE "C" NOT NULL,
        path text COLLATE "C" NOT NULL,
        search_name text NOT NULL,
@@ -77,7 +77,6 @@ export const fileTree: PostgresMigration = {
        user_id text NOT NULL REFERENCES users (id),
        kind text NOT NULL CHECK (kind IN ('file', 'directory')),
        item_id text NOT NULL,
-       parent_id text,
        name text NOT NULL,
        path text NOT NULL,
        size bigint NOT NULL,
@@ -86,6 +85,9 @@ export const fileTree: PostgresMigration = {
     `CREATE INDEX file_trash_user ON file_trash (user_id, trashed_at)`,
     `CREATE INDEX file_trash_age ON file_trash (trashed_at)`,
     `CREATE INDEX file_trash_ended ON file_trash (id) WHERE is_ended`,
+
+    // Bytes that the user may have; null: as many as the server gives everyone.
+    `ALTER TABLE users ADD COLUMN storage_quota_bytes bigint CHECK (storage_quota_bytes >= 0)`,
 
     ...["directories", "file_groups"].map(
       (table) => `CREATE TRIGGER ${table}_mark_changed BEFORE INSERT OR UPDATE ON ${table}

@@ -28,9 +28,9 @@ export const fileTreeFunctions: ReadonlyArray<string> = [
    END $$`,
 
   // The directory at the end of these names below a directory, or below the root; those that are missing are made, with
-  // these ids. 'gone': the first one is none of the user's. 'full': the user has as many as there may be.
-  `CREATE FUNCTION file_ensure(by_user text, below text, names text[], ids text[], most integer)
-     RETURNS text LANGUAGE plpgsql AS $$
+  // these ids, a bucket of a kind. 'gone': the first one is none of the user's. 'full': the user has as many as there may be.
+  `CREATE FUNCTION file_ensure(by_user text, below text, names text[], ids text[], of_kind text,
+       most integer) RETURNS text LANGUAGE plpgsql AS $$
    DECLARE held directories; found_id text; is_counted boolean := false;
    BEGIN
      FOR step IN 1..cardinality(names) LOOP
@@ -48,8 +48,9 @@ export const fileTreeFunctions: ReadonlyArray<string> = [
            END IF;
            is_counted := true;
          END IF;
-         INSERT INTO directories (id, user_id, bucket_id, parent_id, name, path) VALUES (ids[step], by_user,
-             coalesce(held.bucket_id, ids[step]), below, names[step], coalesce(held.path || names[step] || '/', ''))
+         INSERT INTO directories (id, user_id, bucket_id, parent_id, name, path, kind) VALUES (ids[step], by_user,
+             coalesce(held.bucket_id, ids[step]), below, names[step], coalesce(held.path || names[step] || '/', ''),
+             CASE WHEN below IS NULL THEN of_kind ELSE 'plain' END)
            ON CONFLICT (user_id, coalesce(parent_id, ''), name) WHERE trash_id IS NULL DO NOTHING;
        END LOOP;
        below := found_id;

@@ -1,0 +1,92 @@
+import { Effect, Predicate } from "effect"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
+import type { StoredFile } from "#src/files/tree/Versions.ts"
+import type { FileSent } from "#src/front/RawRoute.ts"
+import { byteAnswer } from "#src/http/ByteAnswer.ts"
+import { contentDisposition } from "#src/http/ContentDisposition.ts"
+import { anyBytes } from "#src/http/ContentType.ts"
+import type { FileReads } from "./FileReads.ts"
+
+type Header = readonly [name: string, value: string]
+
+interface SendOptions {
+  readonly disposition: "inline" | "attachment"
+  /** beside those of the file */
+  readonly headers?: ReadonlyArray<Header>
+  /** receives the bytes that were handed to the socket, where any are sent */
+  readonly sent?: FileSent
+}
+
+/** Types that a browser shows without running anything of this origin. Source: contract/files#bytes. */
+const passive =
+  /^(?:image\/(?!svg)[\w.+-]+|audio\/[\w.+-]+|video\/[\w.+-]+|application\/(?:pdf|json)|text\/plain)\s*(?:;|$)/i
+
+/** What all answers with a file's bytes say of it; the bytes are never a page of this origin. */
+const headersOf = (file: StoredFile, type: string, disposition: SendOptions["disposition"]) => ({
+  "content-disposition": contentDisposition(disposition, file.name),
+  "cache-control": "private, no-cache",
+  "cross-origin-resource-policy": "same-origin",
+  // One node keeps them; there is none whose confirmation could be awaited.
+  "x-replica-count": "0",
+  "x-required-replicas": "0",
+  "x-replica-satisfied": "true",
+  ...(passive.test(type) ? {} : { "content-security-policy": "sandbox; default-src 'none'" }),
+  ...(file.encryptionKeyId === null ? {} : { "x-encryption-key-id": file.encryptionKeyId })
+})
+
+const answerOf = ({ request }: KeyedExchange, file: StoredFile, { disposition }: SendOptions) => {
+  const contentType = file.isEncrypted ? anyBytes : file.mimeType
+  return byteAnswer(
+    { method: request.method, header: (name) => request.header(name) },
+    {
+      sizeBytes: file.sizeBytes,
+      contentType,
+      etag: `"${file.sha256}"`,
+      lastModified: file.modifiedAt,
+      headers: headersOf(file, contentType, disposition)
+    }
+  )
+}
+
+type Answer = ReturnType<typeof answerOf>
+
+const headersWith = ({ headers }: Answer, more: ReadonlyArray<Header> = []): ReadonlyArray<Header> => [
+  ...Object.entries(headers),
+  ...more
+]
+
+/** An answer without bytes of the file: 304, 412, 416. */
+const sendWithout = (exchange: KeyedExchange, answer: Answer, { headers }: SendOptions): void => {
+  const { status, text } = answer
+  exchange.send(status, headersWith(answer, headers), exchange.isBodiless ? undefined : text)
+}
+
+/** Answers with a file whose bytes are in memory: the whole, a part, or that it is the one that the client has. */
+export const sendBuffer = (
+  exchange: KeyedExchange,
+  file: StoredFile,
+  bytes: Buffer,
+  options: SendOptions
+): void => {
+  const answer = answerOf(exchange, file, options)
+  if (answer.range === undefined) return sendWithout(exchange, answer, options)
+  const { from, to } = answer.range
+  exchange.send(answer.status, headersWith(answer, options.headers), bytes.subarray(from, to))
+  options.sent?.(to - from, true)
+}
+
+/** The same for any file; `reads` finds its bytes. */
+export const sendBytes = Effect.fnUntraced(function* (
+  reads: FileReads["Service"],
+  exchange: KeyedExchange,
+  file: StoredFile,
+  options: SendOptions
+): Effect.fn.Return<void, ServiceUnavailable> {
+  const answer = answerOf(exchange, file, options)
+  if (answer.range === undefined) return sendWithout(exchange, answer, options)
+  const content = yield* reads.open(file)
+  if (!Predicate.isNumber(content)) return sendBuffer(exchange, file, content, options)
+  const headers = headersWith(answer, options.headers)
+  exchange.sendFile(answer.status, headers, { fd: content, ...answer.range }, options.sent)
+})
