@@ -48,6 +48,8 @@ export const server: RoomServer = {
     Sweep.layer("devices", "revoked_at"),
     treeSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(
+    Layer.provide(services)
+  ),
   paths: [["GET", loginPath]]
 }

@@ -279,6 +279,8 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
           const etag = (yield* download(person, docs.id)).headers.get("etag") ?? ""
           assert.match(etag, /^"[0-9a-f]{64}"$/)
           assertBodiless(yield* download(person, docs.id, { "if-none-match": etag }), 304)
+          assertBodiless(yield* download(person, docs.id, { "if-match": '"other"' }), 412)
+          assert.strictEqual((yield* download(person, docs.id, { "if-match": etag })).status, 200)
           yield* written(docs, "b.txt", "newer")
           const changed = yield* download(person, docs.id, { range: "bytes=5-", "if-range": etag })
           assert.strictEqual(changed.status, 200)
@@ -307,6 +309,18 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         assertBodiless(yield* download(yield* keyOf("read:other"), docs.id), 404)
         assertBodiless(yield* download({ key: "" }, docs.id), 401)
         assertBodiless(yield* download({ key: "sk_nonsense" }, "root"), 401)
+      })
+    )
+
+    it.effect("takes the cookie of a session", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const person = yield* newPerson
+        const docs = yield* docsOf(person.id)
+        const session = yield* ask("POST", "/api/session", { key: person.key })
+        const cookie = session.headers.get("set-cookie")?.split(";")[0] ?? ""
+        const answer = yield* download({ key: "" }, docs.id, { cookie })
+        assert.deepStrictEqual(pathsOf(answer.bytes), docsPaths)
       })
     )
 
