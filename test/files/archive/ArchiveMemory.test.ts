@@ -15,7 +15,7 @@ const services = Archives.layer.pipe(
 )
 
 layer(services, { excludeTestServices: true })("the memory of archives", (it) => {
-  it.effect("is bounded: one that is too large for now is 503, and so is another one beside it", () =>
+  it.effect("is bounded: above it an archive is 503, until others have ended", () =>
     Effect.gen(function* () {
       const { plan } = yield* Archives
       const userId = yield* newUser

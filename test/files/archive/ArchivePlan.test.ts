@@ -4,7 +4,6 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { ArchivePlanner } from "#streams/files/archive/ArchivePlan.ts"
 import { joinedCrc32 } from "#streams/files/archive/Crc32.ts"
-import { freeName } from "#streams/files/archive/FreeName.ts"
 import { StoredGzip } from "#streams/files/archive/StoredGzip.ts"
 import { bytesOf, type Member, planOf } from "./PlannedArchive.ts"
 
@@ -119,20 +118,6 @@ describe("the plan of an archive", () => {
     const parts = plan.fill(last, plan.sizeBytes - last.length)
     assert.isTrue(last.includes("a/099999"))
     assert.isTrue(parts.every(({ sizeBytes }) => sizeBytes > 0))
-  })
-})
-
-describe("the name of a file whose own is taken", () => {
-  it("has a number before its extension, and no more bytes than it may", () => {
-    assert.strictEqual(freeName("a.txt", "", 2, 255), "a (2).txt")
-    assert.strictEqual(freeName("a.txt", ".sbx", 3, 255), "a (3).txt.sbx")
-    assert.strictEqual(freeName(".profile", "", 2, 255), ".profile (2)")
-    assert.strictEqual(
-      freeName("a. sentence, not an extension", "", 2, 255),
-      "a. sentence, not an extension (2)"
-    )
-    assert.strictEqual(freeName(`${"é".repeat(125)}.txt`, ".sbx", 2, 255), `${"é".repeat(121)} (2).txt.sbx`)
-    assert.strictEqual(Buffer.byteLength(freeName("漢".repeat(85), ".sbx", 10, 255)), 255)
   })
 })
 

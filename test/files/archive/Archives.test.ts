@@ -194,14 +194,14 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         const docs = yield* ensured(person.id, "docs")
         yield* written(yield* ensured(person.id, "docs/n.txt"), "inside", "1")
         yield* written(docs, "n.txt", "the file")
-        yield* written(docs, "n (2).txt", "another")
+        yield* written(docs, "n (1).txt", "another")
         const members = membersOf((yield* download(person, docs.id)).bytes)
         assert.deepStrictEqual(
           members.map(({ path, text }) => [path, text]),
           [
             ["docs/", ""],
-            ["docs/n (2).txt", "another"],
-            ["docs/n (3).txt", "the file"],
+            ["docs/n (1).txt", "another"],
+            ["docs/n (2).txt", "the file"],
             ["docs/n.txt/", ""],
             ["docs/n.txt/inside", "1"]
           ]
@@ -223,9 +223,9 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
           members.slice(1).map(({ path, text }) => [path, text]),
           [
             ["docs/a.sbx", "sealed"],
-            ["docs/b (2).sbx", "sealed too"],
+            ["docs/b (1).sbx", "sealed too"],
             ["docs/b.sbx", "plain"],
-            [`docs/${"c".repeat(247)} (2).sbx`, "long"]
+            [`docs/${"c".repeat(247)} (1).sbx`, "long"]
           ]
         )
       })
