@@ -1,5 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization } from "../core/Authorization.ts"
+import { Authorization, BodilessErrors } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { PathId } from "../core/Ids.ts"
 import { NotFound, UnprocessableContent } from "../core/Problem.ts"
@@ -21,6 +21,7 @@ export class ArchivesApi extends HttpApiGroup.make("archives")
       .annotate(OpenApi.Identifier, "files.archive")
       .annotate(OpenApi.Summary, "Download a directory as an archive")
       .annotate(OpenApi.Description, description)
+      .annotate(BodilessErrors, true)
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)

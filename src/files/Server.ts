@@ -21,10 +21,13 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
+import { tusRoutes } from "./uploads/TusRoutes.ts"
+import { Uploads } from "./uploads/Uploads.ts"
+import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
 const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer))
+  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
 const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
@@ -46,8 +49,13 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
-    treeSweep
+    treeSweep,
+    uploadSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(Layer.provide(services)),
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(archiveRoutes),
+    RawRoutes.addRaw(transferRoutes),
+    RawRoutes.addRaw(tusRoutes)
+  ).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

@@ -1,11 +1,11 @@
-import type { ArchivePlan } from "#streams/files/archive/ArchivePlan.ts"
+import type { ArchivePlan, BlobPart } from "#streams/files/archive/ArchivePlan.ts"
 import type { ByteSource } from "#src/front/RawRoute.ts"
 import type { ByteRange } from "#src/http/FileBytes.ts"
-import type { BlobParts, PartTrouble } from "#src/infra/blobs/BlobParts.ts"
+import type { BlobParts } from "#src/infra/blobs/BlobParts.ts"
 
 interface Ends {
   /** A blob could not be read: the archive is cut. */
-  readonly onTrouble: (trouble: PartTrouble) => void
+  readonly onTrouble: (part: BlobPart) => void
   readonly onClose: () => void
 }
 
@@ -29,9 +29,9 @@ export class ArchiveSource implements ByteSource {
     const bytes = into.subarray(0, this.to - at)
     this.parts.read(this.plan.fill(bytes, at), (trouble) => {
       if (trouble === undefined) return done(null, bytes.length)
-      this.ends.onTrouble(trouble)
-      const { blob, cause } = trouble
-      done(new Error(`An archive was cut: the blob ${blob.sha256} cannot be read`, { cause }), 0)
+      const { cause, part } = trouble
+      this.ends.onTrouble(part)
+      done(new Error(`An archive was cut: the blob ${part.sha256} cannot be read`, { cause }), 0)
     })
   }
 

@@ -2,7 +2,7 @@ import { close } from "node:fs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
-import type { ArchivePlan } from "#streams/files/archive/ArchivePlan.ts"
+import type { ArchivePlan, BlobPart } from "#streams/files/archive/ArchivePlan.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { FileSent } from "#src/front/RawRoute.ts"
@@ -85,13 +85,12 @@ interface Sendable {
 /** The most that is read before the head of an answer goes out. */
 const firstBytes = 64 * 1024
 
-/** Reads the first bytes, which are read again when they are sent: what is missing among them can still be told. */
-const begun = (source: ArchiveSource): Effect.Effect<void, ServiceUnavailable> =>
+/** Whether the first bytes can be read: what is missing among them can still be told. They are read again when they are sent. */
+const canBegin = (source: ArchiveSource): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
     source.read(Buffer.allocUnsafe(firstBytes), source.from, (error) => {
-      if (error === null) return resume(Effect.void)
-      source.close()
-      resume(Effect.fail(unreadable("A file of this directory")))
+      if (error !== null) source.close()
+      resume(Effect.succeed(error === null))
     })
   })
 
@@ -118,11 +117,16 @@ const sending =
         const told = Object.entries(headers).filter(([name]) => name !== "content-type")
         return exchange.send(status, told)
       }
+      let broken: BlobPart | undefined
       memory.hold()
       const source = new ArchiveSource(plan, range, blobs.parts(), {
-        onTrouble: ({ blob }) => noteDamage(blob),
+        onTrouble: (part) => {
+          broken = part
+          noteDamage(part)
+        },
         onClose: () => memory.release()
       })
-      if (request.method !== "HEAD") yield* begun(source)
+      if (request.method !== "HEAD" && !(yield* canBegin(source)))
+        return yield* unreadable(broken?.path ?? "The archive")
       exchange.sendSource(status, Object.entries(headers), source, sent)
     })

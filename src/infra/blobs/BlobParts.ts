@@ -2,15 +2,15 @@ import { close, open, readv } from "node:fs"
 import type { Blob } from "./BlobIndex.ts"
 
 /** A part of a blob that is to be read into several places, one behind the other. */
-interface Part extends Blob {
+export interface Part extends Blob {
   /** the first byte of it */
   readonly from: number
   readonly views: ReadonlyArray<Uint8Array>
 }
 
-/** A blob could not be read, and why. */
-export interface PartTrouble {
-  readonly blob: Blob
+/** A part that could not be read, and why. */
+export interface PartTrouble<P extends Part> {
+  readonly part: P
   readonly cause: Error
 }
 
@@ -27,20 +27,20 @@ export class BlobParts {
   }
 
   /** Calls back when nothing is being read any more: with the first trouble, if there was one. One call at a time. */
-  read(parts: ReadonlyArray<Part>, done: (trouble: PartTrouble | undefined) => void): void {
+  read<P extends Part>(parts: ReadonlyArray<P>, done: (trouble: PartTrouble<P> | undefined) => void): void {
     if (parts.length === 0) return void setImmediate(done, undefined)
     let next = 0
     let underWay = 0
-    let trouble: PartTrouble | undefined
+    let trouble: PartTrouble<P> | undefined
     const advance = (): void => {
       for (let part = parts[next]; part !== undefined && underWay < atOnce; part = parts[next]) {
         if (trouble !== undefined) break
         next++
         underWay++
-        const blob = part
+        const read = part
         this.readPart(part, (cause) => {
           underWay--
-          if (cause !== null) trouble ??= { blob, cause }
+          if (cause !== null) trouble ??= { part: read, cause }
           advance()
         })
       }

@@ -22,6 +22,8 @@ export interface ArchivedBlob {
 
 /** A part of a blob, and the places that its bytes belong into, one behind the other. */
 export interface BlobPart {
+  /** of the entry */
+  readonly path: string
   /** lower-case hexadecimal */
   readonly sha256: string
   /** of the blob */
@@ -171,8 +173,8 @@ export class ArchivePlan {
       if (skip < headBytes) places.put(tarHead(record).subarray(skip))
       const content = Math.max(skip - headBytes, 0)
       if (content < sizeBytes && places.left > 0) {
-        const { sha256 } = record
-        parts.push({ sha256, sizeBytes, from: content, views: places.take(sizeBytes - content) })
+        const { path, sha256 } = record
+        parts.push({ path, sha256, sizeBytes, from: content, views: places.take(sizeBytes - content) })
       }
       places.zero(padding - Math.max(content - sizeBytes, 0))
     }

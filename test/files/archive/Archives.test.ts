@@ -11,7 +11,7 @@ import { type Answer, type Person, TestServer } from "#test/harness/TestServer.t
 import { ensured, treeLayer, written } from "../tree/TreeSteps.ts"
 import { membersOf, pathsOf } from "./TarContents.ts"
 
-const limits = { archiveEntries: 30, walkEntriesAtOnce: 7 }
+const limits = { archiveEntries: 100, walkEntriesAtOnce: 7 }
 const served = treeLayer.pipe(Layer.provideMerge(TestServer.own({ limits })))
 
 const newPerson = Effect.flatMap(TestServer, ({ makeUser }) => makeUser())
@@ -409,7 +409,7 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         rmSync(yield* pathOf(file))
         const answer = yield* download(person, docs.id)
         assert.strictEqual(answer.status, 503)
-        assert.match(JSON.stringify(answer.json), /damaged or missing/)
+        assert.match(JSON.stringify(answer.json), /docs\/lost: the file's bytes are damaged or missing/)
         yield* untilNoted(file)
       })
     )
@@ -418,7 +418,7 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
       Effect.gen(function* () {
         const person = yield* newPerson
         const docs = yield* ensured(person.id, "docs")
-        for (let n = 0; n < 29; n++) yield* written(docs, `f${n}`, "")
+        for (let n = 0; n < 99; n++) yield* written(docs, `f${n}`, "")
         assert.strictEqual((yield* download(person, docs.id)).status, 200)
         yield* written(docs, "one more", "")
         assertBodiless(yield* download(person, docs.id), 422)

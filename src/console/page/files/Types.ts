@@ -1,34 +1,25 @@
-/** A directory, as the API answers it. */
-export interface Directory {
-  readonly id: string
-  readonly name: string
-  /** from the bucket on, with `/` between the names */
-  readonly path: string
-  readonly parentId: string | null
-  readonly isInbox: boolean
-  readonly versionDays: number | null
-  readonly createdAt: string
-  readonly modifiedAt: string
-}
+import type { Directory as DirectoryOfApi } from "#schemas/files/Directory.ts"
+import type { StoredFile as FileOfApi } from "#schemas/files/StoredFile.ts"
 
-/** A file, as the API answers it. */
-export interface StoredFile {
-  /** of its current version */
-  readonly id: string
-  readonly versionGroupId: string
-  readonly name: string
-  readonly path: string
-  readonly directoryId: string
-  readonly version: number
-  readonly fileSize: number
-  readonly mimeType: string
-  readonly fileHash: string
-  readonly modifiedAt: string
-  readonly createdAt: string
-}
+export type Directory = typeof DirectoryOfApi.Encoded
 
+/** What the page shows of a file at its current version. */
+export type StoredFile = Pick<
+  typeof FileOfApi.Encoded,
+  | "id"
+  | "versionGroupId"
+  | "directoryId"
+  | "name"
+  | "path"
+  | "version"
+  | "fileSize"
+  | "mimeType"
+  | "modifiedAt"
+>
+
+/** A page of what is in a directory. */
 export interface Listing {
-  /** null: of the root */
+  /** null: the root */
   readonly directory: Directory | null
   readonly directories: ReadonlyArray<Directory>
   readonly files: ReadonlyArray<StoredFile>
