@@ -1,6 +1,7 @@
 import { HttpApi } from "effect/http-api"
 import { ArchivesApi } from "./ArchivesApi.ts"
 import { DirectApi } from "./DirectApi.ts"
+import { SendFilesApi } from "./SendApi.ts"
 import { TransfersApi } from "./TransfersApi.ts"
 import { UploadsApi } from "./UploadsApi.ts"
 
@@ -9,4 +10,5 @@ export class FilesRawApi extends HttpApi.make("signalbox")
   .add(TransfersApi)
   .add(ArchivesApi)
   .add(UploadsApi)
+  .add(SendFilesApi)
   .add(DirectApi) {}

@@ -8,8 +8,10 @@ import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { roomDocumentPath, roomDocumentRoute } from "./access/RoomDocument.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
+import { DeviceDirectories } from "./devices/DeviceDirectories.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { sendRoutes } from "./devices/SendRoutes.ts"
 import { directRoutes } from "./links/DirectRoutes.ts"
 import { linkServices, linkSweep } from "./links/LinkServices.ts"
 import * as ShareLinksRoutes from "./links/ShareLinksRoutes.ts"
@@ -38,6 +40,7 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, linkServices, M
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(DeviceDirectories.layer),
   Layer.provideMerge(treeServices)
 )
 
@@ -49,7 +52,7 @@ const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
     SyncRoutes.layer,
     ShareLinksRoutes.layer
   ]),
-  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
+  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
 export const server: RoomServer = {
@@ -68,7 +71,8 @@ export const server: RoomServer = {
     RawRoutes.addRaw(archiveRoutes),
     RawRoutes.addRaw(directRoutes),
     RawRoutes.addRaw(transferRoutes),
-    RawRoutes.addRaw(tusRoutes)
+    RawRoutes.addRaw(tusRoutes),
+    RawRoutes.addRaw(sendRoutes)
   ).pipe(Layer.provide(services)),
   paths: [
     ["GET", loginPath],
