@@ -139,7 +139,9 @@ export class Connection extends Context.Service<
   Connection,
   {
     readonly target: Effect.Effect<Target, ServerUnknown>
-    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, ConnectionFailure>
+    readonly ask: <A, E>(
+      request: (client: Client) => Effect.Effect<A, E>
+    ) => Effect.Effect<A, ConnectionFailure>
   }
 >()("signalbox/cli/Connection") {
   static readonly layer = Layer.effect(

@@ -78,7 +78,14 @@ export class ByteClient {
   async ask({ body, headers, method, url }: Asked, signal: AbortSignal): Promise<Answer> {
     const { origin, pathname, search } = new URL(url)
     const answer = await this.#agent
-      .request({ origin, path: pathname + search, method, headers, signal, ...(body !== undefined && { body }) })
+      .request({
+        origin,
+        path: pathname + search,
+        method,
+        headers,
+        signal,
+        ...(body !== undefined && { body })
+      })
       .catch((error: unknown) => {
         if (signal.aborted) throw error
         // A body that cannot be read is no fault of the connection.
@@ -96,7 +103,8 @@ export class ByteClient {
   }
 }
 
-const connectionCodes = /^(?:UND_ERR_|ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|HPE_|CERT_|ERR_TLS|ERR_SSL)/
+const connectionCodes =
+  /^(?:UND_ERR_|ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|HPE_|CERT_|ERR_TLS|ERR_SSL)/
 
 const isOfConnection = (error: unknown): boolean => {
   if (error instanceof errors.UndiciError) return true
