@@ -107,14 +107,14 @@ const makeClient = (target: Target) =>
 export type Client = Effect.Success<ReturnType<typeof makeClient>>
 
 /** The root cause of an error: `fetch failed` alone explains nothing. */
-const rootOf = (error: unknown): string => {
+export const rootOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
   if (!(error instanceof Error)) return String(error)
   // An AggregateError (a name with several addresses) has a code but no message.
   return error.message === "" && Predicate.hasProperty(error, "code") ? String(error.code) : error.message
 }
 
-const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown> => {
+const explain = (target: Target, error: unknown): Exclude<ConnectionFailure, ServerUnknown> => {
   if (error instanceof Problem) {
     const text = error.message
     return error.status === 401 ? new KeyRefused({ text }) : new RequestRefused({ text })
@@ -131,14 +131,15 @@ const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown
   return new RequestRefused({ text: `The answer was not understood: ${String(error)}` })
 }
 
-type Failure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
+/** Why the server's answer is not there. */
+export type ConnectionFailure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
 
 /** The server of the command line. It is looked for at the first request, so that help needs none. */
 export class Connection extends Context.Service<
   Connection,
   {
     readonly target: Effect.Effect<Target, ServerUnknown>
-    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, Failure>
+    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, ConnectionFailure>
   }
 >()("signalbox/cli/Connection") {
   static readonly layer = Layer.effect(

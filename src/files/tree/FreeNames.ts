@@ -16,7 +16,7 @@ export const numbered = (name: string, number: number): string => {
   const dot = name.lastIndexOf(".")
   const extension = dot > 0 && utf8Bytes(name.slice(dot)) < 100 ? name.slice(dot) : ""
   const end = ` (${number})${extension}`
-  let stem = [...name.slice(0, name.length - extension.length)]
+  let stem = Array.from(name.slice(0, name.length - extension.length))
   while (utf8Bytes(stem.join("") + end) > bytesMost) stem = stem.slice(0, -1)
   return stem.join("") + end
 }
