@@ -171,7 +171,7 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     const [file, ...others] = await filesNamed("chosen.bin")
     assert.deepStrictEqual(others, [])
     assert.strictEqual(file?.fileHash, sha256(bytes))
-    // What was done before is not sent again.
+    // The file that was done before is not sent again.
     assert.strictEqual((await filesNamed("small.txt")).length, 1)
   })
 
