@@ -1,9 +1,10 @@
 import type { Command } from "effect/cli"
 import { noun } from "#src/cli/Noun.ts"
 import { getFile, getLink } from "./GetCommands.ts"
+import { putFiles } from "./PutCommand.ts"
 
 /** The commands of shared files. */
 export const commands: ReadonlyArray<Command.Command.Any> = [
-  noun("files", "Download and upload shared files", [getFile]),
+  noun("files", "Download and upload shared files", [getFile, putFiles]),
   getLink
 ]
