@@ -108,7 +108,7 @@ export const publish = <A, E, R, E2>(
       discard: true
     })
     return yield* commit(
-      staged.map((one) => ({ ...one.blob, isNew: true as const, bytes: isRow(one) ? one.bytes : undefined }))
+      staged.map((one) => ({ ...one.blob, isNew: true as const, ...(isRow(one) && { bytes: one.bytes }) }))
     )
   }).pipe(
     sql.withTransaction,
