@@ -7,8 +7,10 @@ import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
+import { DeviceDirectories } from "./devices/DeviceDirectories.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { sendRoutes } from "./devices/SendRoutes.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
@@ -21,22 +23,26 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
+import { tusRoutes } from "./uploads/TusRoutes.ts"
+import { Uploads } from "./uploads/Uploads.ts"
+import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
 const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer))
+  Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
 const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(DeviceDirectories.layer),
   Layer.provideMerge(treeServices)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
   Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
-  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
+  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
 export const server: RoomServer = {
@@ -46,10 +52,14 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
-    treeSweep
+    treeSweep,
+    uploadSweep
   ).pipe(Layer.provide(services)),
-  raw: Layer.mergeAll(RawRoutes.addRaw(archiveRoutes), RawRoutes.addRaw(transferRoutes)).pipe(
-    Layer.provide(services)
-  ),
+  raw: Layer.mergeAll(
+    RawRoutes.addRaw(archiveRoutes),
+    RawRoutes.addRaw(transferRoutes),
+    RawRoutes.addRaw(tusRoutes),
+    RawRoutes.addRaw(sendRoutes)
+  ).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

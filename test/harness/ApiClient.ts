@@ -40,7 +40,7 @@ export const ask = async (
     body: asked.json === undefined ? (asked.body ?? asked.form ?? null) : JSON.stringify(asked.json)
   })
   const text = await response.text()
-  const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
+  const isJson = text !== "" && response.headers.get("content-type")?.startsWith("application/json") === true
   return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined }
 }
 

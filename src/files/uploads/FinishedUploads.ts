@@ -12,10 +12,9 @@ import { isComplete } from "#streams/files/uploads/UploadProgress.ts"
 import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
-import { UploadLinks } from "../links/UploadLinks.ts"
-import { Tree } from "../tree/Tree.ts"
-import { type StoredFile, Versions } from "../tree/Versions.ts"
-import { Uploads, type UploadRow, type UploadTarget } from "./Uploads.ts"
+import { UploadedFiles, uploadedItem } from "../transfers/UploadedFiles.ts"
+import { directoryGone, Tree } from "../tree/Tree.ts"
+import { Uploads, type UploadRow, type UploadTarget, usualBucket } from "./Uploads.ts"
 
 export const fullDisk = StorageFull.of("The disk is full; what came before is kept")
 
@@ -31,57 +30,31 @@ const beingFinished = ServiceUnavailable.of(
   { retryAfterSeconds: 2 }
 )
 
-const itemOf = (file: StoredFile): UploadedFile => ({
-  name: file.name,
-  size: file.sizeBytes,
-  directUrl: null,
-  fileId: file.id,
-  versionGroupId: file.groupId,
-  version: file.version,
-  fileHash: file.sha256,
-  mimeType: file.mimeType,
-  directoryId: file.directoryId,
-  isEncrypted: file.isEncrypted
-})
-
 /** Makes files of uploads whose bytes are all there. */
 export const makeFinishing = Effect.gen(function* () {
   const blobs = yield* BlobStore
   const uploads = yield* Uploads
   const tree = yield* Tree
-  const versions = yield* Versions
-  const links = yield* UploadLinks
+  const files = yield* UploadedFiles
   const { limits } = yield* AppConfig
-
-  const write = Effect.fnUntraced(function* (userId: string, fields: UploadTarget, blob: NewBlob) {
-    const { dir, directoryId, encryptionKeyId, ifVersion, isEncrypted, mimeType, modifiedAt, names } = fields
-    const base = directoryId === null ? undefined : yield* tree.directory(userId, directoryId)
-    const above = base === undefined && dir !== null ? [dir, ...names.slice(0, -1)] : names.slice(0, -1)
-    const directory = yield* tree.ensure(userId, base, above)
-    return yield* versions.write(userId, "upload", {
-      directory,
-      name: names.at(-1) ?? "",
-      blob,
-      mimeType,
-      modifiedAt: modifiedAt === null ? new Date() : new Date(modifiedAt),
-      isEncrypted,
-      encryptionKeyId,
-      ifVersion: ifVersion ?? undefined
-    })
-  })
 
   const commit = ({ id, parts, userId }: UploadRow, target: UploadTarget) =>
     Effect.fnUntraced(function* (blob: NewBlob) {
-      if (target.sha256 !== null && target.sha256 !== blob.sha256)
+      const { dir, directoryId, filetype, modifiedAt, names, ...fields } = target
+      if (fields.sha256 !== null && fields.sha256 !== blob.sha256)
         return yield* UnprocessableContent.of(`sha256: the bytes have the hash ${blob.sha256}`, {
           param: "sha256"
         })
-      const file = yield* write(userId, target, blob)
-      const [path] = target.link ? yield* links.make([file]) : []
-      const item = itemOf(file)
-      yield* uploads.done(id, item)
+      const place = directoryId === null ? (dir ?? usualBucket) : yield* tree.directory(userId, directoryId)
+      const given = { ...fields, modifiedAt: modifiedAt === null ? null : new Date(modifiedAt) }
+      const arrived = { names, blob, sentType: filetype, fields: given }
+      const [written] = yield* files.write(userId, "upload", place, [arrived])
+      if (written === undefined) return yield* directoryGone
+      // The path of its link is in the answer alone: nothing keeps the secret of that.
+      const item = uploadedItem(written, "")
+      yield* uploads.done(id, { ...item, directUrl: null })
       yield* uploads.forget(parts ?? [])
-      return { ...item, directUrl: path ?? null }
+      return item
     })
 
   const end = (id: string) => Effect.catchTag(blobs.abort(id), ["UploadGone", "DiskFull"], () => Effect.void)

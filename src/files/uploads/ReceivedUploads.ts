@@ -12,6 +12,7 @@ import {
 } from "#schemas/core/Problem.ts"
 import { ChecksumCheck, type UploadChecksum } from "#streams/files/uploads/UploadChecksum.ts"
 import { type AppendFault, appendFault, isComplete } from "#streams/files/uploads/UploadProgress.ts"
+import { StorageQuotas } from "#src/accounts/StorageQuotas.ts"
 import { AppConfig } from "#src/Config.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
@@ -69,8 +70,8 @@ const contentOf = (
 export const makeReceiving = Effect.gen(function* () {
   const blobs = yield* BlobStore
   const uploads = yield* Uploads
-  const { filesQuotaBytes, limits } = yield* AppConfig
-  const quotaBytes = filesQuotaBytes ?? null
+  const { limits } = yield* AppConfig
+  const quotas = yield* StorageQuotas
 
   /** The reservation of an upload whose length is told later has room for what this request brings. */
   const grow = Effect.fnUntraced(function* (
@@ -82,7 +83,7 @@ export const makeReceiving = Effect.gen(function* () {
     if (length !== undefined) yield* uploads.setLength(upload.id, length)
     const needed = length ?? offset + (bytes ?? 0)
     const wanted = length === undefined && bytes === undefined ? limits.sharedFileBytes : needed
-    yield* blobs.resize(upload.id, { needed, wanted }, quotaBytes)
+    yield* blobs.resize(upload.id, { needed, wanted }, quotas.of(upload.userId))
   })
 
   const append = Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {

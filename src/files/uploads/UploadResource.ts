@@ -6,6 +6,7 @@ import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
 import type { UploadKind } from "#streams/files/uploads/UploadHeaders.ts"
 import { readMetadata } from "#streams/files/uploads/UploadMetadata.ts"
 import { isComplete } from "#streams/files/uploads/UploadProgress.ts"
+import { StorageQuotas } from "#src/accounts/StorageQuotas.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { reachOf } from "../access/Reach.ts"
@@ -41,7 +42,8 @@ export const makeUploadResource = Effect.gen(function* () {
   const takeTurn = yield* makeTurns
   const finishing = yield* makeFinishing
   const receive = (yield* makeReceiving)(finishing)
-  const { filesQuotaBytes, limits } = yield* AppConfig
+  const { limits } = yield* AppConfig
+  const quotas = yield* StorageQuotas
   const maxBytes = limits.sharedFileBytes
 
   /** The length of an upload that is made of others, which have to be complete. */
@@ -76,7 +78,7 @@ export const makeUploadResource = Effect.gen(function* () {
       length: bytes,
       metadata,
       parts: ids,
-      quotaBytes: filesQuotaBytes ?? null
+      quotaBytes: quotas.of(userId)
     }
   })
 

@@ -5,13 +5,9 @@ import { invalidField, type Problem } from "#schemas/core/Problem.ts"
 import { bucketName, entryName, namesOfPath } from "#schemas/files/Names.ts"
 import { readUploadFields } from "#streams/files/UploadFields.ts"
 import type { UploadMetadata } from "#streams/files/uploads/UploadMetadata.ts"
-import { anyBytes, safeContentType } from "#src/http/ContentType.ts"
 import { type Reach, writesFound, writesNamed } from "../access/Reach.ts"
 import { directoryNotFound, Tree } from "../tree/Tree.ts"
-import type { UploadTarget } from "./Uploads.ts"
-
-/** The bucket of files of which nothing else is said. */
-const usualBucket = "uploads"
+import { type UploadTarget, usualBucket } from "./Uploads.ts"
 
 export const orInvalid = <A>(read: Result.Result<A, FieldFault>): Effect.Effect<A, Problem> =>
   Effect.mapError(Effect.fromResult(read), ({ field, text }) => invalidField(field, text))
@@ -55,8 +51,8 @@ export const makeTargets = Effect.gen(function* () {
     const bucket = yield* bucketOf(userId, reach, dir, directoryId)
     const fields: UploadTarget = {
       ...values,
-      filename: names.at(-1) ?? "",
-      mimeType: safeContentType(textOf("filetype") || anyBytes),
+      filename: names.at(-1) ?? names[0],
+      filetype: textOf("filetype"),
       names,
       path: path || null,
       dir: directoryId === null ? dir : null,

@@ -13,9 +13,10 @@ import type { Reach } from "../access/Reach.ts"
 /** What an upload is to become, as it was read from its metadata. Kept as JSON. */
 export interface UploadTarget {
   readonly filename: string
-  readonly mimeType: string
+  /** as it was sent; "" where none was */
+  readonly filetype: string
   /** names of directories below the target, and of the file */
-  readonly names: ReadonlyArray<string>
+  readonly names: readonly [string, ...Array<string>]
   /** as it was given */
   readonly path: string | null
   /** the name of a bucket, where there is no `directoryId` */
@@ -29,6 +30,9 @@ export interface UploadTarget {
   readonly encryptionKeyId: string | null
   readonly link: boolean
 }
+
+/** The bucket of files of which nothing else is said. */
+export const usualBucket = "uploads"
 
 /** A resumable upload, open or complete. */
 export interface UploadRow extends UploadProgress {
