@@ -5,6 +5,7 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import { Sessions } from "./sessions/Sessions.ts"
+import type { UserRow } from "#schemas/accounts/User.ts"
 import { Users } from "./Users.ts"
 
 /** A user as administrators see them. */
