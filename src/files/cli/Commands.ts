@@ -4,11 +4,13 @@ import { devices } from "./DeviceCommands.ts"
 import { getFile, getLink } from "./GetCommands.ts"
 import { login, logout } from "./LoginCommand.ts"
 import { putFiles } from "./PutCommand.ts"
+import { share } from "./ShareCommand.ts"
 
 /** The commands of shared files. */
 export const commands: ReadonlyArray<Command.Command.Any> = [
   noun("files", "Download and upload shared files", [getFile, putFiles]),
   getLink,
+  share,
   devices,
   login,
   logout
