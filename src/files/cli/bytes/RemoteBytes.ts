@@ -65,11 +65,14 @@ const described = (address: Address, answer: Answer, isResumed: boolean): Remote
   }
 }
 
+/** A server that does not answer at once is not waited for. */
+const triesMost = 3
+
 /** What a link's error says is in the body of GET alone. */
 const explain = (client: ByteClient, { headers, url }: Address, signal: AbortSignal): Promise<Answer> =>
   accepted(
     () => client.ask({ method: "GET", url, headers: { ...headers, range: "bytes=0-0" } }, signal),
-    new Patience(url, signal)
+    new Patience(url, signal, triesMost)
   )
 
 /**
@@ -85,7 +88,7 @@ export const lookAt = async (
   const head = (more: Headers): Promise<Answer> =>
     accepted(
       () => client.ask({ method: "HEAD", url, headers: { ...headers, ...more } }, signal),
-      new Patience(url, signal),
+      new Patience(url, signal, triesMost),
       new Set([gone])
     )
   const answer = await head({})
