@@ -11,20 +11,24 @@ export interface CuttingProxy {
   readonly connections: () => number
 }
 
-/** @param bytesOf how many bytes the nth connection carries, both ways together, until it is cut */
+/**
+ * @param bytesOf how many bytes the nth connection carries, both ways together, until it is over
+ * @param end what becomes of it then: `stall` leaves it open, and nothing passes
+ */
 export const cuttingProxy = (
   port: number,
-  bytesOf: (connection: number) => number
+  bytesOf: (connection: number) => number,
+  end: "cut" | "stall" = "cut"
 ): Effect.Effect<CuttingProxy, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.promise(() => start(port, bytesOf)),
+      Effect.promise(() => start(port, bytesOf, end)),
       ({ close }) => Effect.promise(close)
     ),
     ({ proxy }) => proxy
   )
 
-const start = async (port: number, bytesOf: (connection: number) => number) => {
+const start = async (port: number, bytesOf: (connection: number) => number, end: "cut" | "stall") => {
   const sockets = new Set<Socket>()
   let connections = 0
   const bytes = { sent: 0, got: 0 }
@@ -42,9 +46,11 @@ const start = async (port: number, bytesOf: (connection: number) => number) => {
         left -= some.length
         bytes[way] += some.length
         if (left > 0) return void (to.write(some) || from.pause())
-        to.write(some, cut)
+        if (end === "cut") return void to.write(some, cut)
+        to.write(some)
+        from.pause()
       })
-      to.on("drain", () => from.resume())
+      to.on("drain", () => left > 0 && from.resume())
       from.on("error", cut)
       from.on("close", cut)
     }

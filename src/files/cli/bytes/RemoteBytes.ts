@@ -24,7 +24,8 @@ export interface RemoteBytes extends Address {
 
 export const partial = 206
 export const unsatisfiable = 416
-const gone = 410
+/** It is not there, or is there no more for this request. */
+const missing = new Set([404, 410])
 
 const decoded = (text: string): string => {
   try {
@@ -89,14 +90,14 @@ export const lookAt = async (
     accepted(
       () => client.ask({ method: "HEAD", url, headers: { ...headers, ...more } }, signal),
       new Patience(url, signal, triesMost),
-      new Set([gone])
+      missing
     )
   const answer = await head({})
   discard(answer)
-  if (answer.status !== gone) return described(address, answer, false)
+  if (!missing.has(answer.status)) return described(address, answer, false)
   const again = await head({ range: "bytes=0-" })
   discard(again)
-  if (again.status !== gone) return described(address, again, true)
+  if (!missing.has(again.status)) return described(address, again, true)
   const surprise = await explain(client, address, signal)
   discard(surprise)
   return described(address, surprise, true)
