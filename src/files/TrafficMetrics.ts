@@ -34,7 +34,7 @@ export const linkUsed: Effect.Effect<void> = Metric.update(links, 1)
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
-/** What is counted of the requests of one route. */
+/** Counters of the requests of one route. */
 interface Counts {
   readonly receivedBytes: (bytes: number) => void
   readonly sentBytes: (bytes: number) => void
@@ -152,7 +152,7 @@ export const counted = <E, R>(
       return {
         ...route,
         handle: (request, body, reply) => {
-          // What HEAD is answered with is not sent.
+          // The front sends no body to HEAD.
           if (request.method === "HEAD") return route.handle(request, body, reply)
           const countedReply = new CountedReply(reply, counts, answered)
           return route.handle(request, isUpload ? countedBody(body, counts) : body, countedReply)

@@ -147,7 +147,7 @@ const wrongMost = 3
 /** Programs write UTF-8 into headers, byte by byte. */
 const headerBytes = (text: string): string => Buffer.from(text, "utf8").toString("latin1")
 
-/** What a link leads to; its password is asked for where it has one. */
+/** Looks at the bytes behind a link; its password is asked for where it has one. */
 const lookThrough = Effect.fnUntraced(function* (client: ByteClient, url: string, isGiven: boolean) {
   let address: Address = { url, headers: {} }
   for (let asked = 0; ; asked++) {

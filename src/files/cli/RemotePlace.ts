@@ -3,7 +3,7 @@ import type { Directory } from "#schemas/files/Directory.ts"
 import type { StoredFile } from "#schemas/files/StoredFile.ts"
 import { Connection, type ConnectionFailure, RequestRefused } from "#src/cli/Connection.ts"
 
-/** What a path or an id on the server names. */
+/** The file or directory that a path or an id on the server names. */
 export type RemotePlace =
   | { readonly kind: "root" }
   | { readonly kind: "directory"; readonly directory: Directory }
