@@ -54,7 +54,7 @@ export const transferRoutes = Effect.gen(function* () {
   const maxBodyBytes = Number.MAX_SAFE_INTEGER
   return yield* keyedRoutes(TransfersApi, {
     cliUpload: { maxBodyBytes, handle: upload(true) },
-    upload: { maxBodyBytes, handle: upload(false) },
+    uploadFiles: { maxBodyBytes, handle: upload(false) },
     uploadRaw: { maxBodyBytes, handle: yield* makeRawUpload },
     readFile: { maxBodyBytes: 0, isShared: true, ...reading(reads) }
   })
