@@ -26,7 +26,15 @@ export type Gone = "gone"
 /** Fields whose nth value is of the nth file. */
 const perFile = ["path", "modifiedAt", "sha256", "ifVersion"] as const
 /** Fields of all files of the form. */
-const perForm = ["dir", "directoryId", "clientEncrypted", "encryptionKeyId", "link"] as const
+const perForm = [
+  "dir",
+  "directoryId",
+  "clientEncrypted",
+  "encryptionKeyId",
+  "link",
+  "target",
+  "deviceId"
+] as const
 
 type FileField = (typeof perFile)[number]
 type FormField = (typeof perForm)[number]
