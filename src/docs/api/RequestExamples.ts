@@ -22,6 +22,17 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     expires_at: "2027-01-01T00:00:00Z"
   },
   "keys.updateKey": { spend_limit_usd: 10 },
+  "devices.createDevice": { name: "Laptop", platform: "desktop", syncRoot: "~/sharefiles" },
+  "devices.updateDevice": { name: "Laptop of Ada" },
+  "cliLogin.beginCliLogin": { name: "build.example.net", platform: "cli" },
+  "cliLogin.readCliLogin": { token: "2sJH7aQmXy4TzWcVbN8kLp" },
+  "cliLogin.completeCliLogin": { token: "2sJH7aQmXy4TzWcVbN8kLp", scopes: ["read", "write"] },
+  "sync.setSyncFlag": {
+    resourceType: "directory",
+    resourceId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+    scope: "selected",
+    deviceIds: ["dev_2sJH7aQmXy4TzWcVbN8kLp"]
+  },
   "sites.createSite": { name: "Example", domain: "example.com", timezone: "Europe/Berlin" },
   "sites.updateSite": { public: true },
   "rebuild.rebuildVisits": { from: "2026-11-01", to: "2026-11-30", check: true },
@@ -96,6 +107,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
+  "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
 
@@ -111,6 +123,7 @@ const pathValues: Readonly<Record<string, string>> = {
   plans: `pln_${id}`,
   subscriptions: `sub_${id}`,
   sessions: `ses_${id}`,
+  devices: `dev_${id}`,
   projects: "backups",
   "project-keys": `pky_${id}`,
   messages: `msg_${id}`,
