@@ -107,6 +107,9 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
+  "transfers.cliUpload": "-F files=@report.pdf",
+  "transfers.uploadFiles": "-F files=@report.pdf -F path=reports/may.pdf",
+  "transfers.uploadRaw": "-T report.pdf",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
@@ -131,6 +134,7 @@ const pathValues: Readonly<Record<string, string>> = {
   channels: `chn_${id}`,
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
+  upload: "docs",
   markups: "openai",
   quarantine: "calls",
   jobs: "sweep-files"
@@ -145,6 +149,7 @@ export const examplePath = (path: string): string => {
   return segments
     .map((segment, index) => {
       const [, name] = /^\{(\w+)\}$/.exec(segment) ?? []
+      if (segment === "*") return "reports/may.pdf"
       return name === undefined ? segment : (pathValues[segments[index - 1] ?? ""] ?? byName[name] ?? segment)
     })
     .join("/")
