@@ -123,13 +123,7 @@ export class Admission extends Context.Service<
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
       const { take, takeAtHand } = taking(buckets, limits)
-      const metered = (metering: Metering, key: Principal, rate: RateDecision): Taken => ({
-        headers: rateHeaders(rate),
-        refusal: rate.allowed
-          ? undefined
-          : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
-      })
-      const takeFrom = takingFrom(take, refuse)
+      const { takeFrom, takeFromAtHand } = metering(take, takeAtHand, refuse)
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -178,20 +172,36 @@ export class Admission extends Context.Service<
 
 type Taken = Pick<Entry, "headers" | "refusal">
 
-const takingFrom =
-  (take: ReturnType<typeof taking>, refuse: typeof Forbidden | typeof RateLimited) =>
-  (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
-    if (named.cost === 0) return uncounted
-    const metering = inForce(named, key)
-    return Effect.map(take(metering, key, caller), (rate) => ({
-      headers: rateHeaders(rate),
-      refusal: rate.allowed
-        ? undefined
-        : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
-    }))
-  }
-
 const uncounted: Taken = { headers: {}, refusal: undefined }
+
+/** The ways to take for a request whose key is known, with the headers that tell its rate and the refusal. */
+const metering = (
+  take: Taking["take"],
+  takeAtHand: Taking["takeAtHand"],
+  refuse: typeof Forbidden | typeof RateLimited
+) => {
+  const metered = (counted: Metering, key: Principal, rate: RateDecision): Taken => ({
+    headers: rateHeaders(rate),
+    refusal: rate.allowed
+      ? undefined
+      : refuse.of(refusalText(counted, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+  })
+  return {
+    takeFrom: (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
+      if (named.cost === 0) return Effect.succeed(uncounted)
+      const counted = inForce(named, key)
+      return Effect.map(take(counted, key, caller), (rate) => metered(counted, key, rate))
+    },
+    takeFromAtHand: (named: Metering, key: Principal, caller: Caller): Taken | undefined => {
+      if (named.cost === 0) return uncounted
+      const counted = inForce(named, key)
+      const rate = takeAtHand(counted, key, caller)
+      return rate && metered(counted, key, rate)
+    }
+  }
+}
+
+type Taking = ReturnType<typeof taking>
 
 /** A key's own rate, and the common one of sessions, take the place of a meter that yields to them. */
 const inForce = (metering: Metering, key: Principal): Metering =>
