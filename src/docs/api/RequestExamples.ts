@@ -96,6 +96,11 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     project: "backups",
     body: "# 42 files\n\nNone failed."
   },
+  "shareLinks.createShareLink": {
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    singleUse: true,
+    expiresInMinutes: 1440
+  },
   "deliveries.redriveDeliveries": { project: "backups" },
   "mcp.call": mcpCall,
   "mcp.callUnversioned": mcpCall,
@@ -110,6 +115,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 /** Bodies that are no JSON, as `curl` sends them. */
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
+  "direct.takeLink": "-d password=secret",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
@@ -137,6 +143,8 @@ const pathValues: Readonly<Record<string, string>> = {
   messages: `msg_${id}`,
   subscribers: `sbr_${id}`,
   channels: `chn_${id}`,
+  "share-links": "4fJ2mQ0sXb7RkT1zYw8aLc",
+  direct: "4fJ2mQ0sXb7RkT1zYw8aLc",
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
   markups: "openai",
