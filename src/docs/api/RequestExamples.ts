@@ -22,6 +22,10 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     expires_at: "2027-01-01T00:00:00Z"
   },
   "keys.updateKey": { spend_limit_usd: 10 },
+  "directories.createDirectory": { name: "reports", parentId: "dir_2sJH7aQmXy4TzWcVbN8kLp" },
+  "directories.updateDirectory": { name: "reports of 2026" },
+  "storedFiles.updateFile": { name: "june.pdf", onConflict: "rename" },
+  "storedFiles.copyFile": { directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp" },
   "devices.createDevice": { name: "Laptop", platform: "desktop", syncRoot: "~/sharefiles" },
   "devices.updateDevice": { name: "Laptop of Ada" },
   "cliLogin.beginCliLogin": { name: "build.example.net", platform: "cli" },
@@ -92,6 +96,11 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     project: "backups",
     body: "# 42 files\n\nNone failed."
   },
+  "shareLinks.createShareLink": {
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    singleUse: true,
+    expiresInMinutes: 1440
+  },
   "deliveries.redriveDeliveries": { project: "backups" },
   "mcp.call": mcpCall,
   "mcp.callUnversioned": mcpCall,
@@ -106,6 +115,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 /** Bodies that are no JSON, as `curl` sends them. */
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
+  "direct.takeLink": "-d password=secret",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
@@ -113,9 +123,13 @@ export const otherBodies: Readonly<Record<string, string>> = {
 
 const id = "2sJH7aQmXy4TzWcVbN8kLp"
 
-/** Example values of path parameters, by the segment in front of each. */
+/** Example values of path parameters, by the segment in front of each, or by two of them. */
 const pathValues: Readonly<Record<string, string>> = {
   files: `fil_${id}`,
+  "api/files": `fv_${id}`,
+  versions: `fv_${id}`,
+  directories: `dir_${id}`,
+  trash: `tsh_${id}`,
   users: `usr_${id}`,
   keys: `key_${id}`,
   sites: `st_${id}`,
@@ -129,6 +143,8 @@ const pathValues: Readonly<Record<string, string>> = {
   messages: `msg_${id}`,
   subscribers: `sbr_${id}`,
   channels: `chn_${id}`,
+  "share-links": "4fJ2mQ0sXb7RkT1zYw8aLc",
+  direct: "4fJ2mQ0sXb7RkT1zYw8aLc",
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
   markups: "openai",
@@ -145,7 +161,10 @@ export const examplePath = (path: string): string => {
   return segments
     .map((segment, index) => {
       const [, name] = /^\{(\w+)\}$/.exec(segment) ?? []
-      return name === undefined ? segment : (pathValues[segments[index - 1] ?? ""] ?? byName[name] ?? segment)
+      if (name === undefined) return segment
+      const before = segments[index - 1] ?? ""
+      const value = pathValues[`${segments[index - 2] ?? ""}/${before}`] ?? pathValues[before]
+      return value ?? byName[name] ?? segment
     })
     .join("/")
 }
