@@ -153,7 +153,12 @@ const access = {
     "POST /api/cli/upload",
     "POST /api/upload",
     "PUT /api/upload/{bucket}/*",
-    "POST /api/send"
+    "POST /api/send",
+    "POST /api/uploads",
+    "GET /api/uploads",
+    "GET /api/uploads/{id}",
+    "PATCH /api/uploads/{id}",
+    "DELETE /api/uploads/{id}"
   ],
   /** the secret of a site */
   site: ["POST /collect"],
