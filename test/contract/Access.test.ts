@@ -368,7 +368,7 @@ describe("an operation of the published document", () => {
       for (const operation of operationsOf(...taken)) {
         const { body, status } = await send(operation, key)
         const note = `${scope} ${nameOf(operation)} ${JSON.stringify(body)}`
-        // What is asked for by the name of another bucket is 403 in words of its own.
+        // A bucket of another name is 403 in words of its own.
         assert.notInclude([401, 500, 502, 503], status, note)
       }
     }
