@@ -20,9 +20,10 @@ const program = String.raw`(async () => {
     error: (error) => { throw error }
   })
   encoder.configure({ codec: "vp8", width, height, bitrate: 8_000_000 })
+  const size = width * height * 4
+  const noise = new Uint8Array(size * 2).map(() => Math.random() * 256)
   for (let index = 0; index < seconds * rate; index++) {
-    const pixels = new Uint8Array(width * height * 4).map(() => Math.random() * 256)
-    const frame = new VideoFrame(pixels, {
+    const frame = new VideoFrame(noise.subarray(index * 4_000, index * 4_000 + size), {
       format: "RGBX", codedWidth: width, codedHeight: height, timestamp: (index * 1_000_000) / rate
     })
     encoder.encode(frame, { keyFrame: true })
