@@ -54,7 +54,7 @@ const putFiles = async (server: ServerProcess): Promise<void> => {
   for (const path of ["papers/notes.txt", `papers/${long}`, "papers/below/deep.txt", "papers/old.txt"]) {
     const asked = { body: "One line.\n", headers: { "content-type": "text/plain" } }
     const { status } = await ask(server, "PUT", `/api/upload/${path}`, asked)
-    assert.strictEqual(status, 200, path)
+    assert.strictEqual(status, 201, path)
   }
   const found = await ask(server, "GET", "/api/files?q=old.txt")
   await ask(server, "DELETE", `/api/files/${textAt(found, "files", "0", "id")}`)
