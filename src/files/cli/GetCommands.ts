@@ -125,7 +125,9 @@ export const getFile = Command.make(
     yield* fetchTo(client, remote, wantedOf(input))
   }, Effect.scoped)
 ).pipe(
-  Command.withDescription("Download a file, or a directory as an archive (.tgz); goes on where an earlier run ended")
+  Command.withDescription(
+    "Download a file, or a directory as an archive (.tgz); goes on where an earlier run ended"
+  )
 )
 
 /** The first line of a pipe. */
@@ -137,9 +139,7 @@ const pipedLine = Effect.promise(async () => {
 /** Asked for on a terminal, else the first line of the standard input. */
 export const askPassword = (message: string) =>
   Effect.suspend(() =>
-    process.stdin.isTTY
-      ? Effect.map(Prompt.run(Prompt.Password({ message })), Redacted.value)
-      : pipedLine
+    process.stdin.isTTY ? Effect.map(Prompt.run(Prompt.Password({ message })), Redacted.value) : pipedLine
   )
 
 const wrongMost = 3
@@ -179,7 +179,9 @@ export const getLink: Command.Command.Any = Command.make(
     json,
     force,
     password: Flag.Boolean("password").pipe(
-      Flag.withDescription("Ask for the link's password, or read it from the standard input; asked anyhow on a terminal"),
+      Flag.withDescription(
+        "Ask for the link's password, or read it from the standard input; asked anyhow on a terminal"
+      ),
       Flag.withDefault(false)
     ),
     url: Argument.String("url").pipe(Argument.withDescription("A share link, or another address of a file")),

@@ -37,7 +37,9 @@ export const directoryAt = Effect.fnUntraced(function* (names: ReadonlyArray<str
 })
 
 /** The file of a path; undefined: there is none. */
-const fileAt = (names: ReadonlyArray<string>): Effect.Effect<StoredFile | undefined, ConnectionFailure, Connection> =>
+const fileAt = (
+  names: ReadonlyArray<string>
+): Effect.Effect<StoredFile | undefined, ConnectionFailure, Connection> =>
   Effect.gen(function* () {
     const { ask } = yield* Connection
     const path = names.join("/")

@@ -74,7 +74,11 @@ export const begun = (key: string, line: string, headers: ReadonlyArray<string>)
 /** The answer to a request without a body whose path goes out as it is. */
 export const rawAnswer = (key: string, line: string, body = "", headers: ReadonlyArray<string> = []) =>
   Effect.gen(function* () {
-    const client = yield* begun(key, line, [...headers, "Connection: close", `Content-Length: ${body.length}`])
+    const client = yield* begun(key, line, [
+      ...headers,
+      "Connection: close",
+      `Content-Length: ${body.length}`
+    ])
     yield* Effect.promise(() => client.send(body))
     return yield* Effect.promise(() => client.closed())
   }).pipe(Effect.scoped)

@@ -77,7 +77,10 @@ describe("metadata", () => {
   })
 
   it("may have keys without values, and values that are no text, which are left out", () => {
-    const values = readMetadata(`private,name ${base64("ü")} , bytes ${Buffer.from([255]).toString("base64")}`, 999)
+    const values = readMetadata(
+      `private,name ${base64("ü")} , bytes ${Buffer.from([255]).toString("base64")}`,
+      999
+    )
     assert.deepStrictEqual(
       Result.getOrThrow(values),
       new Map([
@@ -89,7 +92,8 @@ describe("metadata", () => {
 
   it("is a fault where it is cut off, twice there, or too long", () => {
     const wrong = ["a b,", "a *", "a YQ=", "a Y", "ä YQ==", "a YQ== YQ==", "a YQ==,a YQ==", ",", "a\tYQ=="]
-    for (const header of wrong) assert.match(String(read(readMetadata(header, 99))), /^Upload-Metadata: /, header)
+    for (const header of wrong)
+      assert.match(String(read(readMetadata(header, 99))), /^Upload-Metadata: /, header)
     assert.strictEqual(read(readMetadata("a".repeat(100), 99)), "Upload-Metadata: expected at most 99 bytes")
   })
 })

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Predicate, type Scope } from "effect"
-import { Agent, type Dispatcher, errors } from "undici"
+import { Agent, type Dispatcher, errors, type FormData } from "undici"
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { KeyRefused, RequestRefused, rootOf, ServerUnreachable, ServerUnknown } from "#src/cli/Connection.ts"
 
@@ -26,8 +26,8 @@ export interface Asked {
   readonly method: Dispatcher.HttpMethod
   readonly url: string
   readonly headers: Headers
-  /** its length is in `content-length` */
-  readonly body?: Buffer | Readable
+  /** a form tells its length itself; the length of others is in `content-length` */
+  readonly body?: FormData | Readable
 }
 
 /** An answer, whose body is to be read or thrown away. */
@@ -78,7 +78,14 @@ export class ByteClient {
   async ask({ body, headers, method, url }: Asked, signal: AbortSignal): Promise<Answer> {
     const { origin, pathname, search } = new URL(url)
     const answer = await this.#agent
-      .request({ origin, path: pathname + search, method, headers, signal, ...(body !== undefined && { body }) })
+      .request({
+        origin,
+        path: pathname + search,
+        method,
+        headers,
+        signal,
+        ...(body !== undefined && { body })
+      })
       .catch((error: unknown) => {
         if (signal.aborted) throw error
         // A body that cannot be read is no fault of the connection.
@@ -96,7 +103,8 @@ export class ByteClient {
   }
 }
 
-const connectionCodes = /^(?:UND_ERR_|ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|HPE_|CERT_|ERR_TLS|ERR_SSL)/
+const connectionCodes =
+  /^(?:UND_ERR_|ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|HPE_|CERT_|ERR_TLS|ERR_SSL)/
 
 const isOfConnection = (error: unknown): boolean => {
   if (error instanceof errors.UndiciError) return true
@@ -168,10 +176,17 @@ export const refusalText = async ({ body, status }: Answer): Promise<string> => 
 const unauthorized = 401
 const passing = new Set([408, 423, 425, 429, 502, 503, 504])
 
-/**
- * An answer below 400, or one of `taken`. Answers that say that a later try may succeed are waited for; other refusals are
- * thrown, as `KeyRefused` or `RequestRefused`.
- */
+/** Waits after an answer of 400 and more where a later try may succeed; else throws `KeyRefused` or `RequestRefused`. */
+export const refused = async (answer: Answer, patience: Patience): Promise<void> => {
+  const { status } = answer
+  const text = await refusalText(answer).catch(() => `The server answered ${status}`)
+  if (status === unauthorized) throw new KeyRefused({ text })
+  const seconds = Number(answer.header("retry-after"))
+  if (!passing.has(status) || seconds > patienceSeconds) throw new RequestRefused({ text })
+  await patience.wait(text, Number.isFinite(seconds) ? seconds : 0)
+}
+
+/** An answer below 400, or one of `taken`, after any number of tries. */
 export const accepted = async (
   ask: () => Promise<Answer>,
   patience: Patience,
@@ -182,17 +197,9 @@ export const accepted = async (
       if (error instanceof ConnectionCut) return error
       throw error
     })
-    if (answer instanceof ConnectionCut) {
-      await patience.wait(answer.message)
-      continue
-    }
-    const { status } = answer
-    if (status < 400 || taken.has(status)) return answer
-    const text = await refusalText(answer).catch(() => `The server answered ${status}`)
-    if (status === unauthorized) throw new KeyRefused({ text })
-    const seconds = Number(answer.header("retry-after"))
-    if (!passing.has(status) || seconds > patienceSeconds) throw new RequestRefused({ text })
-    await patience.wait(text, Number.isFinite(seconds) ? seconds : 0)
+    if (answer instanceof ConnectionCut) await patience.wait(answer.message)
+    else if (answer.status < 400 || taken.has(answer.status)) return answer
+    else await refused(answer, patience)
   }
 }
 

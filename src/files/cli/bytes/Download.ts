@@ -17,7 +17,12 @@ const startOf = (answer: Answer): number | undefined => {
 }
 
 /** Writes an answer's bytes; answers why they ended too early, if they did. Throws where they cannot be written. */
-const take = async (answer: Answer, sink: Sink, remote: RemoteBytes, told: Told): Promise<string | undefined> => {
+const take = async (
+  answer: Answer,
+  sink: Sink,
+  remote: RemoteBytes,
+  told: Told
+): Promise<string | undefined> => {
   try {
     for await (const piece of answer.body as AsyncIterable<Uint8Array>) {
       if (sink.offset + piece.length > remote.sizeBytes)

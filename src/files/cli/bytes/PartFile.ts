@@ -87,7 +87,12 @@ export class PartFile implements Sink {
   async #takeUp(size: number): Promise<void> {
     const into = Buffer.allocUnsafe(pieceBytes)
     while (this.offset < size) {
-      const { bytesRead } = await this.#handle.read(into, 0, Math.min(pieceBytes, size - this.offset), this.offset)
+      const { bytesRead } = await this.#handle.read(
+        into,
+        0,
+        Math.min(pieceBytes, size - this.offset),
+        this.offset
+      )
       if (bytesRead === 0) break
       this.#hash.update(into.subarray(0, bytesRead))
       this.offset += bytesRead
@@ -96,7 +101,7 @@ export class PartFile implements Sink {
 
   async write(piece: Uint8Array): Promise<void> {
     this.#hash.update(piece)
-    for (let from = 0; from < piece.length; ) {
+    for (let from = 0; from < piece.length;) {
       const { bytesWritten } = await local(
         this.path,
         this.#handle.write(piece, from, piece.length - from, this.offset)

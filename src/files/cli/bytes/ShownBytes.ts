@@ -9,4 +9,4 @@ export const shownBytes = (bytes: number): string => {
 }
 
 /** For a progress bar, to a tenth. */
-export const megabytes = (bytes: number): number => Math.round(bytes / (unit * unit / 10)) / 10
+export const megabytes = (bytes: number): number => Math.round(bytes / ((unit * unit) / 10)) / 10
