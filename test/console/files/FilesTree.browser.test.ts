@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { afterEach, beforeAll } from "vitest"
 import { ask } from "#test/harness/ApiClient.ts"
 import { chromiumPresent } from "#test/harness/Browser.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { focusedIn, overflowOf } from "../ConsolePage.ts"
 import { type FilesUser, newFilesUser } from "./FilesPage.ts"
@@ -179,6 +180,11 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     await page.getByText("Quota of 10000 bytes reached").waitFor()
     await page.getByRole("button", { name: "Cancel b.bin" }).click()
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
+    // The browser has forgotten it, too.
+    await until("nothing is kept", async () => {
+      const kept = await page.evaluate("indexedDB.databases().then((all) => all.length)")
+      return kept === 0 ? undefined : `${String(kept)} databases`
+    })
     await person.closePages()
   })
 
