@@ -123,7 +123,9 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     await act("a.txt", "Delete")
     await page.getByText("a.txt is in the trash.").waitFor()
     await entry("a.txt").waitFor({ state: "detached" })
-    await page.getByRole("button", { name: "Undo" }).click()
+    assert.strictEqual(await focusedIn(page), "Undo")
+    await page.keyboard.press("Enter")
+    await page.getByText("a.txt is back.").waitFor()
     await entry("a.txt").waitFor()
     for (const name of ["a.txt", "b.txt", "sub"]) {
       await act(name, "Delete")

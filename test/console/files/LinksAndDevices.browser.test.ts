@@ -53,6 +53,8 @@ describeWith(chromiumPresent, "links and devices of shared files in the console,
     const all = page.getByRole("region", { name: "All links" })
     await all.getByText("1 of 1 download").waitFor()
     await all.getByText("a.txt", { exact: true }).waitFor()
+    await all.getByText("Downloads", { exact: true }).click()
+    await all.getByText(/6 bytes · 127\.0\.0\.1 · node/).waitFor()
     await all.getByRole("button", { name: "Revoke" }).click()
     await all.getByRole("button", { name: "Revoke it" }).click()
     await all.getByText("No links yet.").waitFor()

@@ -65,7 +65,8 @@ export const EntryActions = ({
     const itemId = entry.kind === "file" ? entry.of.versionGroupId : entry.of.id
     onNotice({
       text: `${name} is in the trash.`,
-      undo: (ask) => restore(ask, { kind: entry.kind, itemId })
+      undo: (ask) => restore(ask, { kind: entry.kind, itemId }),
+      undone: `${name} is back.`
     })
     if (isOpen) go(directoryView(parentOf(path)), true)
     onChanged()
