@@ -131,6 +131,14 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
       await act(name, "Delete")
       await entry(name).waitFor({ state: "detached" })
     }
+    // A directory that is deleted while it is open gives way to the one above, where it can be taken back.
+    await user.put("bin/open/d.txt", "d")
+    await page.goto(`${user.server.url}/?room=files&path=bin/open`)
+    await page.getByRole("heading", { name: "open", level: 1 }).waitFor()
+    await act("open", "Delete")
+    await page.getByRole("heading", { name: "bin", level: 1 }).waitFor()
+    await page.getByRole("button", { name: "Undo" }).click()
+    await entry("open").waitFor()
     await page.getByRole("link", { name: "Trash" }).click()
     const trash = page.getByRole("list", { name: "Trash" })
     await trash.getByText(/directory in bin · 1 byte · deleted/).waitFor()

@@ -9,6 +9,8 @@ export interface Noticed {
   readonly isProblem?: boolean
   /** takes it back */
   undo?(ask: Ask): Promise<unknown>
+  /** the directory on whose page it is said; absent: the one that is open */
+  readonly at?: string
   /** said once it is taken back */
   readonly undone?: string
 }

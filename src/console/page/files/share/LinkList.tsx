@@ -5,6 +5,7 @@ import { Dialog } from "../../parts/Dialog.tsx"
 import type { Entry } from "../Types.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
 import { factsOf, isOver, path, selecting, type SharedLink, type ShareLink } from "./ShareLink.ts"
+import { isClosed } from "../Closed.ts"
 import { useCount } from "../UseCount.ts"
 
 interface LinkListProps {
@@ -20,14 +21,19 @@ const refreshMillis = 15_000
 /** Share links with their uses; each can be copied and revoked. */
 export const LinkList = ({ of, since = 0, title }: LinkListProps) => {
   const [changes, onChanged] = useCount()
-  const { data } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
+  const { data, refused } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
     `${path}${of === undefined ? "" : selecting(of)}`,
     refreshMillis,
-    { since: changes * 1_000_000 + since }
+    { since: changes * 1_000_000 + since, isExpected: isClosed }
   )
   return (
-    <section class="items share-links" aria-label={title} aria-busy={data === undefined}>
+    <section
+      class="items share-links"
+      aria-label={title}
+      aria-busy={data === undefined && refused === undefined}
+    >
       <h2>{title}</h2>
+      {data === undefined && refused !== undefined && <p class="hint">{refused.message}.</p>}
       {data?.links.length === 0 && (
         <p class="hint">
           {of === undefined
