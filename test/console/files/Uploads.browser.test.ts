@@ -121,6 +121,14 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
       const { status } = await ask(user.server, "GET", path, { key: user.key })
       return status === 200 ? undefined : String(status)
     })
+    // A browser that gives no handles gives entries.
+    await page.evaluate("delete DataTransferItem.prototype.getAsFileSystemHandle")
+    await drop(page, [join(directory, "trip/day 1")])
+    await isDone(page, "6 files uploaded")
+    await until("the other folder is there", async () => {
+      const paths = (await filesNamed("x.txt")).map(({ path }) => path)
+      return paths.includes("dropped/day 1/deep/er/x.txt") ? undefined : paths.join()
+    })
     await page.getByRole("button", { name: "Clear the list" }).click()
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
   })

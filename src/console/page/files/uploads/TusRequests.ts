@@ -15,7 +15,7 @@ const pieceBytes = 32 * 1024 * 1024
 const silenceMillis = 30_000
 
 /** Pause after a request that was not answered, or refused for a while without a time. */
-const retryMillis = 3_000
+const retryMillis = 1_000
 
 interface Sent {
   readonly method: "POST" | "PATCH" | "HEAD" | "DELETE"
