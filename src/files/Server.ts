@@ -25,14 +25,17 @@ import * as SyncRoutes from "./sync/SyncRoutes.ts"
 import { FileReads } from "./transfers/FileReads.ts"
 import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
+import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
+import { counted } from "./TrafficMetrics.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
 import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
-const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
+const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, JoinedUploads.layer).pipe(
+  Layer.provideMerge(UploadedFiles.layer),
   Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
@@ -68,11 +71,11 @@ export const server: RoomServer = {
     uploadSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
-    RawRoutes.addRaw(archiveRoutes),
-    RawRoutes.addRaw(directRoutes),
-    RawRoutes.addRaw(transferRoutes),
-    RawRoutes.addRaw(tusRoutes),
-    RawRoutes.addRaw(sendRoutes)
+    RawRoutes.addRaw(counted(archiveRoutes)),
+    RawRoutes.addRaw(counted(directRoutes)),
+    RawRoutes.addRaw(counted(transferRoutes)),
+    RawRoutes.addRaw(counted(tusRoutes)),
+    RawRoutes.addRaw(counted(sendRoutes))
   ).pipe(Layer.provide(services)),
   paths: [
     ["GET", loginPath],

@@ -1,4 +1,4 @@
-import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { Clock, Effect, Fiber, FiberSet, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Gone, headersOf, type Problem, Unauthorized } from "#schemas/core/Problem.ts"
 import { type KeyedExchange, openServing } from "#src/accounts/KeyedRoute.ts"
@@ -13,7 +13,7 @@ import { formBytes, passwordIn, passwordSent } from "./GivenPassword.ts"
 import { type LinkPage, passwordPage, problemPage, targetPage } from "./LinkPages.ts"
 import { LinkPasswords } from "./LinkPasswords.ts"
 import { type LinkTarget, targetOf } from "./LinkTarget.ts"
-import { type FoundLink, type Hold, LinkUses, type OpenUse, type Resuming } from "./LinkUses.ts"
+import { type FoundLink, type Hold, LinkUses, type OpenUse, type Outcome, type Resuming } from "./LinkUses.ts"
 import { LinkWatch } from "./LinkWatch.ts"
 import { linkNotFound } from "./ShareLinks.ts"
 import { directPath } from "./UploadLinks.ts"
@@ -119,8 +119,11 @@ const checking = ({ passwords }: Services) =>
     yield* passwords.check({ hash, stored: password, given, address: request.remoteAddress })
   })
 
+/** The end of an answer that had no bytes. */
+const nothing: Outcome = { sentBytes: 0, isWhole: false, isLast: false }
+
 /** Counts a use, or goes on with one; fails where there is none. */
-const holding = ({ hasExpired, uses }: Services) =>
+const holding = ({ hasExpired, run, uses }: Services) =>
   Effect.fnUntraced(function* (
     exchange: KeyedExchange,
     { link, use, who }: Visit,
@@ -130,16 +133,29 @@ const holding = ({ hasExpired, uses }: Services) =>
     const resumed =
       use === undefined || who === undefined ? undefined : yield* storeAway(uses.resume(link, who, bytes))
     if (resumed !== undefined) return resumed
-    const begun = yield* storeAway(uses.begin(link, clientOf(exchange), { versionId, sizeBytes, bytes }))
+    // It goes on where its answer is too late: a use that nobody gets to have is given back.
+    const beginning = yield* Effect.forkDetach(
+      uses.begin(link, clientOf(exchange), { versionId, sizeBytes, bytes })
+    )
+    const begun = yield* Effect.tapError(storeAway(Fiber.join(beginning)), () =>
+      Effect.sync(() =>
+        run(
+          Fiber.join(beginning).pipe(
+            Effect.flatMap((held) => (held === undefined ? Effect.void : uses.end(held, nothing))),
+            Effect.catch((error) => Effect.logWarning("a download was not begun", error))
+          )
+        )
+      )
+    )
     return begun ?? (yield* hasExpired(link) ? expired : exhausted)
   })
 
 const sending = (services: Services) => {
   const { run, uses, watch } = services
   const hold = holding(services)
-  const ended = (held: Hold, sentBytes: number, isWhole: boolean, isLast: boolean): void =>
+  const ended = (held: Hold, outcome: Outcome): void =>
     void run(
-      uses.end(held, { sentBytes, isWhole, isLast }).pipe(
+      uses.end(held, outcome).pipe(
         Effect.retry({ times: 3 }),
         Effect.catch((error) => Effect.logWarning("the end of a download was not noted", error))
       )
@@ -153,12 +169,16 @@ const sending = (services: Services) => {
     const held = yield* hold(exchange, visit, found, range.to - range.from)
     exchange.watch = (onEnd) => watch.watch(link.hash, onEnd)
     const sent = found.send(exchange, disposition, (sentBytes, isWhole) =>
-      ended(held, sentBytes, isWhole, exchange.status === 200 || range.to === found.sizeBytes)
+      ended(held, {
+        sentBytes,
+        isWhole,
+        isLast: exchange.status === 200 || range.to === found.sizeBytes
+      })
     )
     yield* Effect.onExit(sent, () =>
       Effect.sync(() => {
         // 304, 412, 416, or bytes that cannot be read
-        if (exchange.status !== 200 && exchange.status !== 206) ended(held, 0, false, false)
+        if (exchange.status !== 200 && exchange.status !== 206) ended(held, nothing)
       })
     )
   })

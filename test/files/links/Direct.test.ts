@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SharedLink } from "#schemas/files/ShareLink.ts"
-import { TestServer, textOf } from "#test/harness/TestServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
 import { live, uploaded } from "../transfers/TransferSteps.ts"
 import { bodyOf, browser, direct, shared, until, usesOf } from "./LinkSteps.ts"
 
@@ -91,28 +91,6 @@ layer(TestServer.shared, live)("what a link answers", (it) => {
       const wrong = yield* direct(link.token, { method, body, headers })
       assert.strictEqual(wrong.status, 401)
       assert.include(bodyOf(wrong), "Wrong password.")
-    })
-  )
-
-  it.effect("is 429 after ten wrong passwords in a minute from one address, for this link alone", () =>
-    Effect.gen(function* () {
-      const { makeUser } = yield* TestServer
-      const { key } = yield* makeUser()
-      const { link } = yield* shared(key, { password })
-      const { link: other } = yield* shared(key, { password })
-      const right = { headers: { "x-share-password": password } }
-      for (let n = 0; n < 3; n++) assert.strictEqual((yield* direct(link.token, right)).status, 200)
-      for (let n = 0; n < 10; n++)
-        assert.strictEqual((yield* direct(link.token, { query: "password=wrong" })).status, 401)
-      for (const asked of [{ query: "password=wrong" }, right]) {
-        const refused = yield* direct(link.token, asked)
-        assert.strictEqual(refused.status, 429)
-        assert.match(textOf(refused, "error"), /^Too many wrong passwords; try again in \d+ s$/)
-        assert.match(refused.headers.get("retry-after") ?? "", /^\d+$/)
-      }
-      const page = yield* direct(link.token, { headers: { ...browser, "x-share-password": password } })
-      assert.strictEqual(page.status, 429)
-      assert.strictEqual((yield* direct(other.token, right)).status, 200)
     })
   )
 
