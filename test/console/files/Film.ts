@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core"
 
 /**
- * A film that a browser makes of noise: a minute in WebM, two pictures a second, each of them a key frame, with an index
+ * A film that a browser makes of noise: a minute in WebM, a picture a second, each of them a key frame, with an index
  * of where they are. Source: RFC 9559 (Matroska).
  */
 export const recordFilm = async (page: Page): Promise<Uint8Array<ArrayBuffer>> =>
@@ -9,7 +9,7 @@ export const recordFilm = async (page: Page): Promise<Uint8Array<ArrayBuffer>> =
 
 /** Code of the browser. */
 const program = String.raw`(async () => {
-  const seconds = 60, rate = 2, width = 480, height = 360
+  const seconds = 60, rate = 1, width = 480, height = 360
   const frames = []
   const encoder = new VideoEncoder({
     output: (chunk) => {

@@ -165,6 +165,7 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     )
     const { page, requests } = console
     await page.getByText("1 file was on the way when this page was left.").waitFor()
+    await page.getByText(/^[1-9][0-9]% is there, choose it again$/).waitFor()
     const field = page.locator("input[aria-label='Choose files again']")
     await field.setInputFiles(join(directory, "else/chosen.bin"))
     await page.getByText("None of these is a file that was on its way").waitFor()

@@ -217,7 +217,7 @@ const wordsOf = ({ problem, sent, size, state }: Upload): string => {
     case "paused":
       return `${part} · paused`
     case "missing":
-      return "choose it again"
+      return sent > 0 ? `${part} is there, choose it again` : "choose it again"
     case "failed":
       return problem ?? "refused"
     case "done":
