@@ -363,9 +363,26 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     assert.deepStrictEqual(await context.cookies(), [])
   })
 
-  it("says that a key whose scopes open no room opens none, and leaves no session behind", async () => {
+  it("opens the room of files to a key that may read, and says what it may not do", async () => {
     const person = await newPerson()
     const { key } = await newKey(person.id, { scopes: ["read"] })
+    const { enterKey, page } = await openAt("/", [key])
+    await enterKey(key)
+    await page.getByRole("heading", { name: "Files", level: 1 }).waitFor()
+    await page.getByRole("button", { name: "New directory" }).click()
+    const dialog = page.getByRole("dialog", { name: "New directory" })
+    await dialog.getByLabel("Name").fill("mine")
+    await page.keyboard.press("Enter")
+    await dialog.getByRole("alert").filter({ hasText: /scope/ }).waitFor()
+    await page.keyboard.press("Escape")
+    await page.getByRole("link", { name: "Devices" }).click()
+    await page.getByText(/scope/).waitFor()
+    assert.strictEqual(await page.locator(".trouble").count(), 0)
+  })
+
+  it("says that a key whose scopes open no room opens none, and leaves no session behind", async () => {
+    const person = await newPerson()
+    const { key } = await newKey(person.id, { scopes: ["replicate"] })
     const { context, enterKey, page } = await openAt("/", [key])
     await enterKey(key)
     await page.getByRole("alert").filter({ hasText: /scope/ }).waitFor()

@@ -48,6 +48,20 @@ const colorsOf = (selector: string): string => {
   })()`
 }
 
+/** Files, one of them with a very long name, and one in the trash. */
+const putFiles = async (server: ServerProcess): Promise<void> => {
+  const long = `a-name-without-a-space-${"that-goes-on-".repeat(15)}.txt`
+  for (const path of ["papers/notes.txt", `papers/${long}`, "papers/below/deep.txt", "papers/old.txt"]) {
+    const asked = { body: "One line.\n", headers: { "content-type": "text/plain" } }
+    const { status } = await ask(server, "PUT", `/api/upload/${path}`, asked)
+    assert.strictEqual(status, 201, path)
+  }
+  const found = await ask(server, "GET", "/api/files?q=old.txt")
+  await ask(server, "DELETE", `/api/files/${textAt(found, "files", "0", "id")}`)
+  const json = { name: "Laptop", platform: "desktop" }
+  await ask(server, "POST", "/api/devices", { json })
+}
+
 /** A project with a subscriber, a key and a message; answers its id. */
 const makeProject = async (server: ServerProcess): Promise<string> => {
   const made = await ask(server, "POST", "/api/v1/projects", { json: { name: "Nightly builds" } })
@@ -124,6 +138,33 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
       }
     },
     {
+      name: "a directory of files, and the menu of one",
+      path: console("?room=files&path=papers"),
+      sign: async (page) => {
+        await page.getByRole("button", { name: "Actions for notes.txt" }).click()
+        await page.getByRole("button", { name: "Rename …" }).waitFor()
+      }
+    },
+    {
+      name: "a file",
+      path: console("?room=files&q=notes.txt"),
+      sign: async (page) => {
+        await page.getByRole("link", { name: "notes.txt" }).click()
+        await page.getByText("One line.").waitFor()
+        await page.getByText("1 version").waitFor()
+      }
+    },
+    {
+      name: "files in the trash",
+      path: console("?room=files&show=trash"),
+      sign: (page) => page.getByText("old.txt").waitFor()
+    },
+    {
+      name: "devices",
+      path: console("?room=files&show=devices"),
+      sign: (page) => page.getByText("Laptop").waitFor()
+    },
+    {
       name: "a shared site",
       path: () => `/?site=${shared.id}&period=30d`,
       sign: (page) => page.getByText("Shared view").waitFor(),
@@ -196,6 +237,7 @@ describeWith(chromiumPresent, "every page, in Chromium,", () => {
     session = socket.sessionId
     socket.leave()
     project = await makeProject(server)
+    await putFiles(server)
   })
   afterAll(async () => {
     await server?.dispose()

@@ -1,3 +1,5 @@
+import { treeExamples } from "./TreeExamples.ts"
+
 const usage = { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 }
 
 const router = {
@@ -44,6 +46,19 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  * sense. A test sees that the schemas take them.
  */
 export const answerExamples: Readonly<Record<string, unknown>> = {
+  ...treeExamples,
+  UploadedFile: {
+    name: "may.pdf",
+    size: 48_211,
+    directUrl: "https://files.example.com/direct/7Yk2sJH7aQmXy4TzWcVbN8",
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    versionGroupId: "fg_2sJH7aQmXy4TzWcVbN8kLp",
+    version: 3,
+    fileHash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    mimeType: "application/pdf",
+    directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+    isEncrypted: false
+  },
   Device: device,
   DeviceList: { devices: [device] },
   SyncSubscriptions: {

@@ -36,7 +36,7 @@ export interface Arrival {
   ) => Effect.Effect<A, Failure>
 }
 
-/** What a form has beside the bytes of its files at most, so that one whose files fit is not refused for the rest. */
+/** Bytes of a form around its files at most, so that one whose files fit is not refused for the rest. */
 const formBytes = 8 * 1024 * 1024
 
 /** The bytes of files that a request is known to bring. */

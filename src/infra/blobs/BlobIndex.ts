@@ -310,7 +310,7 @@ export class BlobIndex {
     )
   }
 
-  /** What the user has, with what is on its way, is no more than the quota. */
+  /** The bytes of a user, with those on their way, are no more than the quota. */
   fits(
     userId: string,
     pool: BlobPool = "files",

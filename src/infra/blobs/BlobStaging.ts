@@ -80,7 +80,7 @@ class Reservation {
     return this.isLate ? Effect.void : this.#parts.index.end({ id: this.id, epoch: 0 })
   }
 
-  /** What ends too late has to fit, at the end of that transaction. */
+  /** Bytes that are counted late have to fit, at the end of that transaction. */
   get fits(): Effect.Effect<void, QuotaReached | SqlError> {
     const { pool, quotaBytes, userId } = this.#incoming
     return this.isLate ? this.#parts.index.fits(userId, pool, quotaBytes) : Effect.void

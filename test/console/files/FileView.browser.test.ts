@@ -86,20 +86,20 @@ describeWith(chromiumPresent, "a shared file in the console, in Chromium,", () =
       ],
       "x.xml": ["application/xml", `<?xml version="1.0"?><x>${hostile}</x>`]
     } as const
+    const { context, page } = await user.open()
+    const alone = await (await sharedBrowser()).newContext()
+    await alone.addCookies(await context.cookies())
+    const tab = await alone.newPage()
     for (const [name, [type, text]] of Object.entries(files)) {
       const id = await user.put(`h/${name}`, text, type)
-      const { context, page } = await user.open(`?room=files&file=${id}`)
+      await page.goto(`${user.server.url}/?room=files&file=${id}`)
       await page.getByLabel("Text of the file").filter({ hasText: "top.ran = true" }).waitFor()
-      // Nor where it is opened by its address, of which the browser complains.
-      const alone = await (await sharedBrowser()).newContext()
-      await alone.addCookies(await context.cookies())
-      const tab = await alone.newPage()
-      assert.strictEqual((await tab.goto(`${user.server.url}/api/files/${id}`))?.status(), 200)
-      await tab.waitForLoadState("load")
-      assert.isUndefined(await tab.evaluate("globalThis.ran"), name)
-      await alone.close()
       assert.isUndefined(await page.evaluate("globalThis.ran"), name)
+      // Nor where it is opened by its address, of which the browser complains.
+      assert.strictEqual((await tab.goto(`${user.server.url}/api/files/${id}`))?.status(), 200)
+      assert.isUndefined(await tab.evaluate("globalThis.ran"), name)
     }
+    await alone.close()
   })
 
   it("shows the beginning of a long text, of any script", async () => {

@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { afterEach, beforeAll } from "vitest"
 import { ask } from "#test/harness/ApiClient.ts"
 import { chromiumPresent } from "#test/harness/Browser.ts"
+import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { focusedIn, overflowOf } from "../ConsolePage.ts"
 import { type FilesUser, newFilesUser } from "./FilesPage.ts"
@@ -122,12 +123,22 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     await act("a.txt", "Delete")
     await page.getByText("a.txt is in the trash.").waitFor()
     await entry("a.txt").waitFor({ state: "detached" })
-    await page.getByRole("button", { name: "Undo" }).click()
+    assert.strictEqual(await focusedIn(page), "Undo")
+    await page.keyboard.press("Enter")
+    await page.getByText("a.txt is back.").waitFor()
     await entry("a.txt").waitFor()
     for (const name of ["a.txt", "b.txt", "sub"]) {
       await act(name, "Delete")
       await entry(name).waitFor({ state: "detached" })
     }
+    // A directory that is deleted while it is open gives way to the one above, where it can be taken back.
+    await user.put("bin/open/d.txt", "d")
+    await page.goto(`${user.server.url}/?room=files&path=bin/open`)
+    await page.getByRole("heading", { name: "open", level: 1 }).waitFor()
+    await act("open", "Delete")
+    await page.getByRole("heading", { name: "bin", level: 1 }).waitFor()
+    await page.getByRole("button", { name: "Undo" }).click()
+    await entry("open").waitFor()
     await page.getByRole("link", { name: "Trash" }).click()
     const trash = page.getByRole("list", { name: "Trash" })
     await trash.getByText(/directory in bin · 1 byte · deleted/).waitFor()
@@ -179,6 +190,11 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     await page.getByText("Quota of 10000 bytes reached").waitFor()
     await page.getByRole("button", { name: "Cancel b.bin" }).click()
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
+    // The browser has forgotten it, too.
+    await until("nothing is kept", async () => {
+      const kept = await page.evaluate("indexedDB.databases().then((all) => all.length)")
+      return kept === 0 ? undefined : `${String(kept)} databases`
+    })
     await person.closePages()
   })
 

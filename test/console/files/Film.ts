@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core"
 
 /**
- * A film that a browser makes of noise: a minute in WebM, two pictures a second, each of them a key frame, with an index
+ * A film that a browser makes of noise: a minute in WebM, a picture a second, each of them a key frame, with an index
  * of where they are. Source: RFC 9559 (Matroska).
  */
 export const recordFilm = async (page: Page): Promise<Uint8Array<ArrayBuffer>> =>
@@ -9,7 +9,7 @@ export const recordFilm = async (page: Page): Promise<Uint8Array<ArrayBuffer>> =
 
 /** Code of the browser. */
 const program = String.raw`(async () => {
-  const seconds = 60, rate = 2, width = 480, height = 360
+  const seconds = 60, rate = 1, width = 480, height = 360
   const frames = []
   const encoder = new VideoEncoder({
     output: (chunk) => {
@@ -20,9 +20,10 @@ const program = String.raw`(async () => {
     error: (error) => { throw error }
   })
   encoder.configure({ codec: "vp8", width, height, bitrate: 8_000_000 })
+  const size = width * height * 4
+  const noise = new Uint8Array(size * 2).map(() => Math.random() * 256)
   for (let index = 0; index < seconds * rate; index++) {
-    const pixels = new Uint8Array(width * height * 4).map(() => Math.random() * 256)
-    const frame = new VideoFrame(pixels, {
+    const frame = new VideoFrame(noise.subarray(index * 4_000, index * 4_000 + size), {
       format: "RGBX", codedWidth: width, codedHeight: height, timestamp: (index * 1_000_000) / rate
     })
     encoder.encode(frame, { keyFrame: true })

@@ -432,7 +432,7 @@ layer(TestServer.shared, live)("uploads of shared files", (it) => {
         "Directory not found"
       ])
       assert.strictEqual((yield* upload([["a", "a"]], {}, { key: yield* scoped("read") })).status, 403)
-      // What was written cannot be read back with it.
+      // The key cannot read back its own file.
       for (const by of [mine, yield* scoped("write")])
         assert.strictEqual((yield* get(made.fileId, by)).status, 403)
       const reader = yield* scoped("read:mine")

@@ -26,6 +26,3 @@ export const isSection = (text: string | undefined): text is Section =>
 
 /** The path of the directory that a path is in. */
 export const parentOf = (of: string): string => of.slice(0, Math.max(0, of.lastIndexOf("/")))
-
-export const below = (directory: string, name: string): string =>
-  directory === "" ? name : `${directory}/${name}`

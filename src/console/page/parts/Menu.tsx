@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useId, useRef } from "preact/hooks"
+import { useEffect, useId, useRef } from "preact/hooks"
 
 interface MenuProps {
   /** of the button, for screen readers: `Actions for notes.txt` */
@@ -17,6 +17,8 @@ export const Menu = ({ children, label, sign }: MenuProps) => {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
+  const shown = useRef<AbortController>(undefined)
+  useEffect(() => () => shown.current?.abort(), [])
   const place = (): void => {
     const box = button.current?.getBoundingClientRect()
     const { current } = list
@@ -45,7 +47,13 @@ export const Menu = ({ children, label, sign }: MenuProps) => {
         popover="auto"
         class="menu"
         onBeforeToggle={onBeforeToggle}
-        onToggle={place}
+        onToggle={({ newState }) => {
+          shown.current?.abort()
+          if (newState !== "open") return
+          shown.current = new AbortController()
+          addEventListener("resize", place, { signal: shown.current.signal })
+          place()
+        }}
         // The focus goes back to the button before a dialog that an action opens takes it from there.
         onClickCapture={() => list.current?.hidePopover()}
         onKeyDown={moveFocus}

@@ -21,7 +21,9 @@ export const Breadcrumbs = ({ isWhole = false, path }: BreadcrumbsProps) => {
         </li>
         {linked.map((name, index) => (
           <li key={index}>
-            <ViewLink to={directoryView(names.slice(0, index + 1).join("/"))}>{name}</ViewLink>
+            <ViewLink to={directoryView(names.slice(0, index + 1).join("/"))}>
+              <bdi>{name}</bdi>
+            </ViewLink>
           </li>
         ))}
       </ol>

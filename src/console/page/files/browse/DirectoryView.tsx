@@ -33,6 +33,7 @@ const isUnknown = ({ status }: { readonly status: number }): boolean => status =
 /** A directory by its path: the tree, what is in it, and what can be done there. */
 export const DirectoryView = ({ finished, path, queue }: DirectoryViewProps) => {
   const [changes, onChanged] = useCount()
+  const [noticed, setNoticed] = useState<Noticed>()
   const { data, isOld, refused } = useAnswer<{ readonly directories: ReadonlyArray<Directory> }>(
     path === "" ? undefined : `/api/directories?path=${encodeURIComponent(path)}`,
     undefined,
@@ -49,6 +50,8 @@ export const DirectoryView = ({ finished, path, queue }: DirectoryViewProps) => 
         <Opened
           key={path}
           {...{ directory, path, queue, onChanged }}
+          noticed={noticed?.at === path ? noticed : undefined}
+          onNotice={(one) => setNoticed(one && { at: path, ...one })}
           since={changes * 1_000_000 + finished}
         />
       )}
@@ -71,17 +74,18 @@ interface OpenedProps {
   readonly path: string
   readonly queue: UploadQueue | undefined
   readonly since: number
+  readonly noticed: Noticed | undefined
+  onNotice(noticed: Noticed | undefined): void
   onChanged(): void
 }
 
-const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
+const Opened = ({ directory, noticed, onChanged, onNotice, path, queue, since }: OpenedProps) => {
   const change = useChange()
-  const [noticed, setNoticed] = useState<Noticed>()
   const onChosen = (choice: Choice): void => {
     if (queue === undefined) return
     const { places, note } = placesOf(choice, directory)
     queue.add(places)
-    setNoticed(note === undefined ? undefined : { text: note, isProblem: true })
+    onNotice(note === undefined ? undefined : { text: note, isProblem: true })
     if (choice.emptyDirectories.length > 0)
       void change.run((ask) => makeEmpty(ask, choice, directory)).then(onChanged)
   }
@@ -96,7 +100,7 @@ const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
             sign="Actions"
             isOpen
             onChanged={onChanged}
-            onNotice={setNoticed}
+            onNotice={onNotice}
           />
         )}
       </div>
@@ -107,7 +111,7 @@ const Opened = ({ directory, onChanged, path, queue, since }: OpenedProps) => {
       <Notice noticed={noticed} onUndone={onChanged} />
       <Toast>{change.problem}</Toast>
       <DropZone to={directory?.name ?? "your files"} onChosen={onChosen}>
-        <Listing directory={directory} since={since} onChanged={onChanged} onNotice={setNoticed} />
+        <Listing directory={directory} since={since} onChanged={onChanged} onNotice={onNotice} />
       </DropZone>
     </div>
   )

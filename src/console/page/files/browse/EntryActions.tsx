@@ -50,24 +50,13 @@ export const EntryActions = ({
 }: EntryActionsProps) => {
   const { go } = useNavigation()
   const [dialog, setDialog] = useState<DialogName>()
-  const change = useChange()
-  const { name, path } = entry.of
+  const { change, remove } = useRemoval({ entry, isOpen, onChanged, onNotice })
+  const { name } = entry.of
   const onClose = (): void => setDialog(undefined)
   /** `now`: where it is after the change */
   const onDone = (now: Entry): void => {
     onClose()
     if (isOpen && now.kind === "directory") go(directoryView(now.of.path), true)
-    onChanged()
-  }
-  const remove = async (): Promise<void> => {
-    const at = apiPathOf(entry)
-    if (!(await change.run((ask) => ask(at, { method: "DELETE" })))) return
-    const itemId = entry.kind === "file" ? entry.of.versionGroupId : entry.of.id
-    onNotice({
-      text: `${name} is in the trash.`,
-      undo: (ask) => restore(ask, { kind: entry.kind, itemId })
-    })
-    if (isOpen) go(directoryView(parentOf(path)), true)
     onChanged()
   }
   const common = { entry, onClose, onDone }
@@ -101,4 +90,25 @@ export const EntryActions = ({
       {dialog === "flag" && <FlagDialog entry={entry} onClose={onClose} />}
     </>
   )
+}
+
+/** Moves it to the trash, and offers to take it back. The page of a directory that is gone gives way to the one above. */
+const useRemoval = ({ entry, isOpen = false, onChanged, onNotice }: EntryActionsProps) => {
+  const { go } = useNavigation()
+  const change = useChange()
+  const { name, path } = entry.of
+  const itemId = entry.kind === "file" ? entry.of.versionGroupId : entry.of.id
+  const above = parentOf(path)
+  const remove = async (): Promise<void> => {
+    if (!(await change.run((ask) => ask(apiPathOf(entry), { method: "DELETE" })))) return
+    onNotice({
+      text: `${name} is in the trash.`,
+      undo: (ask) => restore(ask, { kind: entry.kind, itemId }),
+      undone: `${name} is back.`,
+      ...(isOpen && { at: above })
+    })
+    if (isOpen) go(directoryView(above), true)
+    onChanged()
+  }
+  return { change, remove }
 }

@@ -60,6 +60,6 @@ const EntryName = ({ entry: { kind, of } }: { readonly entry: Entry }) => (
     class={`entry-name ${kind}`}
   >
     <span class="unseen">{kind === "file" ? "File " : "Directory "}</span>
-    <span>{of.name}</span>
+    <bdi>{of.name}</bdi>
   </ViewLink>
 )

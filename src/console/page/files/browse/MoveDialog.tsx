@@ -41,10 +41,7 @@ export const MoveDialog = ({ entry, isCopy, onClose, onDone }: MoveDialogProps) 
     <Modal title={`${verb} ${entry.of.name}`} onClose={onClose}>
       <Form change={change} onSubmit={onSubmit}>
         <p class="move-path">
-          To:{" "}
-          <strong>
-            {target?.path ?? (entry.kind === "file" ? "choose a directory" : "choose a directory")}
-          </strong>
+          To: <strong>{target?.path ?? "choose a directory"}</strong>
         </p>
         {chain.length > 0 && (
           <button type="button" class="plain" onClick={() => setChain(chain.slice(0, -1))}>
@@ -90,7 +87,7 @@ const Choices = ({ entry, onChosen, within }: ChoicesProps) => {
       {offered?.map((directory) => (
         <li key={directory.id}>
           <button type="button" onClick={() => onChosen(directory)}>
-            {directory.name}
+            <bdi>{directory.name}</bdi>
           </button>
         </li>
       ))}

@@ -52,7 +52,7 @@ const Node = ({ directory, path, since }: TreeProps & { readonly directory: Dire
           {isOpen ? "▾" : "▸"}
         </button>
         <ViewLink to={directoryView(directory.path)} isCurrent={path === directory.path}>
-          {directory.name}
+          <bdi>{directory.name}</bdi>
         </ViewLink>
       </span>
       {isOpen && <Branch id={directory.id} path={path} since={since} />}

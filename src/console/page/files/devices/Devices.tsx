@@ -9,6 +9,7 @@ import { Modal } from "../../parts/Modal.tsx"
 import { useChange } from "../../parts/UseChange.ts"
 import { formatWhen } from "../Words.ts"
 import { type Device, type DeviceList, path, platforms } from "./Device.ts"
+import { isClosed } from "../Closed.ts"
 import { useCount } from "../UseCount.ts"
 
 const refreshMillis = 30_000
@@ -16,11 +17,15 @@ const refreshMillis = 30_000
 /** The user's machines: when each was seen, its name and folder, and an end to it. */
 export const Devices = () => {
   const [since, onChanged] = useCount()
-  const { data, refused } = useAnswer<DeviceList>(path, refreshMillis, { since })
+  const { data, refused } = useAnswer<DeviceList>(path, refreshMillis, { since, isExpected: isClosed })
   return (
     <section class="devices">
       <Heading>Devices</Heading>
-      {data === undefined && <Asking what="your devices" isRefused={refused !== undefined} />}
+      {refused !== undefined && isClosed(refused) ? (
+        <p class="hint">{refused.message}.</p>
+      ) : (
+        data === undefined && <Asking what="your devices" isRefused={refused !== undefined} />
+      )}
       {data?.devices.length === 0 && (
         <p class="hint">No devices yet. A machine becomes one when its command line logs in:</p>
       )}

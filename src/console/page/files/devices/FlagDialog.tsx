@@ -3,6 +3,7 @@ import { useAnswer } from "../../api/UseAnswer.ts"
 import { Form } from "../../parts/Form.tsx"
 import { Modal } from "../../parts/Modal.tsx"
 import { useChange } from "../../parts/UseChange.ts"
+import { isClosed } from "../Closed.ts"
 import { Choices } from "../share/Choices.tsx"
 import { parentOf } from "../Places.ts"
 import type { Directory, Entry } from "../Types.ts"
@@ -35,8 +36,8 @@ type Choice = "all" | "selected" | "none"
 
 /** Chooses the devices that get a file, or a directory with all that is in it. */
 export const FlagDialog = ({ entry, onClose }: FlagDialogProps) => {
-  const { data: flags } = useAnswer<Flags>(path)
-  const { data: list } = useAnswer<DeviceList>(devicesPath)
+  const { data: flags, refused } = useAnswer<Flags>(path, undefined, { isExpected: isClosed })
+  const { data: list } = useAnswer<DeviceList>(devicesPath, undefined, { isExpected: isClosed })
   const above = parentOf(entry.of.path)
   const { data: chain } = useAnswer<{ readonly directories: ReadonlyArray<Directory> }>(
     above === "" ? undefined : `/api/directories?path=${encodeURIComponent(above)}`
@@ -45,7 +46,7 @@ export const FlagDialog = ({ entry, onClose }: FlagDialogProps) => {
   return (
     <Modal title={`Devices of ${entry.of.name}`} onClose={onClose}>
       {flags === undefined || list === undefined || directories === undefined ? (
-        <p class="hint">Asking for its devices …</p>
+        <p class="hint">{refused === undefined ? "Asking for its devices …" : `${refused.message}.`}</p>
       ) : (
         <Flagging {...{ entry, flags, onClose }} above={directories} devices={list.devices} />
       )}

@@ -1,8 +1,11 @@
+import { useState } from "preact/hooks"
 import { useAnswer } from "../../api/UseAnswer.ts"
 import { Code } from "../../parts/Code.tsx"
 import { Dialog } from "../../parts/Dialog.tsx"
 import type { Entry } from "../Types.ts"
-import { factsOf, isOver, path, selecting, type ShareLink } from "./ShareLink.ts"
+import { formatBytes, formatWhen } from "../Words.ts"
+import { factsOf, isOver, path, selecting, type SharedLink, type ShareLink } from "./ShareLink.ts"
+import { isClosed } from "../Closed.ts"
 import { useCount } from "../UseCount.ts"
 
 interface LinkListProps {
@@ -18,14 +21,19 @@ const refreshMillis = 15_000
 /** Share links with their uses; each can be copied and revoked. */
 export const LinkList = ({ of, since = 0, title }: LinkListProps) => {
   const [changes, onChanged] = useCount()
-  const { data } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
+  const { data, refused } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
     `${path}${of === undefined ? "" : selecting(of)}`,
     refreshMillis,
-    { since: changes * 1_000_000 + since }
+    { since: changes * 1_000_000 + since, isExpected: isClosed }
   )
   return (
-    <section class="items share-links" aria-label={title} aria-busy={data === undefined}>
+    <section
+      class="items share-links"
+      aria-label={title}
+      aria-busy={data === undefined && refused === undefined}
+    >
       <h2>{title}</h2>
+      {data === undefined && refused !== undefined && <p class="hint">{refused.message}.</p>}
       {data?.links.length === 0 && (
         <p class="hint">
           {of === undefined
@@ -54,6 +62,7 @@ const Row = ({ link, onRevoked }: { readonly link: ShareLink; onRevoked(): void 
           ))}
         </span>
       </span>
+      {link.uses > 0 && <Downloads token={token} uses={link.uses} />}
       <Code of={`link to ${name ?? "something deleted"}`} text={url} />
       <Dialog
         action="Revoke"
@@ -65,5 +74,27 @@ const Row = ({ link, onRevoked }: { readonly link: ShareLink; onRevoked(): void 
         }}
       />
     </li>
+  )
+}
+
+/** The downloads of a link: the time of each, how far it came, and the client. */
+const Downloads = ({ token, uses }: { readonly token: string; readonly uses: number }) => {
+  const [isOpen, setOpen] = useState(false)
+  const { data } = useAnswer<SharedLink>(isOpen ? `${path}/${token}` : undefined, refreshMillis, {
+    since: uses
+  })
+  return (
+    <details class="downloads" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>Downloads</summary>
+      <ul aria-busy={isOpen && data === undefined}>
+        {data?.downloads.map(({ address, agent, bytes, complete, startedAt }) => (
+          <li key={`${startedAt} ${address}`} class="hint">
+            <time dateTime={startedAt}>{formatWhen(startedAt)}</time> · {formatBytes(bytes)}
+            {complete ? "" : ", not to the end"} · {address} · {agent === "" ? "unnamed program" : agent}
+          </li>
+        ))}
+        {data?.downloads.length === 0 && <li class="hint">None in the last 90 days.</li>}
+      </ul>
+    </details>
   )
 }

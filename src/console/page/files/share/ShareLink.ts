@@ -1,5 +1,5 @@
-import type { ShareLink } from "#schemas/files/ShareLink.ts"
-export type { ShareLink }
+import type { SharedLink, ShareLink } from "#schemas/files/ShareLink.ts"
+export type { SharedLink, ShareLink }
 import type { Entry } from "../Types.ts"
 import { formatWhen } from "../Words.ts"
 import { formatCounted } from "../../figures/Format.ts"

@@ -87,7 +87,9 @@ const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void })
   return (
     <li>
       <span class="item-words">
-        <strong>{name}</strong>{" "}
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>{" "}
         <span class="hint">
           {kind} in {parentOf(was) === "" ? "all files" : parentOf(was)} · {formatBytes(size)} · deleted{" "}
           <time dateTime={trashedAt}>{formatWhen(trashedAt)}</time>, goes for good{" "}

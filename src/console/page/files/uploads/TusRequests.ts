@@ -1,3 +1,4 @@
+import { makeAsk } from "../../api/Ask.ts"
 import { faultOf, Refused } from "../../api/Refused.ts"
 import { type FileLook, nameOf, type UploadPlace } from "./Upload.ts"
 
@@ -15,7 +16,7 @@ const pieceBytes = 32 * 1024 * 1024
 const silenceMillis = 30_000
 
 /** Pause after a request that was not answered, or refused for a while without a time. */
-const retryMillis = 3_000
+const retryMillis = 1_000
 
 interface Sent {
   readonly method: "POST" | "PATCH" | "HEAD" | "DELETE"
@@ -147,6 +148,24 @@ export const makeUpload = async (
 /** The bytes that the server has. */
 export const readOffset = async (url: string, signal: AbortSignal): Promise<number> =>
   offsetOf(await send({ method: "HEAD", url, signal }), 0)
+
+const door = makeAsk(undefined, "same-origin")
+
+interface Open {
+  readonly url: string
+  readonly offset: number
+}
+
+/** The bytes that the server has of each open upload, by address. Nothing where it does not tell now: it is asked again before a file goes on. */
+export const readOffsets = async (): Promise<ReadonlyMap<string, number>> => {
+  try {
+    const { uploads } = await door<{ readonly uploads: ReadonlyArray<Open> }>(endpoint)
+    return new Map(uploads.map(({ offset, url }) => [new URL(url, location.href).pathname, offset]))
+  } catch (error) {
+    if (error instanceof Refused) return new Map()
+    throw error
+  }
+}
 
 /** Sends one piece from the offset on; answers the next offset. */
 export const sendPiece = async (

@@ -73,6 +73,7 @@ const withStore = async <A>(
 /** Writes down uploads, new and changed ones. */
 export const keep = (changed: ReadonlyArray<Kept>): Promise<void> =>
   inTurn(async () => {
+    if (changed.length === 0) return
     await withStore("readwrite", (kept) => {
       for (const one of changed) kept.put(one)
       return undefined
@@ -82,6 +83,7 @@ export const keep = (changed: ReadonlyArray<Kept>): Promise<void> =>
 /** Forgets uploads, and the database with the last. */
 export const forget = (ids: ReadonlyArray<string>): Promise<void> =>
   inTurn(async () => {
+    if (ids.length === 0) return
     const left = await withStore("readwrite", (kept) => {
       for (const id of ids) kept.delete(id)
       return kept.count()

@@ -122,6 +122,7 @@ const Total = ({ uploads }: { readonly uploads: ReadonlyArray<Upload> }) => {
   const size = sizeOf(uploads)
   const sent = sentOf(uploads)
   const done = uploads.filter(({ state }) => state === "done").length
+  const failed = uploads.filter(({ state }) => state === "failed").length
   const isOver = done === uploads.length
   const speed = useSpeed(sent)
   const left =
@@ -131,17 +132,13 @@ const Total = ({ uploads }: { readonly uploads: ReadonlyArray<Upload> }) => {
   return (
     <div class="uploads-total">
       <progress aria-label="All uploads" max={Math.max(size, 1)} value={size === 0 ? 1 : sent} />
-      <p role="status" class="hint">
-        {isOver
-          ? `${formatCounted(done, "file")} uploaded, ${formatBytes(size)}.`
-          : `${done} of ${formatCounted(uploads.length, "file")}`}
-        {!isOver && (
-          <span aria-hidden="true">
-            {" "}
-            · {formatBytes(sent)} of {formatBytes(size)}
-            {left}
-          </span>
-        )}
+      <p class="hint">
+        {done} of {formatCounted(uploads.length, "file")} · {formatBytes(sent)} of {formatBytes(size)}
+        {left}
+      </p>
+      <p role="status">
+        {isOver && `${formatCounted(done, "file")} uploaded, ${formatBytes(size)}.`}
+        {failed > 0 && `${formatCounted(failed, "file")} failed.`}
       </p>
     </div>
   )
@@ -220,7 +217,7 @@ const wordsOf = ({ problem, sent, size, state }: Upload): string => {
     case "paused":
       return `${part} · paused`
     case "missing":
-      return "choose it again"
+      return sent > 0 ? `${part} is there, choose it again` : "choose it again"
     case "failed":
       return problem ?? "refused"
     case "done":

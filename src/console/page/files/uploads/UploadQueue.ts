@@ -2,7 +2,7 @@ import { Refused } from "../../api/Refused.ts"
 import type { Chosen } from "./Chosen.ts"
 import { askToRead, fileOf, type HandledFile, mayRead } from "./Handles.ts"
 import { sendFile } from "./SendFile.ts"
-import { endUpload } from "./TusRequests.ts"
+import { endUpload, readOffsets } from "./TusRequests.ts"
 import { isAgain, isSame, type Upload, type UploadPlace } from "./Upload.ts"
 import { forget, heldElsewhere, hold, keep, type Kept, recall } from "./UploadMemory.ts"
 
@@ -65,12 +65,15 @@ export class UploadQueue {
   /** Uploads of this browser that a page before this one did not finish, unless another tab has them. */
   async recall(): Promise<void> {
     const kept = await recall(this.userId, Date.now())
+    if (kept.length === 0) return
     const elsewhere = await heldElsewhere(new Set(kept.map(({ batch }) => batch)))
+    const offsets = await readOffsets()
     for (const one of kept) {
       if (elsewhere.has(one.batch) || this.#entries.has(one.id)) continue
       const { addedAt, handled, isDone, userId: _user, ...rest } = one
       const state = isDone ? "done" : "missing"
-      const upload: Upload = { ...rest, state, sent: isDone ? one.size : 0, problem: undefined }
+      const sent = isDone ? one.size : (offsets.get(one.url ?? "") ?? 0)
+      const upload: Upload = { ...rest, state, sent, problem: undefined }
       this.#entries.set(one.id, { upload, file: undefined, handled, addedAt, stop: undefined, misses: 0 })
       this.#hold(one.batch)
     }
