@@ -90,7 +90,7 @@ const sha256Of = (path: string): string => createHash("sha256").update(readFileS
 const served = treeLayer.pipe(Layer.provideMerge(TestServer.own()))
 
 describeWith(programs, "an archive whose download is cut", () => {
-  layer(served, { excludeTestServices: true, timeout: "300 seconds" })((it) => {
+  layer(served, { excludeTestServices: true, timeout: `${300 + mebibytes} seconds` })((it) => {
     it.effect("is gone on with by curl -C - and wget -c, byte for byte", () =>
       Effect.gen(function* () {
         const { port, url } = yield* TestServer
