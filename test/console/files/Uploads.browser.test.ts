@@ -45,8 +45,10 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     removals.push(remove)
     return directory
   }
-  const filesNamed = async (name: string): Promise<ReadonlyArray<Listed>> =>
-    (await user.read(`/api/files?q=${encodeURIComponent(name)}`)).files as ReadonlyArray<Listed>
+  const filesNamed = async (name: string): Promise<ReadonlyArray<Listed>> => {
+    const { files } = await user.read(`/api/files${name === "" ? "" : `?q=${encodeURIComponent(name)}`}`)
+    return files as ReadonlyArray<Listed>
+  }
 
   /** bytes a second that the page may send; 0: as many as it can */
   const throttle = async (session: CDPSession, bytes: number): Promise<void> => {
@@ -79,15 +81,21 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
   const leaveInTheMiddle = async (
     directory: string,
     begin: (console: FilesPage) => Promise<void>
-  ): Promise<{ readonly console: FilesPage; readonly session: CDPSession }> => {
+  ): Promise<{
+    readonly console: FilesPage
+    readonly session: CDPSession
+    /** requests until then that sent bytes */
+    readonly before: number
+  }> => {
     const console = await user.open(`?room=files&path=${directory}`)
     const session = await console.context.newCDPSession(console.page)
     await throttle(session, 2 * megabyte)
     await begin(console)
     await reaches(megabyte)
+    const before = sentFrom(console.requests).length
     await console.page.reload()
     await console.page.getByRole("navigation", { name: "Parts of this room" }).waitFor()
-    return { console, session }
+    return { console, session, before }
   }
 
   it("takes a folder that is dropped, with all that is below it, empty directories too", async () => {
@@ -95,10 +103,10 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     const directory = await onDisk({
       "trip/big.bin": big,
       "trip/zero.txt": "",
+      "trip/nothing/in it/": "",
       "trip/day 1/日記.txt": "hello",
       "trip/day 1/deep/er/x.txt": "x"
     })
-    await onDisk({})
     await ask(user.server, "POST", "/api/directories", { key: user.key, json: { name: "dropped" } })
     const { entry, page } = await user.open("?room=files&path=dropped")
     await page.getByText("This directory is empty").waitFor()
@@ -111,6 +119,11 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     assert.strictEqual(found.get("dropped/trip/zero.txt")?.fileSize, 0)
     assert.isDefined(found.get("dropped/trip/day 1/日記.txt"))
     assert.isDefined(found.get("dropped/trip/day 1/deep/er/x.txt"))
+    await until("the empty directory is there", async () => {
+      const path = "/api/directories?path=dropped/trip/nothing/in%20it"
+      const { status } = await ask(user.server, "GET", path, { key: user.key })
+      return status === 200 ? undefined : String(status)
+    })
     await page.getByRole("button", { name: "Clear the list" }).click()
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
   })
@@ -119,10 +132,9 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     const bytes = noise(8 * megabyte, 2)
     const directory = await onDisk({ "folder/middle.bin": bytes })
     await user.put("reload/other.txt", "other")
-    const { console, session } = await leaveInTheMiddle("reload", ({ page }) =>
+    const { before, console, session } = await leaveInTheMiddle("reload", ({ page }) =>
       drop(page, [join(directory, "folder")])
     )
-    const before = sentFrom(console.requests).length
     await until("another request goes on", async () =>
       sentFrom(console.requests).length > before ? undefined : "none"
     )
@@ -159,7 +171,7 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     const [file, ...others] = await filesNamed("chosen.bin")
     assert.deepStrictEqual(others, [])
     assert.strictEqual(file?.fileHash, sha256(bytes))
-    // What was done before is not sent again.
+    // The file that was done before is not sent again.
     assert.strictEqual((await filesNamed("small.txt")).length, 1)
   })
 
