@@ -104,6 +104,7 @@ const id = "2sJH7aQmXy4TzWcVbN8kLp"
 /** Example values of path parameters, by the segment in front of each. */
 const pathValues: Readonly<Record<string, string>> = {
   files: `fil_${id}`,
+  download: "root",
   users: `usr_${id}`,
   keys: `key_${id}`,
   sites: `st_${id}`,
