@@ -171,7 +171,9 @@ export class Connection extends Context.Service<
   Connection,
   {
     readonly target: Effect.Effect<Target, ServerUnknown>
-    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, ConnectionFailure>
+    readonly ask: <A, E>(
+      request: (client: Client) => Effect.Effect<A, E>
+    ) => Effect.Effect<A, ConnectionFailure>
     /** of another server, or by another key */
     readonly askOf: (
       target: Target

@@ -21,6 +21,7 @@ import * as SyncRoutes from "./sync/SyncRoutes.ts"
 import { FileReads } from "./transfers/FileReads.ts"
 import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
+import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
@@ -28,7 +29,8 @@ import { Uploads } from "./uploads/Uploads.ts"
 import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
-const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
+const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, JoinedUploads.layer).pipe(
+  Layer.provideMerge(UploadedFiles.layer),
   Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
