@@ -63,9 +63,9 @@ export class TreeModel {
     return onConflict === "fail" ? undefined : { name: this.free((one) => this.fileNamed(parent, one), name) }
   }
 
-  free(taken: (name: string) => unknown, name: string, number = numberedName): string {
+  free(taken: (name: string) => unknown, name: string): string {
     for (let count = 1; ; count++) {
-      const candidate = number(name, count)
+      const candidate = numberedName(name, count)
       if (taken(candidate) === undefined) return candidate
     }
   }
