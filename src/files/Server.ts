@@ -27,6 +27,7 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
+import { counted } from "./TrafficMetrics.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
@@ -70,11 +71,11 @@ export const server: RoomServer = {
     uploadSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
-    RawRoutes.addRaw(archiveRoutes),
-    RawRoutes.addRaw(directRoutes),
-    RawRoutes.addRaw(transferRoutes),
-    RawRoutes.addRaw(tusRoutes),
-    RawRoutes.addRaw(sendRoutes)
+    RawRoutes.addRaw(counted(archiveRoutes)),
+    RawRoutes.addRaw(counted(directRoutes)),
+    RawRoutes.addRaw(counted(transferRoutes)),
+    RawRoutes.addRaw(counted(tusRoutes)),
+    RawRoutes.addRaw(counted(sendRoutes))
   ).pipe(Layer.provide(services)),
   paths: [
     ["GET", loginPath],

@@ -5,6 +5,7 @@ import type { Fragment } from "effect/sql/Statement"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
+import { linkUsed } from "../TrafficMetrics.ts"
 import { newToken, tokenHash } from "./LinkTokens.ts"
 
 /** A link as those who have it meet it. */
@@ -149,6 +150,7 @@ const beginningOf = (sql: SqlClient, limits: Limits, now: () => Date) => {
         FROM counted)
       SELECT uses FROM counted`
     if (counted === undefined) return undefined
+    yield* linkUsed
     // What is not shown any more goes now and then, so that no link has more rows than twice as many.
     if (counted.uses % limits.usesPerLink === 0)
       yield* sql`DELETE FROM share_uses WHERE token_hash = ${hash} AND open_until < ${at} AND id NOT IN (
