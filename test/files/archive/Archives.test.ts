@@ -354,6 +354,9 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
         const kept = yield* paused(person, "root")
         const response = yield* paused(revoked, "root")
         yield* ask("DELETE", `/api/v1/keys/${revoked.id}`)
+        while ((yield* download(revoked, docs.id, {}, "HEAD")).status !== 401) yield* Effect.sleep(20)
+        // A second from the revocation, and more on a busy machine.
+        yield* Effect.sleep(3_000)
         assert.isFalse((yield* resumed(response)).isWhole)
         assert.isTrue((yield* resumed(kept)).isWhole)
       })

@@ -16,6 +16,15 @@ const made = (name: string, bytes: Buffer): { readonly sha256: string; readonly 
   return { sha256: name, sizeBytes: bytes.length }
 }
 
+/** Blobs of at most eight bytes whose names are in `rows` live there; all others are files. */
+const rowBytes = 8
+const partsOf = (rows: ReadonlyMap<string, Uint8Array> | Error = new Map()): BlobParts =>
+  new BlobParts(
+    (name) => join(directory, name),
+    rowBytes,
+    (_, done) => setImmediate(done, rows)
+  )
+
 const readAll = <P extends Part>(parts: BlobParts, wanted: ReadonlyArray<P>) =>
   new Promise<PartTrouble<P> | undefined>((resolve) => parts.read(wanted, resolve))
 
@@ -39,7 +48,7 @@ const proc = requirement("/proc", () => (existsSync("/proc/self/fd") ? undefined
 
 describeWith(proc, "parts of blobs", () => {
   it("come into their places, of many blobs at once and of each from anywhere", async () => {
-    const parts = new BlobParts((name) => join(directory, name))
+    const parts = partsOf()
     const bytes = Buffer.from(Array.from({ length: 3000 }, (_, n) => n % 251))
     const blobs = Array.from({ length: 40 }, (_, n) => made(`many ${n}`, bytes.subarray(0, 1000 + n)))
     const wanted = blobs.map((blob, n) => ({
@@ -56,7 +65,7 @@ describeWith(proc, "parts of blobs", () => {
   })
 
   it("are read on from an open file, which is closed with its last byte, another blob, or the reader", async () => {
-    const parts = new BlobParts((name) => join(directory, name))
+    const parts = partsOf()
     const long = made("long", Buffer.from("abcdef"))
     const other = made("other", Buffer.from("123456"))
     const partOf = (blob: typeof long, from: number, length: number) => ({
@@ -81,8 +90,27 @@ describeWith(proc, "parts of blobs", () => {
     await untilClosed()
   })
 
+  it("come from rows where short blobs live there, beside those that have files", async () => {
+    const rows = new Map([["in a row", Buffer.from("12345678")]])
+    const file = made("a file", Buffer.from("a short one"))
+    const wanted = [
+      { sha256: "in a row", sizeBytes: 8, from: 2, views: [Buffer.alloc(1), Buffer.alloc(4)] },
+      { ...made("short", Buffer.from("abc")), from: 0, views: [Buffer.alloc(3)] },
+      { ...file, from: 2, views: [Buffer.alloc(9)] }
+    ]
+    const parts = partsOf(rows)
+    assert.isUndefined(await readAll(parts, wanted))
+    assert.deepStrictEqual(
+      wanted.map(({ views }) => Buffer.concat(views).toString()),
+      ["34567", "abc", "short one"]
+    )
+    await untilClosed()
+    const away = await readAll(partsOf(new Error("away")), wanted)
+    assert.deepStrictEqual([away?.part.sha256, away?.cause.message], ["in a row", "away"])
+  })
+
   it("say which one cannot be read, and why, once nothing is being read any more", async () => {
-    const parts = new BlobParts((name) => join(directory, name))
+    const parts = partsOf()
     const well = made("well", Buffer.alloc(10))
     const part = (sha256: string, sizeBytes: number) => ({
       sha256,
