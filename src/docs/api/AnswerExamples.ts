@@ -44,6 +44,18 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  * sense. A test sees that the schemas take them.
  */
 export const answerExamples: Readonly<Record<string, unknown>> = {
+  UploadedFile: {
+    name: "may.pdf",
+    size: 48_211,
+    directUrl: "https://files.example.com/direct/7Yk2sJH7aQmXy4TzWcVbN8",
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    versionGroupId: "fg_2sJH7aQmXy4TzWcVbN8kLp",
+    version: 3,
+    fileHash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    mimeType: "application/pdf",
+    directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+    isEncrypted: false
+  },
   Device: device,
   DeviceList: { devices: [device] },
   SyncSubscriptions: {

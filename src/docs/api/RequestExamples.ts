@@ -117,6 +117,9 @@ export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
   "direct.takeLink": "-d password=secret",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
+  "transfers.cliUpload": "-F files=@report.pdf",
+  "transfers.uploadFiles": "-F files=@report.pdf -F path=reports/may.pdf",
+  "transfers.uploadRaw": "-T report.pdf",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
@@ -148,6 +151,7 @@ const pathValues: Readonly<Record<string, string>> = {
   direct: "4fJ2mQ0sXb7RkT1zYw8aLc",
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
+  upload: "docs",
   markups: "openai",
   quarantine: "calls",
   jobs: "sweep-files"
@@ -162,6 +166,7 @@ export const examplePath = (path: string): string => {
   return segments
     .map((segment, index) => {
       const [, name] = /^\{(\w+)\}$/.exec(segment) ?? []
+      if (segment === "*") return "reports/may.pdf"
       if (name === undefined) return segment
       const before = segments[index - 1] ?? ""
       const value = pathValues[`${segments[index - 2] ?? ""}/${before}`] ?? pathValues[before]

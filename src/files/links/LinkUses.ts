@@ -17,7 +17,7 @@ export interface FoundLink {
   /** of a pinned one */
   readonly versionId: string | null
   readonly directoryId: string | null
-  /** downloads at most; null: any number */
+  /** downloads at most; null: without a limit */
   readonly cap: number | null
   readonly uses: number
   /** salt and hash; null: none is asked for */
@@ -151,7 +151,7 @@ const beginningOf = (sql: SqlClient, limits: Limits, now: () => Date) => {
       SELECT uses FROM counted`
     if (counted === undefined) return undefined
     yield* linkUsed
-    // What is not shown any more goes now and then, so that no link has more rows than twice as many.
+    // Uses that are not shown any more go now and then, so that no link has more rows than twice as many.
     if (counted.uses % limits.usesPerLink === 0)
       yield* sql`DELETE FROM share_uses WHERE token_hash = ${hash} AND open_until < ${at} AND id NOT IN (
         SELECT id FROM share_uses WHERE token_hash = ${hash} ORDER BY started_at DESC LIMIT ${limits.usesPerLink})`

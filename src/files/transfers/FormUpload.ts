@@ -35,7 +35,7 @@ const placeOf = Effect.fnUntraced(function* (tree: Tree["Service"], form: Upload
   return yield* writesFound(reach, directory, directoryNotFound.message)
 })
 
-/** What is said of the files of a form, whose hashes are those that were announced. */
+/** The files of a form with their fields; their hashes are those that were announced. */
 const arrivedIn = Effect.fnUntraced(function* (form: UploadForm, hasLinks: boolean) {
   if (form.files.length === 0) return yield* invalidField("files", "expected at least one file")
   const { overfull } = form
