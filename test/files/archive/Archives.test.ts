@@ -449,6 +449,25 @@ layer(served, { excludeTestServices: true, timeout: "120 seconds" })("archives",
       })
     )
 
+    it.effect("has files as they were uploaded, short ones that live in their rows too", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const { id, key } = yield* newPerson
+        const texts = ["", "short", "x".repeat(70_000), "y".repeat(20_000), "short too"]
+        for (const [n, body] of texts.entries())
+          assert.strictEqual((yield* ask("PUT", `/api/upload/rows/${n}`, { key, body })).status, 201)
+        const sql = yield* SqlClient
+        const [rows] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM file_versions v
+          JOIN blobs b USING (store, sha256) WHERE b.bytes IS NOT NULL AND v.user_id = ${id}`
+        assert.isAbove(rows?.count ?? 0, 0)
+        const { bytes } = yield* download({ key }, "root")
+        assert.deepStrictEqual(
+          membersOf(bytes).map(({ text }) => text),
+          ["", ...texts]
+        )
+      })
+    )
+
     it.effect("holds the bytes of each file under its hash", () =>
       Effect.gen(function* () {
         const person = yield* newPerson
