@@ -62,5 +62,10 @@ export class SendFilesApi extends HttpApiGroup.make("send")
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)
-  .annotateMerge(OpenApi.annotations({ title: "Sending", description: "Files for one's machines." }))
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Sending files",
+      description: "To one's machines, the Inbox and directories."
+    })
+  )
   .prefix("/api") {}

@@ -7,6 +7,7 @@ import { JsonBody } from "../core/JsonBody.ts"
 import { Conflict, NotFound } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
 import { Timestamp } from "../core/Timestamp.ts"
+import { DeviceHeader } from "./DeviceHeader.ts"
 import { fullAccess } from "./FilesAccess.ts"
 
 const VersionId = idSchema("fv", "version of a file")
@@ -157,6 +158,7 @@ export class ShareLinksApi extends HttpApiGroup.make("shareLinks")
       .annotate(OpenApi.Description, "At once, and within a second where it is being downloaded.")
   )
   .annotateMerge(fullAccess)
+  .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
   .prefix("/api") {}

@@ -63,6 +63,7 @@ describe("the environment", () => {
     ["file:///srv/blobs", "file:///srv/bl%20obs/"],
     ["/srv/blobs", "file://", "file:///", "file://host/blobs", "s3://k:s@h/b", "file:///a%2Fb"]
   )
+  takes("TRASH_DAYS", ["0", "365"], ["-1", "36501", "ever"])
   takes("FILES_QUOTA", ["1", "10GB"], ["0", "-1", "much"])
   takes("ATTACHMENTS_DIR", ["off", "./attachments", "/srv/attachments"], [])
   takes("MAX_ATTACHMENT_SIZE", ["1", "2GB"], ["0", "-1", "much"])

@@ -153,7 +153,12 @@ const access = {
     "POST /api/cli/upload",
     "POST /api/upload",
     "PUT /api/upload/{bucket}/*",
-    "POST /api/send"
+    "POST /api/send",
+    "POST /api/uploads",
+    "GET /api/uploads",
+    "GET /api/uploads/{id}",
+    "PATCH /api/uploads/{id}",
+    "DELETE /api/uploads/{id}"
   ],
   /** the secret of a site */
   site: ["POST /collect"],
@@ -363,7 +368,7 @@ describe("an operation of the published document", () => {
       for (const operation of operationsOf(...taken)) {
         const { body, status } = await send(operation, key)
         const note = `${scope} ${nameOf(operation)} ${JSON.stringify(body)}`
-        // What is asked for by the name of another bucket is 403 in words of its own.
+        // A bucket of another name is 403 in words of its own.
         assert.notInclude([401, 500, 502, 503], status, note)
       }
     }

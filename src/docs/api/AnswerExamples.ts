@@ -1,3 +1,5 @@
+import { treeExamples } from "./TreeExamples.ts"
+
 const usage = { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 }
 
 const router = {
@@ -44,6 +46,7 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  * sense. A test sees that the schemas take them.
  */
 export const answerExamples: Readonly<Record<string, unknown>> = {
+  ...treeExamples,
   UploadedFile: {
     name: "may.pdf",
     size: 48_211,

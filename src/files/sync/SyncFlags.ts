@@ -187,14 +187,12 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Flags of files and directories that are deleted for good. */
-export const sweeping = Sweeps.layer({
-  name: "sync-flags",
-  every: "sweepEveryMillis",
-  run: Effect.flatMap(
-    SqlClient,
-    (sql) => sql`DELETE FROM sync_flags f
-      WHERE NOT EXISTS (SELECT FROM directories WHERE id = f.resource_id)
-        AND NOT EXISTS (SELECT FROM file_groups WHERE id = f.resource_id)`
-  )
-})
+/** Deletes the flags of files and directories that are deleted for good. */
+export const sweep = Effect.flatMap(
+  SqlClient,
+  (sql) => sql`DELETE FROM sync_flags f
+    WHERE NOT EXISTS (SELECT FROM directories WHERE id = f.resource_id)
+      AND NOT EXISTS (SELECT FROM file_groups WHERE id = f.resource_id)`
+)
+
+export const sweeping = Sweeps.layer({ name: "sync-flags", every: "sweepEveryMillis", run: sweep })

@@ -36,6 +36,6 @@ export const treeSweep = Layer.unwrap(
     const trash = yield* Trash
     const purge = yield* Purge
     const run = Effect.andThen(trash.sweep, purge.prune)
-    return Sweeps.layer({ name: "files", every: "fileSweepEveryMillis", run })
+    return Sweeps.layer({ name: "file-tree", every: "fileSweepEveryMillis", run })
   })
 )

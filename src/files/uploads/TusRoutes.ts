@@ -16,6 +16,7 @@ import { type KeyedExchange, type KeyedRoute, keyedServing, openServing } from "
 import { AppConfig } from "#src/Config.ts"
 import type { RawRoute } from "#src/front/RawRoute.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
+import { makeHandleFromDevice } from "../devices/FromDevice.ts"
 import type { Received } from "./ReceivedUploads.ts"
 import { orInvalid } from "./UploadTargets.ts"
 import { makeUploadResource, type UploadResource, type UploadState } from "./UploadResource.ts"
@@ -226,11 +227,12 @@ export const tusRoutes = Effect.gen(function* () {
   const resource = yield* makeUploadResource
   const serve = yield* keyedServing
   const open = yield* openServing
+  const fromDevice = yield* makeHandleFromDevice
   const expiresOf = (): Date => new Date(Date.now() + limits.uploadKeptMillis)
   const handlers = handlersOf(resource, expiresOf, urlFor, limits.uploadParts)
   const { endpoints } = UploadsApi
   const served = (endpoint: (typeof endpoints)[keyof typeof endpoints], handle: Handle): RawRoute["handle"] =>
-    serve(accessOf(endpoint, UploadsApi), endpoint.path, handle)
+    serve(accessOf(endpoint, UploadsApi), endpoint.path, fromDevice(handle))
 
   const { appendToUpload, createUpload, endUpload, listUploads, readUpload } = endpoints
   const create = served(createUpload, versioned(handlers.create))

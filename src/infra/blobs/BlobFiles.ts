@@ -252,7 +252,7 @@ export class BlobFiles {
       Effect.flatMap((bytes) => {
         if (bytes.length !== sizeBytes) return wrongSize(bytes.length, sizeBytes)
         const seen = createHash("sha256").update(bytes).digest("hex")
-        return seen === sha256 ? Effect.succeed(bytes) : wrongHash
+        return seen === sha256 ? Effect.succeed(bytes) : Effect.fail(wrongHash)
       })
     )
   }
@@ -266,7 +266,7 @@ export class BlobFiles {
       Effect.catch(failed),
       Effect.flatMap((seen) => {
         if (seen.sizeBytes !== sizeBytes) return wrongSize(seen.sizeBytes, sizeBytes)
-        return seen.sha256 === sha256 ? Effect.succeed(seen) : wrongHash
+        return seen.sha256 === sha256 ? Effect.succeed(seen) : Effect.fail(wrongHash)
       })
     )
   }
@@ -343,7 +343,7 @@ const failed = (error: unknown): Effect.Effect<never, string> => {
 const wrongSize = (seen: number, expected: number): Effect.Effect<never, string> =>
   Effect.fail(`it has ${seen} bytes instead of ${expected}`)
 
-const wrongHash: Effect.Effect<never, string> = Effect.fail("its bytes have another hash")
+export const wrongHash = "its bytes have another hash"
 
 interface AppendOptions {
   readonly offset: number

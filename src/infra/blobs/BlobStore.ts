@@ -8,13 +8,14 @@ import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
-import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
+import { BlobFiles, type OpenBlobFile, wrongHash } from "./BlobFiles.ts"
 import { type Blob, BlobIndex, type NewBlob, type Owner, type Reference } from "./BlobIndex.ts"
 import { BlobParts } from "./BlobParts.ts"
 import { type BlobUpkeep, makeUpkeep } from "./BlobUpkeep.ts"
 import { makeUploads } from "./BlobStaging.ts"
 import type { BlobUploads } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
+import { sumsOf } from "./RunningSums.ts"
 
 interface Service extends BlobUploads, BlobAppends {
   /** The directory's id: blobs of another one cannot be read here. */
@@ -147,9 +148,10 @@ const reading = ({
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) =>
       Effect.catch(files.read(blob), (problem) =>
-        Effect.flatMap(inRow(blob), (bytes) =>
-          bytes === undefined ? upkeep.refuse(blob, problem) : Effect.succeed(bytes)
-        )
+        Effect.flatMap(inRow(blob), (bytes) => {
+          if (bytes === undefined) return upkeep.refuse(blob, problem)
+          return sumsOf(bytes).sha256 === blob.sha256 ? Effect.succeed(bytes) : upkeep.refuse(blob, wrongHash)
+        })
       ),
     parts: () =>
       new BlobParts(

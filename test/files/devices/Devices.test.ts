@@ -131,6 +131,9 @@ layer(TestServer.shared, live)("devices", (it) => {
         ["POST", "/api/upload", notFound],
         ["POST", "/api/cli/upload", notFound],
         ["PUT", "/api/upload/b/a.txt", notFound],
+        ["POST", "/api/uploads", notFound],
+        ["GET", "/api/uploads", notFound],
+        ["GET", "/api/share-links", notFound],
         ["GET", "/api/directories", notFound],
         ["GET", "/api/files?q=a", notFound],
         ["GET", "/api/trash", notFound]

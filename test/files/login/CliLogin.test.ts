@@ -372,3 +372,25 @@ layer(TestServer.own({ limits: { cliLoginsPerMinute: 10, cliLoginsWaiting: 12 } 
     )
   }
 )
+
+layer(TestServer.own(), live)("a device whose key is the last of the last administrator", (it) => {
+  it.effect("stays, as does the key", () =>
+    Effect.gen(function* () {
+      const { adminKey, ask } = yield* TestServer
+      const apiKey = yield* letIn(yield* signIn(adminKey))
+      const { data } = (yield* ask("GET", "/api/v1/keys")).json as {
+        readonly data: ReadonlyArray<{ readonly id: string; readonly prefix: string }>
+      }
+      const first = data.find(({ prefix }) => adminKey.startsWith(prefix))
+      assert.strictEqual((yield* ask("DELETE", `/api/v1/keys/${first?.id ?? ""}`)).status, 200)
+      const listed = yield* ask("GET", "/api/devices", { key: apiKey })
+      const [device] = (listed.json as { readonly devices: ReadonlyArray<{ readonly id: string }> }).devices
+      const refused = yield* ask("DELETE", `/api/devices/${device?.id ?? ""}`, { key: apiKey })
+      assert.deepStrictEqual(
+        [refused.status, refused.json],
+        [409, { error: "The last key of the last administrator stays; make another one first" }]
+      )
+      assert.deepStrictEqual((yield* ask("GET", "/api/devices", { key: apiKey })).json, listed.json)
+    })
+  )
+})

@@ -162,6 +162,33 @@ layer(TestServer.shared, live)("the manifest", (it) => {
     })
   )
 
+  it.effect("shows one state: a file that is moved meanwhile is in it once", () =>
+    Effect.gen(function* () {
+      const { ask, directory, file, flagged, key, manifest } = yield* makeTree
+      const bucket = yield* directory(undefined, "Work")
+      const [first, last] = [yield* directory(bucket, "a"), yield* directory(bucket, "z")]
+      const { groupId } = yield* file(first, "moved.txt")
+      yield* flagged("directory", first.id)
+      yield* flagged("directory", last.id)
+      const move = (directoryId: string) =>
+        Effect.tap(
+          ask("PATCH", `/api/files/${groupId}`, { key, json: { directoryId } }),
+          ({ json, status }) => Effect.sync(() => assert.strictEqual(status, 200, JSON.stringify(json)))
+        )
+      const moves = Effect.forEach(
+        Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? last.id : first.id)),
+        move
+      )
+      const reads = Effect.forEach(Array.from({ length: 20 }), () => manifest())
+      const [read] = yield* Effect.all([reads, moves], { concurrency: "unbounded" })
+      for (const { files } of read)
+        assert.deepStrictEqual(
+          files.map(({ versionGroupId }) => versionGroupId),
+          [groupId]
+        )
+    })
+  )
+
   it.effect("is read in pages that end where directories do, in byte order of paths of any script", () =>
     Effect.gen(function* () {
       const { directory, file, flagged, names } = yield* makeTree

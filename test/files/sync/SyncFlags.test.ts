@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import { sweep } from "#src/files/sync/SyncFlags.ts"
 import { limits } from "#src/Limits.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeTree } from "./SyncedTree.ts"
@@ -176,6 +177,26 @@ layer(TestServer.shared, live)("flags of synchronisation", (it) => {
         (json as { readonly subscriptions: ReadonlyArray<{ readonly deviceIds: unknown }> }).subscriptions[0]
           ?.deviceIds,
         [two]
+      )
+    })
+  )
+
+  it.effect("outlast the trash, and go with what is deleted for good", () =>
+    Effect.gen(function* () {
+      const { directory, file, flagged, sql, userId } = yield* makeTree
+      const [kept, gone] = [yield* directory(undefined, "Kept"), yield* directory(undefined, "Gone")]
+      const { groupId } = yield* file(kept, "trashed")
+      for (const id of [kept.id, gone.id]) yield* flagged("directory", id)
+      yield* flagged("file", groupId)
+      yield* sql`UPDATE file_groups SET trash_id = 't' WHERE id = ${groupId}`
+      yield* sql`DELETE FROM directories WHERE id = ${gone.id}`
+      yield* sweep
+      const left = yield* sql<{
+        id: string
+      }>`SELECT resource_id AS id FROM sync_flags WHERE user_id = ${userId}`
+      assert.sameMembers(
+        left.map(({ id }) => id),
+        [kept.id, groupId]
       )
     })
   )

@@ -14,7 +14,7 @@ import { ensured, faultsOfTree, written } from "./TreeSteps.ts"
 const name =
   "name: expected a name of 1 to 255 bytes of UTF-8, without / and control characters, and not . or .."
 
-layer(sharedTree, { excludeTestServices: true, timeout: 60_000 })("directories", (it) => {
+layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories", (it) => {
   it.effect("are made, in the root as buckets, and listed with id, name, parentId and isInbox", () =>
     Effect.gen(function* () {
       const { makeDirectory, ok, outcome, send, userId } = yield* newClient

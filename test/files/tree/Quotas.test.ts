@@ -4,7 +4,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { expectStatus, newClient, outcomeOf, sharedTree } from "./TreeClient.ts"
 import { ensured, faultsOfTree, written } from "./TreeSteps.ts"
 
-layer(sharedTree, { excludeTestServices: true, timeout: 60_000 })("the quota of a user", (it) => {
+layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("the quota of a user", (it) => {
   it.effect("is what an administrator gives, over FILES_QUOTA; versions and the trash count", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

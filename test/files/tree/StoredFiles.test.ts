@@ -19,7 +19,7 @@ interface ShownHistory {
 
 const hashOf = (text: string): string => sha256Of(Buffer.from(text))
 
-layer(sharedTree, { excludeTestServices: true, timeout: 60_000 })("files", (it) => {
+layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("files", (it) => {
   describe("the history of a file", () => {
     it.effect("has all versions, newest first, by any version's id", () =>
       Effect.gen(function* () {

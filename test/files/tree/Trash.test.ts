@@ -9,7 +9,7 @@ const served = sweepLayer.pipe(Layer.provideMerge(sharedTree))
 
 const dayMillis = 86_400_000
 
-layer(served, { excludeTestServices: true, timeout: 60_000 })("the trash", (it) => {
+layer(served, { excludeTestServices: true, timeout: 600_000 })("the trash", (it) => {
   it.effect("has what was deleted, newest first, for 30 days", () =>
     Effect.gen(function* () {
       const { ok, outcome, page, trash, userId } = yield* newClient

@@ -192,6 +192,39 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
         })
       )
 
+      it.effect("of one name in one transaction follow each other in their order", () =>
+        Effect.gen(function* () {
+          const { history, writeAll } = yield* Versions
+          const user = yield* newUser
+          const docs = yield* ensured(user, "docs")
+          const [one, two] = [yield* written(docs, "1", "one"), yield* written(docs, "2", "two")]
+          const blobs = [one, two, one].map(({ sha256, sizeBytes }) => ({ sha256, sizeBytes }))
+          const made = yield* writeAll(
+            user,
+            "test",
+            blobs.map((blob) => ({ ...plain, directory: docs, name: "same", blob }))
+          )
+          assert.deepStrictEqual(
+            made.map(({ sha256, version }) => [version, sha256]),
+            [
+              [1, one.sha256],
+              [2, two.sha256],
+              [3, one.sha256]
+            ]
+          )
+          const all = yield* history(made[0]?.id ?? "")
+          assert.deepStrictEqual(
+            all.map(({ isCurrent, version }) => [version, isCurrent]),
+            [
+              [3, true],
+              [2, false],
+              [1, false]
+            ]
+          )
+          assert.deepStrictEqual(yield* faultsOfTree(user), [])
+        })
+      )
+
       it.effect("go nowhere where the directory is in the trash", () =>
         Effect.gen(function* () {
           const sql = yield* SqlClient

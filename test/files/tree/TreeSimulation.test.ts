@@ -293,7 +293,7 @@ const makeWorker = Effect.fnUntraced(function* (userId: string, dice: Dice) {
   )
 })
 
-layer(services, { excludeTestServices: true, timeout: 120_000 })("a simulated tree", (it) => {
+layer(services, { excludeTestServices: true, timeout: 600_000 })("a simulated tree", (it) => {
   for (const seed of [1, 2, 3, 4])
     it.effect(`is what the model says, whatever is done to it (seed ${seed})`, () =>
       Effect.gen(function* () {

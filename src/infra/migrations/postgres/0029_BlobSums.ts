@@ -48,7 +48,7 @@ export const blobSums: PostgresMigration = {
            WHERE f.hash = g.hash AND f.crc >= 0 AND f.place < 0))
          ORDER BY hash
          ON CONFLICT (store, sha256) DO UPDATE SET unreferenced_at = NULL, checked_at = now(), damaged = false,
-           crc32 = excluded.crc32, bytes = coalesce(b.bytes, excluded.bytes);
+           crc32 = excluded.crc32, bytes = coalesce(excluded.bytes, b.bytes);
        PERFORM 1 FROM blobs b WHERE b.store = in_store
          AND b.sha256 IN (SELECT decode(hash, 'hex') FROM unnest(hashes) AS g(hash)) ORDER BY b.sha256 FOR UPDATE;
        UPDATE blobs b SET unreferenced_at = NULL WHERE b.store = in_store AND b.unreferenced_at IS NOT NULL
