@@ -14,6 +14,8 @@ export const filesLimits = {
   uploadParts: 1_000,
   /** bytes of `Upload-Metadata` */
   uploadMetadataBytes: 8_192,
+  /** an earlier request on the same upload goes on for so long, to read what came before its connection was cut */
+  uploadDrainMillis: 250,
   /** a request waits this long for an earlier one of another process to let go of its upload */
   uploadTurnMillis: 1_000,
   /** uploads whose bytes are all there become files at the latest so long after their last request */

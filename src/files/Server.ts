@@ -21,9 +21,9 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
+import { uploadSweep } from "./uploads/FinishedUploads.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
-import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
 const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(

@@ -2,7 +2,7 @@ import { Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { parseInstant } from "#schemas/core/Timestamp.ts"
 
-/** What is said of a file that is uploaded, whichever way it comes. Source: contract/files#fields-of-uploads. */
+/** The description of a file that is uploaded, whichever way it comes. Source: contract/files#uploads. */
 export interface UploadFields {
   /** the file's own time; null: that of the upload */
   readonly modifiedAt: Date | null

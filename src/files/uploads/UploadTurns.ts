@@ -28,6 +28,22 @@ const want = (mine: Mine): void => {
   mine.listener()
 }
 
+/** A place behind the last request of this process on the same upload. */
+const inLine = (line: Map<string, Mine>, id: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = line.get(id)
+      const mine: Mine = { isWanted: false, listener: () => undefined, ended: Deferred.makeUnsafe() }
+      line.set(id, mine)
+      return { before, mine }
+    }),
+    ({ mine }) =>
+      Effect.suspend(() => {
+        if (line.get(id) === mine) line.delete(id)
+        return Deferred.succeed(mine.ended, undefined)
+      })
+  )
+
 /** How often a later request looks whether one of another process has let go. */
 const lookMillis = 50
 
@@ -39,25 +55,8 @@ export const makeTurns = Effect.gen(function* () {
   const uploads = yield* Uploads
   const notices = yield* Notices
   const { limits } = yield* AppConfig
-  const byId = new Map<string, Mine>()
+  const line = new Map<string, Mine>()
   const topicOf = (id: string): string => `upload:${id}`
-
-  /** Waits in line within this process. */
-  const inLine = (id: string) =>
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const before = byId.get(id)
-        const mine: Mine = { isWanted: false, listener: () => undefined, ended: Deferred.makeUnsafe() }
-        byId.set(id, mine)
-        if (before !== undefined) want(before)
-        return { before, mine }
-      }),
-      ({ mine }) =>
-        Effect.suspend(() => {
-          if (byId.get(id) === mine) byId.delete(id)
-          return Deferred.succeed(mine.ended, undefined)
-        })
-    )
 
   /** Waits for a request of another process, where that shows that it goes on. */
   const letGo = Effect.fnUntraced(function* <E>(read: Effect.Effect<UploadRow, E | SqlError>) {
@@ -78,8 +77,13 @@ export const makeTurns = Effect.gen(function* () {
     read: Effect.Effect<UploadRow, E | SqlError>
   ): Effect.Effect<UploadTurn, E | Conflict | SqlError, Scope.Scope> =>
     Effect.gen(function* () {
-      const { before, mine } = yield* inLine(id)
-      if (before !== undefined) yield* Deferred.await(before.ended)
+      const { before, mine } = yield* inLine(line, id)
+      if (before !== undefined) {
+        // Where its connection was cut, what had come by then is still being read.
+        yield* Effect.timeoutOption(Deferred.await(before.ended), limits.uploadDrainMillis)
+        want(before)
+        yield* Deferred.await(before.ended)
+      }
       if (mine.isWanted) return yield* endedByLater
       const upload = yield* letGo(read)
       const looked = Effect.flatMap(uploads.turnOf(id), (turn) =>

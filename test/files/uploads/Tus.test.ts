@@ -20,7 +20,10 @@ describe("a resumable upload by tus", () => {
     const path = await tus.begin(6, aFile)
     assert.match(path, /^\/api\/uploads\/upl_[0-9A-Za-z]{22}$/)
     const first = await tus.patch(path, 0, "abc")
-    assert.deepStrictEqual([first.status, ...told(first, "upload-offset", "upload-file-id")], [204, "3", null])
+    assert.deepStrictEqual(
+      [first.status, ...told(first, "upload-offset", "upload-file-id")],
+      [204, "3", null]
+    )
     const head = await tus.head(path)
     assert.deepStrictEqual(
       [head.status, ...told(head, "upload-offset", "upload-length", "upload-metadata", "cache-control")],
@@ -31,12 +34,20 @@ describe("a resumable upload by tus", () => {
     assert.deepStrictEqual([last.status, offset], [204, "6"])
     assert.strictEqual(await tus.read(fileId), "abcdef")
     const after = await tus.head(path)
-    assert.deepStrictEqual(told(after, "upload-offset", "upload-length", "upload-file-id"), ["6", "6", fileId])
+    assert.deepStrictEqual(told(after, "upload-offset", "upload-length", "upload-file-id"), [
+      "6",
+      "6",
+      fileId
+    ])
   })
 
   it("says on every answer which version it speaks, and 412 to another one", async () => {
     const path = await tus.begin(1, aFile)
-    for (const answer of [await tus.head(path), await tus.patch(path, 9, "x"), await tus.head("/api/uploads/upl_x")])
+    for (const answer of [
+      await tus.head(path),
+      await tus.patch(path, 9, "x"),
+      await tus.head("/api/uploads/upl_x")
+    ])
       assert.strictEqual(answer.headers.get("tus-resumable"), "1.0.0")
     for (const version of ["0.2.2", ""]) {
       const headers = { "tus-resumable": version, "upload-length": "1", "upload-metadata": metadataOf(aFile) }
@@ -160,7 +171,10 @@ describe("the beginning of an upload", () => {
       assert.isTrue(errorOf(answer).startsWith(text), errorOf(answer))
     }
     const large = await tus.post({ ...good, "upload-length": String(100 * 1024 ** 3 + 1) })
-    assert.deepStrictEqual([large.status, errorOf(large)], [413, `Upload-Length: at most ${100 * 1024 ** 3} bytes`])
+    assert.deepStrictEqual(
+      [large.status, errorOf(large)],
+      [413, `Upload-Length: at most ${100 * 1024 ** 3} bytes`]
+    )
     assert.strictEqual((await tus.post({ ...good, "content-type": "text/plain" }, "a")).status, 415)
   })
 })
@@ -169,7 +183,9 @@ describe("a checksum of what one request brings", () => {
   it("is compared, and nothing of wrong bytes is kept: 460", async () => {
     const path = await tus.begin(6, aFile)
     for (const algorithm of ["sha1", "sha256", "sha512", "md5"]) {
-      const wrong = await tus.patch(path, 0, "abX", { "upload-checksum": `${algorithm} ${digestOf(algorithm, "abc")}` })
+      const wrong = await tus.patch(path, 0, "abX", {
+        "upload-checksum": `${algorithm} ${digestOf(algorithm, "abc")}`
+      })
       assert.strictEqual(wrong.status, 460)
       assert.deepStrictEqual(told(await tus.head(path), "upload-offset"), ["0"])
     }
@@ -190,7 +206,9 @@ describe("a checksum of what one request brings", () => {
     const answer = await tus.post({ ...headers, "upload-checksum": `sha1 ${digestOf("sha1", "x")}` }, "abc")
     assert.strictEqual(answer.status, 460)
     const { body } = await tus.ask("GET", "/api/uploads")
-    const names = (body as { uploads: ReadonlyArray<{ filename: string }> }).uploads.map(({ filename }) => filename)
+    const names = (body as { uploads: ReadonlyArray<{ filename: string }> }).uploads.map(
+      ({ filename }) => filename
+    )
     assert.notInclude(names, "checked")
   })
 })
@@ -226,7 +244,10 @@ describe("an upload of others", () => {
 
   it("is their bytes in their order, and then they are gone", async () => {
     const paths = [await partial("abc"), await partial(""), await partial("def")]
-    assert.deepStrictEqual(told(await tus.head(paths[0] ?? ""), "upload-concat", "upload-offset"), ["partial", "3"])
+    assert.deepStrictEqual(told(await tus.head(paths[0] ?? ""), "upload-concat", "upload-offset"), [
+      "partial",
+      "3"
+    ])
     const answer = await tus.post(final(paths))
     assert.strictEqual(answer.status, 201, errorOf(answer))
     assert.strictEqual(await tus.read(answer.headers.get("upload-file-id")), "abcdef")

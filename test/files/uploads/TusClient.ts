@@ -17,7 +17,8 @@ export const told = ({ headers }: Answer, ...names: ReadonlyArray<string>): Read
   names.map((name) => headers.get(name))
 
 /** The text of an error. */
-export const errorOf = ({ body }: Answer): string => String((body as { readonly error?: string } | undefined)?.error)
+export const errorOf = ({ body }: Answer): string =>
+  String((body as { readonly error?: string } | undefined)?.error)
 
 /** Requests of the tus protocol by a key. */
 export class TusClient {

@@ -57,9 +57,15 @@ describe("the file of a resumable upload", () => {
     assert.strictEqual(two.directoryId, one.directoryId)
     const three = await made("3", { path: "c/3.txt", directoryId: one.directoryId })
     assert.notStrictEqual(three.directoryId, one.directoryId)
-    const both = { "upload-length": "1", "upload-metadata": metadataOf({ filename: "x", dir: "a", directoryId: "b" }) }
+    const both = {
+      "upload-length": "1",
+      "upload-metadata": metadataOf({ filename: "x", dir: "a", directoryId: "b" })
+    }
     assert.strictEqual((await tus.post(both)).status, 400)
-    const none = { ...both, "upload-metadata": metadataOf({ filename: "x", directoryId: `dir_${"0".repeat(22)}` }) }
+    const none = {
+      ...both,
+      "upload-metadata": metadataOf({ filename: "x", directoryId: `dir_${"0".repeat(22)}` })
+    }
     assert.strictEqual((await tus.post(none)).status, 404)
   })
 
@@ -111,7 +117,10 @@ describe("the file of a resumable upload", () => {
     const [url = null] = told(last, "upload-direct-url")
     assert.match(url ?? "", /^http:\/\/[^/]+\/direct\/[0-9A-Za-z]{22}$/)
     assert.deepStrictEqual(told(await tus.head(path), "upload-direct-url"), [null])
-    assert.strictEqual((await tus.whole("abc", { filename: "unlinked" })).headers.get("upload-direct-url"), null)
+    assert.strictEqual(
+      (await tus.whole("abc", { filename: "unlinked" })).headers.get("upload-direct-url"),
+      null
+    )
   })
 })
 
@@ -164,10 +173,13 @@ describe("a key for resumable uploads", () => {
   it("pays for beginning and reading an upload, not for its parts", async () => {
     const metered = new TusClient(server, await caller.makeKey({ kind: "account" }))
     const path = await metered.begin(3, { filename: "metered" })
-    const remaining = async () =>
-      Number((await metered.ask("GET", path)).headers.get("ratelimit-remaining"))
+    const remaining = async () => Number((await metered.ask("GET", path)).headers.get("ratelimit-remaining"))
     const before = await remaining()
-    for (const answer of [await metered.head(path), await metered.patch(path, 0, "a"), await metered.patch(path, 9, "a")])
+    for (const answer of [
+      await metered.head(path),
+      await metered.patch(path, 0, "a"),
+      await metered.patch(path, 9, "a")
+    ])
       assert.strictEqual(answer.headers.get("ratelimit-remaining"), null)
     assert.strictEqual(await remaining(), before - 1)
   })
@@ -175,7 +187,12 @@ describe("a key for resumable uploads", () => {
   it("may be a session's cookie, but not from a foreign page", async () => {
     const opened = await ask(server, "POST", "/api/session", { key: caller.key })
     const cookie = opened.headers.getSetCookie()[0]?.split(";", 1)[0] ?? ""
-    const headers = { cookie, "tus-resumable": "1.0.0", "upload-length": "0", "upload-metadata": metadataOf({ filename: "c" }) }
+    const headers = {
+      cookie,
+      "tus-resumable": "1.0.0",
+      "upload-length": "0",
+      "upload-metadata": metadataOf({ filename: "c" })
+    }
     const own = await ask(server, "POST", "/api/uploads", { key: "", headers })
     assert.strictEqual(own.status, 201)
     const foreign = { ...headers, "sec-fetch-site": "cross-site" }

@@ -46,7 +46,7 @@ describe("the kind of an upload", () => {
     assert.deepStrictEqual(kind(""), { _tag: "Whole" })
     assert.deepStrictEqual(kind("partial"), { _tag: "Part" })
     const other = `upl_${"b".repeat(22)}`
-    const joined = { _tag: "Joined", parts: [part, other] }
+    const joined = { _tag: "Joined", parts: [part, other] } as const
     assert.deepStrictEqual(kind(`final;/api/uploads/${part} https://a.example/api/uploads/${other}`), joined)
     assert.deepStrictEqual(kind(`final; /api/uploads/${part}  /api/uploads/${other} `), joined)
   })
@@ -77,7 +77,10 @@ describe("metadata", () => {
   })
 
   it("may have keys without values, and values that are no text, which are left out", () => {
-    const values = readMetadata(`private,name ${base64("ü")} , bytes ${Buffer.from([255]).toString("base64")}`, 999)
+    const values = readMetadata(
+      `private,name ${base64("ü")} , bytes ${Buffer.from([255]).toString("base64")}`,
+      999
+    )
     assert.deepStrictEqual(
       Result.getOrThrow(values),
       new Map([
@@ -89,7 +92,8 @@ describe("metadata", () => {
 
   it("is a fault where it is cut off, twice there, or too long", () => {
     const wrong = ["a b,", "a *", "a YQ=", "a Y", "ä YQ==", "a YQ== YQ==", "a YQ==,a YQ==", ",", "a\tYQ=="]
-    for (const header of wrong) assert.match(String(read(readMetadata(header, 99))), /^Upload-Metadata: /, header)
+    for (const header of wrong)
+      assert.match(String(read(readMetadata(header, 99))), /^Upload-Metadata: /, header)
     assert.strictEqual(read(readMetadata("a".repeat(100), 99)), "Upload-Metadata: expected at most 99 bytes")
   })
 })

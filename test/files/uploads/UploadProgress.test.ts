@@ -32,13 +32,24 @@ describe("bytes that are to be appended", () => {
   it("never make an upload longer than its length or the longest file", () => {
     const bytes = fc.integer({ min: 0, max: 50 })
     fc.assert(
-      fc.property(fc.option(bytes), bytes, bytes, fc.option(bytes, { nil: undefined }), (length, offset, size, told) => {
-        const upload: UploadProgress = { kind: "whole", length, offset: Math.min(offset, length ?? 50), isDone: false }
-        const fault = appendFault(upload, { offset: upload.offset, length: told, bytes: size }, 40)
-        if (fault !== undefined) return
-        const most = Math.min(length ?? told ?? 40, 40)
-        assert.isAtMost(upload.offset + size, most)
-      })
+      fc.property(
+        fc.option(bytes),
+        bytes,
+        bytes,
+        fc.option(bytes, { nil: undefined }),
+        (length, offset, size, told) => {
+          const upload: UploadProgress = {
+            kind: "whole",
+            length,
+            offset: Math.min(offset, length ?? 50),
+            isDone: false
+          }
+          const fault = appendFault(upload, { offset: upload.offset, length: told, bytes: size }, 40)
+          if (fault !== undefined) return
+          const most = Math.min(length ?? told ?? 40, 40)
+          assert.isAtMost(upload.offset + size, most)
+        }
+      )
     )
   })
 })
