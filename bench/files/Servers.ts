@@ -5,11 +5,12 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { type ForkedServer, forkServer } from "#bench/harness/ForkedServer.ts"
-import { requestBytes } from "#bench/harness/HttpLoad.ts"
+import { requestBytes, type RequestModule } from "#bench/harness/HttpLoad.ts"
 import { probed } from "#bench/harness/Meter.ts"
 import { descendants } from "#bench/harness/ProcessUse.ts"
 import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { freePort, startServer } from "#test/harness/ServerProcess.ts"
+import { mark, type SmallUploads } from "./SmallUploads.ts"
 import { type Upload, upload } from "./Transfers.ts"
 
 /** A server that has a large and a small file, and takes uploads. */
@@ -18,8 +19,8 @@ export interface FileServer extends ForkedServer {
   readonly large: Uint8Array
   readonly small: Uint8Array
   readonly upload: (bytes: number) => Upload
-  /** a request that stores a small file, where that is measured */
-  readonly smallUpload: Uint8Array
+  /** requests that store small files, each another one */
+  readonly smallUploads: RequestModule
   /** stores so many files in a directory of their own, and answers the request for its archive */
   readonly archive: (files: number, bytesEach: number) => Promise<Uint8Array>
 }
@@ -50,6 +51,13 @@ const writeFiles = ({ directory, largeBytes }: Files): void => {
   writeFileSync(join(directory, "small"), Buffer.alloc(smallBytes, 97))
 }
 
+const smallBody = mark.padEnd(smallBytes, "a")
+
+const smallUploads = (request: Uint8Array): RequestModule => ({
+  file: join(import.meta.dirname, "SmallUploads.ts"),
+  options: { request: Buffer.from(request).toString("latin1") } satisfies SmallUploads
+})
+
 const plainWith = (method: "POST" | "PUT") => ({
   large: requestBytes("GET", "/large", {}),
   small: requestBytes("GET", "/small", {}),
@@ -58,7 +66,7 @@ const plainWith = (method: "POST" | "PUT") => ({
     after: "",
     bytes
   }),
-  smallUpload: requestBytes(method, "/small-upload", {}, "a".repeat(smallBytes)),
+  smallUploads: smallUploads(requestBytes(method, "/small-upload", {}, smallBody)),
   archive: () => Promise.reject(new Error("This server makes no archives"))
 })
 
@@ -146,11 +154,8 @@ const ours = async ({ largeBytes }: Files): Promise<FileServer> => {
       large: await stored(largeBytes),
       small: await stored(smallBytes),
       upload: form,
-      smallUpload: requestBytes(
-        "POST",
-        "/api/cli/upload",
-        formHeaders,
-        `${part}${"a".repeat(smallBytes)}${end}`
+      smallUploads: smallUploads(
+        requestBytes("POST", "/api/cli/upload", formHeaders, `${partOf(`${mark}.bin`)}${smallBody}${end}`)
       ),
       archive: async (files, bytesEach) => {
         const dir = `archive-${files}`

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
-import { answered, load, startLoad } from "#bench/harness/HttpLoad.ts"
+import { answered, load, type LoadOptions, startLoad } from "#bench/harness/HttpLoad.ts"
 import { collectGarbage, metered } from "#bench/harness/Meter.ts"
 import { residentMiB } from "#bench/harness/ProcessUse.ts"
 import {
@@ -84,10 +84,10 @@ const longArchive = archived((context) => sized(context, { tiny: 50, quick: 20_0
 
 /** Bodies of 4 KiB, over 64 connections. */
 const smallOnes =
-  (requestOf: (server: FileServer) => Uint8Array) =>
+  (requestsOf: (server: FileServer) => LoadOptions["requests"]) =>
   async (context: CaseContext, server: FileServer): Promise<Measurement> => {
     const connections = sized(context, { tiny: 4, full: 64 })
-    const load = await startLoad({ port: server.port, connections, requests: [requestOf(server)] })
+    const load = await startLoad({ port: server.port, connections, requests: requestsOf(server) })
     try {
       const measured = await closedLoop(context, { pid: server.pid, load, status: "200" })
       const perSecond = (measured.work * 1000) / measured.elapsedMillis
@@ -197,7 +197,7 @@ export const suite: BenchSuite = {
       "GET of 4 KiB",
       "4 KiB",
       ["nginx", "raw uWebSockets.js", "ours"],
-      smallOnes(({ small }) => small),
+      smallOnes(({ small }) => [small]),
       {
         compared: "always",
         inTurns: true
@@ -207,7 +207,7 @@ export const suite: BenchSuite = {
       "durable uploads of 4 KiB",
       "4 KiB up",
       ["raw uWebSockets.js", "ours"],
-      smallOnes(({ smallUpload }) => smallUpload),
+      smallOnes(({ smallUploads }) => smallUploads),
       { compared: "always", inTurns: true }
     ),
     { ...whole, name: "ours (plain)", group: "archive of 1,000 x 1 MiB", baseline: true },

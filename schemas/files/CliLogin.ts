@@ -1,6 +1,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiMiddleware, OpenApi } from "effect/http-api"
-import { Authorization, NeedsScope, OpenToCookies, OpenToRouterKeys } from "../core/Authorization.ts"
+import {
+  Authorization,
+  CurrentKey,
+  NeedsScope,
+  OpenToCookies,
+  OpenToRouterKeys
+} from "../core/Authorization.ts"
 import { Scopes } from "../core/Credential.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { JsonBody } from "../core/JsonBody.ts"
@@ -68,6 +74,12 @@ export class BeginsLogin extends HttpApiMiddleware.Service<BeginsLogin>()("signa
   error: [RateLimited.plain, ServiceUnavailable.plain]
 }) {}
 
+/** Keys get 401 before their body is looked at. A person sees what they let in; a key would let in more of its kind alone. */
+export class SessionsOnly extends HttpApiMiddleware.Service<SessionsOnly, { requires: CurrentKey }>()(
+  "signalbox/files/SessionsOnly",
+  { error: Unauthorized.plain }
+) {}
+
 export class CliLoginApi extends HttpApiGroup.make("cliLogin")
   .add(
     HttpApiEndpoint.post("beginCliLogin", "/init", { payload: NewLogin, success: BegunLogin })
@@ -88,9 +100,10 @@ export class CliLoginApi extends HttpApiGroup.make("cliLogin")
     HttpApiEndpoint.post("readCliLogin", "/read", {
       payload: ofToken,
       success: AskedLogin,
-      error: [Unauthorized.plain, NotFound.plain, Conflict.plain]
+      error: [NotFound.plain, Conflict.plain]
     })
       .middleware(JsonBody)
+      .middleware(SessionsOnly)
       .middleware(Authorization)
       .annotate(OpenApi.Summary, "Read what logs in, before letting it in")
       .annotate(OpenApi.Description, `By a session; a key gets 401. ${unknown}`),
@@ -102,9 +115,10 @@ export class CliLoginApi extends HttpApiGroup.make("cliLogin")
         )
       }).annotate({ identifier: "CompletedCliLogin" }),
       success: Schema.Struct({ success: Schema.Literal(true) }).annotate({ identifier: "CliLoginSuccess" }),
-      error: [Unauthorized.plain, Forbidden.plain, NotFound.plain, Conflict.plain]
+      error: [Forbidden.plain, NotFound.plain, Conflict.plain]
     })
       .middleware(JsonBody)
+      .middleware(SessionsOnly)
       .middleware(Authorization)
       .annotate(OpenApi.Summary, "Let a command line in")
       .annotate(

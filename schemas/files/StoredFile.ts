@@ -87,6 +87,9 @@ export class StoredFilesApi extends HttpApiGroup.make("storedFiles")
         q: Schema.optionalKey(
           line(1, 255).annotate({ description: "Part of a name, in any case; absent: all files" })
         ),
+        path: Schema.optionalKey(
+          line(1, 4_096).annotate({ description: "Only the file of this path, such as docs/may.pdf" })
+        ),
         limit: limitOf(1_000, 100),
         cursor: Schema.optionalKey(Cursor)
       },

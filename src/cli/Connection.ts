@@ -8,6 +8,7 @@ import { Problem } from "#schemas/core/Problem.ts"
 import { PublishedApi } from "#src/PublishedApi.ts"
 import { exitCodes } from "#src/clients/ExitCodes.ts"
 import { fieldFault } from "#schemas/core/FieldFault.ts"
+import { readLogin } from "./LoginFile.ts"
 
 /** No server is known: EX_CONFIG of sysexits.h. */
 export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUnknown", {
@@ -15,7 +16,7 @@ export class ServerUnknown extends Schema.TaggedError<ServerUnknown>()("ServerUn
 }) {
   override readonly [Runtime.errorExitCode] = exitCodes.configuration
   override get [CliError.userMessage](): string {
-    return `${this.problem} Start a server with \`npm start\`, or set SIGNALBOX_URL and SIGNALBOX_KEY.`
+    return `${this.problem} Start a server with \`npm start\`, log in to one with \`signalbox login\`, or set SIGNALBOX_URL and SIGNALBOX_KEY.`
   }
 }
 
@@ -53,6 +54,7 @@ export class RequestRefused extends Schema.TaggedError<RequestRefused>()("Reques
 export interface Target {
   /** origin, without a trailing slash */
   readonly url: string
+  /** "": none, for requests that need none */
   readonly key: string
 }
 
@@ -69,52 +71,82 @@ const readAdminFile = (file: string): string | undefined => {
   }
 }
 
-/** SIGNALBOX_URL and SIGNALBOX_KEY, else the values in DATA_DIR/admin.json from the server's last start. */
-const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* () {
-  const { SIGNALBOX_URL: url, SIGNALBOX_KEY: key, DATA_DIR: dataDir } = process.env
-  const file = join(resolve(dataDir ?? join(import.meta.dirname, "../../.data")), "admin.json")
+const adminFile = (): string =>
+  join(resolve(process.env["DATA_DIR"] ?? join(import.meta.dirname, "../../.data")), "admin.json")
+
+/** The values in DATA_DIR/admin.json from the server's last start; undefined: there is none. */
+const findAdmin = Effect.gen(function* () {
+  const file = adminFile()
   const content = yield* Effect.try({
     try: () => readAdminFile(file),
     catch: (error) => new ServerUnknown({ problem: `${file} cannot be read: ${String(error)}` })
   })
-  const written =
-    content === undefined
-      ? undefined
-      : yield* Effect.mapError(
-          Schema.decodeEffect(AdminFile)(content),
-          () => new ServerUnknown({ problem: `${file} is not what a server writes` })
-        )
-  const target = { url: url ?? written?.url, key: key ?? written?.adminKey }
+  if (content === undefined) return undefined
+  const { adminKey: key, url } = yield* Effect.mapError(
+    Schema.decodeEffect(AdminFile)(content),
+    () => new ServerUnknown({ problem: `${file} is not what a server writes` })
+  )
+  return { url, key }
+})
+
+const findLogin = Effect.mapError(readLogin, ({ problem }) => new ServerUnknown({ problem }))
+
+const origin = (url: string): string => url.replace(/\/+$/, "")
+
+const isServer = (url: string): boolean => /^https?:$/.test(URL.parse(url)?.protocol ?? "")
+
+/**
+ * SIGNALBOX_URL and SIGNALBOX_KEY, else those of `signalbox login`, else those in DATA_DIR/admin.json, which goes first
+ * where DATA_DIR is set. Source: contract/start#command-line.
+ */
+const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* () {
+  const { DATA_DIR: dataDir, SIGNALBOX_KEY: key, SIGNALBOX_URL: url } = process.env
+  const given =
+    dataDir === undefined && !(url !== undefined && key !== undefined) ? yield* findLogin : undefined
+  // A key is sent to no other server than the one that made it.
+  const login = given !== undefined && url !== undefined && origin(url) !== given.url ? undefined : given
+  const written = login ?? (yield* findAdmin)
+  const target = { url: url ?? written?.url, key: key ?? written?.key }
   if (target.url === undefined || target.key === undefined) {
     const problem =
       written === undefined
-        ? `There is no ${file}.`
-        : `${file} names no key that works; \`signalbox admin key --new\` makes one.`
+        ? `There is no ${adminFile()}.`
+        : `${adminFile()} names no key that works; \`signalbox admin key --new\` makes one.`
     return yield* new ServerUnknown({ problem })
   }
-  if (!/^https?:$/.test(URL.parse(target.url)?.protocol ?? "")) {
+  if (!isServer(target.url))
     return yield* new ServerUnknown({ problem: `${target.url} is not the address of a server.` })
-  }
-  return { url: target.url.replace(/\/+$/, ""), key: target.key }
+  return { url: origin(target.url), key: target.key }
 })
+
+/** The server to log in to: the one that is given, SIGNALBOX_URL, or the one that the command line would ask. */
+export const findServer = (given: string | undefined): Effect.Effect<string, ServerUnknown> =>
+  Effect.gen(function* () {
+    const url = given ?? process.env["SIGNALBOX_URL"] ?? (yield* findLogin)?.url ?? (yield* findAdmin)?.url
+    if (url === undefined) return yield* new ServerUnknown({ problem: "No server is named." })
+    if (!isServer(url)) return yield* new ServerUnknown({ problem: `${url} is not the address of a server.` })
+    return origin(url)
+  })
 
 const makeClient = (target: Target) =>
   HttpApiClient.make(PublishedApi, {
     baseUrl: target.url,
-    transformClient: HttpClient.mapRequest(HttpClientRequest.bearerToken(target.key))
+    transformClient: HttpClient.mapRequest(
+      target.key === "" ? (request) => request : HttpClientRequest.bearerToken(target.key)
+    )
   })
 
 export type Client = Effect.Success<ReturnType<typeof makeClient>>
 
 /** The root cause of an error: `fetch failed` alone explains nothing. */
-const rootOf = (error: unknown): string => {
+export const rootOf = (error: unknown): string => {
   if (Predicate.hasProperty(error, "cause") && error.cause !== undefined) return rootOf(error.cause)
   if (!(error instanceof Error)) return String(error)
   // An AggregateError (a name with several addresses) has a code but no message.
   return error.message === "" && Predicate.hasProperty(error, "code") ? String(error.code) : error.message
 }
 
-const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown> => {
+const explain = (target: Target, error: unknown): Exclude<ConnectionFailure, ServerUnknown> => {
   if (error instanceof Problem) {
     const text = error.message
     return error.status === 401 ? new KeyRefused({ text }) : new RequestRefused({ text })
@@ -131,14 +163,23 @@ const explain = (target: Target, error: unknown): Exclude<Failure, ServerUnknown
   return new RequestRefused({ text: `The answer was not understood: ${String(error)}` })
 }
 
-type Failure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
+/** Why the server's answer is not there. */
+export type ConnectionFailure = ServerUnknown | ServerUnreachable | KeyRefused | RequestRefused
 
 /** The server of the command line. It is looked for at the first request, so that help needs none. */
 export class Connection extends Context.Service<
   Connection,
   {
     readonly target: Effect.Effect<Target, ServerUnknown>
-    readonly ask: <A, E>(request: (client: Client) => Effect.Effect<A, E>) => Effect.Effect<A, Failure>
+    readonly ask: <A, E>(
+      request: (client: Client) => Effect.Effect<A, E>
+    ) => Effect.Effect<A, ConnectionFailure>
+    /** of another server, or by another key */
+    readonly askOf: (
+      target: Target
+    ) => <A, E>(
+      request: (client: Client) => Effect.Effect<A, E>
+    ) => Effect.Effect<A, Exclude<ConnectionFailure, ServerUnknown>>
   }
 >()("signalbox/cli/Connection") {
   static readonly layer = Layer.effect(
@@ -146,17 +187,13 @@ export class Connection extends Context.Service<
     Effect.gen(function* () {
       const target = yield* Effect.cached(findTarget)
       const http = yield* HttpClient.HttpClient
-      return {
-        target,
-        ask: (request) =>
-          Effect.flatMap(target, (found) =>
-            makeClient(found).pipe(
-              Effect.provideService(HttpClient.HttpClient, http),
-              Effect.flatMap(request),
-              Effect.mapError((error) => explain(found, error))
-            )
-          )
-      }
+      const askOf: Connection["Service"]["askOf"] = (found) => (request) =>
+        makeClient(found).pipe(
+          Effect.provideService(HttpClient.HttpClient, http),
+          Effect.flatMap(request),
+          Effect.mapError((error) => explain(found, error))
+        )
+      return { target, askOf, ask: (request) => Effect.flatMap(target, (found) => askOf(found)(request)) }
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 }

@@ -7,8 +7,10 @@ import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
+import { DeviceDirectories } from "./devices/DeviceDirectories.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
+import { sendRoutes } from "./devices/SendRoutes.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
@@ -34,12 +36,13 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
+  Layer.provideMerge(DeviceDirectories.layer),
   Layer.provideMerge(treeServices)
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
   Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
-  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins])
+  Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
 export const server: RoomServer = {
@@ -55,7 +58,8 @@ export const server: RoomServer = {
   raw: Layer.mergeAll(
     RawRoutes.addRaw(archiveRoutes),
     RawRoutes.addRaw(transferRoutes),
-    RawRoutes.addRaw(tusRoutes)
+    RawRoutes.addRaw(tusRoutes),
+    RawRoutes.addRaw(sendRoutes)
   ).pipe(Layer.provide(services)),
   paths: [["GET", loginPath]]
 }

@@ -32,7 +32,7 @@ interface Shape {
 
 /** The browser itself logs an answer that says no, or does not come, whether or not the page expects it. */
 const isRefusal = (text: string): boolean =>
-  /status of (400|401|402|403|404|429|502|503)|net::ERR_FAILED/.test(text)
+  /status of (400|401|402|403|404|409|429|502|503|507)|net::ERR_FAILED/.test(text)
 
 /** Opens the address; `keys` are those that must not be found anywhere afterwards. */
 export const openConsole = async (

@@ -17,8 +17,15 @@ describe("the rooms of the console", () => {
   it("are those of the server, and stand in their order", () => {
     const served = rooms.map(({ name }): string => name)
     assert.sameMembers([...namesOf(consoleRooms.tiled)], served)
-    assert.deepStrictEqual(namesOf(consoleRooms.tiled), ["accounts", "llm", "agents", "analytics", "notify"])
-    assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents", "notify"])
+    assert.deepStrictEqual(namesOf(consoleRooms.tiled), [
+      "accounts",
+      "llm",
+      "agents",
+      "analytics",
+      "notify",
+      "files"
+    ])
+    assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents", "notify", "files"])
   })
 
   it("are found by their folders: a new one is its file and nothing else", () => {
@@ -26,7 +33,7 @@ describe("the rooms of the console", () => {
     assert.isDefined(notes)
     const all = roomsOf({ ...roomFiles, "./notes/Room.tsx": notes })
     assert.deepStrictEqual(namesOf(all.tiled).slice(-1), ["notes"])
-    assert.deepStrictEqual(namesOf(all.paged), ["analytics", "llm", "agents", "notify", "notes"])
+    assert.deepStrictEqual(namesOf(all.paged), ["analytics", "llm", "agents", "notify", "files", "notes"])
     const view = parseView(all, "?room=notes&site=st_1")
     assert.deepStrictEqual(view, { room: "notes", params: {} })
     assert.strictEqual(formatView(view), "/?room=notes")

@@ -110,6 +110,47 @@ const access = {
   project: ["POST /messages", "POST /attachments", "POST /mcp", "POST /mcp (unversioned)"],
   /** a project key, or a key of an account */
   projectOrAccount: ["GET /projects", "GET /messages", "GET /messages/{id}", "GET /messages/{id}/deliveries"],
+  /** a session alone, in the words for those who have none of any kind */
+  cliSession: ["POST /api/cli/auth/read", "POST /api/cli/auth/complete"],
+  /** shared files: an account key with the scope full, or a session, by its cookie too */
+  filesFull: [
+    "GET /api/devices",
+    "POST /api/devices",
+    "PATCH /api/devices/{id}",
+    "DELETE /api/devices/{id}",
+    "GET /api/sync/subscriptions",
+    "POST /api/sync/subscriptions",
+    "DELETE /api/files/{id}/versions/{versionId}",
+    "DELETE /api/trash",
+    "DELETE /api/trash/{id}"
+  ],
+  /** the same with the scope read, for a bucket at least */
+  filesRead: [
+    "GET /api/sync/manifest",
+    "GET /api/directories",
+    "GET /api/directories/{id}",
+    "GET /api/files",
+    "GET /api/files/{id}",
+    "GET /api/files/{id}/versions",
+    "GET /api/trash",
+    "GET /api/storage",
+    "GET /api/download/{dirId}"
+  ],
+  /** the same with the scope write, for a bucket at least */
+  filesWrite: [
+    "POST /api/directories",
+    "PATCH /api/directories/{id}",
+    "DELETE /api/directories/{id}",
+    "POST /api/directories/{id}/restore",
+    "PATCH /api/files/{id}",
+    "DELETE /api/files/{id}",
+    "POST /api/files/{id}/copy",
+    "POST /api/files/{id}/restore",
+    "POST /api/cli/upload",
+    "POST /api/upload",
+    "PUT /api/upload/{bucket}/*",
+    "POST /api/send"
+  ],
   /** the secret of a site */
   site: ["POST /collect"],
   /** the token of a subscriber */
@@ -130,6 +171,18 @@ const access = {
 /** opened by account keys, beside those that any key opens */
 const accounts = ["account", "projectOrAccount"] as const
 
+/** opened by the cookie of a session, too */
+const files = ["filesFull", "filesRead", "filesWrite"] as const
+
+/** Answers of bytes have no body where they are refused. */
+const bodiless = ["GET /api/files/{id}", "GET /api/download/{dirId}"]
+
+const needed = {
+  filesFull: "full",
+  filesRead: "read, or that of a bucket",
+  filesWrite: "write, or that of a bucket"
+} as const
+
 const nameOf = ({ method, path }: Operation): string =>
   `${method} ${path === "/mcp" ? "/mcp (unversioned)" : path.replace(api, "")}`
 const secured = operations.filter((operation) => operation.secured)
@@ -149,7 +202,8 @@ const prefixes: Readonly<Record<string, string>> = {
   sessions: "ses",
   projects: "pjt",
   "project-keys": "pky",
-  messages: "msg"
+  messages: "msg",
+  devices: "dev"
 }
 
 /** A path of an operation whose ids have the right form and name nothing. */
@@ -222,6 +276,7 @@ describe("an operation of the published document", () => {
     const answer = await send(operation, key)
     const note = `${nameOf(operation)} ${JSON.stringify(answer.body)}`
     assert.strictEqual(answer.status, status, note)
+    if (bodiless.includes(nameOf(operation))) return assert.isUndefined(answer.body, note)
     const family = operation.refusals[status]
     assert.deepStrictEqual(errorOf(answer), { message, family }, note)
   }
@@ -233,7 +288,16 @@ describe("an operation of the published document", () => {
   })
 
   it("is 401 without a key, with an unknown one, with something else, and with the secret of a site", async () => {
-    for (const operation of operationsOf("any", ...accounts, "administrators", "admin", "session", "project"))
+    for (const operation of operationsOf(
+      "any",
+      ...accounts,
+      ...files,
+      "administrators",
+      "admin",
+      "session",
+      "cliSession",
+      "project"
+    ))
       for (const key of ["", `sk_${"0".repeat(40)}`, "x", siteSecret])
         await isRefused(operation, key, 401, "Invalid or missing API key")
   })
@@ -246,7 +310,15 @@ describe("an operation of the published document", () => {
   })
 
   it("is 401 for a project key elsewhere, and says where it takes one", async () => {
-    for (const operation of operationsOf("any", "account", "administrators", "admin", "session"))
+    for (const operation of operationsOf(
+      "any",
+      "account",
+      ...files,
+      "administrators",
+      "admin",
+      "session",
+      "cliSession"
+    ))
       await isRefused(operation, projectKey, 401, "Invalid or missing API key")
     const other = "Invalid or missing API key: use a project key (prj_…)"
     for (const operation of operationsOf("project", "projectOrAccount")) {
@@ -259,7 +331,7 @@ describe("an operation of the published document", () => {
   })
 
   it("is 403 for a router key, also an administrator's, where it takes an account", async () => {
-    for (const operation of operationsOf("account", "admin", "session"))
+    for (const operation of operationsOf("account", ...files, "admin", "session"))
       await isRefused(operation, router, 403, "A router key may not do this; use an account key")
   })
 
@@ -271,9 +343,37 @@ describe("an operation of the published document", () => {
       else await isRefused(operation, reader, 403, "This takes the scope full")
   })
 
+  it("is 403 for a key of other scopes than shared files take, one by one", async () => {
+    const only = (scope: string) =>
+      person.makeKey({ kind: "account", scopes: [scope], rate_limit_per_minute: 1_000_000 })
+    for (const [scope, refused, taken] of [
+      ["read", ["filesFull", "filesWrite"], ["filesRead"]],
+      ["write", ["filesFull", "filesRead"], ["filesWrite"]],
+      ["read:photos", ["filesFull", "filesWrite"], ["filesRead"]],
+      ["write:photos", ["filesFull", "filesRead"], ["filesWrite"]]
+    ] as const) {
+      const key = await only(scope)
+      for (const one of refused)
+        for (const operation of operationsOf(one))
+          await isRefused(operation, key, 403, `This takes the scope ${needed[one]}`)
+      for (const operation of operationsOf(...taken)) {
+        const { body, status } = await send(operation, key)
+        const note = `${scope} ${nameOf(operation)} ${JSON.stringify(body)}`
+        // What is asked for by the name of another bucket is 403 in words of its own.
+        assert.notInclude([401, 500, 502, 503], status, note)
+      }
+    }
+  })
+
   it("is 403 for a user where it takes an administrator, before its body is looked at", async () => {
     for (const operation of operationsOf("administrators", "admin"))
       await isRefused(operation, person.key, 403, "Only administrators may do this")
+  })
+
+  it("is 401 for a key of any kind where a command line is let in", async () => {
+    for (const operation of operationsOf("cliSession"))
+      for (const key of [person.key, reader, router, projectKey, server.adminKey()])
+        await isRefused(operation, key, 401, "Invalid or missing API key")
   })
 
   it("is 401 for a key where it takes a session, with words of its own", async () => {
@@ -284,8 +384,8 @@ describe("an operation of the published document", () => {
 
   it("lets a session's token come as far as its key", async () => {
     for (const [key, classes] of [
-      [person.key, ["any", ...accounts]],
-      [server.adminKey(), ["any", ...accounts, "administrators", "admin"]]
+      [person.key, ["any", ...accounts, ...files, "cliSession"]],
+      [server.adminKey(), ["any", ...accounts, ...files, "administrators", "admin"]]
     ] as const) {
       const token = await tokenBy(server, key)
       for (const operation of operationsOf(...classes)) {
@@ -295,12 +395,20 @@ describe("an operation of the published document", () => {
     }
   })
 
-  it("takes no notice of a session's cookie, but where it takes a session", async () => {
+  it("takes no notice of a session's cookie, but where it takes a session, or is of shared files", async () => {
     const headers = { cookie: await cookieBy(server, server.adminKey()) }
     for (const operation of operationsOf("any", ...accounts, "administrators", "admin")) {
       const answer = await ask(server, operation.method, pathTo(operation), { key: "", headers })
       assert.strictEqual(answer.status, 401, nameOf(operation))
       assert.isEmpty(answer.headers.getSetCookie())
+    }
+    for (const operation of operationsOf(...files, "cliSession")) {
+      const { body, status } = await ask(server, operation.method, pathTo(operation), {
+        key: "",
+        headers,
+        ...(operation.bodies.length === 0 ? {} : { json: {} })
+      })
+      assert.notInclude([401, 403, 500, 502, 503], status, `${nameOf(operation)} ${JSON.stringify(body)}`)
     }
     for (const operation of operationsOf("session")) {
       const cookie = await cookieBy(server, person.key)
@@ -313,8 +421,8 @@ describe("an operation of the published document", () => {
     for (const [key, classes] of [
       // The administrator's.
       [router, ["any", "administrators"]],
-      [person.key, ["any", ...accounts]],
-      [server.adminKey(), ["any", ...accounts, "administrators", "admin"]]
+      [person.key, ["any", ...accounts, ...files]],
+      [server.adminKey(), ["any", ...accounts, ...files, "administrators", "admin"]]
     ] as const)
       for (const operation of operationsOf(...classes)) {
         const { body, status } = await send(operation, key)

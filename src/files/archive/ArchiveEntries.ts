@@ -3,7 +3,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { rangeEnd } from "../tree/Walk.ts"
 import type { Directory } from "../tree/Tree.ts"
-import { freeName } from "#streams/files/archive/FreeName.ts"
+import { numberedName } from "#streams/files/NumberedName.ts"
 
 /** A directory, or the current version of a file, as an archive has it. */
 export interface EntryRow {
@@ -80,8 +80,8 @@ export const makeEntries = (sql: SqlClient, entriesAtOnce: number) => {
     const suffix = row.isEncrypted ? encryptedSuffix : ""
     const name = row.path.slice(at)
     if (!row.isTaken && Buffer.byteLength(name + suffix) <= nameBytes) return row.path + suffix
-    for (let number = 2; ; number++) {
-      const path = row.path.slice(0, at) + freeName(name, suffix, number, nameBytes)
+    for (let number = 1; ; number++) {
+      const path = row.path.slice(0, at) + numberedName(name, number, suffix)
       if (given.has(path) || !(yield* isFree(bucketId, path))) continue
       given.add(path)
       return path

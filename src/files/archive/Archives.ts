@@ -36,7 +36,7 @@ export class Archives extends Context.Service<
   Archives,
   {
     /**
-     * What a directory has now, in one snapshot. It takes memory until the scope ends, or what was sent of it by then. Fails
+     * A snapshot of what a directory has. It takes memory until the scope ends, or what was sent of it by then. Fails
      * where it has too many entries, or bytes that are known to be damaged.
      */
     readonly plan: (

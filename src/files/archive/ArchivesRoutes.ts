@@ -5,6 +5,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { type KeyedExchange, keyedRoutes } from "#src/accounts/KeyedRoute.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { readsFound, reachOf } from "../access/Reach.ts"
+import { makeFromDevice } from "../devices/FromDevice.ts"
 import { directoryNotFound, Tree } from "../tree/Tree.ts"
 import type { ArchivePlace } from "./ArchivePlans.ts"
 import { Archives } from "./Archives.ts"
@@ -13,6 +14,7 @@ import { Archives } from "./Archives.ts"
 export const archiveRoutes = Effect.gen(function* () {
   const tree = yield* Tree
   const archives = yield* Archives
+  const fromDevice = yield* makeFromDevice
 
   const placeOf = Effect.fnUntraced(function* (exchange: KeyedExchange, key: Principal) {
     const reach = reachOf(key)
@@ -23,7 +25,7 @@ export const archiveRoutes = Effect.gen(function* () {
   })
 
   return yield* keyedRoutes(ArchivesApi, {
-    archive: {
+    archive: fromDevice({
       maxBodyBytes: 0,
       handle: (exchange, key): Effect.Effect<void, Problem> =>
         Effect.gen(function* () {
@@ -31,7 +33,7 @@ export const archiveRoutes = Effect.gen(function* () {
           const archive = yield* archives.plan(place)
           yield* archive.send(exchange)
         }).pipe(Effect.scoped)
-    }
+    })
   })
 })
 

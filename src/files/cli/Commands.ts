@@ -1,4 +1,15 @@
 import type { Command } from "effect/cli"
+import { noun } from "#src/cli/Noun.ts"
+import { devices } from "./DeviceCommands.ts"
+import { getFile, getLink } from "./GetCommands.ts"
+import { login, logout } from "./LoginCommand.ts"
+import { putFiles } from "./PutCommand.ts"
 
 /** The commands of shared files. */
-export const commands: ReadonlyArray<Command.Command.Any> = []
+export const commands: ReadonlyArray<Command.Command.Any> = [
+  noun("files", "Download and upload shared files", [getFile, putFiles]),
+  getLink,
+  devices,
+  login,
+  logout
+]

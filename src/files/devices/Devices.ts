@@ -1,12 +1,14 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Conflict, NotFound } from "#schemas/core/Problem.ts"
+import type { BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { type DeviceChange, DeviceRow, type NewDevice, syncRootDefault } from "#schemas/files/Device.ts"
 import { Keys } from "#src/accounts/Keys.ts"
 import { AppConfig } from "#src/Config.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
+import type { Directory } from "../tree/Tree.ts"
+import { DeviceDirectories } from "./DeviceDirectories.ts"
 
 /** Registers devices, and knows when they were seen. Source: contract/files#devices. */
 export class Devices extends Context.Service<
@@ -30,6 +32,17 @@ export class Devices extends Context.Service<
     readonly remove: (userId: string, id: string) => Effect.Effect<void, NotFound | Conflict | SqlError>
     /** As `find`, for a request that comes from the device; that is written down beside the request. */
     readonly seen: (userId: string, id: string) => Effect.Effect<DeviceRow, NotFound | SqlError>
+    /**
+     * In the caller's transaction, where the device goes before all else that is locked: the hidden directory of what is
+     * sent to it, made where it is missing.
+     */
+    readonly directoryOf: (
+      userId: string,
+      id: string
+    ) => Effect.Effect<
+      { readonly device: DeviceRow; readonly directory: Directory },
+      NotFound | BadRequest | Conflict | SqlError
+    >
     /** those of `ids` that the user has */
     readonly known: (
       userId: string,
@@ -43,10 +56,10 @@ export class Devices extends Context.Service<
   )
 }
 
-type Directory = CachedTable.CachedTable<typeof DeviceRow>
+type DeviceTable = CachedTable.CachedTable<typeof DeviceRow>
 
 /** Writes down that devices were seen: once a minute at most, and beside the requests, which do not wait for it. */
-const makeNoting = Effect.fnUntraced(function* (directory: Directory) {
+const makeNoting = Effect.fnUntraced(function* (directory: DeviceTable) {
   const { limits } = yield* AppConfig
   const scope = yield* Effect.scope
   /** by the ids of devices whose sight is being written, or was not: when the write began */
@@ -70,6 +83,7 @@ const make = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
   const keys = yield* Keys
+  const directories = yield* DeviceDirectories
   const directory = yield* CachedTable.make({
     name: "devices",
     title: "Device",
@@ -94,10 +108,16 @@ const make = Effect.gen(function* () {
     return known?.user_id === userId ? known : yield* notFound("Device")
   })
 
-  /** Its key ends, and flags do not name it any more. */
+  const hold = Effect.fnUntraced(function* (userId: string, id: string) {
+    yield* sql`SELECT id FROM devices WHERE id = ${id} AND user_id = ${userId} FOR NO KEY UPDATE`
+    return yield* directory.read(id, userId)
+  })
+
+  /** Its key ends, flags do not name it any more, and what was sent to it goes to the trash. */
   const letGo = Effect.fnUntraced(function* (userId: string, id: string) {
-    yield* sql`SELECT id FROM devices WHERE id = ${id} FOR UPDATE`
-    const { key_id: keyId } = yield* directory.read(id, userId)
+    const device = yield* hold(userId, id)
+    yield* directories.letGo(device)
+    const { key_id: keyId } = device
     yield* sql`UPDATE sync_flags SET device_ids = array_remove(device_ids, ${id})
       WHERE user_id = ${userId} AND ${id} = ANY (device_ids)`
     if (keyId === null) return
@@ -116,6 +136,15 @@ const make = Effect.gen(function* () {
     find,
     update: (userId, id, change) => directory.update(id, userId, change),
     remove: (userId, id) => Effect.asVoid(directory.remove(id, userId, letGo(userId, id))),
+    directoryOf: Effect.fnUntraced(function* (userId, id) {
+      const device = yield* hold(userId, id)
+      const place = yield* directories.of(userId, id)
+      if (device.directory_id === place.id) return { device, directory: place }
+      return {
+        device: yield* directory.update(id, userId, { directory_id: place.id }),
+        directory: place
+      }
+    }),
     seen: (userId, id) => Effect.tap(find(userId, id), note),
     known: (userId, ids) => Effect.map(idsOf(userId, ids), (found) => new Set(found.map(({ id }) => id)))
   })

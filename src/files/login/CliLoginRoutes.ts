@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey, type Metering } from "#schemas/core/Authorization.ts"
-import { BeginsLogin } from "#schemas/files/CliLogin.ts"
+import { BeginsLogin, SessionsOnly } from "#schemas/files/CliLogin.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import { Admission, invalidKey } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -15,9 +15,6 @@ import { loginPath } from "./LoginPage.ts"
 const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 )
-
-/** A person sees what they let in; a key would let in more of its kind without one. */
-const ownSession = Effect.filterOrFail(CurrentKey, ({ kind }) => kind === "session", invalidKey)
 
 const perMinute = (name: string, limit: number): Metering => ({
   meter: { name, shape: "bucket", per: "address", limit, seconds: 60 },
@@ -50,13 +47,13 @@ export const layer = HttpApiBuilder.group(
           return yield* storeAway(logins.poll(token))
         }),
       readCliLogin: ({ payload: { token } }) =>
-        ownSession.pipe(
+        CurrentKey.pipe(
           Effect.flatMap((session) => logins.read(token, session)),
           storeAway,
           Effect.tap(unstored)
         ),
       completeCliLogin: ({ payload: { scopes, token } }) =>
-        ownSession.pipe(
+        CurrentKey.pipe(
           Effect.flatMap((session) => logins.complete(token, session, scopes)),
           storeAway,
           Effect.as({ success: true as const })
@@ -79,6 +76,14 @@ const withoutFields = (request: Request): Request => {
     arrayBuffer: { value: Effect.succeed(buffer) }
   })
 }
+
+/** The middleware of those who let command lines in. */
+export const sessionsOnly = Layer.succeed(SessionsOnly, (httpEffect) =>
+  Effect.andThen(
+    Effect.filterOrFail(CurrentKey, ({ kind }) => kind === "session", invalidKey),
+    httpEffect
+  )
+)
 
 /** The middleware of `POST /api/cli/auth/init`. */
 export const begins = Layer.effect(

@@ -84,6 +84,12 @@ const pagesOf = (sql: SqlClient, atOnce: number) => {
     files: ({ bucketId, from, to }: Range, after: string | undefined) => sql<FileRow>`${current}
       AND g.bucket_id = ${bucketId} AND g.path > ${after ?? from}
       AND ${to === null ? sql`true` : sql`g.path < ${to}`} ORDER BY g.path LIMIT ${atOnce}`,
+    /** the hidden directory of a device; memory may not know yet that there is one */
+    sentTo: (deviceId: string) =>
+      Effect.map(
+        sql<{ id: string | null }>`SELECT directory_id AS id FROM devices WHERE id = ${deviceId}`,
+        ([device]) => device?.id ?? null
+      ),
     named: (ids: ReadonlyArray<string>) =>
       sql<FileRow>`${current} AND g.id = ANY(${ids}::text[]) ORDER BY g.bucket_id, g.path`
   }
@@ -211,8 +217,9 @@ const make = Effect.gen(function* () {
     const alone = flags.files().filter((flag) => !flags.isBelowFlagged(flag) && isMeant(flag, device?.id))
     for (let at = 0; at < alone.length; at += walkEntriesAtOnce)
       yield* takeFiles(yield* pages.named(alone.slice(at, at + walkEntriesAtOnce).map(({ id }) => id)))
-    if (device !== undefined && device.directory_id !== null && reach.mayRead(device.id)) {
-      const sent = rangeOf({ bucketId: device.directory_id, path: "" })
+    const sentTo = device !== undefined && reach.mayRead(device.id) ? yield* pages.sentTo(device.id) : null
+    if (sentTo !== null) {
+      const sent = rangeOf({ bucketId: sentTo, path: "" })
       yield* through<FileRow, Conflict>(
         (after) => pages.files(sent, after),
         (rows) => takeFiles(rows, null)

@@ -75,57 +75,56 @@ const bytesOf =
     }
   }
 
+type Files = UploadedFiles["Service"]
+
+/** The version that has to be current when the bytes are there, as the conditions have it now. */
+const expectedVersion = Effect.fnUntraced(function* (
+  uploaded: Files,
+  { request }: KeyedExchange,
+  { bucket, names }: Place,
+  key: Principal
+) {
+  const [ifMatch, ifNoneMatch] = [request.header("if-match"), request.header("if-none-match")]
+  if (ifMatch === "" && ifNoneMatch === "") return null
+  const current = yield* storeAway(uploaded.currentAt(key.ownerId, bucket, names))
+  if (current === undefined) return ifMatch === "" ? "none" : yield* unmet
+  const etag = `"${current.sha256}"`
+  if (ifMatch !== "" && !isMatch(ifMatch, etag)) return yield* unmet
+  if (isNoneMatch(ifNoneMatch === "" ? undefined : ifNoneMatch, etag)) return yield* unmet
+  return current.id
+})
+
+const store = Effect.fnUntraced(function* (
+  uploaded: Files,
+  exchange: KeyedExchange,
+  arrival: Arrival,
+  place: Place,
+  fields: UploadFields,
+  key: Principal
+) {
+  const condition = yield* expectedVersion(uploaded, exchange, place, key)
+  const staged = yield* arrival.stage(bytesOf(arrival.body))
+  const { sha256 } = staged.blob
+  if (fields.sha256 !== null && fields.sha256 !== sha256)
+    return yield* UnprocessableContent.of(`sha256: the bytes that came have the SHA-256 ${sha256}`)
+  const said = {
+    names: place.names,
+    sentType: exchange.request.header("content-type"),
+    fields: { ...fields, ifVersion: condition ?? fields.ifVersion }
+  }
+  const written = arrival.publish([staged], ([blob]) =>
+    uploaded.write(key.ownerId, "put", place.bucket, blob === undefined ? [] : [{ ...said, blob }])
+  )
+  if (condition === null) return yield* written
+  const isConflict = (fault: unknown): boolean => Predicate.isTagged(fault, "Conflict")
+  return yield* Effect.catchIf(written, isConflict, () => Effect.fail(unmet))
+})
+
 /** The answer to uploads whose body is the file. Source: contract/files#uploads. */
 export const makeRawUpload = Effect.gen(function* () {
   const receiving = yield* Receiving
   const uploaded = yield* UploadedFiles
   const { urlFor } = yield* RawServerUrl
-
-  /** The version that has to be current when the bytes are there, as the conditions have it now. */
-  const expectedVersion = Effect.fnUntraced(function* (
-    { request }: KeyedExchange,
-    { bucket, names }: Place,
-    key: Principal
-  ) {
-    const [ifMatch, ifNoneMatch] = [request.header("if-match"), request.header("if-none-match")]
-    if (ifMatch === "" && ifNoneMatch === "") return null
-    const current = yield* storeAway(uploaded.currentAt(key.ownerId, bucket, names))
-    if (current === undefined) return ifMatch === "" ? "none" : yield* unmet
-    const etag = `"${current.sha256}"`
-    if (ifMatch !== "" && !isMatch(ifMatch, etag)) return yield* unmet
-    if (isNoneMatch(ifNoneMatch === "" ? undefined : ifNoneMatch, etag)) return yield* unmet
-    return current.id
-  })
-
-  const store = Effect.fnUntraced(function* (
-    exchange: KeyedExchange,
-    arrival: Arrival,
-    place: Place,
-    fields: UploadFields,
-    key: Principal
-  ) {
-    const condition = yield* expectedVersion(exchange, place, key)
-    const staged = yield* arrival.stage(bytesOf(arrival.body))
-    const { sha256 } = staged.blob
-    if (fields.sha256 !== null && fields.sha256 !== sha256)
-      return yield* UnprocessableContent.of(`sha256: the bytes that came have the SHA-256 ${sha256}`)
-    const sentType = exchange.request.header("content-type")
-    const said = {
-      names: place.names,
-      sentType,
-      fields: { ...fields, ifVersion: condition ?? fields.ifVersion }
-    }
-    const written = arrival.publish([staged], ([blob]) =>
-      uploaded.write(key.ownerId, "put", place.bucket, blob === undefined ? [] : [{ ...said, blob }])
-    )
-    return yield* condition === null
-      ? written
-      : Effect.catchIf(
-          written,
-          (fault) => Predicate.isTagged(fault, "Conflict"),
-          () => Effect.fail(unmet)
-        )
-  })
 
   return Effect.fnUntraced(function* (
     exchange: KeyedExchange,
@@ -140,7 +139,7 @@ export const makeRawUpload = Effect.gen(function* () {
       return yield* PayloadTooLarge.of(`body: at most ${receiving.maxBytes} bytes`)
     yield* receiving.receive(exchange, key, "body", (arrival) =>
       Effect.gen(function* () {
-        const [written] = yield* store(exchange, arrival, place, fields, key)
+        const [written] = yield* store(uploaded, exchange, arrival, place, fields, key)
         if (written === undefined) return
         const { file } = written
         const item = JSON.stringify(uploadedItem(written, yield* urlFor(request)))

@@ -7,6 +7,7 @@ import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { StorageQuotas } from "#src/accounts/StorageQuotas.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { RawBody } from "#src/front/RawRoute.ts"
+import { isMultipart } from "#src/http/MultipartBody.ts"
 import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
 import type { NewBlob, QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
@@ -33,8 +34,14 @@ export interface Arrival {
   ) => Effect.Effect<A, Failure>
 }
 
-/** What a request has beside the bytes of its files at most: what is reserved is not refused too early. */
-const aroundBytes = 8 * 1024 * 1024
+/** What a form has beside the bytes of its files at most, so that one whose files fit is not refused for the rest. */
+const formBytes = 8 * 1024 * 1024
+
+/** The bytes of files that a request is known to bring. */
+const expectedIn = ({ body, request }: KeyedExchange): number => {
+  const aroundBytes = isMultipart(request.header("content-type")) ? formBytes : 0
+  return Math.max((body.declaredBytes ?? 0) - aroundBytes, 0)
+}
 
 /** Takes the bytes of requests, of any number of files, into the store: all of them, or none. */
 export class Receiving extends Context.Service<
@@ -72,7 +79,7 @@ export class Receiving extends Context.Service<
           const incoming = {
             userId: key.ownerId,
             maxBytes: declaredBytes ?? Number.MAX_SAFE_INTEGER,
-            expectedBytes: Math.max((declaredBytes ?? 0) - aroundBytes, 0),
+            expectedBytes: expectedIn(exchange),
             quotaBytes: quotas.of(key.ownerId)
           }
           const unwatch = exchange.watch(() => (isOver = true))

@@ -7,6 +7,7 @@ import { type KeyedExchange, type KeyedRoute, keyedRoutes } from "#src/accounts/
 import { reachOf } from "#src/files/access/Reach.ts"
 import { fileNotFound, type StoredFile } from "#src/files/tree/Versions.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { makeFromDevice } from "../devices/FromDevice.ts"
 import { FileReads } from "./FileReads.ts"
 import { makeFormUpload } from "./FormUpload.ts"
 import { makeRawUpload } from "./RawUpload.ts"
@@ -50,12 +51,13 @@ const reading = (reads: FileReads["Service"]): Pick<KeyedRoute, "atHand" | "hand
 export const transferRoutes = Effect.gen(function* () {
   const reads = yield* FileReads
   const upload = yield* makeFormUpload
+  const fromDevice = yield* makeFromDevice
   // Each file is measured where it is stored; the handlers know the words for one that is too long.
   const maxBodyBytes = Number.MAX_SAFE_INTEGER
   return yield* keyedRoutes(TransfersApi, {
-    cliUpload: { maxBodyBytes, handle: upload(true) },
-    upload: { maxBodyBytes, handle: upload(false) },
-    uploadRaw: { maxBodyBytes, handle: yield* makeRawUpload },
-    readFile: { maxBodyBytes: 0, isShared: true, ...reading(reads) }
+    cliUpload: fromDevice({ maxBodyBytes, handle: upload(true) }),
+    upload: fromDevice({ maxBodyBytes, handle: upload(false) }),
+    uploadRaw: fromDevice({ maxBodyBytes, handle: yield* makeRawUpload }),
+    readFile: fromDevice({ maxBodyBytes: 0, isShared: true, ...reading(reads) })
   })
 })

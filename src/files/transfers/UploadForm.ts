@@ -26,7 +26,15 @@ export type Gone = "gone"
 /** Fields whose nth value is of the nth file. */
 const perFile = ["path", "modifiedAt", "sha256", "ifVersion"] as const
 /** Fields of all files of the form. */
-const perForm = ["dir", "directoryId", "clientEncrypted", "encryptionKeyId", "link"] as const
+const perForm = [
+  "dir",
+  "directoryId",
+  "clientEncrypted",
+  "encryptionKeyId",
+  "link",
+  "target",
+  "deviceId"
+] as const
 
 type FileField = (typeof perFile)[number]
 type FormField = (typeof perForm)[number]
@@ -195,12 +203,5 @@ class FormReading<E> {
   }
 }
 
-/** A name that the client gave, in an error; no field of ours is longer. */
-const shown = (name: string): string => {
-  // oxlint-disable-next-line no-control-regex
-  const plain = name
-    .slice(0, 100)
-    .toWellFormed()
-    .replace(/[\u0000-\u001f\u007f-\u009f]/g, "_")
-  return plain === "" ? "body" : plain
-}
+/** A name that the client gave, in an error; no field of ours is longer, and the head of a part has no control characters. */
+const shown = (name: string): string => (name === "" ? "body" : name.slice(0, 100).toWellFormed())

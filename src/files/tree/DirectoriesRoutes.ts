@@ -38,7 +38,7 @@ const reading = Effect.gen(function* () {
     all: Effect.fnUntraced(function* (path: string | undefined) {
       const { reach, userId } = yield* caller
       if (path !== undefined) {
-        const names = path.split("/")
+        const names = path.normalize("NFC").split("/")
         yield* readsNamed(reach, names[0] ?? "")
         return { directories: (yield* listing.chain(userId, names)).map(shownDirectory) }
       }
@@ -82,7 +82,7 @@ export const layer = HttpApiBuilder.group(
           Effect.map(shownDirectory),
           storeAway
         ),
-      // What changes all that is below a directory takes as long as it needs.
+      // A change of all that is below a directory takes as long as it needs.
       updateDirectory: ({ headers, params, payload }) =>
         caller.pipe(
           Effect.flatMap((by) => changes.update(by, params.id, payload, headers["if-match"])),

@@ -86,7 +86,7 @@ const creatingOf = ({ directoryFor, sql, tree }: Parts): DirectoryChanges["Servi
 /** It is there for what is sent, and has no other place. */
 export const staysInbox = Conflict.of("The Inbox cannot be renamed, moved or deleted", { code: "inbox" })
 
-/** What holds in a bucket. */
+/** Settings of a bucket. */
 const settle = Effect.fnUntraced(function* (
   sql: SqlClient,
   { reach }: Caller,

@@ -27,6 +27,11 @@ export class Listing extends Context.Service<
       userId: string,
       names: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlyArray<Directory>, NotFound | SqlError>
+    /** the file of a path, the bucket first */
+    readonly fileAt: (
+      userId: string,
+      names: ReadonlyArray<string>
+    ) => Effect.Effect<StoredFile | undefined, SqlError>
     /** directories, then files, each by name; undefined: the root */
     readonly inside: (
       userId: string,
@@ -69,7 +74,14 @@ const directoriesOf = (sql: SqlClient) =>
 const isIn = (sql: SqlClient, buckets: Buckets) =>
   buckets === "all" ? sql.literal("true") : sql`b.name = ANY(${[...buckets]}::text[])`
 
-const wholeOf = (sql: SqlClient): Pick<Listing["Service"], "directories" | "chain"> => ({
+const wholeOf = (sql: SqlClient): Pick<Listing["Service"], "directories" | "chain" | "fileAt"> => ({
+  fileAt: (userId, [bucket = "", ...names]) =>
+    Effect.map(
+      sql<StoredFile>`SELECT ${sql.literal(fileColumns)} FROM ${sql.literal(fileTables)}
+        WHERE b.user_id = ${userId} AND coalesce(b.parent_id, '') = '' AND b.name = ${bucket} AND b.trash_id IS NULL
+          AND g.path = ${names.join("/")} AND g.trash_id IS NULL AND v.id = g.current_id AND b.kind <> 'device'`,
+      ([found]) => found
+    ),
   directories: (userId, readable) =>
     sql<Directory>`${directoriesOf(sql)} AND d.user_id = ${userId} AND ${isIn(sql, readable)}
       ORDER BY b.name || '/', d.path`,

@@ -36,8 +36,6 @@ interface Bounds {
 }
 
 const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purge["Service"] => {
-  const { versionsKept, versionsPerFile, versionsPurgedAtOnce: atOnce } = limits
-  const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)
   const versions: Purge["Service"]["versions"] = (ids) =>
     ids.length === 0
       ? Effect.void
@@ -47,36 +45,16 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
             blobs.releaseAll(ids.map(refOf))
           )
         )
-  /** Of an entry that has ended, so that nothing restores it; answers how many versions went. */
-  const entry = Effect.fnUntraced(function* (trashId: string, most: number) {
-    for (let purged = 0; ;) {
-      const rows = yield* sql<{
-        id: string
-      }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
-        WHERE g.trash_id = ${trashId} LIMIT ${atOnce}`
-      yield* versions(idsOf(rows))
-      purged += rows.length
-      if (rows.length === atOnce && purged >= most) return purged
-      if (rows.length < atOnce) {
-        yield* sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`DELETE FROM file_groups WHERE trash_id = ${trashId}`
-            yield* sql`DELETE FROM directories WHERE trash_id = ${trashId}`
-            yield* sql`DELETE FROM file_trash WHERE id = ${trashId}`
-          })
-        )
-        return purged
-      }
-    }
-  })
+  const entry = endingOf(sql, versions, limits.versionsPurgedAtOnce)
+  const { versionsPurgedAtOnce: atOnce, versionsPurgedByRequest } = limits
   return {
     versions,
     begin: Effect.fnUntraced(function* (userId) {
-      let left = limits.versionsPurgedByRequest
+      let left = versionsPurgedByRequest
       const entries = yield* sql<{
         id: string
       }>`SELECT id FROM file_trash WHERE user_id = ${userId} AND is_ended
-        LIMIT ${atOnce}`
+        LIMIT ${versionsPurgedByRequest}`
       for (const { id } of entries) {
         if (left <= 0) return
         left -= 1 + (yield* entry(id, left))
@@ -89,29 +67,60 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
         if (entries.length < atOnce) return
       }
     }),
-    prune: Effect.gen(function* () {
-      // Rows that stay are read by every sweep; those that go are first in the next batch.
-      for (;;) {
-        const rows = yield* sql<{
-          id: string
-        }>`SELECT v.id FROM file_versions v JOIN file_groups g ON g.id = v.group_id
-          JOIN directories b ON b.id = g.bucket_id
-          WHERE v.superseded_at < now() - b.version_days * interval '1 day' AND v.id <> g.current_id
-            AND v.version < (SELECT n.version FROM file_versions n WHERE n.group_id = g.id
-              ORDER BY n.version DESC OFFSET ${versionsKept - 1} LIMIT 1)
-          LIMIT ${atOnce}`
-        yield* versions(idsOf(rows))
-        if (rows.length < atOnce) break
-      }
-      for (;;) {
-        const rows = yield* sql<{
-          id: string
-        }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
-          WHERE g.last_version > ${versionsPerFile} AND v.id <> g.current_id
-            AND v.version <= g.last_version - ${versionsPerFile} LIMIT ${atOnce}`
-        yield* versions(idsOf(rows))
-        if (rows.length < atOnce) return
-      }
-    })
+    prune: pruningOf(sql, versions, limits)
   }
+}
+
+const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)
+
+/**
+ * Deletes an entry that has ended, so that nothing restores it, or `most` versions of it if there are more; answers how many
+ * versions went.
+ */
+const endingOf = (sql: SqlClient, versions: Purge["Service"]["versions"], atOnce: number) => {
+  const rest = (trashId: string) =>
+    sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`DELETE FROM file_groups WHERE trash_id = ${trashId}`
+        yield* sql`DELETE FROM directories WHERE trash_id = ${trashId}`
+        yield* sql`DELETE FROM file_trash WHERE id = ${trashId}`
+      })
+    )
+  return Effect.fnUntraced(function* (trashId: string, most: number) {
+    for (let purged = 0; ;) {
+      const rows = yield* sql<{ id: string }>`SELECT v.id FROM file_groups g
+        JOIN file_versions v ON v.group_id = g.id WHERE g.trash_id = ${trashId} LIMIT ${atOnce}`
+      yield* versions(idsOf(rows))
+      purged += rows.length
+      if (rows.length === atOnce && purged >= most) return purged
+      if (rows.length < atOnce) {
+        yield* rest(trashId)
+        return purged
+      }
+    }
+  })
+}
+
+const pruningOf = (
+  sql: SqlClient,
+  versions: Purge["Service"]["versions"],
+  { versionsKept, versionsPerFile, versionsPurgedAtOnce: atOnce }: Bounds
+): Purge["Service"]["prune"] => {
+  const tooOld = sql<{ id: string }>`SELECT v.id FROM file_versions v JOIN file_groups g ON g.id = v.group_id
+    JOIN directories b ON b.id = g.bucket_id
+    WHERE v.superseded_at < now() - b.version_days * interval '1 day' AND v.id <> g.current_id
+      AND v.version < (SELECT n.version FROM file_versions n WHERE n.group_id = g.id
+        ORDER BY n.version DESC OFFSET ${versionsKept - 1} LIMIT 1)
+    LIMIT ${atOnce}`
+  const tooMany = sql<{ id: string }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
+    WHERE g.last_version > ${versionsPerFile} AND v.id <> g.current_id
+      AND v.version <= g.last_version - ${versionsPerFile} LIMIT ${atOnce}`
+  return Effect.gen(function* () {
+    for (const found of [tooOld, tooMany])
+      for (let isMore = true; isMore;) {
+        const rows = yield* found
+        yield* versions(idsOf(rows))
+        isMore = rows.length === atOnce
+      }
+  })
 }

@@ -146,6 +146,28 @@ interface TrashedDirectory {
   readonly entryPath: string
 }
 
+/** The name that a directory gets among those that are there. */
+const nameAmong = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  userId: string,
+  parentId: string | null,
+  name: string,
+  onConflict: "fail" | "rename"
+): Effect.fn.Return<string, Conflict | SqlError> {
+  if (!(yield* isNameTaken(sql, userId, parentId, name))) return name
+  if (onConflict === "fail") return yield* nameTaken
+  return yield* freeName(
+    name,
+    (names) =>
+      Effect.map(
+        sql<{ name: string }>`SELECT name FROM directories WHERE user_id = ${userId} AND trash_id IS NULL
+          AND coalesce(parent_id, '') = ${parentId ?? ""} AND name = ANY(${names}::text[])`,
+        (rows) => rows.map((row) => row.name)
+      ),
+    parentId === null
+  )
+})
+
 const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => {
   const { limits, notices, sql, tree } = parts
   const find = (userId: string, id: string) =>
@@ -157,25 +179,6 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
       ([found]): Effect.Effect<TrashedDirectory, NotFound> =>
         found === undefined ? Effect.fail(directoryNotFound) : Effect.succeed(found)
     )
-  const nameFor = Effect.fnUntraced(function* (
-    userId: string,
-    parentId: string | null,
-    name: string,
-    onConflict: "fail" | "rename"
-  ): Effect.fn.Return<string, Conflict | SqlError> {
-    if (!(yield* isNameTaken(sql, userId, parentId, name))) return name
-    if (onConflict === "fail") return yield* nameTaken
-    return yield* freeName(
-      name,
-      (names) =>
-        Effect.map(
-          sql<{ name: string }>`SELECT name FROM directories WHERE user_id = ${userId} AND trash_id IS NULL
-            AND coalesce(parent_id, '') = ${parentId ?? ""} AND name = ANY(${names}::text[])`,
-          (rows) => rows.map((row) => row.name)
-        ),
-      parentId === null
-    )
-  })
   return Effect.fnUntraced(function* (caller, id, onConflict) {
     const { reach, userId } = caller
     const seen = yield* find(userId, id)
@@ -193,7 +196,7 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
       look,
       ({ found, parent }) => [found.bucketId, parent?.bucketId ?? found.bucketId],
       Effect.fnUntraced(function* ({ found, parent }) {
-        const name = yield* nameFor(userId, parentId, found.name, onConflict)
+        const name = yield* nameAmong(sql, userId, parentId, found.name, onConflict)
         const to: NewPlace = {
           bucketId: parent?.bucketId ?? id,
           parentId,

@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Conflict } from "#schemas/core/Problem.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { readsNamed } from "../access/Reach.ts"
 import { caller, limitDefault } from "./DirectoriesRoutes.ts"
 import { FileChanges } from "./FileChanges.ts"
 import { Listing } from "./Listing.ts"
@@ -22,6 +23,27 @@ const historyFor = Effect.map(Versions, (versions) =>
     const [file] = all
     const isReached = file?.userId === userId && reach.mayRead(file.bucketName)
     return isReached ? all : yield* fileNotFound
+  })
+)
+
+interface Search {
+  readonly q?: string
+  readonly path?: string
+  readonly limit?: number
+  readonly cursor?: string
+}
+
+const searching = Effect.map(Listing, (listing) =>
+  Effect.fnUntraced(function* ({ path, q = "", ...page }: Search) {
+    const { reach, userId } = yield* caller
+    if (path === undefined) {
+      const found = yield* listing.search(userId, reach.readable, q, { limit: limitDefault, ...page })
+      return { files: found.rows.map(shownFile), cursor: found.cursor }
+    }
+    const names = path.normalize("NFC").split("/")
+    yield* readsNamed(reach, names[0] ?? "")
+    const file = yield* listing.fileAt(userId, names)
+    return { files: file === undefined ? [] : [shownFile(file)], cursor: null }
   })
 )
 
@@ -46,19 +68,12 @@ export const layer = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const changes = yield* FileChanges
     const history = yield* historyFor
-    const listing = yield* Listing
+    const search = yield* searching
     const purge = yield* Purge
     const restoring = yield* Restoring
     const trash = yield* Trash
     return handlers.handleAll({
-      searchFiles: ({ query: { cursor, limit = limitDefault, q = "" } }) =>
-        caller.pipe(
-          Effect.flatMap(({ reach, userId }) =>
-            listing.search(userId, reach.readable, q, { limit, ...(cursor !== undefined && { cursor }) })
-          ),
-          Effect.map(({ cursor: next, rows }) => ({ files: rows.map(shownFile), cursor: next })),
-          storeAway
-        ),
+      searchFiles: ({ query }) => storeAway(search(query)),
       updateFile: ({ headers, params, payload }) =>
         caller.pipe(
           Effect.flatMap((by) => changes.move(by, params.id, payload, headers["if-match"])),

@@ -64,11 +64,12 @@ export const moveSubtree = (
   to: NewPlace
 ): Effect.Effect<void, SqlError> => {
   const set = sql`bucket_id = ${to.bucketId}, trash_id = NULL,
-    path = ${to.path} || substr(path, ${subtree.path.length === 0 ? 1 : [...subtree.path].length + 1}::int)`
+    path = ${to.path} || substr(path, ${[...subtree.path].length + 1}::int)`
   return Effect.gen(function* () {
-    yield* sql`UPDATE file_groups SET ${set} WHERE ${rowsOf(sql, subtree)}`
-    yield* sql`UPDATE directories SET ${set} WHERE ${rowsOf(sql, subtree)}`
+    // The name first: while it is in the trash, another directory may have the one that it had.
     yield* sql`UPDATE directories SET parent_id = ${to.parentId}, name = ${to.name}, modified_at = now()
       WHERE id = ${id}`
+    yield* sql`UPDATE file_groups SET ${set} WHERE ${rowsOf(sql, subtree)}`
+    yield* sql`UPDATE directories SET ${set} WHERE ${rowsOf(sql, subtree)}`
   })
 }

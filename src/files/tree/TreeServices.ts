@@ -30,7 +30,7 @@ export const treeEndpoints = Layer.mergeAll(
   TrashRoutes.layer
 )
 
-/** What has been in the trash for too long goes, and versions that are too old. */
+/** Entries of the trash and versions that are too old go. */
 export const treeSweep = Layer.unwrap(
   Effect.gen(function* () {
     const trash = yield* Trash

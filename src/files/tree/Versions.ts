@@ -163,7 +163,7 @@ const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Servi
       FROM unnest(${files.map(({ id }) => id)}::text[], ${files.map(() => newId("fg"))}::text[],
         ${files.map(({ directory }) => directory.id)}::text[], ${files.map(({ name }) => name)}::text[],
         ${files.map(({ name }) => searchName(name))}::text[], ${files.map(({ blob }) => blob.sha256)}::text[],
-        ${files.map(({ blob }) => blob.sizeBytes)}::float8[], ${files.map(({ mimeType }) => mimeType)}::text[],
+        ${files.map(({ blob }) => String(blob.sizeBytes))}::text[], ${files.map(({ mimeType }) => mimeType)}::text[],
         ${files.map(({ modifiedAt }) => modifiedAt.toISOString())}::text[],
         ${files.map(({ isEncrypted }) => isEncrypted)}::boolean[],
         ${files.map(({ encryptionKeyId }) => encryptionKeyId ?? "")}::text[],

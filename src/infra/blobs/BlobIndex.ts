@@ -157,13 +157,13 @@ export class BlobIndex {
     { expiresAt, pool = "files", source, userId }: Owner
   ): Effect.Effect<void, SqlError> {
     const hashes = references.map(({ blob }) => blob.sha256)
-    const sizes = references.map(({ blob }) => blob.sizeBytes)
-    // -1: it is no new blob. The client sends no arrays of nulls.
-    const sums = references.map(({ blob }) => ("isNew" in blob ? blob.crc32 : -1))
+    // As texts: the client sends no arrays of numbers that take different types, nor of nulls. -1: it is no new blob.
+    const sizes = references.map(({ blob }) => String(blob.sizeBytes))
+    const sums = references.map(({ blob }) => String("isNew" in blob ? blob.crc32 : -1))
     const refs = references.map(({ ref }) => ref)
     return Effect.asVoid(
-      this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::float8[]::bigint[],
-        ${sums}::float8[]::bigint[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
+      this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::text[]::bigint[],
+        ${sums}::text[]::bigint[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
     )
   }
 

@@ -28,7 +28,7 @@ const bytePowers: ReadonlyArray<number> = (() => {
   return powers.map((_, n) => powers[(n + 3) % 32] as number)
 })()
 
-/** What a sum is multiplied by when so many bytes follow. */
+/** The factor of a sum when so many bytes follow. */
 const shiftOf = (bytes: number): number => {
   let shift = 0x80000000
   for (let left = bytes, n = 0; left > 0; left = Math.floor(left / 2), n++) {

@@ -85,14 +85,15 @@ export const newFilesUser = async (): Promise<FilesUser> => {
   }
 }
 
-/** Files on the disk of the browser, below a directory of their own; and how to remove them. */
+/** Files on the disk of the browser, below a directory of their own, and how to remove them. `a/`: a directory. */
 export const filesOnDisk = async (
   files: Readonly<Record<string, string | Uint8Array>>
 ): Promise<{ readonly directory: string; readonly remove: () => Promise<void> }> => {
   const directory = await mkdtemp(join(tmpdir(), "console-files-"))
   for (const [path, content] of Object.entries(files)) {
-    await mkdir(dirname(join(directory, path)), { recursive: true })
-    await writeFile(join(directory, path), content)
+    const isDirectory = path.endsWith("/")
+    await mkdir(isDirectory ? join(directory, path) : dirname(join(directory, path)), { recursive: true })
+    if (!isDirectory) await writeFile(join(directory, path), content)
   }
   return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
 }

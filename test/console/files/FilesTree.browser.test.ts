@@ -33,7 +33,7 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     assert.strictEqual(query(), "?room=files&path=work")
 
     await page.getByRole("button", { name: "New directory" }).click()
-    await page.getByLabel("Name").fill("Übung 1/2".replace("/", " "))
+    await dialog.getByLabel("Name").fill("Übung 1 2")
     await page.keyboard.press("Enter")
     await entry("Übung 1 2").getByRole("link").click()
     await page.getByRole("heading", { name: "Übung 1 2", level: 1 }).waitFor()
@@ -204,8 +204,9 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     assert.strictEqual(await dialog.getByLabel("Name").inputValue(), "renamed.txt")
     for (let presses = 0; presses < 6; presses++) {
       await page.keyboard.press("Tab")
-      assert.isFalse(
-        await page.evaluate(`document.querySelector("main .entries")?.contains(document.activeElement)`)
+      // Beyond the last field is the browser's own bar.
+      assert.isTrue(
+        await page.evaluate(`document.activeElement.matches("body, dialog.modal, dialog.modal *")`)
       )
     }
     assert.isAtMost(await overflowOf(page), 0)

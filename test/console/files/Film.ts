@@ -9,7 +9,7 @@ export const recordFilm = async (page: Page): Promise<Uint8Array<ArrayBuffer>> =
 
 /** Code of the browser. */
 const program = String.raw`(async () => {
-  const seconds = 60, rate = 2, width = 160, height = 120
+  const seconds = 60, rate = 2, width = 480, height = 360
   const frames = []
   const encoder = new VideoEncoder({
     output: (chunk) => {
@@ -19,7 +19,7 @@ const program = String.raw`(async () => {
     },
     error: (error) => { throw error }
   })
-  encoder.configure({ codec: "vp8", width, height, bitrate: 400_000 })
+  encoder.configure({ codec: "vp8", width, height, bitrate: 8_000_000 })
   for (let index = 0; index < seconds * rate; index++) {
     const pixels = new Uint8Array(width * height * 4).map(() => Math.random() * 256)
     const frame = new VideoFrame(pixels, {

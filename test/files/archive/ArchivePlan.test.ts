@@ -29,7 +29,7 @@ const members: fc.Arbitrary<ReadonlyArray<Member>> = fc
   .map((all) => all.map((one) => (one.content === undefined ? { ...one, path: `${one.path}/` } : one)))
 
 describe("the plan of an archive", () => {
-  it("knows its length and each byte beforehand: any two ranges join to the whole", () => {
+  it("knows its length and each byte beforehand, so that any two ranges join to the whole", () => {
     fc.assert(
       fc.property(members, fc.double({ min: 0, max: 1, noNaN: true }), (all, share) => {
         const archive = planOf(all)

@@ -32,7 +32,7 @@ export const bytesOf = (
   from: number,
   to: number
 ): Buffer => {
-  // What is not written must not pass for zeros.
+  // Bytes that are not written must not pass for zeros.
   const bytes = Buffer.alloc(to - from, 0xee)
   for (const part of plan.fill(bytes, from)) {
     let at = part.from

@@ -124,6 +124,20 @@ layer(TestServer.shared, live)("devices", (it) => {
         const refused = yield* by(asker, device)
         assert.deepStrictEqual([refused.status, refused.json], [404, notFound], device)
       }
+      // Raw routes too, before anything is looked for; those of bytes without a body.
+      for (const [method, path, body] of [
+        ["GET", `/api/files/${newId("fv")}`, undefined],
+        ["GET", "/api/download/root", undefined],
+        ["POST", "/api/upload", notFound],
+        ["POST", "/api/cli/upload", notFound],
+        ["PUT", "/api/upload/b/a.txt", notFound],
+        ["GET", "/api/directories", notFound],
+        ["GET", "/api/files?q=a", notFound],
+        ["GET", "/api/trash", notFound]
+      ] as const) {
+        const refused = yield* ask(method, path, { key, headers: { "x-device-id": newId("dev") } })
+        assert.deepStrictEqual([refused.status, refused.json], [404, body], path)
+      }
     })
   )
 

@@ -142,7 +142,7 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
           assert.deepStrictEqual(yield* find(last?.id ?? ""), last)
           assert.strictEqual(yield* tagOf(find("fv_0000000000000000000000")), "NotFound")
           assert.strictEqual(yield* tagOf(find("fg_0000000000000000000000")), "NotFound")
-          assert.deepStrictEqual(yield* faultsOfTree, [])
+          assert.deepStrictEqual(yield* faultsOfTree(user), [])
         })
       )
 
@@ -164,7 +164,7 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
             { concurrency: "unbounded" }
           )
           assert.strictEqual(racing.filter(({ _tag }) => _tag === "Success").length, 1)
-          assert.deepStrictEqual(yield* faultsOfTree, [])
+          assert.deepStrictEqual(yield* faultsOfTree(user), [])
         })
       )
 
@@ -188,7 +188,7 @@ layer(treeLayer.pipe(Layer.provideMerge(TestStores.layerWith(small))), { exclude
             Array.from({ length: 12 }, (_, index) => form(index % 2 === 0 ? names : names.toReversed())),
             { concurrency: "unbounded" }
           )
-          assert.deepStrictEqual(yield* faultsOfTree, [])
+          assert.deepStrictEqual(yield* faultsOfTree(user), [])
         })
       )
 

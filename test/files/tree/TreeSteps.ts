@@ -1,9 +1,12 @@
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { Purge } from "#src/files/tree/Purge.ts"
+import { Trash } from "#src/files/tree/Trash.ts"
 import { type Directory, Tree } from "#src/files/tree/Tree.ts"
 import { type NewVersion, Versions } from "#src/files/tree/Versions.ts"
 import { Walk } from "#src/files/tree/Walk.ts"
+import { Notices } from "#src/infra/notices/Notices.ts"
 import { incoming, pieces } from "#test/infra/blobs/BlobSteps.ts"
 
 /** The tree without a server. */
@@ -11,11 +14,19 @@ export const treeLayer = Layer.mergeAll(Tree.layer, Versions.layer, Walk.layer).
   Layer.provideMerge(BlobStore.layer)
 )
 
+/** The sweeps of a tree. */
+export const sweepLayer = Trash.layer.pipe(Layer.provideMerge(Purge.layer), Layer.provide(Notices.layer))
+
+export const swept = Effect.gen(function* () {
+  yield* (yield* Trash).sweep
+  yield* (yield* Purge).prune
+})
+
 /** The directory of this path from the root on, such as `docs/a/b`. */
 export const ensured = (userId: string, path: string) =>
   Effect.flatMap(Tree, ({ ensure }) => ensure(userId, undefined, path.split("/")))
 
-/** What a version has beside its place and bytes. */
+/** The fields of a version beside its place and bytes. */
 export const plain = {
   mimeType: "text/plain",
   modifiedAt: new Date("2026-01-02T03:04:05.678Z"),
@@ -34,31 +45,44 @@ export const written = (directory: Directory, name: string, text: string, more: 
     )
   })
 
-/** Asserted of all users: numbers without gap or twin, one current version, references for all, sums of paths. */
-export const faultsOfTree = Effect.flatMap(
-  SqlClient,
-  (sql) => sql<{ fault: string; id: string }>`
-    SELECT 'the numbers of a file are not those of its versions' AS fault, g.id FROM file_groups g
-      LEFT JOIN file_versions v ON v.group_id = g.id GROUP BY g.id
-      HAVING max(v.version) IS DISTINCT FROM g.last_version OR count(*) FILTER (WHERE v.id = g.current_id) <> 1
-        OR count(*) FILTER (WHERE v.superseded_at IS NULL) <> 1
-    UNION ALL SELECT 'a version without a reference', v.id FROM file_versions v
-      LEFT JOIN blob_refs r ON r.ref = 'version ' || v.id AND r.sha256 = v.sha256 WHERE r.ref IS NULL
-    UNION ALL SELECT 'a reference without a version', r.ref FROM blob_refs r
-      LEFT JOIN file_versions v ON r.ref = 'version ' || v.id WHERE v.id IS NULL AND r.ref LIKE 'version %'
-    UNION ALL SELECT 'the path of a file is not that of its place', g.id FROM file_groups g
-      JOIN directories d ON d.id = g.directory_id
-      WHERE g.path <> d.path || g.name OR g.bucket_id <> d.bucket_id
-        OR (d.trash_id IS NOT NULL AND g.trash_id IS NULL)
-    UNION ALL SELECT 'the path of a directory is not that of its place', d.id FROM directories d
-      LEFT JOIN directories p ON p.id = d.parent_id
-      WHERE d.path <> coalesce(p.path || d.name || '/', '') OR d.bucket_id <> coalesce(p.bucket_id, d.id)
-        OR (p.trash_id IS NOT NULL AND d.trash_id IS NULL)
-    UNION ALL SELECT 'a sum is not that of its references', u.user_id FROM blob_usage u
-      WHERE u.pool = 'files' AND u.bytes <> (SELECT coalesce(sum(b.size), 0) FROM blob_refs r
-        JOIN blobs b ON b.store = r.store AND b.sha256 = r.sha256
-        WHERE r.user_id = u.user_id AND r.pool = 'files')`
-)
+/** Faults of a user's tree: numbers have no gap or twin, one version is current, all have references, paths fit. */
+export const faultsOfTree = (userId: string) =>
+  Effect.flatMap(
+    SqlClient,
+    (sql) => sql<{ fault: string; id: string }>`
+      SELECT 'the numbers of a file are not those of its versions' AS fault, g.id FROM file_groups g
+        LEFT JOIN file_versions v ON v.group_id = g.id WHERE g.user_id = ${userId} GROUP BY g.id
+        HAVING max(v.version) IS DISTINCT FROM g.last_version OR count(*) FILTER (WHERE v.id = g.current_id) <> 1
+          OR count(*) FILTER (WHERE v.superseded_at IS NULL) <> 1
+      UNION ALL SELECT 'a version without a reference', v.id FROM file_versions v
+        LEFT JOIN blob_refs r ON r.ref = 'version ' || v.id AND r.sha256 = v.sha256
+        WHERE r.ref IS NULL AND v.user_id = ${userId}
+      UNION ALL SELECT 'a version without a file', v.id FROM file_versions v
+        LEFT JOIN file_groups g ON g.id = v.group_id WHERE g.id IS NULL AND v.user_id = ${userId}
+      UNION ALL SELECT 'a reference without a version', r.ref FROM blob_refs r
+        LEFT JOIN file_versions v ON r.ref = 'version ' || v.id
+        WHERE v.id IS NULL AND r.ref LIKE 'version %' AND r.user_id = ${userId}
+      UNION ALL SELECT 'a file is not at its place', g.id FROM file_groups g
+        LEFT JOIN directories d ON d.id = g.directory_id AND d.trash_id IS NULL
+        WHERE g.user_id = ${userId} AND g.trash_id IS NULL
+          AND (d.id IS NULL OR g.path <> d.path || g.name OR g.bucket_id <> d.bucket_id)
+      UNION ALL SELECT 'a directory is not at its place', d.id FROM directories d
+        LEFT JOIN directories p ON p.id = d.parent_id AND p.trash_id IS NULL
+        WHERE d.user_id = ${userId} AND d.trash_id IS NULL
+          AND (d.path <> coalesce(p.path || d.name || '/', '') OR d.bucket_id <> coalesce(p.bucket_id, d.id)
+            OR (p.id IS NULL) <> (d.parent_id IS NULL))
+      UNION ALL SELECT 'what is in the trash has no entry', i.id FROM (
+          SELECT id, trash_id FROM directories WHERE user_id = ${userId} AND trash_id IS NOT NULL
+          UNION ALL SELECT id, trash_id FROM file_groups WHERE user_id = ${userId} AND trash_id IS NOT NULL) i
+        LEFT JOIN file_trash t ON t.id = i.trash_id WHERE t.id IS NULL
+      UNION ALL SELECT 'the size of an entry is not that of its versions', t.id FROM file_trash t
+        WHERE t.user_id = ${userId} AND t.size <> (SELECT coalesce(sum(v.size), 0) FROM file_groups g
+          JOIN file_versions v ON v.group_id = g.id WHERE g.trash_id = t.id)
+      UNION ALL SELECT 'a sum is not that of its references', u.user_id FROM blob_usage u
+        WHERE u.pool = 'files' AND u.user_id = ${userId} AND u.bytes <> (SELECT coalesce(sum(b.size), 0) FROM blob_refs r
+          JOIN blobs b ON b.store = r.store AND b.sha256 = r.sha256
+          WHERE r.user_id = u.user_id AND r.pool = 'files')`
+  )
 
 export const messageOf = <A, E extends { readonly message: string } | string, R>(
   effect: Effect.Effect<A, E, R>

@@ -30,7 +30,8 @@ export const connectionTo = (rooms: ReadonlyArray<Room>, url: string, key: strin
       })
       return {
         target: Effect.succeed({ url, key }),
-        ask: (request) => Effect.orDie(request(client))
+        ask: (request) => Effect.orDie(request(client)),
+        askOf: () => (request) => Effect.orDie(request(client))
       }
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))

@@ -9,7 +9,7 @@ export const rootView: View = { room: path, params: {} }
 export const directoryView = (of: string): View =>
   of === "" ? rootView : { room: path, params: { path: of } }
 
-/** A file, by the id of any of its versions. */
+/** A file, by its id; a version's will do to find it. */
 export const fileView = (id: string): View => ({ room: path, params: { file: id } })
 
 export const searchView = (words: string): View => ({ room: path, params: { q: words } })

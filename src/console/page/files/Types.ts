@@ -3,7 +3,7 @@ import type { StoredFile as FileOfApi } from "#schemas/files/StoredFile.ts"
 
 export type Directory = typeof DirectoryOfApi.Encoded
 
-/** What the page shows of a file at its current version. */
+/** A file at its current version: the part of it that the page shows. */
 export type StoredFile = Pick<
   typeof FileOfApi.Encoded,
   | "id"

@@ -29,10 +29,10 @@ export const Menu = ({ children, label, sign }: MenuProps) => {
     current.style.top = `${top + scrollY}px`
     current.style.left = `${left + scrollX}px`
   }
-  const onToggle = ({ newState }: { readonly newState: string }): void => {
-    if (newState !== "open") return
-    place()
-    list.current?.querySelector<HTMLElement>("a, button")?.focus()
+  const onBeforeToggle = (): void => {
+    // The browser gives it the focus as the list opens.
+    const first = list.current?.querySelector<HTMLElement>("a, button")
+    if (first !== null && first !== undefined) first.autofocus = true
   }
   return (
     <>
@@ -44,7 +44,8 @@ export const Menu = ({ children, label, sign }: MenuProps) => {
         id={id}
         popover="auto"
         class="menu"
-        onToggle={(event) => onToggle(event as unknown as ToggleEvent)}
+        onBeforeToggle={onBeforeToggle}
+        onToggle={place}
         // The focus goes back to the button before a dialog that an action opens takes it from there.
         onClickCapture={() => list.current?.hidePopover()}
         onKeyDown={moveFocus}

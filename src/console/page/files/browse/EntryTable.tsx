@@ -55,7 +55,10 @@ export const EntryTable = ({ entries, hasPlaces = false, onChanged, onNotice }: 
 )
 
 const EntryName = ({ entry: { kind, of } }: { readonly entry: Entry }) => (
-  <ViewLink to={kind === "file" ? fileView(of.id) : directoryView(of.path)} class={`entry-name ${kind}`}>
+  <ViewLink
+    to={kind === "file" ? fileView(of.versionGroupId) : directoryView(of.path)}
+    class={`entry-name ${kind}`}
+  >
     <span class="unseen">{kind === "file" ? "File " : "Directory "}</span>
     <span>{of.name}</span>
   </ViewLink>

@@ -18,7 +18,7 @@ interface ListingProps {
 const refreshMillis = 15_000
 const pageSize = 200
 
-/** What is in a directory, a page after the other. */
+/** The content of a directory, a page after the other. */
 export const Listing = (props: ListingProps) => {
   const { directory, since } = props
   const base = `/api/directories/${directory?.id ?? "root"}?limit=${pageSize}`

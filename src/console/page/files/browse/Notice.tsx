@@ -2,7 +2,7 @@ import type { Ask } from "../../api/Ask.ts"
 import { Toast } from "../../parts/Toast.tsx"
 import { useChange } from "../../parts/UseChange.ts"
 
-/** What came of an action. */
+/** The outcome of an action. */
 export interface Noticed {
   readonly text: string
   readonly isProblem?: boolean

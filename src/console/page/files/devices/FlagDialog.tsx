@@ -71,7 +71,7 @@ interface Deciding {
   readonly by: Directory | undefined
 }
 
-/** What holds now: the nearest choice, of the item itself or of a directory above. */
+/** The choice that holds now: the nearest, of the item itself or of a directory above. */
 const decidingOf = ({ above, entry, flags }: FlaggingProps): Deciding => {
   const places = [
     { ...resourceOf(entry), by: undefined },

@@ -1,13 +1,13 @@
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { useAnswer } from "../../api/UseAnswer.ts"
 import { Breadcrumbs } from "../browse/Breadcrumbs.tsx"
 import { EntryActions } from "../browse/EntryActions.tsx"
 import { Notice, type Noticed } from "../browse/Notice.tsx"
 import { Asking } from "../../parts/Asking.tsx"
 import { Heading } from "../../parts/Heading.tsx"
-import { ViewLink } from "../../view/Navigation.tsx"
+import { useNavigation, ViewLink } from "../../view/Navigation.tsx"
 import { LinkList } from "../share/LinkList.tsx"
-import { parentOf, rootView } from "../Places.ts"
+import { fileView, parentOf, rootView } from "../Places.ts"
 import type { Entry } from "../Types.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
 import { fileOf, type History } from "./History.ts"
@@ -16,7 +16,7 @@ import { VersionList } from "./VersionList.tsx"
 import { useCount } from "../UseCount.ts"
 
 interface FileViewProps {
-  /** of any version */
+  /** of the file, or of a version */
   readonly id: string
   /** counts up when uploads are done */
   readonly finished: number
@@ -36,6 +36,12 @@ export const FileView = ({ finished, id }: FileViewProps) => {
     refreshMillis,
     { since, isExpected: isUnknown }
   )
+  const { go } = useNavigation()
+  const groupId = data?.versionGroupId
+  useEffect(() => {
+    // A version can be deleted while its file is open.
+    if (groupId !== undefined && groupId !== id) go(fileView(groupId), true)
+  }, [go, groupId, id])
   if (refused !== undefined && isUnknown(refused))
     return <UnknownFile noticed={noticed} onUndone={onChanged} />
   const file = data === undefined ? undefined : fileOf(data)

@@ -14,7 +14,7 @@ interface ShareDialogProps {
   onClose(): void
 }
 
-/** Downloads, by the names of the choices; 0: any number. */
+/** Downloads, by the names of the choices; 0: no limit. */
 const caps = [
   { value: 1, label: "Once" },
   { value: 3, label: "3 times" },

@@ -13,7 +13,7 @@ export const selecting = ({ kind, of }: Entry): string =>
 export const isOver = ({ expiresAt, maxRequests, uses }: ShareLink): boolean =>
   (expiresAt !== null && Date.parse(expiresAt) <= Date.now()) || (maxRequests !== null && uses >= maxRequests)
 
-/** What one wants to know of a link, the most telling first. */
+/** Facts about a link, the most telling first. */
 export const factsOf = (link: ShareLink): ReadonlyArray<string> => {
   const { expiresAt, label, maxRequests, passwordProtected, pinned, uses } = link
   const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()

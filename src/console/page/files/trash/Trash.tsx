@@ -13,7 +13,7 @@ import { restore } from "./TrashApi.ts"
 
 const path = "/api/trash"
 
-/** What was deleted, as the API answers it. */
+/** A deleted file or directory, as the API answers it. */
 interface Trashed {
   readonly id: string
   readonly kind: "file" | "directory"
@@ -27,7 +27,7 @@ interface Trashed {
 
 const refreshMillis = 30_000
 
-/** What was deleted, until it goes for good. */
+/** Deleted files and directories, until they go for good. */
 export const Trash = () => {
   const [since, onChanged] = useCount()
   const { data, refused } = useAnswer<{

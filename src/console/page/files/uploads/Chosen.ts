@@ -8,7 +8,7 @@ export interface Chosen {
   readonly handled: HandledFile | undefined
 }
 
-/** What the person chose or dropped. */
+/** All that the person chose or dropped at once. */
 export interface Choice {
   readonly files: ReadonlyArray<Chosen>
   /** directories without files, as paths */
@@ -42,7 +42,7 @@ export const chosenBy = async (handles: ReadonlyArray<FileSystemFileHandle>): Pr
   )
 
 interface Dropped {
-  readonly handle: Promise<FileSystemHandle | null> | undefined
+  readonly handle: Promise<FileSystemHandle | null>
   readonly entry: FileSystemEntry | null
 }
 
@@ -59,18 +59,29 @@ export const droppedIn = async ({ items }: DataTransfer): Promise<Choice> => {
   // All at once: the browser forgets the items when the event is over.
   const dropped = Array.from(items, (item: WithHandle): Dropped | undefined =>
     item.kind === "file"
-      ? { handle: item.getAsFileSystemHandle?.(), entry: item.webkitGetAsEntry() }
+      ? { handle: handleOf(item.getAsFileSystemHandle?.()), entry: item.webkitGetAsEntry() }
       : undefined
   )
   const gathered: Gathered = { files: [], emptyDirectories: [], unread: [] }
   for (const one of dropped) {
     if (one === undefined) continue
-    // A browser gives no handle of some directories, and the files of all.
-    const root = await one.handle?.catch(() => null)
-    if (root !== undefined && root !== null) await addHandle(gathered, root, root, [])
+    const root = await one.handle
+    if (root !== null) await addHandle(gathered, root, root, [])
     else if (one.entry !== null) await addEntry(gathered, one.entry)
   }
   return gathered
+}
+
+/** A browser gives no handle of some directories, and the files of all; others give none at all. */
+const handleOf = async (
+  given: Promise<FileSystemHandle | null> | undefined
+): Promise<FileSystemHandle | null> => {
+  try {
+    return (await given) ?? null
+  } catch (error) {
+    if (error instanceof DOMException) return null
+    throw error
+  }
 }
 
 const addHandle = async (
@@ -87,7 +98,7 @@ const addHandle = async (
       return
     }
     let isEmpty = true
-    for await (const child of (handle as unknown as DirectoryValues).values()) {
+    for await (const child of (handle as FileSystemDirectoryHandle).values()) {
       isEmpty = false
       await addHandle(gathered, root, child, [...names, child.name])
     }
@@ -96,11 +107,6 @@ const addHandle = async (
     if (!(error instanceof DOMException)) throw error
     gathered.unread.push(path)
   }
-}
-
-/** What the types of the DOM have in a library of their own. */
-interface DirectoryValues {
-  values(): AsyncIterable<FileSystemHandle>
 }
 
 const addEntry = async (gathered: Gathered, entry: FileSystemEntry): Promise<void> => {

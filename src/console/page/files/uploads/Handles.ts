@@ -6,7 +6,7 @@
 
 type Leave = "granted" | "denied" | "prompt"
 
-/** What the types of the DOM leave out. */
+/** Methods that the types of the DOM leave out. */
 type Asking = FileSystemHandle & {
   queryPermission?(options: { readonly mode: "read" }): Promise<Leave>
   requestPermission?(options: { readonly mode: "read" }): Promise<Leave>

@@ -45,7 +45,7 @@ export const sendFile = async (
       offset = await readOffset(url, signal)
     } catch (error) {
       if (!isGone(error)) throw error
-      // Nobody went on with it for a day, or it is over: from the beginning.
+      // It was left alone for a day, or is over: from the beginning.
       url = undefined
       onUrl(undefined)
     }

@@ -167,12 +167,11 @@ export const sendPiece = async (
   return offsetOf(request, offset + body.size)
 }
 
-/** Ends the upload and drops what the server has of it. */
-export const endUpload = async (url: string, signal: AbortSignal): Promise<void> => {
+/** Ends the upload and drops what the server has of it. A server that is not to be asked now drops it by itself in a day. */
+export const endUpload = async (url: string): Promise<void> => {
   try {
-    await send({ method: "DELETE", url, signal })
+    await send({ method: "DELETE", url, signal: new AbortController().signal })
   } catch (error) {
-    // It is over already.
-    if (!(error instanceof Refused) || (error.status !== 404 && error.status !== 410)) throw error
+    if (!(error instanceof Refused)) throw error
   }
 }

@@ -7,7 +7,7 @@ export interface UploadPlace {
   readonly path: string
 }
 
-/** What a browser tells about a file: one with the same again is taken for the same. */
+/** The marks of a file by which a browser knows it again. */
 export interface FileLook {
   readonly size: number
   /** milliseconds since 1970 */

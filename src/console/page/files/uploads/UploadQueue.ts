@@ -149,8 +149,7 @@ export class UploadQueue {
     this.#halt(upload, "paused")
     this.#entries.delete(upload.id)
     void forget([upload.id])
-    // A server that cannot be asked drops it by itself when nobody goes on with it.
-    if (url !== undefined) endUpload(url, AbortSignal.timeout(10_000)).catch(() => undefined)
+    if (url !== undefined) void endUpload(url)
     this.#settle(upload.batch)
     this.#turn()
   }
@@ -291,7 +290,7 @@ export class UploadQueue {
     }
   }
 
-  /** What passes by itself is tried again after a pause that grows, and ends at once when the page is woken. */
+  /** Tries again what passes by itself, after a pause that grows, and ends at once when the page is woken. */
   async #miss(entry: Entry, error: unknown): Promise<void> {
     if (!(error instanceof Refused)) {
       this.#set(entry, { state: "failed", problem: "The file could not be read" })

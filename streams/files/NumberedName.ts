@@ -1,8 +1,14 @@
+/** Bytes of a name in UTF-8 at most. */
+const mostBytes = 255
+
+/** Longer text behind the last dot is no extension. */
+const extensionBytes = 20
+
 /**
- * The name of a file whose own is another one's: with a number before its extension, and cut where it would have more bytes of
- * UTF-8 than `mostBytes`. `suffix` is behind all of it.
+ * A name for a file whose own is taken, with a number before its extension: `may (2).pdf`. It is cut where it would be too
+ * long; `suffix` is behind all of it.
  */
-export const freeName = (name: string, suffix: string, number: number, mostBytes: number): string => {
+export const numberedName = (name: string, number: number, suffix = ""): string => {
   const dot = name.lastIndexOf(".")
   const extension = dot > 0 && Buffer.byteLength(name.slice(dot)) <= extensionBytes ? name.slice(dot) : ""
   const tail = ` (${number})${extension}${suffix}`
@@ -15,6 +21,3 @@ export const freeName = (name: string, suffix: string, number: number, mostBytes
   }
   return stem + tail
 }
-
-/** What is longer behind the last dot is no extension. */
-const extensionBytes = 20

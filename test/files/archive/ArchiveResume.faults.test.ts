@@ -1,0 +1,125 @@
+import { spawn, spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { type AddressInfo, connect, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { Versions } from "#src/files/tree/Versions.ts"
+import { describeWith, requirement } from "#test/harness/Requirement.ts"
+import { seededRandom } from "#test/harness/SeededRandom.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { incoming, pieces } from "#test/infra/blobs/BlobSteps.ts"
+import { ensured, plain, treeLayer } from "../tree/TreeSteps.ts"
+
+/** Of the directory; by hand also 2048, with 50 cuts. */
+const mebibytes = Number(process.env["ARCHIVE_MIB"] ?? 24)
+const cuts = Number(process.env["ARCHIVE_CUTS"] ?? 10)
+
+const programs = requirement("curl and wget", () =>
+  ["curl", "wget"].every((name) => spawnSync(name, ["--version"]).status === 0)
+    ? undefined
+    : "curl or wget is not on the PATH"
+)
+
+/** Cuts every connection to the server behind so many bytes of answers, until it has cut often enough. */
+const cuttingProxy = (port: number, bytesEach: () => number) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const state = { cuts: 0, port: 0, close: () => undefined as void }
+      const server = createServer((inside) => {
+        const outside = connect(port, "127.0.0.1")
+        let left = state.cuts < cuts ? bytesEach() : Infinity
+        outside.on("data", (chunk) => {
+          left -= chunk.length
+          if (left <= 0) {
+            state.cuts++
+            inside.write(chunk.subarray(0, chunk.length + left))
+            inside.end()
+            outside.destroy()
+          } else if (!inside.write(chunk)) outside.pause()
+        })
+        inside.on("drain", () => outside.resume())
+        inside.on("data", (chunk) => outside.write(chunk))
+        for (const socket of [inside, outside])
+          socket
+            .on("error", () => socket.destroy())
+            .on("close", () => {
+              inside.destroySoon()
+              outside.destroy()
+            })
+      })
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+      state.port = (server.address() as AddressInfo).port
+      state.close = () => void server.close()
+      return state
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+const run = (command: string, args: ReadonlyArray<string>) =>
+  Effect.promise(
+    () =>
+      new Promise<number | null>((resolve) =>
+        spawn(command, args, { stdio: "ignore" }).on("close", (status) => resolve(status))
+      )
+  )
+
+/** A directory of files of a mebibyte, and the hash of its archive. */
+const madeDirectory = Effect.gen(function* () {
+  const { ask, makeUser } = yield* TestServer
+  const blobs = yield* BlobStore
+  const { write } = yield* Versions
+  const { id: userId, key } = yield* makeUser()
+  const directory = yield* ensured(userId, "folder")
+  for (let n = 0; n < mebibytes; n++) {
+    const bytes = pieces([`${n} `.repeat(2 ** 20).slice(0, 2 ** 20)])
+    yield* blobs.put(incoming(userId, null, 2 ** 20), bytes, (blob) =>
+      write(userId, "test", { ...plain, directory, name: `${n}`, blob })
+    )
+  }
+  const path = `/api/download/${directory.id}`
+  const head = yield* ask("HEAD", path, { key })
+  return { key, path, sizeBytes: Number(head.headers.get("content-length")) }
+})
+
+const sha256Of = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex")
+
+const served = treeLayer.pipe(Layer.provideMerge(TestServer.own()))
+
+describeWith(programs, "an archive whose download is cut", () => {
+  layer(served, { excludeTestServices: true, timeout: "300 seconds" })((it) => {
+    it.effect("is gone on with by curl -C - and wget -c, byte for byte", () =>
+      Effect.gen(function* () {
+        const { port, url } = yield* TestServer
+        const { key, path, sizeBytes } = yield* madeDirectory
+        const to = mkdtempSync(join(tmpdir(), "resume-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(to, { recursive: true })))
+        const header = `Authorization: Bearer ${key}`
+        const [whole, byCurl, byWget] = ["whole", "curl", "wget"].map((name) => join(to, name)) as [
+          string,
+          string,
+          string
+        ]
+        assert.strictEqual(yield* run("curl", ["-fsS", "-H", header, "-o", whole, `${url}${path}`]), 0)
+        assert.strictEqual(statSync(whole).size, sizeBytes)
+
+        const random = seededRandom(21)
+        const bytesEach = (): number => Math.ceil(random() * 2 * (sizeBytes / (cuts + 1))) + 1
+        const first = yield* cuttingProxy(port, bytesEach)
+        const curl = ["-fsS", "-H", header, "-C", "-", "-o", byCurl, `http://127.0.0.1:${first.port}${path}`]
+        while ((yield* run("curl", curl)) !== 0 && statSync(byCurl).size < sizeBytes);
+        assert.isAbove(first.cuts, cuts / 3)
+        assert.strictEqual(sha256Of(byCurl), sha256Of(whole))
+
+        const second = yield* cuttingProxy(port, bytesEach)
+        const wget = ["-q", "-c", "-t", "0", "--waitretry=0", "--header", header, "-O", byWget]
+        assert.strictEqual(yield* run("wget", [...wget, `http://127.0.0.1:${second.port}${path}`]), 0)
+        assert.isAbove(second.cuts, cuts / 3)
+        assert.strictEqual(sha256Of(byWget), sha256Of(whole))
+      }).pipe(Effect.scoped)
+    )
+  })
+})
