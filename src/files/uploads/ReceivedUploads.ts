@@ -110,7 +110,7 @@ const makeAppending = Effect.gen(function* () {
     const content = new StoppableSource<Exclude<BodyEnd, "complete"> | "mismatch", "later" | "key">(
       contentOf(exchange, sent.checksum)
     )
-    turn.onEnd(() => content.stop("later"))
+    turn.brings({ stop: () => content.stop("later"), quietMillis: () => content.quietMillis })
     const unwatch = exchange.watch(() => content.stop("key"))
     // How long a body without a length is, the disk tells.
     const roomBytes = declaredBytes ?? (upload.length === null ? 0 : undefined)

@@ -98,7 +98,7 @@ export const makeUploadResource = Effect.gen(function* () {
 
   /** The upload to oneself: an earlier request ends. */
   const take = (key: Principal, id: string): Effect.Effect<UploadTurn, Problem, Scope.Scope> =>
-    storeAwayUntimed(takeTurn(id, uploads.find(key.ownerId, reachOf(key), id)))
+    storeAwayUntimed(takeTurn(key.ownerId, id, uploads.find(key.ownerId, reachOf(key), id)))
 
   /** How far it is. One whose bytes are all there becomes a file first, where a request was cut off before that. */
   const state = ({ upload }: UploadTurn): Effect.Effect<UploadState, Problem> =>
