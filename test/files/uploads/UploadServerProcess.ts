@@ -19,6 +19,7 @@ const config = AppConfig.layerOf({
   port: 0,
   dataDir,
   databaseUrl: Redacted.make(databaseUrl),
+  rooms: new Set(["accounts", "files"]),
   limits: {
     jobLeaseMillis: 1_000,
     jobPollMillis: 100,
